@@ -54,9 +54,8 @@ def model(name):
     ],
 )
 def test_hyperparameters_of_another_version_are_told(made, known):
-    with pytest.raises(
-        ValueError, match=r"^the model was written by another version: .* hyperparameter x, y\. Use"
-    ):
+    told = r"^the model was written by another version: .* hyperparameter x, y\. Use"
+    with pytest.raises(ValueError, match=told):
         made({**known, "y": 1, "x": 2})
     assert made(known).as_dict().items() >= known.items()
 
@@ -160,10 +159,7 @@ def test_a_description_without_an_architecture_is_a_transformer_s():
         ("--kernel_size=3", "--kernel_size is for --architecture=convolutional"),
         ("tiny.flags --architecture=recurrent", "tiny.flags, line 7: --d_ff is for --architecture"),
         ("--architecture=convolutional --kernel_size=4", "Received: kernel_size=4. Try 5."),
-        (
-            "--architecture=convolutional --positions=rotary",
-            "must be one of sinusoidal, learned",
-        ),
+        ("--architecture=convolutional --positions=rotary", "must be one of sinusoidal, learned"),
         ("--architecture=recurrent --d_model=7", "Received: d_model=7. Try 8."),
         ("--architecture=recurrent --dropout=-1", "dropout"),
     ],

@@ -78,17 +78,10 @@ def torch_arrays(module, tensor_of):
 def our_variables(model):
     """Our variables in the same order: (part, variables)."""
     for layer in itertools.chain(model.encoder.layers, model.decoder.layers):
-        cross = (
-            ("cross_attention", "cross_attention_norm") if hasattr(layer, "cross_attention") else ()
-        )
-        for part in (
-            "self_attention",
-            "self_attention_norm",
-            *cross,
-            "feed_forward",
-            "feed_forward_norm",
-        ):
-            yield part, getattr(layer, part).weights
+        for part in ("self_attention", "cross_attention", "feed_forward"):
+            for name in (part, f"{part}_norm"):
+                if hasattr(layer, name):
+                    yield name, getattr(layer, name).weights
     for stack in (model.encoder, model.decoder):
         if stack.final_norm.weights:
             yield "final_norm", stack.final_norm.weights
@@ -211,39 +204,3 @@ def test_the_gradient_of_every_other_weight_is_torch_s(both):
     norm = 2 * D_MODEL
     final_norms = 2 if ours[-1][0] == "final_norm" else 0
     assert compared == N * (3 * attention + 2 * feed_forward + 5 * norm) + final_norms * norm
-
-
-def logits_with(model, change):
-    """Torch's logits with our weights, after a change of its module."""
-    module = theirs(model)
-    with torch.no_grad():
-        change(module)
-        table = torch.tensor(model.embedding.table.numpy(), dtype=torch.float64)
-        return torch_logits(module, table).numpy()
-
-
-@pytest.mark.parametrize("variant", VARIANTS[:3:2], ids="-".join)
-def test_control_a_gain_that_is_one_percent_off_gives_other_logits(variant):
-    def change(module):
-        module.encoder.layers[0].norm1.weight[0] *= 1.01
-
-    model = ours(*variant)
-    logits = np.array(model((SOURCE, TARGET)))
-    real = TARGET != 0
-    assert deviation(logits[real], logits_with(model, change)[real]) > 1e-4
-
-
-@pytest.mark.parametrize("norm", ["post", "pre"])
-def test_control_the_other_norm_and_another_activation_give_other_logits(norm):
-    def the_other_norm(module):
-        for layer in (*module.encoder.layers, *module.decoder.layers):
-            layer.norm_first = not layer.norm_first
-
-    def another_activation(module):
-        for layer in (*module.encoder.layers, *module.decoder.layers):
-            layer.activation = ACTIVATIONS["swish"]
-
-    model = ours(norm, "gelu")
-    logits = np.array(model((SOURCE, TARGET)))
-    for change in (the_other_norm, another_activation):
-        assert deviation(logits[TARGET != 0], logits_with(model, change)[TARGET != 0]) > 1e-3

@@ -129,11 +129,8 @@ def test_dropouts_stand_on_weights_of_attention_behind_activations_and_on_tokens
     for layer in transformer._flatten_layers():
         if isinstance(layer, Dropout) and layer.rate:
             rates.setdefault((layer.name, layer.rate), []).append(layer)
-    assert {key: len(layers) for key, layers in rates.items()} == {
-        ("weights_dropout", 0.25): 3,
-        ("inner_dropout", 0.5): 2,
-        ("whole_tokens", 0.2): 1,
-    }
+    expected = {("weights_dropout", 0.25): 3, ("inner_dropout", 0.5): 2, ("whole_tokens", 0.2): 1}
+    assert {key: len(layers) for key, layers in rates.items()} == expected
     # A dropout of 0 has no random state.
     assert sum("seed" in variable.path for variable in transformer.variables) == 3 + 2 + 1
     batch = sentences(3)

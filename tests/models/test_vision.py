@@ -12,17 +12,8 @@ from keras_transformer.imports import hugging_face, vit
 from keras_transformer.layers.encoder_only import patches
 from keras_transformer.models import VisionHyperparameters
 
-SIZES = {
-    "height": 6,
-    "width": 9,
-    "channels": 3,
-    "classes": 5,
-    "patch_size": 3,
-    "num_layers": 2,
-    "d_model": 16,
-    "d_ff": 32,
-    "num_heads": 4,
-}
+SIZES = {"height": 6, "width": 9, "channels": 3, "classes": 5, "patch_size": 3}
+SIZES |= {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 4}
 PICTURES = np.random.default_rng(1).uniform(size=(3, 6, 9, 3)).astype(np.float32)
 
 
@@ -82,13 +73,6 @@ def test_logits_states_and_attention_are_those_of_transformers(folder):
     np.testing.assert_allclose(np.array(ours.states(PICTURES)), states, rtol=1e-5, atol=1e-5)
     found = np.array(ours.attention_weights(PICTURES)["encoder"])
     np.testing.assert_allclose(found, weights, rtol=1e-5, atol=1e-5)
-    for path in ("embedding/positions", "embedding/class_token", "encoder/layer_1/"):
-        [variable, *_] = [one for one in ours.weights if one.path.startswith(path)]
-        before = variable.numpy()
-        # A control: another weight, other logits. Numbers that are alike would be normalized away.
-        variable.assign(before + np.linspace(0, 0.3, before.size).reshape(before.shape))
-        assert np.abs(np.array(ours(PICTURES)) - logits).max() > 1e-3
-        variable.assign(before)
 
 
 def test_names_of_classes_are_in_the_order_of_the_logits():

@@ -3,16 +3,10 @@
 import numpy as np
 import pytest
 
-from keras_transformer.layers import (
-    LinearHeads,
-    LowRankHeads,
-    MultiHeadAttention,
-    SoftmaxHeads,
-)
+from keras_transformer.layers import LinearHeads, LowRankHeads, MultiHeadAttention, SoftmaxHeads
 from keras_transformer.visualization.attended import (
     Attended,
     between_words,
-    plain_text,
     require_shares,
     words_of,
 )
@@ -61,11 +55,7 @@ def test_without_a_stack_it_is_the_last_one(attention):
 
 @pytest.mark.parametrize(
     ("heads", "has_shares"),
-    [
-        (SoftmaxHeads(), True),
-        (LinearHeads(), True),
-        (LowRankHeads(2, max_positions=8), False),
-    ],
+    [(SoftmaxHeads(), True), (LinearHeads(), True), (LowRankHeads(2, max_positions=8), False)],
 )
 def test_weights_that_are_no_shares_are_refused(heads, has_shares):
     """Linear attention's features are all positive, so that its weights are shares too."""
@@ -116,14 +106,16 @@ PIECES = ["▁the", "▁hou", "se", "▁burns", ".", "</s>"]
         (["▁S", "<0xC3>", "<0xA9>", "</s>"], ["Sé", "(end)"], [0, 0, 0, 1]),
         (["▁", "▁a"], ["▁", "a"], [0, 1]),
         (["</s>"], ["(end)"], [0]),
+        (["▁a<0xC3>"], ["a\ufffd"], [0]),
+        (
+            ["[CLS]", "the", "lamp", "##s", ".", "[SEP]"],
+            ["(start)", "the", "lamps", ".", "(end)"],
+            [0, 1, 2, 2, 3, 4],
+        ),
     ],
 )
 def test_pieces_make_words(pieces, words, numbers):
     assert words_of(pieces) == (words, numbers)
-
-
-def test_half_a_letter_is_shown_as_such():
-    assert plain_text("▁a<0xC3>") == "a\ufffd"
 
 
 def test_a_word_gets_the_sum_and_gives_the_mean_of_its_pieces():
@@ -139,16 +131,3 @@ def test_a_word_gets_the_sum_and_gives_the_mean_of_its_pieces():
             sums = [attention[..., t, of_column].sum(axis=-1) for t in of_row]
             np.testing.assert_allclose(found[..., row, column], np.mean(sums, axis=0))
     np.testing.assert_allclose(found.sum(axis=-1), 1)
-
-
-def test_pieces_that_are_words_stay_as_they_are():
-    attention = np.random.default_rng(2).dirichlet(np.ones(4), size=3)
-    np.testing.assert_allclose(between_words(attention, range(3), range(4)), attention)
-    # A control.
-    assert not np.allclose(between_words(attention, range(3), [1, 0, 2, 3]), attention)
-
-
-def test_word_pieces_of_bert_are_joined():
-    words, numbers = words_of(["[CLS]", "turn", "off", "the", "lamp", "##s", ".", "[SEP]"])
-    assert words == ["(start)", "turn", "off", "the", "lamps", ".", "(end)"]
-    assert numbers == [0, 1, 2, 3, 4, 4, 5, 6]

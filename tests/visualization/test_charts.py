@@ -1,24 +1,18 @@
 """Learning rates of recipes, and what runs measured."""
 
 import json
-import math
 
 import numpy as np
 import pytest
 from drawn_models import drawn
+from oracles import paper
 
 from keras_transformer.flags.recipes import recipe
 from keras_transformer.visualization.charts import learning_rates, names_of, panels, read_history
 from keras_transformer.visualization.position_maps import maps_of
 
-PAPER = {
-    "name": "transformer",
-    "d_model": 512,
-    "warmup_steps": 400,
-    "scale": 1.0,
-    "peak": None,
-    "total_steps": 10**5,
-}
+PAPER = {"name": "transformer", "d_model": 512, "warmup_steps": 400, "scale": 1.0, "peak": None}
+PAPER["total_steps"] = 10**5
 
 
 def test_the_curve_is_the_paper_s_and_has_its_corner():
@@ -123,18 +117,11 @@ def test_damaged_lines_and_voided_epochs_are_left_out(run):
 
 
 # What models know positions by, as numbers.
-SIZES = {"d_model": 16, "num_heads": 2}
 
 
 def test_sinusoids_are_the_paper_s():
     encoding, products = maps_of(drawn(), 9)
-    table = [
-        [
-            (math.sin, math.cos)[column % 2](position / 10000 ** (column // 2 * 2 / 16))
-            for column in range(16)
-        ]
-        for position in range(9)
-    ]
+    table = paper.sinusoidal_positions(range(9), 16)
     np.testing.assert_allclose(encoding.values, table, atol=1e-6)
     np.testing.assert_allclose(products.values, np.array(table) @ np.transpose(table), atol=1e-5)
 
@@ -150,10 +137,8 @@ def test_learned_positions_are_the_rows_of_their_table():
 def test_source_and_target_have_a_map_each_where_their_embeddings_are_two():
     model = drawn(positions="learned", max_positions=12, tie_embeddings="decoder")
     found = maps_of(model, 9)
-    assert [one.title for one in found[::2]] == [
-        "encoding in source_embedding",
-        "encoding in embedding",
-    ]
+    expected = ["encoding in source_embedding", "encoding in embedding"]
+    assert [one.title for one in found[::2]] == expected
     for one, embedding in zip(found[::2], (model.source_embedding, model.embedding), strict=True):
         np.testing.assert_allclose(one.values, embedding.encoding.table.numpy()[:9], atol=1e-6)
 

@@ -23,9 +23,7 @@ from keras_transformer.visualization.head_measures import (
     MEASURES,
     agreement,
     attentions_of,
-    beside,
     by_chance,
-    distance,
     entropy,
     losses,
     phrases_of,
@@ -134,11 +132,8 @@ def test_bleu_is_lost_by_the_head_that_is_off(model, pieces):
             return bleu.score(answers, references)["bleu"]
 
         lost = points_lost((model, pieces, {}), "runs/a", sources, quality, search)
-        assert {name: values.shape for name, values in lost.items()} == {
-            "encoder": (1, 2),
-            "decoder": (1, 2),
-            "cross": (1, 2),
-        }
+        shapes = {name: values.shape for name, values in lost.items()}
+        assert shapes == dict.fromkeys(("encoder", "decoder", "cross"), (1, 2))
         assert all((values >= 0).all() for values in lost.values())
         assert whole.translate(sources) == references
 
@@ -198,20 +193,6 @@ def test_measures_are_what_loops_give(shape):
         np.testing.assert_allclose(measure(weights, "cross"), expected[name], atol=1e-12)
 
 
-def test_uniform_attention_has_the_entropy_log_n_and_sharp_attention_none():
-    np.testing.assert_allclose(entropy(np.full((3, 7), 1 / 7)), math.log(7))
-    np.testing.assert_array_equal(entropy(np.eye(5)), 0)
-    assert entropy(shares(np.random.default_rng(1), 1, 7)) < math.log(7)
-
-
-def test_a_head_that_looks_back_by_one_is_recognized():
-    back = np.eye(5, k=-1)
-    back[0, 0] = 1
-    assert beside(back, -1).tolist() == [0, 1, 1, 1, 1]
-    assert distance(back).tolist() == [0, 1, 1, 1, 1]
-    assert beside(back, 1).tolist() == [0, 0, 0, 0, 0]
-
-
 def test_a_decoder_s_edge_is_its_start():
     causal = np.tril(np.ones((4, 4)))
     causal /= causal.sum(axis=-1, keepdims=True)
@@ -231,17 +212,14 @@ def test_a_survey_is_the_mean_over_all_rows():
         }
         for source, target in sizes
     ]
+    with pytest.raises(ValueError, match="no sentence to measure heads on"):
+        survey([])
     found = survey(sentences)
     for head in np.ndindex(2, 3):
         rows = [by_loops(one["cross"][head]) for one in sentences]
         for name in MEASURES:
             mean = np.mean([value for one in rows for value in one[name]])
             np.testing.assert_allclose(found[name]["cross"][head], mean)
-
-
-def test_no_sentence_is_told():
-    with pytest.raises(ValueError, match="no sentence to measure heads on"):
-        survey([])
 
 
 def test_the_table_has_a_row_for_each_head():
@@ -282,10 +260,7 @@ def test_traces_are_no_words_and_brackets_are_as_in_the_text(tmp_path):
     path = tmp_path / "some.trees"
     line = "(S (NP (-NONE- *)) (VP (VB Go) (PRN (-LRB- -LRB-) (RB now) (-RRB- -RRB-))))"
     path.write_text(f"{line}\n\n(S (-NONE- *))\n{TREE}\n{TREE}\n", encoding="utf-8")
-    assert read_phrases(path, 3) == [
-        (["Go", "(", "now", ")"], [(0, 4), (1, 4)]),
-        (WORDS, SPANS),
-    ]
+    assert read_phrases(path, 3) == [(["Go", "(", "now", ")"], [(0, 4), (1, 4)]), (WORDS, SPANS)]
 
 
 def test_a_broken_tree_is_told_with_its_line(tmp_path):

@@ -67,15 +67,9 @@ def test_control_places_that_touch_are_noticed():
 def test_a_tag_is_a_label_and_xx_is_none():
     tree = parse("(S (NP (DT the) (XX cat)) (XX -LRB-))")
     placed = places(tree, len, GAP)
-    told = [(place.text, place.level, place.is_word) for place in placed]
-    assert told == [
-        ("S", 0, False),
-        ("NP", 1, False),
-        ("DT", 2, False),
-        ("the", 3, True),
-        ("cat", 3, True),
-        ("(", 3, True),
-    ]
+    labels = [(place.text, place.level) for place in placed if not place.is_word]
+    assert labels == [("S", 0), ("NP", 1), ("DT", 2)]
+    assert [(place.text, place.level) for place in placed[3:]] == [("the", 3), ("cat", 3), ("(", 3)]
     assert placed[4].parent.text == "NP"
 
 
@@ -143,17 +137,9 @@ def test_too_many_trees_for_a_picture_are_told_before_they_are_parsed(monkeypatc
     monkeypatch.setattr(parse_command.flags, "decoding_options", lambda FLAGS: {})
     lines = tmp_path / "lines.txt"
     lines.write_text("a b\n\n" * 21)
-    asked = types.SimpleNamespace(
-        model="m",
-        precision="float32",
-        num_hypotheses=1,
-        tree_format="picture",
-        raw_text=False,
-        stream=False,
-        input=str(lines),
-        output="a.svg",
-        decode_tokens=2048,
-    )
+    asked = {"model": "m", "precision": "float32", "num_hypotheses": 1, "tree_format": "picture"}
+    asked |= {"raw_text": False, "stream": False, "decode_tokens": 2048}
+    asked = types.SimpleNamespace(**asked, input=str(lines), output="a.svg")
     with pytest.raises(ValueError, match=r"room for 1 to 20 trees\. Received: 21 sentences"):
         parse_command.main(asked)
     lines.write_text("a b\n" * 20)  # A control.
