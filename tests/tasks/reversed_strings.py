@@ -132,15 +132,6 @@ class ReversedStrings(Task):
         return Score({"accuracy": accuracy}, [f"accuracy {accuracy}"], texts[:4])
 
 
-class WithoutClassZero(ReversedStrings):
-    """What would come out if class 0 were taken for padding."""
-
-    @staticmethod
-    def to_batch(columns):
-        inputs, classes, _ = ReversedStrings.to_batch(columns)
-        return inputs, classes, tf.cast(classes != 0, tf.float32)
-
-
 if __name__ == "__main__":
     command = {"train": train.run, "export": export.run}[sys.argv.pop(1)]
     command(ReversedStrings)

@@ -49,11 +49,8 @@ def test_it_learns_the_lines_of_a_folder(task_of, tmp_path):
     assert examples.lengths.max() <= 9
     assert task.default_model_dir(task.values) == "runs/lines_en"
     assert task.description()["training"] == {"vocabulary_size": 290, "max_length": 9}
-    assert task.module_class.build(task.description(), "float32")(np.array([[2, 5]])).shape == (
-        1,
-        2,
-        290,
-    )
+    found = task.module_class.build(task.description(), "float32")(np.array([[2, 5]])).shape
+    assert found == (1, 2, 290)
 
 
 def test_text_is_drawn_unless_a_search_is_asked_for(task_of):

@@ -92,13 +92,8 @@ def test_a_split_is_parsed_again_and_scored():
     assert json.loads(json.dumps(right)) == right
     assert (right["sentences"], right["scores"]["all"]["f1"]) == (len(gold), 100)
     assert examined.score(list(map(flat, gold)))["scores"]["all"]["f1"] < 60
-    assert examined.table(right).splitlines()[-1].split() == [
-        "8",
-        *["100.00"] * 5,
-        "0.00",
-        "100.00",
-        "all",
-    ]
+    expected = ["8", *["100.00"] * 5, "0.00", "100.00", "all"]
+    assert examined.table(right).splitlines()[-1].split() == expected
 
 
 def test_a_file_without_a_tree_is_refused(tmp_path):

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from checks_here import checks_here
-from tasks.reversed_strings import ReversedStrings, WithoutClassZero, classifier, strings
+from tasks.reversed_strings import ReversedStrings, classifier, strings
 
 from keras_transformer.runs import initialization
 from keras_transformer.runs import run as runs
@@ -36,13 +36,8 @@ from keras_transformer.training.watchers import Board, Watchers
 PROGRAM = pathlib.Path(__file__).with_name("reversed_strings.py")
 ROOT = PROGRAM.parents[2]
 FAST = (
-    "--schedule=constant",
-    "--learning_rate=0.02",
-    "--warmup_steps=5",
-    "--batch_tokens=256",
-    "--mixed_precision=float32",
-    "--average_over=epochs",
-    "--keep_checkpoints=4",
+    *("--schedule=constant", "--learning_rate=0.02", "--warmup_steps=5", "--batch_tokens=256"),
+    *("--mixed_precision=float32", "--average_over=epochs", "--keep_checkpoints=4"),
     "--average_checkpoints=2",
 )
 
@@ -104,13 +99,6 @@ def test_it_learns_both_classes_and_is_exported(whole):
     assert json.loads(golden[1])["class"] == 1
 
 
-def test_control_if_weights_drop_class_0_it_is_another_result(trained, tmp_path):
-    run = trained(WithoutClassZero, tmp_path, "--max_epochs=6", "--norelease")
-    in_order, reversed_ones = accuracy_by_class(run)
-    assert reversed_ones == 1.0
-    assert in_order < 0.1
-
-
 def test_its_averages_are_those_of_its_checkpoints(whole):
     run, _ = whole
     paths = checkpoint.checkpoints(run / "checkpoints")
@@ -133,10 +121,7 @@ def test_a_run_of_another_task_is_not_gone_on_with(trained, whole):
 
 @pytest.mark.parametrize(
     ("flag", "said"),
-    [
-        ("--seed=5", "seed was 1, now 5"),
-        ("--batch_tokens=128", "batch_tokens was 256, now 128"),
-    ],
+    [("--seed=5", "seed was 1, now 5"), ("--batch_tokens=128", "batch_tokens was 256, now 128")],
 )
 def test_what_decides_the_result_of_any_task_must_not_change(trained, whole, flag, said):
     with pytest.raises(ValueError, match=f"holds another run: {said}. Name another"):
@@ -207,12 +192,8 @@ def test_what_was_measured_before_the_checkpoints_were_deleted_is_not_the_new_ru
 
 
 def test_a_second_process_does_not_train_in_the_same_folder(trained, tmp_path):
-    with (
-        exclusive(tmp_path),
-        pytest.raises(
-            ValueError, match=rf"^another process trains in {tmp_path}\. .*--model_dir\.$"
-        ),
-    ):
+    told = rf"^another process trains in {tmp_path}\. .*--model_dir\.$"
+    with exclusive(tmp_path), pytest.raises(ValueError, match=told):
         trained(ReversedStrings, tmp_path, "--max_epochs=6")
     assert list(tmp_path.iterdir()) == []
 
@@ -297,18 +278,13 @@ def test_another_number_of_heads_is_refused(monkeypatch):
 
 @pytest.mark.parametrize("name", ["loss", "bleu"])
 def test_what_it_does_not_measure_is_no_choice_of_the_best_epoch(trained, tmp_path, name):
-    with pytest.raises(
-        ValueError,
-        match=rf"^--keep_best must be one of cross_entropy, accuracy\. Received: {name}\.",
-    ):
+    told = rf"^--keep_best must be one of cross_entropy, accuracy\. Received: {name}\."
+    with pytest.raises(ValueError, match=told):
         trained(ReversedStrings, tmp_path, f"--keep_best={name}")
 
 
 def test_an_average_of_more_checkpoints_than_are_kept_is_refused(trained, tmp_path):
-    expected = (
-        r"^--average_checkpoints=5 needs as many .* Received: --keep_checkpoints=4\. Keep more"
-    )
-    with pytest.raises(ValueError, match=expected):
+    with pytest.raises(ValueError, match=r"^--average_checkpoints=5 needs as many .*points=4\. K"):
         trained(ReversedStrings, tmp_path, "--average_checkpoints=5")
 
 
@@ -423,11 +399,10 @@ def test_the_best_weights_that_could_not_be_kept_are_told_and_older_ones_are_not
 
 
 def test_a_task_of_no_name_here_is_refused_with_the_remedy():
-    said = (
-        r"task='reversed_strings'\. It is another program's, which has to score it, .*export\.run"
-    )
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=r"task='reversed_strings'\. It is another .*export\.run"):
         task_class("reversed_strings")
+    with pytest.raises(ValueError, match=r"task='sentence_vectors'\. import_model wrote it"):
+        task_class("sentence_vectors")
 
 
 def command(folder, name, *arguments):
@@ -528,8 +503,3 @@ def test_an_end_that_was_saved_and_not_measured_is_measured(
     )
     Watchers.catch_up(watchers, "model", 10)
     assert calls == ([] if epoch is None else [("model", epoch)] * 2)
-
-
-def test_what_import_model_wrote_is_no_other_program_s():
-    with pytest.raises(ValueError, match=r"task='sentence_vectors'\. import_model wrote it"):
-        task_class("sentence_vectors")

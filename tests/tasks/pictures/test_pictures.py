@@ -72,9 +72,8 @@ def test_sizes_are_those_of_the_pictures_and_of_the_flags(make, folder):
 
 def test_it_says_what_it_learns(make, capsys):
     make().introduce()
-    assert ": 20 pictures to train, 2 to validate, 2 to test, 2 classes, 2 x 3 patches\n" in (
-        capsys.readouterr().out
-    )
+    told = capsys.readouterr().out
+    assert ": 20 pictures to train, 2 to validate, 2 to test, 2 classes, 2 x 3 patches\n" in told
 
 
 @pytest.mark.parametrize(
