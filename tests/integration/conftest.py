@@ -3,11 +3,14 @@
 import fcntl
 import os
 import pickle
+import signal
 
+import numpy as np
 import pytest
-from shell import Shell
+from shell import Shell, read_until
 
 from keras_transformer.inference.translator import Translator
+from keras_transformer.training import checkpoint
 
 TRAIN = ["train", "--flagfile=toy.flags", "--mixed_precision=float32", "--seed=3"]
 TRAIN += ["--max_epochs=15"]
@@ -62,12 +65,38 @@ def live(toy):
 @pytest.fixture(scope="session")
 def uninterrupted(tmp_path_factory, warm, shared):
     """A `Shell` in the folder of three epochs with dropout that nothing interrupted."""
-    training = [
-        *TRAIN[:-1],
-        "--max_epochs=3",
-        "--dropout=0.1",
-        "--keep_checkpoints=5",
-        "--validation_sentences=0",
-        "--norelease",
-    ]
+    training = [*TRAIN[:-1], "--max_epochs=3", "--dropout=0.1", "--keep_checkpoints=5"]
+    training += ["--validation_sentences=0", "--norelease"]
     return train_once("uninterrupted", training, tmp_path_factory, warm, shared)
+
+
+def newest_weights(shell, run):
+    """The arrays of the last checkpoint of a run in the folder of a `Shell`."""
+    return checkpoint.read_archive(checkpoint.checkpoints(shell.folder / run / "checkpoints")[-1])
+
+
+def are_equal(here, there):
+    return all(np.array_equal(here[name], there[name]) for name in there if name != "progress")
+
+
+@pytest.fixture
+def goes_on(fresh_shell):
+    """A function of a command, the `Shell` in which it ran without interruption, and the run:
+    killed by SIGKILL the command goes on, and ends bit for bit there.
+    """
+
+    def killed_and_gone_on(command, uninterrupted, run):
+        process = fresh_shell.start(*command, "--checkpoint_minutes=0")
+        read_until(process, b"epoch 1 ")
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        there = newest_weights(uninterrupted, run)
+        assert not are_equal(newest_weights(fresh_shell, run), there)
+        resumed = fresh_shell(*command)
+        assert resumed.returncode == 0, resumed.stderr.decode()
+        assert b"going on from step" in resumed.stdout
+        assert are_equal(newest_weights(fresh_shell, run), there)
+        assert not list(fresh_shell.folder.rglob("*.tmp"))
+
+    return killed_and_gone_on

@@ -16,15 +16,8 @@ from keras_transformer.training import checkpoint
 
 RUN = "runs/reverse_words_reversed"
 SAVED = "saved_models/reverse_words_reversed"
-FEW = [
-    "train",
-    "--flagfile=toy.flags",
-    "--mixed_precision=float32",
-    "--seed=3",
-    "--max_steps=10",
-    "--validation_sentences=0",
-    "--norelease",
-]
+FEW = ["train", "--flagfile=toy.flags", "--mixed_precision=float32", "--seed=3"]
+FEW += ["--max_steps=10", "--validation_sentences=0", "--norelease"]
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """A run that is killed goes on, and ends where the uninterrupted run ends."""
 
 import json
+import shutil
 import signal
 
 import numpy as np
@@ -13,53 +14,22 @@ pytestmark = pytest.mark.slow
 RUN = "runs/reverse_words_reversed"
 
 
-def train_and_kill(shell, *training, after):
-    """Start training, and kill it with SIGKILL once a line with `after` has been printed."""
-    process = shell.start(*training)
-    read_until(process, after)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
+LONGEST_SECONDS = 120
 
 
-def final_weights(shell):
-    return checkpoint.read_archive(checkpoint.checkpoints(shell.folder / RUN / "checkpoints")[-1])
-
-
-def test_a_killed_run_goes_on_and_equals_the_uninterrupted_one_bit_for_bit(
-    uninterrupted, fresh_shell
-):
-    train_and_kill(
-        fresh_shell, *uninterrupted.training, "--checkpoint_minutes=0", after=b"epoch 1 "
-    )
-    killed = final_weights(fresh_shell)
-    resumed = fresh_shell(*uninterrupted.training)
-    assert resumed.returncode == 0, resumed.stderr.decode()
-    assert b"going on from step" in resumed.stdout
-
-    here, there = final_weights(fresh_shell), final_weights(uninterrupted)
-    weights = [name for name in here if name != "progress"]
-    assert all(np.array_equal(here[name], there[name]) for name in weights)
-    assert not all(np.array_equal(killed[name], there[name]) for name in weights)
-    assert not list(fresh_shell.folder.rglob("*.tmp"))
+def test_a_killed_run_goes_on_and_equals_the_uninterrupted_one_bit_for_bit(uninterrupted, goes_on):
+    goes_on(uninterrupted.training, uninterrupted, RUN)
 
 
 def test_a_damaged_newest_checkpoint_is_told_and_the_one_before_is_taken(
     uninterrupted, fresh_shell
 ):
-    train_and_kill(
-        fresh_shell, *uninterrupted.training, "--checkpoint_minutes=0", after=b"epoch 1 "
-    )
+    shutil.copytree(uninterrupted.folder / RUN, fresh_shell.folder / RUN)
     newest = checkpoint.checkpoints(fresh_shell.folder / RUN / "checkpoints")[-1]
     newest.write_bytes(newest.read_bytes()[:-100])
     resumed = fresh_shell(*uninterrupted.training)
     assert resumed.returncode == 0, resumed.stderr.decode()
     assert f"{newest.name} is damaged".encode() in resumed.stdout
-
-
-# A run whose machine is about to be taken away saves itself, and goes on elsewhere as if nothing
-# had been.
-LONGEST_SECONDS = 120
 
 
 def newest(shell):
@@ -70,6 +40,8 @@ def equal(here, there):
     return all(np.array_equal(here[name], there[name]) for name in there if name != "progress")
 
 
+# A run whose machine is about to be taken away saves itself, and goes on elsewhere as if nothing
+# had been.
 def test_on_sigterm_a_run_saves_and_ends_and_the_same_command_goes_on_bit_for_bit(
     uninterrupted, fresh_shell
 ):

@@ -3,18 +3,15 @@
 import json
 import pathlib
 import random
-import signal
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from shell import read_until
 
 from keras_transformer.inference.generator import Generator
 from keras_transformer.inference.loading import load_trained
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.language_modelling.module import GenerationModule
-from keras_transformer.training import checkpoint
 from pipelines.corpora import Treebank, treebank
 from pipelines.special_ids import BOS, EOS, PAD
 
@@ -104,23 +101,6 @@ def test_cached_generation_is_that_which_reads_the_whole_text_again(trained):
     assert compared > 400
 
 
-def final_weights(shell):
-    return checkpoint.read_archive(checkpoint.checkpoints(shell.folder / RUN / "checkpoints")[-1])
-
-
-def test_killed_it_goes_on_bit_for_bit(trained_once, train, fresh_shell):
+def test_killed_it_goes_on_bit_for_bit(trained_once, train, goes_on):
     command = [*train, "--max_epochs=4", "--keep_checkpoints=9", "--norelease"]
-    uninterrupted = trained_once("short_language_model", command)
-    process = fresh_shell.start(*command, "--checkpoint_minutes=0")
-    read_until(process, b"epoch 1 ")
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    killed = final_weights(fresh_shell)
-    resumed = fresh_shell(*command)
-    assert resumed.returncode == 0, resumed.stderr.decode()
-    assert b"going on from step" in resumed.stdout
-    here = final_weights(fresh_shell)
-    there = final_weights(uninterrupted)
-    names = [name for name in here if name != "progress"]
-    assert all(np.array_equal(here[name], there[name]) for name in names)
-    assert not all(np.array_equal(killed[name], there[name]) for name in names)
+    goes_on(command, trained_once("short_language_model", command), RUN)

@@ -4,15 +4,11 @@ import json
 import pathlib
 import random
 import re
-import signal
 
-import numpy as np
 import pytest
-from shell import read_until
 
 from keras_transformer.evaluation.parser_score import measure
 from keras_transformer.inference.translator import Translator
-from keras_transformer.training import checkpoint
 from pipelines.corpora import Treebank, treebank
 from pipelines.trees import escaped, parse
 
@@ -159,21 +155,5 @@ def test_it_has_learned_trees(trained):
     assert found[0]["complete"] > found[1]["complete"]
 
 
-def final_weights(shell):
-    return checkpoint.read_archive(checkpoint.checkpoints(shell.folder / RUN / "checkpoints")[-1])
-
-
-def test_killed_it_goes_on_bit_for_bit(trained_once, fresh_shell):
-    uninterrupted = trained_once("short_parser", SHORT)
-    process = fresh_shell.start(*SHORT, "--checkpoint_minutes=0")
-    read_until(process, b"epoch 1 ")
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    killed = final_weights(fresh_shell)
-    resumed = fresh_shell(*SHORT)
-    assert resumed.returncode == 0, resumed.stderr.decode()
-    assert b"going on from step" in resumed.stdout
-    here, there = final_weights(fresh_shell), final_weights(uninterrupted)
-    names = [name for name in here if name != "progress"]
-    assert all(np.array_equal(here[name], there[name]) for name in names)
-    assert not all(np.array_equal(killed[name], there[name]) for name in names)
+def test_killed_it_goes_on_bit_for_bit(trained_once, goes_on):
+    goes_on(SHORT, trained_once("short_parser", SHORT), RUN)

@@ -20,16 +20,9 @@ LONGEST_SECONDS = 300
 TENSORFLOW_LOG = re.compile(
     rb"^[WE]\d{4} \d\d:\d\d:.*\n(?:(?![WE]\d{4} |error: |Traceback).*\n)*", re.MULTILINE
 )
-TRAIN = [
-    "train",
-    "--flagfile=toy.flags",
-    "--mixed_precision=float32",
-    "--distribution=multi_worker",
-    "--d_model=16",
-    "--d_ff=16",
-    "--num_heads=2",
-]
-TRAIN += ["--validation_sentences=0", "--beam_size=1"]
+TRAIN = ["train", "--flagfile=toy.flags", "--mixed_precision=float32", "--validation_sentences=0"]
+TRAIN += ["--distribution=multi_worker", "--d_model=16", "--d_ff=16", "--num_heads=2"]
+TRAIN += ["--beam_size=1"]
 
 
 class Job:
@@ -146,17 +139,10 @@ def test_a_run_of_two_hosts_survives_a_preemption_and_the_loss_of_a_host(fresh_s
     assert b"exported to" not in output
     assert processes_that_logged(fresh_shell) == {*chiefs, job.hosts[0].pid}
     assert len(chiefs) == 2
-    history = [
-        json.loads(line)
-        for line in (fresh_shell.folder / RUN / "history.jsonl")
-        .read_text(encoding="utf-8")
-        .splitlines()
-    ]
+    text = (fresh_shell.folder / RUN / "history.jsonl").read_text(encoding="utf-8")
+    history = [json.loads(line) for line in text.splitlines()]
     assert len({line["step"] for line in history}) == len(history)
     written = files(fresh_shell)
-    assert {
-        "run/averaged.npz",
-        "run/evaluation.json",
-        "chief/saved_models/run/1/saved_model.pb",
-    } <= written
+    kept = {"run/averaged.npz", "run/evaluation.json", "chief/saved_models/run/1/saved_model.pb"}
+    assert kept <= written
     assert not [name for name in written if name.startswith("worker/") or name.endswith(".tmp")]

@@ -18,17 +18,9 @@ RUN = "runs/mine"
 SAVED = "saved_models/mine"
 SEPARATE = ("--vocabularies=separate", "--tie_embeddings=decoder")
 TRAIN = (
-    "train",
-    "--flagfile=toy.flags",
-    "--mixed_precision=float32",
-    "--corpus=text_files",
-    "--data_dir=text",
-    "--vocabulary_size=275",
-    "--model_dir=runs/mine",
-    *SEPARATE,
-    "--bpe_dropout=0.1",
-    "--dropout=0.1",
-    "--validation_sentences=10",
+    *("train", "--flagfile=toy.flags", "--mixed_precision=float32", "--corpus=text_files"),
+    *("--data_dir=text", "--vocabulary_size=275", "--model_dir=runs/mine", *SEPARATE),
+    *("--bpe_dropout=0.1", "--dropout=0.1", "--validation_sentences=10"),
 )
 LETTERS = "abcdefgh"
 OTHERS = "zyxwvuts"
@@ -118,11 +110,8 @@ def test_commands_that_write_take_it_too(shell, tmp_path):
 def test_one_table_for_two_vocabularies_is_refused_at_once(fresh_shell):
     answer = fresh_shell(*TRAIN, "--tie_embeddings=three_way")
     assert answer.returncode == 1
-    assert answer.stderr.decode() == (
-        "error: vocabularies that are separate need --tie_embeddings=decoder or none: an id means "
-        "another piece in each language. Received: tie_embeddings=three_way. Pass "
-        "--tie_embeddings=decoder.\n"
-    )
+    told = b"error: vocabularies that are separate need --tie_embeddings=decoder or none: an id "
+    assert answer.stderr.startswith(told)
     assert list(fresh_shell.folder.iterdir()) == []
 
 

@@ -166,11 +166,8 @@ def test_evaluate_compares_with_another_system_on_two_files(toy_copy, model):
     )
     printed = result.stdout.decode().splitlines()
     assert printed[0] == "20 sentences"
-    assert [line.split("  ")[0] for line in printed[1:4]] == [
-        "metric",
-        "BLEU 13a",
-        "TER, lower is better",
-    ]
+    expected = ["metric", "BLEU 13a", "TER, lower is better"]
+    assert [line.split("  ")[0] for line in printed[1:4]] == expected
     assert printed[5] == "baseline: w.txt; paired test: bootstrap"
     assert printed[6].split() == ["metric", "baseline", "score", "difference", "p", "signature"]
     assert len(printed) == 9

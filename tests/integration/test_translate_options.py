@@ -45,29 +45,16 @@ def written(toy, tmp_path_factory, sentences):
         )
     checkpoints = sorted((shell.folder / RUN / "checkpoints").glob("*.npz"))[-2:]
     assert len(checkpoints) == 2
-    translate, lines, samples = (
-        ["translate", f"--model={RUN}"],
-        "--input=lines.options",
-        ["--samples=3", "--temperature=3"],
-    )
+    translate, lines = ["translate", f"--model={RUN}"], "--input=lines.options"
+    samples = ["--samples=3", "--temperature=3"]
+    detail = ["--json", "--num_hypotheses=2", "--decode_tokens=20"]
+    sides = ["--source_file=lines.options", "--reference_file=reversed.options"]
     commands = {
-        "json": [
-            *translate,
-            "--flagfile=toy.flags",
-            lines,
-            "--json",
-            "--num_hypotheses=2",
-            "--decode_tokens=20",
-        ],
+        "json": [*translate, "--flagfile=toy.flags", lines, *detail],
         "prefixed": [*translate, "--input=sources.options", "--prefix_file=prefixes.options"],
         "ensemble": ["translate", f"--model={','.join(map(str, checkpoints))}", lines],
         "drawn": [*translate, lines, *samples, "--seed=2"],
-        "aligned": [
-            "align",
-            f"--model={RUN}",
-            "--source_file=lines.options",
-            "--reference_file=reversed.options",
-        ],
+        "aligned": ["align", f"--model={RUN}", *sides],
     }
     answers = dict(zip(commands, shell.all(list(commands.values())), strict=True))
     for name, answer in answers.items():

@@ -1,16 +1,13 @@
 """A Vision Transformer trained by the command on scikit-learn's digits: killed, exported, asked."""
 
 import json
-import signal
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from shell import read_until
 
 from keras_transformer.inference.picture_classifier import PictureClassifier
 from keras_transformer.saved_models.session import SavedModel
-from keras_transformer.training import checkpoint
 from pipelines.batches import picture_files
 from pipelines.corpora import images
 
@@ -40,9 +37,8 @@ def test_it_learns_and_says_what_it_takes_for_what(trained):
     evaluation = json.loads((trained.folder / RUN / "evaluation.json").read_text())
     # Of ten classes.
     assert evaluation["accuracy"] > 0.6
-    assert f"{evaluation['accuracy']:.2%} of 360 pictures are told rightly".encode() in (
-        trained.trained.stdout
-    )
+    among = trained.trained.stdout
+    assert f"{evaluation['accuracy']:.2%} of 360 pictures are told rightly".encode() in among
     run, saved, valid, refused, other = trained.all(
         [
             ("evaluate", f"--model={RUN}", "--json"),
@@ -104,26 +100,9 @@ def test_what_it_looks_at_is_drawn(trained, digits, tmp_path):
     assert (trained.folder / "b.png").read_bytes().startswith(b"\x89PNG")
 
 
-def final_weights(shell):
-    return checkpoint.read_archive(checkpoint.checkpoints(shell.folder / RUN / "checkpoints")[-1])
-
-
-def test_killed_it_goes_on_bit_for_bit(trained_once, fresh_shell):
+def test_killed_it_goes_on_bit_for_bit(trained_once, goes_on):
     command = [*TRAIN, "--max_steps=60", "--keep_checkpoints=9", "--norelease"]
-    uninterrupted = trained_once("short_vision", command)
-    process = fresh_shell.start(*command, "--checkpoint_minutes=0")
-    read_until(process, b"epoch 1 ")
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    killed = final_weights(fresh_shell)
-    resumed = fresh_shell(*command)
-    assert resumed.returncode == 0, resumed.stderr.decode()
-    assert b"going on from step" in resumed.stdout
-    here = final_weights(fresh_shell)
-    there = final_weights(uninterrupted)
-    names = [name for name in here if name != "progress"]
-    assert all(np.array_equal(here[name], there[name]) for name in names)
-    assert not all(np.array_equal(killed[name], there[name]) for name in names)
+    goes_on(command, trained_once("short_vision", command), RUN)
 
 
 def test_a_vit_of_transformers_becomes_a_run_and_a_saved_model(fresh_shell):

@@ -30,16 +30,8 @@ pytestmark = [
 def program(tmp_path_factory):
     path = tmp_path_factory.mktemp("cpp") / "translate"
     libraries = [f"-l:{name}" for name in ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")]
-    command = [
-        "g++",
-        *tf.sysconfig.get_compile_flags(),
-        SOURCE,
-        "-o",
-        path,
-        f"-L{LIBRARY}",
-        *libraries,
-        f"-Wl,-rpath,{LIBRARY}",
-    ]
+    command = ["g++", *tf.sysconfig.get_compile_flags(), SOURCE, "-o", path]
+    command += [f"-L{LIBRARY}", *libraries, f"-Wl,-rpath,{LIBRARY}"]
     compiled = subprocess.run(command, capture_output=True, text=True, check=False)
     assert compiled.returncode == 0, compiled.stderr
     return path
