@@ -269,13 +269,8 @@ def test_texts_are_counted_by_the_model_s_own_pieces_as_far_as_it_reads_them(tmp
     lines = tmp_path / "lines.txt"
     lines.write_text("the cat sat on the mat\n" * 20)
     model = tmp_path / "model"
-    sentencepiece.SentencePieceTrainer.train(
-        input=str(lines),
-        model_prefix=str(model),
-        vocab_size=30,
-        minloglevel=2,
-        hard_vocab_limit=False,
-    )
+    sizes = {"vocab_size": 30, "minloglevel": 2, "hard_vocab_limit": False}
+    sentencepiece.SentencePieceTrainer.train(input=str(lines), model_prefix=str(model), **sizes)
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=f"{model}.model")
     text = b"the cat sat on the mat"
     pieces = len(tokenizer.encode(text))
@@ -304,8 +299,5 @@ def test_control_usual_requests_pass():
 )
 def test_a_client_may_ask_for_less_time(headers, seconds):
     assert transport.seconds(headers, 30000) == seconds
-
-
-def test_what_is_no_time_is_refused():
     with pytest.raises(RequestError, match="grpc-timeout must be a time such as 500m"):
         transport.seconds({"grpc-timeout": "soon"}, 1)

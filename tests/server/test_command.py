@@ -40,11 +40,8 @@ def test_sigterm_ends_the_server_when_all_is_answered(exported):
         assert answer.result().json() == {"predictions": ["A"]}
     _, rest = process.communicate()
     assert process.returncode == 0
-    assert [json.loads(line)["event"] for line in rest.splitlines()] == [
-        "predict",
-        "unloaded",
-        "ended",
-    ]
+    expected = ["predict", "unloaded", "ended"]
+    assert [json.loads(line)["event"] for line in rest.splitlines()] == expected
     with pytest.raises(httpx.ConnectError):
         predict(url)
 

@@ -139,10 +139,8 @@ def test_hadolint_has_no_complaint():
 def test_each_line_of_the_manifest_is_right(client):
     yaml = pytest.importorskip("yaml")
     manifest = yaml.safe_load(of_the_page("inference_service.yaml"))
-    assert (manifest["apiVersion"], manifest["kind"]) == (
-        "serving.kserve.io/v1beta1",
-        "InferenceService",
-    )
+    expected = ("serving.kserve.io/v1beta1", "InferenceService")
+    assert (manifest["apiVersion"], manifest["kind"]) == expected
     [container] = manifest["spec"]["predictor"]["containers"]
     assert container["name"] == "kserve-container"
     port = served_by(["--model_base_path=m", *container["args"]]).rest_api_port
@@ -173,10 +171,7 @@ def test_the_server_answers_at_the_paths_of_vertex_ai(exported, start, more):
         assert client.post(vertex.predict, json=plain).json() == {"predictions": ["A", "B"]}
         parameters = {"signature_name": "translate", "beam_size": 2}
         answer = client.post(vertex.predict, json={"instances": ["a"], "parameters": parameters})
-        expected = {
-            "signature_name": "translate",
-            "instances": [{"text": "a", "beam_size": 2}],
-        }
+        expected = {"signature_name": "translate", "instances": [{"text": "a", "beam_size": 2}]}
         expected = client.post("/v1/models/m:predict", json=expected)
         assert answer.status_code == 200
         assert answer.json() == expected.json()

@@ -151,19 +151,6 @@ def test_work_that_goes_on_is_stopped_when_its_time_is_over(counting, start, mon
         assert seconds_until_idle(client) < 1
 
 
-def test_control_work_that_does_not_hear_of_it_goes_on(counting, start, monkeypatch):
-    monkeypatch.setattr(SavedModel, "warm_up", lambda _: None)
-    with start(counting) as client:
-        model = client.service.versions._current.model
-        run = model.run
-        model.run = lambda name, inputs, _: run(name, inputs)
-        with leaving(client, {"instances": ["3000000"]}):
-            while not client.service.batcher._running:
-                pass
-        wait_for(client, 499)
-        assert not is_idle(client)
-
-
 def test_control_work_goes_on_for_the_other_client_of_its_batch(exported, start):
     with (
         start(exported / "m", batch_timeout_micros=HOUR) as client,

@@ -112,10 +112,7 @@ def test_bytes_go_in_and_out_behind_the_json(client):
     binary = blob(b"a", b"\xffb", b"")
     inputs = {"name": "text", "datatype": "BYTES", "shape": [3]}
     inputs["parameters"] = {"binary_data_size": len(binary)}
-    outputs = [
-        {"name": "length"},
-        {"name": "text_bytes", "parameters": {"binary_data": True}},
-    ]
+    outputs = [{"name": "length"}, {"name": "text_bytes", "parameters": {"binary_data": True}}]
     document = {"inputs": [inputs], "outputs": outputs, "parameters": {"signature_name": "raw"}}
     head = json.dumps(document).encode()
     headers = {"Inference-Header-Content-Length": str(len(head))}

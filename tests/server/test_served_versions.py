@@ -147,18 +147,10 @@ def test_of_a_graph_that_fails_the_cause_is_told(versions, folder):
     assert versions.states[2] == State("END", "Key w not found in checkpoint")
 
 
-def test_the_newest_is_served_warmed_up(folder):
-    put(folder, 2)
-    versions = Versions(folder, Model)
-    with versions.use("m") as version:
-        assert version.number == 2
-        assert version.model.warm
-    versions.close()
-
-
 def test_a_new_version_replaces_the_old_one(versions, folder):
     with versions.use("m") as version:
         old = version.model
+        assert old.warm
     put(folder, 2)
     versions.poll()
     assert served(versions) == 2

@@ -149,10 +149,8 @@ def test_sentences_are_searched_the_nearest_first():
     get("sentences").value = "far\\n\\n  middle \\nnear\\n";
     await searchSentences();
     console.log(JSON.stringify([lastBody.instances, get("found").children.map(words)]));"""
-    assert run(program, embed=vectors) == [
-        ["ab", "far", "middle", "near"],
-        ["near 0.800", "middle 0.600", "far 0.000"],
-    ]
+    expected = [["ab", "far", "middle", "near"], ["near 0.800", "middle 0.600", "far 0.000"]]
+    assert run(program, embed=vectors) == expected
     empty = 'await searchSentences(); console.log(JSON.stringify(get("error").textContent));'
     assert run(empty) == "Write sentences to search in, one a line."
 
