@@ -26,17 +26,9 @@ from keras_transformer.training import checkpoint
 RELEASE_0_5 = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5" / "run"
 # The command that made the run.
 OF_RELEASE_0_5 = (
-    "--flagfile=toy.flags",
-    "--mixed_precision=float32",
-    "--seed=7",
-    "--vocabulary_size=290",
-    "--d_model=24",
-    "--d_ff=48",
-    "--num_heads=2",
-    "--dropout=0.1",
-    "--batch_tokens=1024",
-    "--validation_sentences=0",
-    "--norelease",
+    *("--flagfile=toy.flags", "--mixed_precision=float32", "--seed=7", "--vocabulary_size=290"),
+    *("--d_model=24", "--d_ff=48", "--num_heads=2", "--dropout=0.1", "--batch_tokens=1024"),
+    *("--validation_sentences=0", "--norelease"),
 )
 DESCRIPTION = {"task": "t", "sizes": {"width": 3, "depth": None}, "training": {"seed": 1}}
 
@@ -162,8 +154,7 @@ def test_a_run_of_0_5_goes_on(release_0_5, capsys):
 
 
 @pytest.mark.parametrize(
-    ("flag", "said"),
-    [("--d_ff=64", "d_ff was 48, now 64"), ("--seed=8", "seed was 7, now 8")],
+    ("flag", "said"), [("--d_ff=64", "d_ff was 48, now 64"), ("--seed=8", "seed was 7, now 8")]
 )
 def test_control_a_run_of_0_5_that_is_something_else_is_refused(release_0_5, flag, said):
     with pytest.raises(ValueError, match=f"holds another run: .*{said}"):
@@ -262,10 +253,8 @@ def hold(folder):
 
 def test_a_folder_is_made_and_held_once_at_a_time(tmp_path):
     folder = tmp_path / "runs" / "new"
-    with (
-        exclusive(folder),
-        pytest.raises(ValueError, match=rf"^another process trains in {folder}\. .*--model_dir\.$"),
-    ):
+    told = rf"^another process trains in {folder}\. .*--model_dir\.$"
+    with exclusive(folder), pytest.raises(ValueError, match=told):
         hold(folder)
     hold(folder)
     assert list(folder.iterdir()) == []

@@ -42,10 +42,8 @@ def model(exported):
 def test_a_signature_gives_what_tensorflow_s_reload_gives(model, exported, name):
     reloaded = tf.saved_model.load(str(exported)).signatures[name]
     inputs = dict.fromkeys(model.signatures[name].required, TEXT) | model.signatures[name].defaults
-    found, expected = (
-        model.run(name, inputs),
-        reloaded(**{one: tf.constant(value) for one, value in inputs.items()}),
-    )
+    found = model.run(name, inputs)
+    expected = reloaded(**{one: tf.constant(value) for one, value in inputs.items()})
     assert found.keys() == expected.keys()
     for one in expected:
         np.testing.assert_array_equal(found[one], expected[one].numpy())
@@ -53,13 +51,8 @@ def test_a_signature_gives_what_tensorflow_s_reload_gives(model, exported, name)
 
 def test_defaults_are_read_from_the_folder(model):
     defaults = model.signatures["translate"].defaults
-    assert {
-        name: value.tolist() for name, value in defaults.items() if name != "length_penalty"
-    } == {
-        "beam_size": [4],
-        "max_length": [50],
-        "num_hypotheses": [1],
-    }
+    found = {name: value.tolist() for name, value in defaults.items() if name != "length_penalty"}
+    assert found == {"beam_size": [4], "max_length": [50], "num_hypotheses": [1]}
     assert model.signatures["translate"].required == ["text"]
     assert model.signatures["score"].required == ["reference", "text"]
 
@@ -226,14 +219,9 @@ def test_a_run_can_be_cancelled_before_each_large_operation_outside_of_loops(slo
 
 
 def test_inputs_that_do_not_fit_are_refused(model):
-    inputs = {
-        "text": TEXT,
-        **model.signatures["translate"].defaults,
-        "beam_size": np.array([1, 2], np.int32),
-    }
-    with pytest.raises(
-        tf.errors.InvalidArgumentError, match=r"Incompatible shapes: \[2\] vs. \[3\]"
-    ):
+    inputs = {"text": TEXT, **model.signatures["translate"].defaults}
+    inputs["beam_size"] = np.array([1, 2], np.int32)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"shapes: \[2\] vs. \[3\]"):
         model.run("translate", inputs)
 
 

@@ -52,10 +52,8 @@ def faults(dockerfile):
     """What is wrong with each line of a Dockerfile, in words."""
     lines = re.sub(r"\\\n\s*", " ", dockerfile).splitlines()
     instructions = [line.partition(" ")[::2] for line in lines if line.strip()]
-    if [name for name, _ in instructions if name in ("FROM", "ENTRYPOINT")] != [
-        "FROM",
-        "ENTRYPOINT",
-    ]:
+    ends = [name for name, _ in instructions if name in ("FROM", "ENTRYPOINT")]
+    if ends != ["FROM", "ENTRYPOINT"]:
         yield "has not one FROM first and one ENTRYPOINT"
     copied = set()
     user = "root"

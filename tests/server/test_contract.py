@@ -120,42 +120,28 @@ def test_a_status_in_another_case_is_the_same(client, path, same):
     assert client.get(path).json() == client.get(same).json()
 
 
+NO_SERVABLE = "Servable not found for request"
+NO_LABEL = "Unrecognized servable version label"
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status", "error"),
     [
-        ("POST", "/v1/models/M:predict", 404, "Servable not found for request: Latest(M)"),
-        ("POST", "/V1/Models/M:predict", 404, "Servable not found for request: Latest(M)"),
-        (
-            "POST",
-            "/v1/models/m/Labels/Stable:predict",
-            400,
-            "Unrecognized servable version label: Stable",
-        ),
-        ("POST", "/V1/models/m:frob", 400, "Malformed request: POST /V1/models/m:frob"),
-        (
-            "POST",
-            "/v1/models/m/versions/7:predict",
-            404,
-            "Servable not found for request: Specific(m, 7)",
-        ),
-        (
-            "POST",
-            "/v1/models/m/labels/stable:predict",
-            400,
-            "Unrecognized servable version label: stable",
-        ),
+        ("POST", "/V1/Models/M:predict", 404, f"{NO_SERVABLE}: Latest(M)"),
+        ("POST", "/v1/models/m/versions/7:predict", 404, f"{NO_SERVABLE}: Specific(m, 7)"),
+        ("POST", "/v1/models/m/Labels/Stable:predict", 400, f"{NO_LABEL}: Stable"),
         ("GET", "/v1/models/x", 404, "Could not find any versions of model x"),
         ("GET", "/v1/models/m/versions/7", 404, "Could not find version 7 of model m"),
-        ("GET", "/v1/models/x/metadata", 404, "Servable not found for request: Latest(x)"),
-        ("POST", "/v1/models/m:frob", 400, "Malformed request: POST /v1/models/m:frob"),
-        ("POST", "/v1/models/m:PREDICT", 400, "Malformed request: POST /v1/models/m:PREDICT"),
-        (
-            "POST",
-            "/v1/models/m/versions/one:predict",
-            400,
-            "Malformed request: POST /v1/models/m/versions/one:predict",
+        ("GET", "/v1/models/x/metadata", 404, f"{NO_SERVABLE}: Latest(x)"),
+        *(
+            (method, f"/{path}", 400, f"Malformed request: {method} /{path}")
+            for method, path in [
+                ("POST", "V1/models/m:frob"),
+                ("POST", "v1/models/m:PREDICT"),
+                ("POST", "v1/models/m/versions/one:predict"),
+                ("GET", "v1/models"),
+            ]
         ),
-        ("GET", "/v1/models", 400, "Malformed request: GET /v1/models"),
     ],
 )
 def test_what_there_is_none_of_is_refused_as_tf_serving_does(client, method, path, status, error):
@@ -209,7 +195,5 @@ def test_bytes_go_in_and_come_out_as_base64(client):
 
 def test_an_output_that_is_not_utf_8_is_replaced(client):
     body = {"instances": [{"b64": base64.b64encode(b"a\xff").decode()}]}
-    found = client.post(PREDICT, json={"signature_name": "nbest", **body}).json()["predictions"][0][
-        "translations"
-    ][1]
-    assert found == "a\ufffd"
+    [answer] = client.post(PREDICT, json={**NBEST, **body}).json()["predictions"]
+    assert answer["translations"][1] == "a\ufffd"

@@ -21,13 +21,8 @@ from string_model import StringParser, StringReader
 @pytest.fixture(scope="module")
 def browser():
     options = webdriver.ChromeOptions()
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-dev-shm-usage",
-        "--disable-gpu",
-        "--window-size=1000,1400",
-    ):
+    quiet = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu")
+    for argument in (*quiet, "--window-size=1000,1400"):
         options.add_argument(argument)
     options.binary_location = shutil.which("chromium")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -98,9 +93,8 @@ def test_every_head_is_drawn_and_can_be_chosen(browser, page):
     heads = browser.find_elements(By.CSS_SELECTOR, "#heads button")
     assert len(heads) == 3 * 2
     heads[1].click()
-    assert [
-        browser.find_element(By.ID, name).get_attribute("value") for name in ("layer", "head")
-    ] == ["0", "1"]
+    for name, value in (("layer", "0"), ("head", "1")):
+        assert browser.find_element(By.ID, name).get_attribute("value") == value
     squares = browser.find_elements(By.CSS_SELECTOR, "#picture rect:not(.frame)")
     # The model attends along the diagonal.
     expected = [1, 0, 0, 0, 1, 0, 0, 0, 1]
