@@ -11,22 +11,8 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[1]
 OURS = ("keras_transformer", "pipelines")
 COMMANDS = (
-    "align",
-    "average",
-    "diversify",
-    "evaluate",
-    "export",
-    "generate",
-    "import_model",
-    "parse",
-    "predict",
-    "prepare",
-    "score",
-    "serve",
-    "train",
-    "translate",
-    "translate_corpus",
-    "tune",
+    *("align", "average", "diversify", "evaluate", "export", "generate", "import_model", "parse"),
+    *("predict", "prepare", "score", "serve", "train", "translate", "translate_corpus", "tune"),
     "visualize",
 )
 
@@ -36,9 +22,7 @@ def ours(*rooms):
 
 
 GROUND = [
-    "pipelines.options",
-    "pipelines.special_ids",
-    "pipelines.whole_files",
+    *("pipelines.options", "pipelines.special_ids", "pipelines.whole_files"),
     "pipelines.random_numbers",
 ]
 # Law 1: what each room may import of ours, besides itself. The longest name that fits a module
@@ -101,7 +85,7 @@ MAY_IMPORT = {
 # Law 5. Distribution is TensorFlow's.
 WITHOUT_TENSORFLOW = ours("layers", "models", "training")
 WITH_TENSORFLOW = ours(
-    *("training.replicas", "training.train_function", "training.objective", "training.cost"),
+    *("training.replicas", "training.train_function", "training.objective", "training.cost")
 )
 NAMES_ITS_SECTION = ours("layers", "models", "training", "decoding")
 SECTION = re.compile(r"\b(sections?|figure|table) \d", re.IGNORECASE)
@@ -223,11 +207,7 @@ DOCSTRING = '"""Section 3."""\n'
         ("decoding.x", "def f():\n    from pipelines.trees import a", "imports pipelines.trees.a"),
         ("inference.x", "import keras_transformer.tasks", "imports keras_transformer.tasks"),
         ("runs.x", "import keras_transformer.inference", "imports keras_transformer.inference"),
-        (
-            "server.x",
-            "from keras_transformer.runs import folder",
-            "imports keras_transformer.runs.folder",
-        ),
+        ("server.x", "from keras_transformer.runs import a", "imports keras_transformer.runs.a"),
         ("serve", "from keras_transformer import models", "imports keras_transformer.models"),
         ("training.loss", "from tensorflow.math import exp", "imports tensorflow"),
         ("layers.x", "try:\n    import tensorflow as tf\nfinally:\n    pass", "imports tensorflow"),
@@ -260,10 +240,7 @@ def test_control_a_layer_that_does_not_say_what_it_implements_is_reported(docstr
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        (
-            "layers.x",
-            "from keras import ops\nfrom keras_transformer.layers.masks import causal_mask",
-        ),
+        ("layers.x", "from keras import ops\nfrom keras_transformer.layers.masks import x"),
         ("layers.x", "from . import masks\na, b = f()"),
         ("inference.x", "from keras_transformer.runs import folder\nimport pipelines.vocabularies"),
         ("decoding.x", "import tensorflow as tf\nfrom pipelines.special_ids import EOS"),
@@ -275,9 +252,8 @@ def test_control_a_lawful_source_is_not_reported(module, source):
 
 
 def test_every_room_was_read():
-    assert [
-        room for room in MAY_IMPORT if not any(within(module, [room]) for module in MODULES)
-    ] == []
+    unread = [room for room in MAY_IMPORT if not any(within(one, [room]) for one in MODULES)]
+    assert unread == []
 
 
 def circle(edges):
@@ -312,12 +288,8 @@ def test_nothing_imports_itself_by_way_of_others(place):
 
 
 def test_control_a_circle_is_found():
-    sources = {
-        "p.a.x": "import p.b.y",
-        "p.b.y": "from p.c import z",
-        "p.c.z": "from p.a import w",
-        "p.a.w": "",
-    }
+    sources = {"p.a.x": "import p.b.y", "p.b.y": "from p.c import z", "p.c.z": "from p.a import w"}
+    sources["p.a.w"] = ""
     assert circle(edges_between(sources, lambda module: module)) == []
     assert len(circle(edges_between(sources, package))) == 4
 

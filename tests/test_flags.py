@@ -27,25 +27,6 @@ def test_the_package_s_flag_files_are_found_from_any_folder(argv, tmp_path, monk
     assert values(expand_flagfiles(argv))["d_model"] == "512"
 
 
-def test_big_is_a_delta_on_base():
-    base, big = (
-        values(expand_flagfiles(["--flagfile=base.flags"])),
-        values(expand_flagfiles(["--flagfile=big.flags"])),
-    )
-    different = {name for name in big if big[name] != base.get(name)}
-    assert different == {
-        "d_model",
-        "d_ff",
-        "num_heads",
-        "dropout",
-        "max_steps",
-        "keep_checkpoints",
-        "average_checkpoints",
-        "average_share",
-    }
-    assert set(base) <= set(big)
-
-
 def test_a_file_in_the_working_folder_comes_first_and_may_include_the_package_s(
     tmp_path, monkeypatch
 ):
@@ -58,18 +39,13 @@ def test_a_file_in_the_working_folder_comes_first_and_may_include_the_package_s(
 
 
 def test_order_is_kept():
-    assert (
-        expand_flagfiles(["--d_model=1", "--flagfile=toy.flags", "--d_model=2"])[-1]
-        == "--d_model=2"
-    )
+    expected = "--d_model=2"
+    assert expand_flagfiles(["--d_model=1", "--flagfile=toy.flags", "--d_model=2"])[-1] == expected
 
 
 def test_a_missing_flag_file_names_those_there_are():
-    with pytest.raises(
-        FileNotFoundError,
-        match=r"'none.flags'.*base.flags, base_en_fr.flags, .*big.flags, big_en_fr.flags, .*"
-        r"table3/a_16_heads.flags, .*, tiny.flags",
-    ):
+    told = r"'none.flags'.*base.flags, base_en_fr.flags, .*table3/a_16_heads.flags, .*, tiny.flags"
+    with pytest.raises(FileNotFoundError, match=told):
         expand_flagfiles(["--flagfile=none.flags"])
 
 
@@ -226,10 +202,8 @@ def test_the_flag_file_that_is_to_blame_is_told(said, told, monkeypatch):
 def test_a_file_of_prefixes_is_told_by_any_of_them(monkeypatch):
     give(monkeypatch, "--flagfile=multi30k.flags", "--test_prefix=test")
     told = flags._with_places("Check `prefixes`.")
-    assert told == (
-        "Check `prefixes`. (--train_prefix: multi30k.flags, line 5; "
-        "--valid_prefix: multi30k.flags, line 6)"
-    )
+    places = "(--train_prefix: multi30k.flags, line 5; --valid_prefix: multi30k.flags, line 6)"
+    assert told == f"Check `prefixes`. {places}"
 
 
 def test_an_error_of_the_system_names_the_flag_of_its_path(monkeypatch, tmp_path):
@@ -237,9 +211,8 @@ def test_an_error_of_the_system_names_the_flag_of_its_path(monkeypatch, tmp_path
     give(monkeypatch, f"--model_dir={tmp_path / 'run'}")
     path = tmp_path / "run" / "model.json"
     error = PermissionError(13, "Permission denied", str(path))
-    assert flags._reason(error, FLAGS) == (
-        f"--model_dir={tmp_path / 'run'}: Permission denied: {path}. Name another."
-    )
+    expected = f"--model_dir={tmp_path / 'run'}: Permission denied: {path}. Name another."
+    assert flags._reason(error, FLAGS) == expected
     elsewhere = PermissionError(13, "Permission denied", "/x/y")
     assert flags._reason(elsewhere, FLAGS) == "/x/y: Permission denied."
 
@@ -322,14 +295,8 @@ def test_a_home_that_the_shell_left_alone_is_found(name, monkeypatch):
 
 # Their help speaks of files, and their values are none.
 NO_PATHS = {
-    "dump_flags",
-    "model_name",
-    "pictures",
-    "shards",
-    "signature",
-    "test_prefix",
-    "train_prefix",
-    "valid_prefix",
+    *("dump_flags", "model_name", "pictures", "shards", "signature"),
+    *("test_prefix", "train_prefix", "valid_prefix"),
     # Flag files and flags: `expand_flagfiles` finds the files.
     "schedules",
 }
@@ -361,25 +328,21 @@ def test_flags_of_scores_that_change_nothing_are_refused(monkeypatch):
             return str(error)
         return None
 
-    assert told("--decode_tokens=9", False) == (
-        "--decode_tokens is for searches, and scoring m has none. Leave it out."
-    )
-    assert told("--decode_tokens=9", True) is None
     significance = "--significance=approximate_randomization"
-    assert told(significance, True) == (
-        "--significance tests the difference from --baseline_file, which is missing. Leave it out."
-    )
+    for arguments, words in [
+        (("--decode_tokens=9", False), "--decode_tokens is for searches, and scoring m has none."),
+        ((significance, True), "--significance tests the difference from --baseline_file, which"),
+        (("--num_hypotheses=2", True), "--num_hypotheses is for commands that write several tra"),
+        *(
+            (("--split=valid", True, f"--{name}=a"), "--split is for the corpus of the model, and")
+            for name in ("source_file", "reference_file")
+        ),
+    ]:
+        assert told(*arguments).startswith(words)
+        assert told(*arguments).endswith(" Leave it out.")
+    assert told("--decode_tokens=9", True) is None
     assert told(significance, True, "--baseline_file=b") is None
-    assert told("--num_hypotheses=2", True) == (
-        "--num_hypotheses is for commands that write several translations of a line, and one is "
-        "scored. Leave it out."
-    )
     assert told("--split=valid", True) is None
-    for name in ("source_file", "reference_file"):
-        assert told("--split=valid", True, f"--{name}=a") == (
-            "--split is for the corpus of the model, and --source_file or --reference_file is "
-            "given. Leave it out."
-        )
 
 
 @pytest.mark.parametrize(
@@ -390,11 +353,9 @@ def test_flags_of_learning_are_refused_beside_a_vocabulary(name, monkeypatch, tm
 
     FLAGS = types.SimpleNamespace(vocabulary="a", output_dir=str(tmp_path))
     give(monkeypatch, f"--{name}=9")
-    with pytest.raises(ValueError) as raised:
+    told = rf"^--{name} is for a vocabulary that is learned, and --vocabulary names one\. Leave it"
+    with pytest.raises(ValueError, match=told):
         prepare._refuse(FLAGS)
-    assert str(raised.value) == (
-        f"--{name} is for a vocabulary that is learned, and --vocabulary names one. Leave it out."
-    )
     prepare._refuse(types.SimpleNamespace(vocabulary=None, output_dir=str(tmp_path)))
 
 

@@ -19,14 +19,8 @@ CLASSES = {
         *("OrthogonalOfAnyDtype", "PatchEmbedding", "PieceBias", "PiecePrediction", "PostNorm"),
         *("PositionalEmbedding", "PreNorm", "PreRmsNorm", "RecurrentDecoder", "RecurrentEncoder"),
         *("RelativeBias", "RelativeKeysAndValues", "RmsNormalization", "Rotary"),
-        *(
-            "HalvesEncoding",
-            "ScaledDotProduct",
-            "SegmentEmbedding",
-            "SinusoidalEncoding",
-            "SoftmaxHeads",
-        ),
-        *("SparseHeads", "depth_scaled", "gelu", "gelu_tanh", "glorot"),
+        *("HalvesEncoding", "ScaledDotProduct", "SegmentEmbedding", "SinusoidalEncoding"),
+        *("SoftmaxHeads", "SparseHeads", "depth_scaled", "gelu", "gelu_tanh", "glorot"),
     ],
     "models": [
         *("BFloat16Weights", "BareTextEncoder", "ConvolutionalTranslator", "LanguageModel"),

@@ -67,13 +67,8 @@ def test_control_what_can_be_written_is_left_as_it_is(tmp_path):
 
 
 WRITERS = {
-    "translate": (),
-    "parse": (),
-    "generate": (),
-    "predict": (),
-    "tune": (),
-    "score": ("--source_file=none", "--reference_file=none"),
-    "align": ("--source_file=none", "--reference_file=none"),
+    **dict.fromkeys(("translate", "parse", "generate", "predict", "tune"), ()),
+    **dict.fromkeys(("score", "align"), ("--source_file=none", "--reference_file=none")),
 }
 
 

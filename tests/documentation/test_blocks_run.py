@@ -11,13 +11,7 @@ import urllib.request
 
 import pytest
 from documentation.pages import PAGES, blocks, commands, words
-from documentation.toy_size import (
-    NOT_RUN,
-    SMALLER,
-    reason_not_to_run,
-    smaller,
-    write_files,
-)
+from documentation.toy_size import NOT_RUN, SMALLER, reason_not_to_run, smaller, write_files
 from shell import Shell
 
 # TFDS asks protobuf for what protobuf 6 deprecates, whenever it reads the metadata of a set.

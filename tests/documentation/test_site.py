@@ -73,10 +73,7 @@ def test_the_same_sources_give_the_same_site(site, tmp_path):
         ('<a href="#nowhere">', "a.html: no #nowhere"),
         ('<a href="b.html#nowhere">', "a.html: no b.html#nowhere"),
         ("<p>in <model_dir>", "a.html: <model_dir>"),
-        (
-            '<pre class="mermaid">',
-            "a.html: the theme loads mermaid from a foreign host",
-        ),
+        ('<pre class="mermaid">', "a.html: the theme loads mermaid from a foreign host"),
     ],
 )
 def test_control_what_is_wrong_with_a_page_is_noticed(html, offence, tmp_path):

@@ -44,31 +44,11 @@ def test_a_translation_worked_out_by_hand():
     assert bleu.score(["a b c d e x g"], ["a b c d e f g"])["bleu"] == round(expected, 2)
 
 
-def test_the_reference_itself_scores_100():
-    scores = bleu.score(REFERENCES, REFERENCES)
-    assert (scores["bleu"], scores["chrf"]) == (100.0, 100.0)
-
-
-def test_no_word_in_common_scores_next_to_nothing_and_an_empty_translation_nothing():
-    assert bleu.score(["qqq www eee rrr ttt"] * 4, REFERENCES)["bleu"] < 5
-    assert bleu.score([""] * 4, REFERENCES)["bleu"] == 0.0
-
-
-def test_case_counts():
-    lower = [line.lower() for line in REFERENCES]
-    assert bleu.score(lower, REFERENCES)["bleu"] < 100
-
-
 def test_the_signatures_tell_how_it_was_counted():
     scores = bleu.score(REFERENCES, REFERENCES)
     parts = scores["bleu_signature"].split("|")
-    assert {
-        "nrefs:1",
-        "case:mixed",
-        "tok:13a",
-        "smooth:exp",
-        f"version:{sacrebleu.__version__}",
-    } <= set(parts)
+    expected = {"nrefs:1", "case:mixed", "tok:13a", "smooth:exp"}
+    assert expected | {f"version:{sacrebleu.__version__}"} <= set(parts)
     assert {"nrefs:1", "case:mixed", "nc:6", "nw:0"} <= set(scores["chrf_signature"].split("|"))
 
 

@@ -33,12 +33,8 @@ def test_a_tree_is_right_beside_itself():
 
 
 def test_a_bracket_has_its_label_and_its_words():
-    assert brackets(GOLD, PLAIN) == [
-        Bracket("S", 0, 5),
-        Bracket("NP", 0, 2),
-        Bracket("VP", 2, 5),
-        Bracket("NP", 3, 5),
-    ]
+    expected = [Bracket("S", 0, 5), Bracket("NP", 0, 2), Bracket("VP", 2, 5), Bracket("NP", 3, 5)]
+    assert brackets(GOLD, PLAIN) == expected
 
 
 @pytest.mark.parametrize(

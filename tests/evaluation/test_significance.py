@@ -7,10 +7,7 @@ from keras_transformer.evaluation import metrics
 from keras_transformer.evaluation.significance import compare
 
 NEAR = damaged(seed=3, kept=0.87)
-ARGUMENTS = {
-    "bootstrap": ["--paired-bs"],
-    "approximate_randomization": ["--paired-ar"],
-}
+ARGUMENTS = {"bootstrap": ["--paired-bs"], "approximate_randomization": ["--paired-ar"]}
 
 
 @pytest.mark.parametrize("test", ARGUMENTS)

@@ -56,7 +56,7 @@ def test_without_pictures_the_program_is_whole(answer_without):
     whole, laws = answer_without("keras_transformer/tasks/pictures")
     assert whole.returncode == 0, whole.stderr
     assert whole.stdout.split() == [
-        *("translation", "parsing", "language_modelling", "masking", "classification", "tagging"),
+        *("translation", "parsing", "language_modelling", "masking", "classification", "tagging")
     ]
     assert laws.returncode == 0, laws.stdout
 

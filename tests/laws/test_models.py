@@ -179,10 +179,8 @@ def test_logits_and_weights_are_float32_under_mixed_bfloat16(name):
     row, model = ROWS[name], drawn(name)
     mixed = row.make(dtype="mixed_bfloat16")
     outputs = [row.call(one) for one in (mixed, model)]
-    assert {keras.backend.standardize_dtype(out.dtype) for out in outputs} <= {
-        *("float32",),
-        *(("bfloat16",) if name == "BareTextEncoder" else ()),
-    }
+    among = {*("float32",), *(("bfloat16",) if name == "BareTextEncoder" else ())}
+    assert {keras.backend.standardize_dtype(out.dtype) for out in outputs} <= among
     assert {w.dtype for w in mixed.weights} == {"float32"}
     stacks = [layer for layer in mixed.layers if "coder" in layer.name]
     assert stacks

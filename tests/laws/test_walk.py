@@ -67,10 +67,8 @@ def test_the_walk_to_the_first_gradient_is_short(tmp_path):
     too_long = {name: count for name, count in counts(found).items() if count > MOST[name]}
     assert too_long == {}, listed
     # It was followed from the first import to the layers.
-    assert [path for path, _ in found[:2]] == [
-        "keras_transformer/first_use.py",
-        "keras_transformer/__init__.py",
-    ]
+    expected = ["keras_transformer/first_use.py", "keras_transformer/__init__.py"]
+    assert [path for path, _ in found[:2]] == expected
     assert any(path.startswith("keras_transformer/layers/") for path, _ in found)
 
 
