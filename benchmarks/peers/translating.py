@@ -36,29 +36,24 @@ def serve(parent, load):
     loaded = began.read()["seconds"]
     translate(lines[:1])
     first = began.read()["seconds"] - loaded
-    parent.say(ready=True)
     batches = [[line] for line in lines] if task["one_at_a_time"] else [lines]
-    for _ in parent.orders():
-        clock = Clock()
+
+    def step(_):
+        """Translate all lines once."""
         given = []
         latencies = []
         for batch in batches:
             own = Clock()
             given.append(translate(batch))
             latencies.append(own.read()["seconds"])
-        taken = clock.read()
         translations = [line for translated, _ in given for line in translated]
         tokens = task["forced_length"] and len(lines) * task["forced_length"]
         if given[0][1] is not None:
             tokens = sum(count for _, count in given)
-        parent.say(
-            **taken,
-            loaded=loaded,
-            first=first,
-            latencies=latencies,
-            tokens=tokens,
-            translations=translations,
-        )
+        told = {"loaded": loaded, "first": first, "latencies": latencies, "tokens": tokens}
+        return {**told, "translations": translations}
+
+    parent.serve(step)
 
 
 def cores():

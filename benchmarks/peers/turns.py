@@ -59,16 +59,17 @@ class Parent:
         """Carry out every order and answer it.
 
         Args:
-            step: a function of the number of a batch, which trains on that batch before it returns.
+            step: a function of the number of a batch, which works on that batch before it returns.
+                Where it gives a dictionary, that of the last is told beside the time.
         """
         self.say(ready=True)
         done = 0
         for count in self.orders():
             clock = Clock()
             for number in range(done, done + count):
-                step(number)
+                more = step(number)
             done += count
-            self.say(**clock.read())
+            self.say(**clock.read(), **(more if isinstance(more, dict) else {}))
 
 
 class System:
