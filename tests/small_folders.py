@@ -12,12 +12,8 @@ from pipelines.json_files import settings
 from pipelines.vocabularies.word_pieces import SPECIAL
 
 PIECES = [*SPECIAL, "turn", "on", "the", "lamp", "##s"]
-SIZES = {
-    "num_hidden_layers": 1,
-    "hidden_size": 4,
-    "intermediate_size": 6,
-    "num_attention_heads": 2,
-}
+SIZES = {"num_hidden_layers": 1, "hidden_size": 4, "intermediate_size": 6}
+SIZES["num_attention_heads"] = 2
 BERT = {
     "model_type": "bert",
     "architectures": ["BertForSequenceClassification"],

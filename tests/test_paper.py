@@ -176,15 +176,9 @@ def test_every_flag_file_of_the_paper_was_typed():
 @pytest.mark.parametrize(
     "flag",
     [
-        "--norm=pre",
-        "--activation=swiglu",
-        "--optimizer=muon",
-        "--schedule=cosine",
-        "--attention_dropout=0.1",
-        "--embedding_initialization=cooccurrence",
-        "--residual_initialization=depth_scaled",
-        "--source_language=de",
-        "--keep_checkpoints=9",
+        *("--norm=pre", "--activation=swiglu", "--optimizer=muon", "--schedule=cosine"),
+        *("--attention_dropout=0.1", "--embedding_initialization=cooccurrence"),
+        *("--residual_initialization=depth_scaled", "--source_language=de", "--keep_checkpoints=9"),
     ],
 )
 @pytest.mark.parametrize("name", ["base", "big"])

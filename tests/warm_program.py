@@ -22,14 +22,8 @@ import socket
 import sys
 
 THIRD_PARTY = (
-    "keras",
-    "tensorflow_text",
-    "sentencepiece",
-    "sentencex",
-    "sacrebleu",
-    "absl.app",
-    "rich.console",
-    "rich.progress",
+    *("keras", "tensorflow_text", "sentencepiece", "sentencex", "sacrebleu", "absl.app"),
+    *("rich.console", "rich.progress"),
 )
 LONGEST_REQUEST = 2**20
 

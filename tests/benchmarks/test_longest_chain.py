@@ -173,10 +173,8 @@ def test_the_table_says_by_how_much_each_row_is_off(benchmark_of, monkeypatch, c
     table3.print_parameters()
     lines = capsys.readouterr().out.splitlines()
     rows = {line.split(" | ")[0]: line.strip("| ").split(" | ")[1:] for line in lines}
-    assert rows["| table3/c_d_model_1024"] == [
-        *("163.82", "168", "+103"),
-        *("+100.77", "-2.23", "+102.82", "-0.18"),
-    ]
+    expected = [*("163.82", "168", "+103"), *("+100.77", "-2.23", "+102.82", "-0.18")]
+    assert rows["| table3/c_d_model_1024"] == expected
     assert rows["| table3/a_1_head"][1:3] == ["", ""]
     assert "50.4 million" in lines[-1]
 

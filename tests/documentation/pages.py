@@ -12,10 +12,7 @@ PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 OTHER_PAGES = [
     ROOT / name
     for name in (
-        "CONTRIBUTING.md",
-        "CHANGELOG.md",
-        "saved_models/README.md",
-        "benchmarks/README.md",
+        *("CONTRIBUTING.md", "CHANGELOG.md", "saved_models/README.md", "benchmarks/README.md"),
         "benchmarks/LOG.md",
     )
 ]

@@ -148,24 +148,14 @@ def test_it_is_not_smoothed():
 
 # Which references look tokenized: typed lines of each kind.
 LOOKS_TOKENIZED = [
-    "a man in an orange hat starring at something .",
-    "two young , white males are outside",
-    "the man 's hat",
-    "der rich @-@ text",
-    "the man &apos;s hat",
-    "&quot; hello &quot;",
-    "ein Kin@@ derwagen",
-    "rich ##AT##-##AT## text",
+    *("a man in an orange hat starring at something .", "two young , white males are outside"),
+    *("the man 's hat", "der rich @-@ text", "the man &apos;s hat", "&quot; hello &quot;"),
+    *("ein Kin@@ derwagen", "rich ##AT##-##AT## text"),
 ]
 PLAIN = [
-    "A man in an orange hat, starring at something.",
-    "The man's hat costs 3.50, he said: “Oh!”",
-    "Est-ce vrai ? Oui ; non : si !",
-    "Mail an a@b.de und @alice",
-    "Set .NET or .5 as the value ...",
-    ". is a dot",
-    "R&D; AT&T",
-    "",
+    *("A man in an orange hat, starring at something.", "The man's hat costs 3.50, he said: “Oh!”"),
+    *("Est-ce vrai ? Oui ; non : si !", "Mail an a@b.de und @alice"),
+    *("Set .NET or .5 as the value ...", ". is a dot", "R&D; AT&T", ""),
 ]
 
 

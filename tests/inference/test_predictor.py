@@ -76,11 +76,8 @@ def test_objects_have_the_input_and_every_output(models):
 
 def test_no_text_is_padded_for_another(models):
     predictor = Predictor.load(models / "upper", "width")
-    assert [one["characters"] for one in predictor.objects(["abc", "", "d"])] == [
-        ["a", "b", "c"],
-        [],
-        ["d"],
-    ]
+    expected = [["a", "b", "c"], [], ["d"]]
+    assert [one["characters"] for one in predictor.objects(["abc", "", "d"])] == expected
 
 
 def test_numbers_have_the_digits_of_a_float32(models):

@@ -87,10 +87,8 @@ def test_no_sentences_give_nothing(ask):
 
 
 def test_left_out_options_are_those_of_the_export(ask):
-    assert (
-        ask("translate", SENTENCES)["translations"][:, 0].tolist()
-        == ask("serving_default", SENTENCES)["translation"].tolist()
-    )
+    expected = ask("serving_default", SENTENCES)["translation"].tolist()
+    assert ask("translate", SENTENCES)["translations"][:, 0].tolist() == expected
 
 
 def test_each_sentence_of_a_request_may_have_options_of_its_own(ask, model, pieces):
@@ -194,21 +192,14 @@ def test_options_of_the_next_piece_that_are_out_of_range_are_clamped(ask):
 
 def test_scores_and_pieces_are_those_of_the_live_model(ask, module):
     lines, references = ["a b c", "d"], tf.constant(["c b", "d d d"])
-    given, live = (
-        ask("score", lines, reference=references),
-        Translator(module).score(lines, ["c b", "d d d"]),
-    )
+    given = ask("score", lines, reference=references)
+    live = Translator(module).score(lines, ["c b", "d d d"])
     np.testing.assert_allclose(given["log_probability"], [log_p for log_p, _ in live], rtol=1e-5)
     assert given["tokens"].tolist() == [tokens for _, tokens in live]
     aligned = ask("align", lines, reference=references)
     assert texts(aligned["source_pieces"][1])[:2] == ["▁d", "</s>"]
-    assert aligned["attention"].shape == (
-        2,
-        1,
-        2,
-        aligned["target_pieces"].shape[1],
-        aligned["source_pieces"].shape[1],
-    )
+    expected = (2, 1, 2, aligned["target_pieces"].shape[1], aligned["source_pieces"].shape[1])
+    assert aligned["attention"].shape == expected
 
 
 def test_what_an_export_cannot_do_it_does_not_promise(model, pieces):

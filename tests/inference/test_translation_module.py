@@ -106,10 +106,8 @@ def test_scores_come_in_order_and_are_those_of_each_pair_alone(module):
 
 def test_what_cannot_be_scored_is_told(module):
     translator = Translator(module)
-    with pytest.raises(
-        ValueError,
-        match=r"there must be as many of the one as of the other. Received: 2 and 1 lines.",
-    ):
+    told = r"there must be as many of the one as of the other. Received: 2 and 1 lines."
+    with pytest.raises(ValueError, match=told):
         translator.score(["a", "b"], ["a"])
     with pytest.raises(ValueError, match="line 1 has 3,001 tokens"):
         translator.score(["a"], ["a " * 3000])
@@ -185,10 +183,8 @@ def test_the_tag_of_a_line_is_that_of_each_of_its_sentences(module, pieces, monk
     monkeypatch.setattr(translator._model, "translate", translate)
     monkeypatch.setitem(vars(pieces), "pieces", [*pieces.pieces, "<2de>"])
     lines = [f"{tag} The dog runs. The cat sleeps." for tag in ("<2de>", "<2fr>")]
-    assert translator.translate(lines, split_sentences=True) == [
-        "<2de> The dog runs. <2de> The cat sleeps.",
-        lines[1],
-    ]
+    expected = ["<2de> The dog runs. <2de> The cat sleeps.", lines[1]]
+    assert translator.translate(lines, split_sentences=True) == expected
     assert len(asked) == 4
     assert {"<2de> The cat sleeps.", "The cat sleeps."} < set(asked)
 
@@ -269,11 +265,8 @@ def test_a_word_s_pieces_add_up_on_both_sides():
 
 
 def test_what_is_attended_to_at_the_end_of_the_sentence_is_no_word():
-    assert link_words(SOURCE, TARGET, np.tile([0.1, 0.0, 0.0, 0.2, 0.7], (5, 1))) == [
-        (2, 0),
-        (2, 1),
-        (2, 2),
-    ]
+    expected = [(2, 0), (2, 1), (2, 2)]
+    assert link_words(SOURCE, TARGET, np.tile([0.1, 0.0, 0.0, 0.2, 0.7], (5, 1))) == expected
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,8 @@ def shell(toy, tmp_path_factory):
 @pytest.fixture(scope="module")
 def engine(shell):
     """The exported folder, loaded there; and what a line is there: pieces."""
-    ctranslate2, sentencepiece = (
-        pytest.importorskip("ctranslate2"),
-        pytest.importorskip("sentencepiece"),
-    )
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    sentencepiece = pytest.importorskip("sentencepiece")
     exported = shell("export", f"--model_dir={RUN}", "--format=ctranslate2")
     assert exported.returncode == 0, exported.stderr.decode()
     assert f"exported to {CONVERTED}".encode() in exported.stdout

@@ -43,12 +43,8 @@ def parts():
 
     def by_name(layer):
         names = (
-            "self_attention",
-            "self_attention_norm",
-            "cross_attention",
-            "cross_attention_norm",
-            "feed_forward",
-            "feed_forward_norm",
+            *("self_attention", "self_attention_norm", "cross_attention", "cross_attention_norm"),
+            *("feed_forward", "feed_forward_norm"),
         )
         return {name: getattr(layer, name).get_weights() for name in names if hasattr(layer, name)}
 

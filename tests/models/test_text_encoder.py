@@ -20,15 +20,8 @@ TOKENS = np.array([[2, 5, 6, 7, 8, 3], [2, 9, 10, 3, 0, 0], [2, 11, 12, 4, 9, 3]
 SEGMENTS = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 1, 1]])
 PLACES = np.tile(np.arange(6), (3, 1))
 REAL = TOKENS != 0
-CONFIG = {
-    "vocab_size": 13,
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "intermediate_size": 32,
-    "max_position_embeddings": 8,
-    "num_labels": 5,
-}
+CONFIG = {"vocab_size": 13, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4}
+CONFIG |= {"intermediate_size": 32, "max_position_embeddings": 8, "num_labels": 5}
 
 
 def theirs(name, **changes):

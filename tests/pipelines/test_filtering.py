@@ -14,25 +14,10 @@ from pipelines.prepare.filtering import SHORT, Filters, is_written_in, scripts_o
 for package in ("babel", "regex"):
     pytest.importorskip(package)
 
-ALPHABETS = {
-    "Latn": "abcxyzäßøąñ",
-    "Cyrl": "абвгюяїђ",
-    "Grek": "αβγδωϊ",
-    "Hira": "あいうえお",
-    "Kana": "アイウエオ",
-    "Hani": "漢字東京語",
-    "Hang": "한글말",
-    "Arab": "ابتثج",
-}
-NAMES = {
-    "Latn": "LATIN",
-    "Cyrl": "CYRILLIC",
-    "Grek": "GREEK",
-    "Hira": "HIRAGANA",
-    "Kana": "KATAKANA",
-    "Hang": "HANGUL",
-    "Arab": "ARABIC",
-}
+ALPHABETS = {"Latn": "abcxyzäßøąñ", "Cyrl": "абвгюяїђ", "Grek": "αβγδωϊ", "Hira": "あいうえお"}
+ALPHABETS |= {"Kana": "アイウエオ", "Hani": "漢字東京語", "Hang": "한글말", "Arab": "ابتثج"}
+NAMES = {"Latn": "LATIN", "Cyrl": "CYRILLIC", "Grek": "GREEK", "Hira": "HIRAGANA"}
+NAMES |= {"Kana": "KATAKANA", "Hang": "HANGUL", "Arab": "ARABIC"}
 OF_NO_SCRIPT = " .,!?-()1234567890٠١٢٣ー🙂"
 TEXT = st.text("".join(ALPHABETS.values()) + OF_NO_SCRIPT, max_size=30)
 SENTENCE = TEXT.filter(str.strip)

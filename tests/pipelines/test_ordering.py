@@ -269,12 +269,8 @@ def test_pairs_come_by_weight(case, epochs):
 
 def test_pairs_of_different_weight_are_mixed():
     """An epoch as one batch, 20 pairs once and 20 twice: neither kind is first."""
-    case = {
-        "bucket_of": [0] * 40,
-        "batch_sizes": [60],
-        "seed": 1,
-        "weights": [1.0] * 20 + [2.0] * 20,
-    }
+    case = {"bucket_of": [0] * 40, "batch_sizes": [60], "seed": 1}
+    case["weights"] = [1.0] * 20 + [2.0] * 20
     [(_, pairs)] = walk(case, 1)
     assert collections.Counter(pairs) == {pair: 1 if pair < 20 else 2 for pair in range(40)}
     assert 5 <= sum(pair < 20 for pair in pairs[:30]) <= 15

@@ -390,10 +390,8 @@ def test_each_side_is_tokenized_by_a_vocabulary_of_its_own(houses, tmp_path):
     both = prepared.vocabulary
     assert (both.kind, both.source.size) == ("separate", 300)
     pairs = prepared.pairs()
-    english, german = (
-        both.source.tokenize(ENGLISH).to_list(),
-        both.target.tokenize(GERMAN).to_list(),
-    )
+    english = both.source.tokenize(ENGLISH).to_list()
+    german = both.target.tokenize(GERMAN).to_list()
     found = [(pairs.sources[i].tolist(), pairs.targets[i].tolist()) for i in range(len(pairs))]
     assert {tuple(map(tuple, pair)) for pair in found} >= {
         tuple(map(tuple, pair)) for pair in zip(english, german, strict=True)

@@ -51,10 +51,8 @@ def test_pairs_with_a_side_over_the_limit_are_dropped_whole_and_counted(
 
 @given(PAIRS, st.integers(0, 10), st.integers(0, 10))
 def test_of_two_limits_the_lower_holds(pairs, first, second):
-    twice, once = (
-        packed_pairs(pairs).up_to(first).up_to(second),
-        packed_pairs(pairs).up_to(min(first, second)),
-    )
+    twice = packed_pairs(pairs).up_to(first).up_to(second)
+    once = packed_pairs(pairs).up_to(min(first, second))
     assert (listed_pairs(twice), twice.too_long) == (listed_pairs(once), once.too_long)
 
 

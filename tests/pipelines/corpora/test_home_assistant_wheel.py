@@ -267,13 +267,8 @@ def test_real_pip_from_a_folder(tmp_path, monkeypatch):
 # Home Assistant: which pairs are kept, which split they go to, and what the real wheel gives.
 def test_pairs_align_by_key_path():
     english = {"a": {"x": " One ", "y": "Two"}, "b": {"x": "Three"}, "only": "English", "n": 1}
-    german = {
-        "b": {"x": "Drei"},
-        "a": {"y": "Zwei", "x": "Eins\n"},
-        "other": "Deutsch",
-        "n": 1,
-        "only": {"x": "English"},
-    }
+    german = {"b": {"x": "Drei"}, "a": {"y": "Zwei", "x": "Eins\n"}, "other": "Deutsch", "n": 1}
+    german["only"] = {"x": "English"}
     expected = ([("One", "Eins"), ("Two", "Zwei"), ("Three", "Drei")], {})
     assert home_assistant.select_pairs([(english, german)]) == expected
 

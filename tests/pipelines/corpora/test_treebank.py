@@ -101,14 +101,8 @@ def test_damaged_trees_are_dropped_and_counted_with_their_first_lines(tmp_path):
     corpus = load(folder)
     assert corpus.train.sources == ["Go home .", "I call 1/2 ( it )", "Go home ."]
     assert corpus.train.place(2, "") == f"{folder}/train.trees, line 5"
-    reasons = {
-        "empty bracket": (2, 2),
-        "unclosed bracket": (1, 4),
-        "unopened bracket": (1, 6),
-        "word outside brackets": (1, 7),
-        "word beside others": (1, 8),
-        "empty": (1, 10),
-    }
+    reasons = {"empty bracket": (2, 2), "unclosed bracket": (1, 4), "unopened bracket": (1, 6)}
+    reasons |= {"word outside brackets": (1, 7), "word beside others": (1, 8), "empty": (1, 10)}
     assert corpus.dropped == {reason: count for reason, (count, _) in reasons.items()}
     assert corpus.dropped.firsts == {
         reason: f"{folder}/train.trees, line {line}" for reason, (_, line) in reasons.items()
