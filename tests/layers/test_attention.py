@@ -148,19 +148,6 @@ def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works()
     MultiHeadAttention(8, 500, d_k=64, d_v=64)
 
 
-# Section 3.2.3: who may attend to whom, by hand.
-def test_padding_is_false_and_tokens_true():
-    mask = np.array(padding_mask(np.array([[5, 6, 0], [7, 0, 0]])))
-    assert mask.dtype == bool
-    np.testing.assert_array_equal(mask, [[[True, True, False]], [[True, False, False]]])
-
-
-def test_causal_mask_is_lower_triangular():
-    mask = np.array(causal_mask(4))
-    assert mask.dtype == bool
-    np.testing.assert_array_equal(mask, np.tril(np.ones((1, 4, 4), bool)))
-
-
 def test_masks_join_with_and_and_broadcast_over_the_batch():
     ids = np.array([[5, 6, 0], [7, 8, 9]])
     joined = np.array(padding_mask(ids) & causal_mask(3))

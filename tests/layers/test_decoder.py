@@ -94,21 +94,6 @@ def test_a_decoder_is_its_layers_one_after_another_and_causal(decoder, x, memory
     )
 
 
-@pytest.mark.parametrize("num_layers", [1, 3])
-def test_the_last_matrix_of_each_sublayer_starts_quieter_by_the_root_of_their_number(num_layers):
-    keras.utils.set_random_seed(0)
-    decoder = Decoder(num_layers, num_heads=2, d_model=64, d_ff=96)
-    decoder(np.zeros((1, 2, 64), "float32"), np.zeros((1, 3, 64), "float32"))
-    for layer in decoder.layers:
-        for kernel in (
-            layer.self_attention.output_kernel,
-            layer.cross_attention.output_kernel,
-            layer.feed_forward.outer.kernel,
-        ):
-            bound = (6 / sum(kernel.shape) / (3 * num_layers)) ** 0.5
-            assert 0.98 * bound < np.abs(kernel.numpy()).max() <= bound
-
-
 @pytest.mark.parametrize("hypotheses", [1, 3])
 def test_steps_with_a_cache_equal_the_whole_target(decoder, memory, random, hypotheses):
     """K hypotheses with different prefixes share one memory; `call` gets a copy of it for each."""
@@ -123,29 +108,13 @@ def test_steps_with_a_cache_equal_the_whole_target(decoder, memory, random, hypo
     assert np.abs(stepped(decoder, x, memory, None) - expected).max() > 0.01
 
 
-@NORMS
-@pytest.mark.parametrize("d_ff", [16, UNFAVOURABLE])
-def test_steps_equal_call_where_matrices_are_filled_up(d_ff, norm, random, randomized):
+def test_steps_equal_call_where_matrices_are_filled_up(random, randomized):
     x = random(2, 3, 8)
     memory = random(2, 4, 8)
-    decoder = randomized(Decoder(2, num_heads=2, d_model=8, d_ff=d_ff, norm=norm), x, memory)
+    decoder = randomized(Decoder(2, num_heads=2, d_model=8, d_ff=UNFAVOURABLE), x, memory)
     np.testing.assert_allclose(
         stepped(decoder, x[:, None], memory, None)[:, 0], decoder(x, memory), rtol=0, atol=1e-5
     )
-
-
-def test_a_layer_s_stepper_gives_what_the_layer_gives(decoder, x, memory):
-    layer = decoder.layers[1]
-    mask = causal_mask(T)
-    expected, (_, to_memory) = layer.with_attention(x, memory, mask, MEMORY_MASK)
-    stepper = layer.stepper()
-    state = stepper.start(B)
-    assert stepper.growing == ((2, 2), ())
-    cache = layer.cross_attention.keys_and_values(memory, memory)
-    for t in range(T):
-        y, (state, weights) = stepper(x[:, t], state, cache, MEMORY_MASK)
-        np.testing.assert_allclose(y, expected[:, t], rtol=0, atol=ATOL)
-        np.testing.assert_allclose(weights[:, :, 0], to_memory[:, :, t], rtol=0, atol=ATOL)
 
 
 def test_each_hypothesis_continues_its_own_past(decoder, memory, random):

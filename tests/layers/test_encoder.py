@@ -62,37 +62,14 @@ def test_the_paper_s_norm_is_the_default(x):
         assert isinstance(layer.cross_attention_norm, PostNorm)
 
 
-def test_a_post_norm_encoder_is_its_layers_one_after_another(x, randomized, parts):
-    encoder = randomized(Encoder(2, **SIZES, d_k=3, d_v=5), x)
+def test_an_encoder_is_its_layers_one_after_another_and_pre_norm_s_last_norm(encoder, x, parts):
+    norm = type(encoder.layers[0].feed_forward_norm)
     expected = x
     for layer in encoder.layers:
-        expected = paper.encoder_layer(expected, parts(layer), H, MASK)
+        expected = paper.encoder_layer(expected, parts(layer), H, MASK, ORACLES[norm])
+    if norm is PreNorm:
+        expected = paper.layer_norm(expected, *encoder.final_norm.get_weights())
     np.testing.assert_allclose(encoder(x, attention_mask=MASK), expected, rtol=0, atol=ATOL)
-    assert np.abs(encoder(x, attention_mask=MASK) - expected[::-1]).max() > 0.1
-
-
-def test_a_pre_norm_encoder_is_its_layers_and_one_norm(x, randomized, parts):
-    encoder = randomized(Encoder(2, **SIZES, norm=PreNorm), x)
-    expected = x
-    for layer in encoder.layers:
-        expected = paper.encoder_layer(expected, parts(layer), H, MASK, paper.pre_norm)
-    actual = encoder(x, attention_mask=MASK)
-    gain, bias = encoder.final_norm.get_weights()
-    assert np.abs(actual - expected).max() > 0.1
-    expected = paper.layer_norm(expected, gain, bias)
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=ATOL)
-
-
-def test_a_pre_norm_stack_has_one_norm_more_and_else_the_same_weights(x):
-    post = Encoder(2, **SIZES, name="e")
-    pre = Encoder(2, **SIZES, norm=PreNorm, name="e")
-    post(x), pre(x)
-    more = [("e/final_norm/gamma", (D_MODEL,)), ("e/final_norm/beta", (D_MODEL,))]
-    assert shapes(pre) == shapes(post) + more
-
-
-def shapes(layer):
-    return [(weight.path, tuple(weight.shape)) for weight in layer.weights]
 
 
 def test_dropout_stands_on_each_sublayer_s_output_and_nowhere_else(x, random):
@@ -113,20 +90,28 @@ def test_heads_that_do_not_divide_d_model_are_refused():
         Encoder(1, 3, 8, 16)
 
 
+@pytest.mark.parametrize(
+    ("kind", "attentions"),
+    [(Encoder, ["self_attention"]), (Decoder, ["self_attention", "cross_attention"])],
+)
 @pytest.mark.parametrize("num_layers", [1, 3])
-def test_the_last_matrix_of_each_sublayer_starts_quieter_by_the_root_of_their_number(num_layers):
+def test_the_last_matrix_of_each_sublayer_starts_quieter_by_the_root_of_their_number(
+    kind, attentions, num_layers
+):
     keras.utils.set_random_seed(0)
-    encoder = Encoder(num_layers, num_heads=2, d_model=64, d_ff=96)
-    encoder(np.zeros((1, 2, 64), "float32"))
-    for layer in encoder.layers:
-        scaled = (layer.self_attention.output_kernel, layer.feed_forward.outer.kernel)
+    stack = kind(num_layers, num_heads=2, d_model=64, d_ff=96)
+    stack(*(np.zeros((1, length, 64), "float32") for length in (2, 3)[: len(attentions)]))
+    branches = num_layers * (len(attentions) + 1)
+    for layer in stack.layers:
+        scaled = [getattr(layer, name).output_kernel for name in attentions]
+        scaled.append(layer.feed_forward.outer.kernel)
         whole = (layer.self_attention.query_kernel, layer.feed_forward.inner.kernel)
-        for kernels, branches in ((scaled, 2 * num_layers), (whole, 1)):
+        for kernels, count in ((scaled, branches), (whole, 1)):
             for kernel in kernels:
-                bound = (6 / sum(kernel.shape) / branches) ** 0.5
+                bound = (6 / sum(kernel.shape) / count) ** 0.5
                 assert 0.98 * bound < np.abs(kernel.numpy()).max() <= bound
     # Each layer draws numbers of its own.
-    kernels = [layer.self_attention.output_kernel.numpy() for layer in encoder.layers]
+    kernels = [layer.self_attention.output_kernel.numpy() for layer in stack.layers]
     assert len({kernel.tobytes() for kernel in kernels}) == num_layers
 
 

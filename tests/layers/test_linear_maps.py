@@ -151,8 +151,3 @@ def test_kernels_and_products_have_the_policy_s_types(policy, kept, given, rando
     matrix = Matrix([ops.convert_to_tensor(random(6, 5))], keras.DTypePolicy(policy))
     assert keras.backend.standardize_dtype(matrix._kernel.dtype) == kept
     assert keras.backend.standardize_dtype(matrix(random(2, 6))[0].dtype) == given
-
-
-def test_a_row_is_filled_up_where_rows_lie_2_kb_apart_and_by_one_line_of_the_cache():
-    assert UNFAVOURABLE * 4 == 2048
-    assert EXTRA * 4 == 64

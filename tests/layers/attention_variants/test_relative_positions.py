@@ -37,18 +37,6 @@ def test_buckets_are_those_of_t5(bidirectional, num_buckets, max_distance):
     )
 
 
-def test_some_buckets_of_t5_by_hand():
-    # 32 buckets for both directions: 8 exact ones each, then logarithmic up to 128.
-    both = RelativeBias(True)
-    assert np.array(both.buckets(np.array([0, -1, -7, 1, 7, -8, 8]))).tolist() == [
-        *(0, 1, 7, 17, 23, 8, 24)
-    ]
-    assert np.array(both.buckets(np.array([-128, -1000, 128, 1000]))).tolist() == [15, 15, 31, 31]
-    # All 32 for what came before; what comes later shares the first.
-    before = RelativeBias(False)
-    assert np.array(before.buckets(np.array([5, 0, -15, -16, -128]))).tolist() == [0, 0, 15, 16, 31]
-
-
 def test_shaw_s_default_is_the_authors_clipping_distance():
     layer = RelativeKeysAndValues()
     layer.build((None, 2, None, 6), (None, 2, None, 5))
@@ -66,21 +54,6 @@ def test_rotations_are_the_matrices_of_the_paper_and_keep_lengths(random):
     later = np.array(Rotary().placed(x[:, :, 3:], after=x[:, :, :3]))
     np.testing.assert_allclose(later, turned[:, :, 3:], rtol=1e-6, atol=1e-6)
     assert np.abs(Rotary().placed(x[:, :, 3:]) - later).max() > 0.1
-
-
-def test_products_of_rotated_vectors_depend_on_the_distance_alone(random):
-    """At far positions as at near ones: angles are in float32, not in the dtype of the input."""
-    query = random(1, 1, 1, 8)
-    key = random(1, 1, 1, 8)
-    turn = Rotary().placed
-
-    def product(first, distance):
-        before = np.zeros((1, 1, first, 8), "float32")
-        further = np.zeros((1, 1, first + distance, 8), "float32")
-        return np.sum(np.array(turn(query, after=before)) * np.array(turn(key, after=further)))
-
-    assert product(0, 3) == pytest.approx(product(2000, 3), abs=1e-5)
-    assert abs(product(0, 3) - product(0, 4)) > 0.01
 
 
 def test_rotations_in_bfloat16_tell_position_256_from_257(random):
