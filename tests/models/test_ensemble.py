@@ -43,15 +43,6 @@ def test_it_has_the_weights_of_all_its_models_and_says_that_it_gives_no_attentio
     assert [ensemble.gives_attention, models[0].gives_attention] == [False, True]
 
 
-def test_one_model_twice_is_that_model(models):
-    np.testing.assert_allclose(
-        Ensemble(models[:1] * 2)((SOURCE, TARGET)),
-        mean_log_probabilities(models[:1]),
-        rtol=0,
-        atol=1e-5,
-    )
-
-
 def test_steps_equal_call(models):
     ensemble = Ensemble(models)
     expected = mean_log_probabilities(models)

@@ -9,10 +9,8 @@ import tensorflow as tf
 from oracles import paper
 
 from benchmarks.paper import copying as copies
-from keras_transformer.layers import Dropout, PositionalEmbedding, PostNorm, PreNorm
-from keras_transformer.layers.feed_forward import gelu
+from keras_transformer.layers import Dropout
 from keras_transformer.models import Hyperparameters, Transformer
-from keras_transformer.models.variants import ACTIVATIONS, NORMS
 from keras_transformer.training.loss import (
     LabelAccuracy,
     LabelCrossEntropy,
@@ -42,43 +40,6 @@ def model(request):
     return model
 
 
-def parameters(hp):
-    """The paper's matrices and vectors, added up: section 3's weights, biases in the FFN and gain
-    and bias of each norm.
-    """
-    d_k = hp.d_k or hp.d_model // hp.num_heads
-    d_v = hp.d_v or hp.d_model // hp.num_heads
-    attention = 2 * hp.d_model * hp.num_heads * (d_k + d_v)
-    feed_forward = 2 * hp.d_model * hp.d_ff + hp.d_ff + hp.d_model
-    norm = 2 * hp.d_model
-    final_norms = {"post": 0, "pre": 2 * norm}[hp.norm]
-    layers = hp.num_layers * (3 * attention + 2 * feed_forward + 5 * norm)
-    return hp.vocabulary_size * hp.d_model + layers + final_norms
-
-
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        {},
-        {"vocabulary_size": 13},
-        {"num_layers": 1},
-        {"d_model": 12},
-        {"d_ff": 7},
-        {"num_heads": 4},
-        {"d_k": 3},
-        {"num_heads": 4, "d_k": 3, "d_v": 2},
-        {"d_v": 5},
-        {"d_k": 3, "d_v": 5},
-        {"norm": "pre"},
-        {"activation": "swish"},
-    ],
-    ids=str,
-)
-def test_the_count_of_parameters_is_the_formula_s(sizes):
-    hp = Hyperparameters(**{**SIZES, **sizes})
-    assert Transformer(hp).count_params() == parameters(hp)
-
-
 def test_every_width_is_that_of_its_hyperparameter():
     hp = Hyperparameters(11, 2, 8, 14, 3, d_k=5, d_v=7)
     shapes = {weight.path: tuple(weight.shape) for weight in Transformer(hp).weights}
@@ -97,22 +58,12 @@ def test_every_width_is_that_of_its_hyperparameter():
     assert shapes == expected
 
 
-@pytest.mark.parametrize(("hp", "millions"), [(BASE, 63), (BIG, 214)], ids=["base", "big"])
-def test_base_and_big_have_the_paper_s_size(hp, millions):
-    assert parameters(hp) == pytest.approx(millions * 1e6, rel=0.01)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("hp", "count"), [(BASE, 63_045_632), (BIG, 214_171_648)], ids=["base", "big"]
 )
-def test_base_and_big_are_built_with_the_formula_s_parameters(hp, count):
-    model = Transformer(hp)
-    assert model.count_params() == parameters(hp)
-    widths = {layer.feed_forward.inner.units for layer in model.decoder.layers}
-    assert (len(model.encoder.layers), widths) == (6, {hp.d_ff})
-    heads = {layer.self_attention.num_heads for layer in model.encoder.layers}
-    assert heads == {hp.num_heads}
+def test_base_and_big_have_the_paper_s_parameters(hp, count):
+    assert Transformer(hp).count_params() == count
 
 
 def test_dropout_stands_on_the_embeddings_and_on_every_sublayer():
@@ -129,25 +80,6 @@ def test_dropout_stands_on_the_embeddings_and_on_every_sublayer():
             layer.rate = 0.0
     plain = model((SOURCE, TARGET))
     assert np.abs(model((SOURCE, TARGET), training=True) - plain).max() > 0.01
-
-
-def test_the_variants_are_those_of_the_hyperparameters(model):
-    hp = model.hyperparameters
-    placements = {"post": PostNorm, "pre": PreNorm}
-    activations = {"relu": keras.activations.relu, "gelu": gelu}
-    for layer in (*model.encoder.layers, *model.decoder.layers):
-        assert type(layer.self_attention_norm) is placements[hp.norm]
-        assert layer.feed_forward.activation is activations[hp.activation]
-    swish = Transformer(**SIZES, activation="swish").decoder.layers[1].feed_forward.activation
-    assert float(swish(2.0)) == pytest.approx(2 / (1 + math.exp(-2)))
-    assert list(NORMS) == ["post", "pre", "pre_rms"]
-    assert list(ACTIVATIONS) == ["relu", "gelu", "gelu_tanh", "swish", "swiglu", "geglu"]
-
-
-def test_one_table_serves_source_target_and_logits(model):
-    tables = [w.path for w in model.weights if "table" in w.path or "embedding" in w.path]
-    assert tables == ["embedding/table"]
-    assert sum(isinstance(layer, PositionalEmbedding) for layer in model.layers) == 1
 
 
 @pytest.mark.parametrize("model", [("post", "relu")], ids="-".join, indirect=True)
@@ -167,16 +99,6 @@ def test_logits_are_figure_1_in_float64(model):
     for layer in model.decoder.layers:
         x = paper.decoder_layer(x, memory, parts(layer), 2, causal, mask)
     np.testing.assert_allclose(model((SOURCE, TARGET)), x @ table.T, rtol=0, atol=1e-5)
-
-
-@SAVES
-def test_a_saved_model_comes_back_with_equal_logits(model, tmp_path):
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert (type(loaded), loaded.hyperparameters) == (Transformer, model.hyperparameters)
-    np.testing.assert_array_equal(loaded((SOURCE, TARGET)), model((SOURCE, TARGET)))
-    fresh = Transformer(model.hyperparameters)
-    assert np.abs(fresh((SOURCE, TARGET)) - model((SOURCE, TARGET))).max() > 0.1
 
 
 @SAVES

@@ -70,11 +70,6 @@ def test_a_loss_that_is_no_number_is_divergence(model, loss):
         watcher.on_train_batch_end(1, {"loss": loss})
 
 
-def test_training_stops_at_the_last_step(model, stopwatch):
-    fit(model, StopAtLimit(Ending(model), stopwatch, math.inf, last_step=4), epochs=9)
-    assert int(model.optimizer.iterations) == 4
-
-
 def test_training_stops_when_the_minutes_are_over(model, stopwatch):
     limit = StopAtLimit(Ending(model), stopwatch, minutes=2.5, last_step=math.inf)
     fit(model, minutes_that_pass(stopwatch, 0.5), limit, epochs=9)

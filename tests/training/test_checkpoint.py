@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import json
 
 import keras
 import numpy as np
@@ -145,13 +144,6 @@ def flipped(path, places):
         yield path
 
 
-def test_any_turned_bit_of_an_array_is_refused_by_name(small):
-    start = small.read_bytes().index(np.arange(6, dtype=np.float32).tobytes())
-    for path in flipped(small, range(start, start + 24)):
-        with pytest.raises(ValueError, match=rf"^{small} is damaged or no checkpoint"):
-            checkpoint.read_archive(path)
-
-
 def test_a_turned_bit_anywhere_is_refused_by_name_or_changes_no_array(small):
     """A bit of the directory can make it forget an array, which `restore` then misses, but never
     alter one.
@@ -181,12 +173,7 @@ def test_the_newest_is_taken_and_a_damaged_one_is_told_and_passed_over(small):
     assert checkpoint.newest(small.parent, said.append) is None
     assert said[-1].startswith(f"{second} is damaged")
     assert said[-1].endswith("There is none before it.")
-
-
-def test_without_a_readable_checkpoint_there_is_no_newest(tmp_path):
-    assert checkpoint.newest(tmp_path / "nowhere") is None
-    checkpoint.path_of(tmp_path, 1).write_bytes(b"")
-    assert checkpoint.newest(tmp_path, lambda line: None) is None
+    assert checkpoint.newest(small.parent / "nowhere") is None
 
 
 def test_checkpoints_stand_in_the_order_of_their_steps(tmp_path):
@@ -248,12 +235,6 @@ def test_two_weights_of_one_path_are_refused(tmp_path):
         checkpoint.save(tmp_path / "x.npz", model, {})
 
 
-def test_progress_is_given_back(tmp_path):
-    model, progress = model_in_training(), {"step": 7, "seconds": 2.25, "note": "größe"}
-    checkpoint.save(tmp_path / "x.npz", model, progress)
-    assert checkpoint.restore(tmp_path / "x.npz", model) == json.loads(json.dumps(progress))
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -294,10 +275,6 @@ def test_a_progress_that_is_none_is_damage_and_the_one_before_is_taken(small, pr
         checkpoint.progress_of(newest)
 
 
-def test_progress_is_read_alone(small):
-    assert checkpoint.progress_of(small) == {"step": 1, "seconds": 0.5}
-
-
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.one_of(
@@ -323,22 +300,3 @@ def test_a_damaged_checkpoint_is_told_or_makes_no_difference(small, damaged):
         [line] = said
         assert line.startswith(str(newest))
         assert "\n" not in line
-
-
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers(max_value=-1) | st.text(max_size=9),
-        lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(st.sampled_from(["step", "seconds", "x"]), inner, max_size=3)
-        ),
-        max_leaves=5,
-    )
-)
-def test_a_progress_without_a_count_is_damage(tmp_path, progress):
-    path = checkpoint.path_of(tmp_path, 1)
-    write_progress(path, json.dumps(progress))
-    with pytest.raises(ValueError, match="is damaged: its progress") as caught:
-        checkpoint.progress_of(path)
-    assert "\n" not in str(caught.value)

@@ -38,15 +38,12 @@ def windowed(folder, stopwatch, seconds, minutes=math.inf, keep=9, share=0.5, st
     return Checkpointing(folder, stopwatch, keep, minutes, window=window)
 
 
+@pytest.mark.parametrize("minutes", [math.inf, 5 / 60])
 def test_they_lie_evenly_in_the_share_of_the_end_and_the_last_weights_are_among_them(
-    model, stopwatch, tmp_path
+    model, stopwatch, tmp_path, minutes
 ):
-    train(model, stopwatch, windowed(tmp_path, stopwatch, 40), 40 / 60)
-    assert steps_of(checkpoint.averaged_ones(tmp_path)) == [24, 28, 32, 36, 40]
-
-
-def test_those_of_the_minutes_are_there_to_resume_from_alone(model, stopwatch, tmp_path):
-    train(model, stopwatch, windowed(tmp_path, stopwatch, 40, minutes=5 / 60), 40 / 60)
+    """Those of the minutes are there to resume from alone."""
+    train(model, stopwatch, windowed(tmp_path, stopwatch, 40, minutes), 40 / 60)
     assert steps_of(checkpoint.averaged_ones(tmp_path)) == [24, 28, 32, 36, 40]
 
 
@@ -141,26 +138,11 @@ def write(folder, *weights):
 
 
 @settings(max_examples=30, deadline=None)
-@given(array=arrays(np.float32, (2, 3), elements=FLOATS), count=st.integers(1, 6))
-def test_the_mean_of_equal_checkpoints_is_itself_to_the_last_bit(tmp_path_factory, array, count):
-    mean = averaging.average(write(tmp_path_factory.mktemp("equal"), *[array] * count))
-    np.testing.assert_array_equal(mean["weights/a/kernel"], array)
-    assert mean["weights/a/kernel"].dtype == np.float32
-
-
-@settings(max_examples=30, deadline=None)
-@given(stack=arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(1, 4)), elements=FLOATS))
-def test_the_mean_is_numpys_in_float64(tmp_path_factory, stack):
-    mean = averaging.average(write(tmp_path_factory.mktemp("mean"), *stack))
-    np.testing.assert_array_equal(
-        mean["weights/a/kernel"], stack.astype(np.float64).mean(axis=0).astype(np.float32)
-    )
-
-
-def test_the_weights_alone_are_averaged(tmp_path):
-    mean = averaging.average(write(tmp_path, np.zeros(3, np.float32), np.ones(3, np.float32)))
-    [(name, array)] = mean.items()
-    assert (name, array.tolist()) == ("weights/a/kernel", [0.5, 0.5, 0.5])
+@given(stack=arrays(np.float32, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=FLOATS))
+def test_the_mean_of_the_weights_alone_is_numpys_in_float64(tmp_path_factory, stack):
+    [(name, mean)] = averaging.average(write(tmp_path_factory.mktemp("mean"), *stack)).items()
+    assert (name, mean.dtype) == ("weights/a/kernel", np.float32)
+    np.testing.assert_array_equal(mean, stack.astype(np.float64).mean(axis=0).astype(np.float32))
 
 
 @pytest.mark.parametrize(

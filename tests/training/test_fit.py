@@ -108,10 +108,6 @@ def test_a_run_that_is_over_is_not_gone_on_with(tmp_path):
     assert checkpoint.step_of(model) == 3
 
 
-def test_nothing_to_go_on_from_is_the_beginning(tmp_path):
-    assert fit.resume(make_model(), tmp_path) == (0, 0.0)
-
-
 @pytest.mark.parametrize(
     ("asked", "cpu_flags", "policy"),
     [

@@ -63,12 +63,6 @@ def test_the_loss_of_a_token_is_that_of_keras(labels, logits, epsilon):
     )
 
 
-def test_it_is_the_entropy_of_q_where_p_is_q(labels):
-    q = paper.smoothed_labels(labels, V, 0.1)
-    least = label_smoothed_cross_entropy(labels, np.log(q).astype("float32"), 0.1)
-    np.testing.assert_allclose(least, -(q * np.log(q)).sum(-1), rtol=1e-6)
-
-
 def test_bfloat16_logits_are_summed_in_float32(labels, logits):
     rounded = keras.ops.cast(logits, "bfloat16")
     actual = label_smoothed_cross_entropy(labels, rounded, 0.1)
@@ -77,16 +71,6 @@ def test_bfloat16_logits_are_summed_in_float32(labels, logits):
         labels, keras.ops.convert_to_numpy(keras.ops.cast(rounded, "float32")), 0.1
     )
     np.testing.assert_allclose(actual, expected, rtol=1e-6)
-
-
-@EPSILONS
-def test_the_gradient_is_p_minus_q_times_what_comes_from_above(labels, logits, epsilon):
-    upstream = np.random.default_rng(1).normal(size=(B, T)).astype("float32")
-    actual = gradient_of(
-        lambda z: label_smoothed_cross_entropy(labels, z, epsilon) * upstream, logits
-    )
-    expected = paper.softmax(logits.astype("float64")) - paper.smoothed_labels(labels, V, epsilon)
-    np.testing.assert_allclose(actual, expected * upstream[..., None], rtol=1e-6, atol=1e-6)
 
 
 @EPSILONS
@@ -207,27 +191,7 @@ def batches():
     return result
 
 
-def values(name, labels, logits):
-    """The metric of every token, padding left out, in float64."""
-    real = labels != 0
-    if name == "accuracy":
-        return (logits.argmax(-1) == labels)[real].astype("float64")
-    return paper.label_smoothed_cross_entropy(labels, logits, 0.0)[real]
-
-
 METRICS = pytest.mark.parametrize("metric_type", [LabelAccuracy, LabelCrossEntropy])
-
-
-@METRICS
-def test_batches_of_different_sizes_pool_their_tokens(metric_type, batches):
-    metric = metric_type()
-    for labels, logits in batches:
-        metric.update_state(labels, logits, real(labels))
-    each = [values(metric.name, *batch) for batch in batches]
-    assert float(metric.result()) == pytest.approx(np.concatenate(each).mean(), rel=1e-6)
-    assert float(metric.result()) != pytest.approx(
-        np.mean([batch.mean() for batch in each]), rel=0.05
-    )
 
 
 @METRICS
@@ -237,30 +201,11 @@ def test_padding_does_not_count(metric_type, batches):
     metric.reset_state()
     elsewhere = np.where((labels == 0)[..., None], np.eye(CLASSES, dtype="float32")[0] * 9, logits)
     assert float(metric(labels, elsewhere, real(labels))) == before
-    metric.reset_state()
-    # A control: without weights every label counts, those of class 0 too.
-    assert float(metric(labels, logits)) != pytest.approx(before, rel=1e-3)
-
-
-@METRICS
-def test_reset_forgets(metric_type, batches):
-    metric = metric_type()
-    metric.update_state(*batches[0], real(batches[0][0]))
-    metric.reset_state()
-    metric.update_state(*batches[1], real(batches[1][0]))
-    assert float(metric.result()) == pytest.approx(
-        values(metric.name, *batches[1]).mean(), rel=1e-6
-    )
 
 
 @METRICS
 def test_nothing_seen_is_zero(metric_type):
     assert float(metric_type().result()) == 0
-
-
-def test_cross_entropy_of_equal_logits_is_the_log_of_the_vocabulary():
-    labels, logits = np.ones((2, 3), "int32"), np.zeros((2, 3, CLASSES), "float32")
-    assert float(LabelCrossEntropy()(labels, logits)) == pytest.approx(np.log(CLASSES), rel=1e-6)
 
 
 def test_accuracy_by_hand():
