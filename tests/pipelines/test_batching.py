@@ -172,20 +172,6 @@ def test_every_training_batch_is_full_and_of_a_known_shape(batches, stream):
     assert all(len(batch[0]) >= 1 for batch in stream)
 
 
-def test_every_pair_comes_once_an_epoch_but_for_what_waits_for_a_full_batch(pairs, batches, stream):
-    """After 20 epochs each bucket has given all full batches of its pairs, and of these pairs none
-    is a turn ahead.
-    """
-    members = np.bincount(batches.buckets.bucket_of)
-    pairs_given = 20 * members // batches.buckets.batch_sizes * batches.buckets.batch_sizes
-    came = numbers(stream[: (pairs_given // batches.buckets.batch_sizes).sum()])
-    come = np.bincount([*itertools.chain(*came)], minlength=len(pairs))
-    for bucket, given_by_bucket in enumerate(pairs_given):
-        turns = come[batches.buckets.bucket_of == bucket]
-        assert turns.sum() == given_by_bucket
-        assert turns.max() - turns.min() <= 1
-
-
 @pytest.mark.parametrize(
     ("lengths", "expected", "told"),
     [
@@ -315,12 +301,6 @@ def test_pairs_over_the_limit_on_either_side_are_dropped_and_counted():
     assert listed(pairs.sources) == [[5, 6, EOS], [8, 9, EOS]]
     assert listed(pairs.targets) == [[7, 8, EOS], [EOS]]
     assert (len(pairs), pairs.too_long) == (2, 2)
-
-
-def test_without_a_limit_every_pair_stays():
-    text = ParallelText(["5 " * 50, "5"], ["6", "7 " * 300])
-    pairs = tokenize_pairs(text, WORDS)
-    assert (len(pairs), pairs.too_long) == (2, 0)
 
 
 def test_many_lines_are_tokenized_in_parts_and_in_order(monkeypatch):

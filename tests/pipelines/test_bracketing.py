@@ -187,12 +187,6 @@ def test_a_tree_comes_back(leaves, data):
     assert from_symbols(to_symbols(tree, leaves), tree.words) == tree
 
 
-@pytest.mark.parametrize("leaves", ["xx", "words"])
-def test_control_they_are_lost_if_they_are_not_kept(leaves):
-    tree = parse("(NP (NN a))")
-    assert str(from_symbols(to_symbols(tree, leaves), ["a"])) == "(NP (XX a))"
-
-
 @given(any_symbols, st.lists(SYMBOL_WORDS, min_size=1, max_size=12))
 def test_any_symbols_make_a_tree_over_exactly_the_words(symbols, words):
     tree = from_symbols(symbols, words)

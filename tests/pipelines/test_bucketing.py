@@ -254,28 +254,6 @@ def test_merging_takes_the_cheapest_two_of_all_while_the_limit_holds(case):
     assert positions(merged_shapes[merged], counts) <= max(case[2], positions(shapes, counts))
 
 
-@settings(deadline=None)
-@given(rectangles())
-def test_merged_shapes_cover_their_rectangles_and_are_never_more(case):
-    before = [array.copy() for array in case[:2]]
-    merged_shapes, merged = merge(*case, ANY)
-    assert (merged_shapes[merged] >= case[0]).all()
-    assert 1 <= len(merged_shapes) <= len(case[0])
-    assert set(merged.tolist()) == set(range(len(merged_shapes)))
-    for array, copy in zip(case[:2], before, strict=True):
-        np.testing.assert_array_equal(array, copy)
-
-
-def test_one_position_less_forbids_the_merging():
-    """4 x 4 and 4 x 5: three pairs grow by one position each; the 9 x 9 stays away."""
-    shapes, counts = np.array([[4, 4], [9, 9], [4, 5]]), np.array([3, 1, 5])
-    allowed = positions(shapes, counts) + 3
-    merged_shapes, merged = merge(shapes, counts, allowed, ANY)
-    assert (merged_shapes.tolist(), merged.tolist()) == ([[4, 5], [9, 9]], [0, 1, 0])
-    merged_shapes, merged = merge(shapes, counts, allowed - 1, ANY)
-    assert (merged_shapes.tolist(), merged.tolist()) == (shapes.tolist(), [0, 1, 2])
-
-
 def test_the_shapes_are_told_with_their_padding():
     assert bucket([[4, 4], [4, 4], [8, 6]], 8).describe() == "2 shapes, 0.0% padding"
     assert bucket([[1, 3]], 4).describe() == "1 shape, 33.3% padding"

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from pipelines import random_numbers
 from pipelines.batches import ordering
 from pipelines.batches.ordering import BatchOrder
-from pipelines.random_numbers import key
 
 
 def compiled(*shape):
@@ -141,24 +140,6 @@ def test_no_bucket_lags(case, epochs):
     assert [come[bucket] for bucket in range(len(due))] == due
 
 
-def test_what_does_not_fill_a_batch_waits_for_the_next_epoch():
-    """7 pairs fill 3 batches of 2 an epoch, and one more in two. Were the rest dropped, pairs would
-    not come equally often.
-    """
-    come = collections.Counter(
-        itertools.chain(
-            *(pairs for _, pairs in walk({"bucket_of": [0] * 7, "batch_sizes": [2], "seed": 1}, 7))
-        )
-    )
-    assert come == dict.fromkeys(range(7), 2)
-    dropped = collections.Counter(
-        itertools.chain(
-            *(np.random.default_rng(epoch).permutation(7)[:6].tolist() for epoch in range(2))
-        )
-    )
-    assert dropped != dict.fromkeys(range(7), 2)
-
-
 @given(CASES)
 def test_batches_an_epoch_are_counted_as_by_hand(case):
     pairs = (
@@ -198,38 +179,21 @@ def test_a_bucket_comes_in_one_order_of_all_its_pairs_after_another(members, siz
         assert len(set(laps[-1])) == len(laps[-1])
 
 
-def without_laps(monkeypatch):
-    """The control: every lap and every epoch is drawn as the first."""
-    monkeypatch.setattr(ordering, "key", lambda seed, *place: key(seed, *place[:-1], 0))
-
-
-def test_laps_and_buckets_have_orders_of_their_own(monkeypatch):
+def test_laps_and_buckets_have_orders_of_their_own():
     """20 pairs in batches of 20: each batch is a lap."""
     case = {"bucket_of": [0] * 20 + [1] * 20, "batch_sizes": [20, 20], "seed": 1}
-
-    def laps():
-        return {tuple(pair - 20 * bucket for pair in pairs) for bucket, pairs in walk(case, 10)}
-
-    assert all(sorted(lap) == [*range(20)] for lap in laps())
-    assert len(laps()) == 10
-    without_laps(monkeypatch)
-    assert len(laps()) == 2
+    laps = {tuple(pair - 20 * bucket for pair in pairs) for bucket, pairs in walk(case, 10)}
+    assert all(sorted(lap) == [*range(20)] for lap in laps)
+    assert len(laps) == 10
 
 
-def test_batches_are_mixed_anew_in_each_epoch(monkeypatch):
+def test_batches_are_mixed_anew_in_each_epoch():
     case = {"bucket_of": [0] * 20 + [1] * 20, "batch_sizes": [1, 1], "seed": 1}
-
-    def buckets():
-        walked = [bucket for bucket, _ in walk(case, 80)]
-        return walked[:40], walked[40:]
-
-    first, second = buckets()
+    buckets = [bucket for bucket, _ in walk(case, 80)]
+    first, second = buckets[:40], buckets[40:]
     assert sorted(first) == sorted(second) == [0] * 20 + [1] * 20
     assert first != second
     assert first != sorted(first)
-    without_laps(monkeypatch)
-    first, second = buckets()
-    assert first == second
 
 
 def test_the_seed_decides():

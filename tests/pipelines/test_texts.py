@@ -49,13 +49,6 @@ def test_pairs_with_a_side_over_the_limit_are_dropped_whole_and_counted(
     assert kept.too_long == dropped_before + len(pairs) - len(expected)
 
 
-@given(PAIRS, st.integers(0, 10), st.integers(0, 10))
-def test_of_two_limits_the_lower_holds(pairs, first, second):
-    twice = packed_pairs(pairs).up_to(first).up_to(second)
-    once = packed_pairs(pairs).up_to(min(first, second))
-    assert (listed_pairs(twice), twice.too_long) == (listed_pairs(once), once.too_long)
-
-
 def test_a_limit_that_all_pairs_keep_copies_nothing():
     pairs = packed_pairs([([5], [6, 7])])
     assert pairs.up_to(2) is pairs

@@ -127,17 +127,6 @@ def test_a_folder_of_text_in_either_direction_and_in_its_order(tmp_path):
         ]
 
 
-def test_the_mock_of_tfds_takes_the_place_of_the_records(prepared):
-    with tensorflow_datasets.testing.mock_data(num_examples=7, data_dir=str(prepared)):
-        corpus = load("de", "en", dataset="wmt14_translate/de-en")
-        backward = load("en", "de", dataset="wmt14_translate/de-en")
-    usable = 7 - corpus.dropped.get("empty", 0) // 3  # the mock writes blanks and a to j
-    assert [len(text) for text in (corpus.train, corpus.valid, corpus.test)] == [usable] * 3
-    expected = (corpus.train.targets, corpus.train.sources)
-    assert (backward.train.sources, backward.train.targets) == expected
-    assert set("".join(corpus.train.sources)) <= set(" abcdefghij")
-
-
 @pytest.mark.parametrize("dataset", ["wmt14_translate/de-en", "translate_folder"])
 def test_splits_are_sliced_and_added(prepared, tmp_path, dataset):
     folder = write_folder(tmp_path) if dataset == "translate_folder" else prepared
