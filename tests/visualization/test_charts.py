@@ -126,14 +126,6 @@ def test_sinusoids_are_the_paper_s():
     np.testing.assert_allclose(products.values, np.array(table) @ np.transpose(table), atol=1e-5)
 
 
-def test_learned_positions_are_the_rows_of_their_table():
-    model = drawn(positions="learned", max_positions=12)
-    encoding, _ = maps_of(model, 9)
-    np.testing.assert_allclose(
-        encoding.values, model.embedding.encoding.table.numpy()[:9], atol=1e-6
-    )
-
-
 def test_source_and_target_have_a_map_each_where_their_embeddings_are_two():
     model = drawn(positions="learned", max_positions=12, tie_embeddings="decoder")
     found = maps_of(model, 9)

@@ -18,7 +18,7 @@ from keras_transformer.visualization.attended import Attended
 from keras_transformer.visualization.charts import Panel
 from keras_transformer.visualization.length_charts import count
 from keras_transformer.visualization.position_maps import Map
-from keras_transformer.visualization.theme import THEMES, new_figure, settings
+from keras_transformer.visualization.theme import THEMES, settings
 from pipelines.trees import Tree, parse
 
 pytest.importorskip("matplotlib")
@@ -168,19 +168,6 @@ def test_control_texts_upon_each_other_are_found():
         figure.set_layout_engine("none")
         figure.set_size_inches(4, 3)
         assert overlapping(texts(figure))
-
-
-@pytest.mark.parametrize(("apart", "upon_each_other"), [(40, False), (8, True)])
-def test_turned_texts_are_judged_by_their_own_rectangles(apart, upon_each_other):
-    with settings(THEMES["light"]):
-        figure = new_figure(4, 3)
-        for place in (0, apart):
-            figure.text(0.1 + place / 400, 0.1, "turned words", rotation=60, rotation_mode="anchor")
-        written = texts(figure)
-        [one, other] = [area for _, area in written]
-        # The boxes around them lie upon each other in either case.
-        assert one[:, 0].max() > other[:, 0].min() + 1
-        assert bool(overlapping(written)) == upon_each_other
 
 
 def test_a_line_is_drawn_for_each_weight_that_can_be_seen():
