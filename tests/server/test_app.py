@@ -83,6 +83,10 @@ def test_two_required_inputs(client):
     status, answer = predict(client, signature_name="score", instances=["ab"])
     assert status == 400
     assert "expecting list of objects as multiple input tensors required" in answer["error"]
+    unequal = {"text": ["a", "b"], "reference": ["c"]}
+    status, answer = predict(client, signature_name="score", inputs=unequal)
+    assert status == 400
+    assert "The inputs must have as many rows each" in answer["error"]
 
 
 def test_what_the_model_refuses_is_told_in_a_line(client):
