@@ -233,13 +233,13 @@ ROWS = {
 ELSEWHERE = {
     "layers/attention_variants/test_variants_of_attention.py": {
         *("Additive", "DotProduct", "LinearHeads", "LocalHeads", "LowRankHeads", "RelativeBias"),
-        *("RelativeKeysAndValues", "Rotary", "ScaledDotProduct", "SoftmaxHeads", "SparseHeads"),
+        *("RelativeKeysAndValues", "Rotary", "SoftmaxHeads", "SparseHeads"),
     },
     "layers/test_embedding.py": {"HalvesEncoding", "LearnedEncoding", "NoEncoding"},
     "layers/test_linear_maps.py": {"Conv1D", "Dense"},
 }
 # The defaults of others, and the part of a decoder that has no output of its own.
-PARTS = {"SinusoidalEncoding", "NoRelativePositions", "MultiStepAttention"}
+PARTS = {"SinusoidalEncoding", "NoRelativePositions", "ScaledDotProduct", "MultiStepAttention"}
 EACH = pytest.mark.parametrize("name", ROWS)
 MASKED = pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.mask])
 
