@@ -78,6 +78,11 @@ def spread_over_cores() -> int:
     """
     if tensorflow := sys.modules.get("tensorflow"):
         tensorflow.config.threading.set_intra_op_parallelism_threads(1)
+    return cores()
+
+
+def cores() -> int:
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
 
 

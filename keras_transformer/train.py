@@ -32,14 +32,14 @@ def main(FLAGS):
     train(task_class(FLAGS.task), FLAGS)
 
 
-def train(task, FLAGS):
-    """Train a task as the flags say."""
+def train(task, FLAGS, **changed):
+    """Train a task as the flags say, but for some that are changed."""
     from keras_transformer.runs.inheritance import inherited
     from keras_transformer.runs.run import Run
 
     values = FLAGS.flag_values_dict()
     given = {name for name in values if not FLAGS[name].using_default_value}
-    Run(task, inherited(values, given, task.default_model_dir), TRAINING).train()
+    Run(task, inherited({**values, **changed}, given, task.default_model_dir), TRAINING).train()
 
 
 def run(task):

@@ -38,8 +38,8 @@ REQUIRED = {
     "saved_models/home_assistant_en_de.",
     "model_base_path": "--model_base_path is missing: a SavedModel's folder of versions, such as "
     "saved_models/home_assistant_en_de.",
-    "forward": "--forward is missing: the run from source to target, such as runs/en_de.",
-    "backward": "--backward is missing: the run from target to source, such as runs/de_en.",
+    "teacher": "--teacher is missing, or --back_translate: a model that translates the text, such "
+    "as runs/en_de.",
     "source_file": TWO_FILES,
     "reference_file": TWO_FILES,
 }

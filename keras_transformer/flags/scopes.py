@@ -10,7 +10,7 @@ from pipelines.options import Place, Sections, active, places
 # Each names its own options in SECTIONS; OF_TASKS has by task what it reads besides.
 COMMANDS = (
     *("train", "evaluate", "export", "translate", "parse", "generate", "predict", "score"),
-    *("align", "tune", "average", "visualize", "prepare", "diversify", "import_model", "serve"),
+    *("align", "tune", "average", "visualize", "prepare", "distill", "import_model", "serve"),
     "translate_corpus",
 )
 

@@ -9,8 +9,9 @@
     ]}
 
 A member has the options of its corpus, "weight", how often a pair of it is seen in one epoch
-(positive, 1.0 if not given; 0.5: every pair each second epoch), and "tag", put before each of its
-sources with a space. Relative folders are relative to the file's folder.
+(1.0 if not given; 0.5: every pair each second epoch; 0: only its other splits are read), and
+"tag", put before each of its sources with a space. Relative folders are relative to the file's
+folder.
 """
 
 import dataclasses
@@ -62,7 +63,8 @@ class Member:
 
     def load(self) -> Corpus:
         try:
-            return self.corpus.load()
+            is_trained_on = self.said.get("weight", 1) > 0
+            return self.corpus.load() if is_trained_on else self.corpus.held_out()
         except (ValueError, OSError) as error:
             kind = ValueError if isinstance(error, ValueError) else OSError
             raise kind(f"{self.place}: {error}") from error
@@ -192,8 +194,10 @@ def _check(member) -> None:
         if value is None or value == "":
             raise ValueError(f"`{key}` must be said. Received: {value!r}. Correct it.")
     weight = member.get("weight", 1)
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight <= MOST:
-        raise ValueError(f"`weight` must be a positive number. Received: {weight!r}. Correct it.")
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= MOST:
+        raise ValueError(
+            f"`weight` must be a number of at least 0. Received: {weight!r}. Correct it."
+        )
     tag = member.get("tag", "<tag>")
     if not isinstance(tag, str) or not TAG.fullmatch(tag):
         raise ValueError(
@@ -201,6 +205,20 @@ def _check(member) -> None:
             f"Received: {tag!r}. Correct it."
         )
     CORPORA[name].of(spread(member))
+
+
+def member_of(settings: Mapping[str, Any]) -> dict:
+    """A member of a corpus, by arguments of `corpora.load`: what its file says of it.
+
+    Raises:
+        ValueError: of records or a mixture, which cannot be members.
+    """
+    name = settings["name"]
+    known = {*NEEDED, *_keys(CORPORA[name])}
+    said = {key: value for key, value in settings.items() if key in known and value}
+    member = {"corpus": name, **said}
+    _check(member)
+    return member
 
 
 def _keys(kind):

@@ -1,0 +1,89 @@
+"""Train a student on what teachers make of its text: `python -m keras_transformer.distill
+--teacher=runs/en_de --flagfile=student.flags --model_dir=runs/student`.
+
+The other flags are those of `train`. Three ways are one command:
+
+- --teacher: the student learns the teacher's beam translations of the sources in place of the
+  references (Kim and Rush 2016, "Sequence-Level Knowledge Distillation").
+- --back_translate: a teacher of the other direction reads text of the target language, and the
+  student learns these pairs besides the real ones (Sennrich et al. 2016).
+- both: data diversification (Nguyen et al. 2020).
+
+Translations are written in shards, and the pairs in a mixture (`inference.synthetic`). The same
+command again translates what lacks, and goes on with the training. The validation and the test
+split are those of the corpus.
+"""
+
+import dataclasses
+import pathlib
+
+from keras_transformer import flags
+from keras_transformer.flags.of_commands import DecodeTokens, Dump
+from keras_transformer.prepare import Prepared
+from keras_transformer.tasks import TASKS, TRAINING, TaskChoice, task_class
+from pipelines.options import Options, option
+
+
+@dataclasses.dataclass(frozen=True)
+class Teachers(Options):
+    """Teachers."""
+
+    needs = (("task", ("translation",)),)
+
+    teacher: str | None = option(
+        None, "Model from source to target: a run, a SavedModel or ONNX graphs.", path=True
+    )
+    back_translate: str | None = option(
+        None, "Model from target to source, whose translations are sources.", path=True
+    )
+    monolingual: str | None = option(
+        None,
+        "Files of lines in one language, joined by commas, which the teacher that reads it "
+        "translates too. A file's name ends in its language: more.en, more.de.gz.",
+        path=True,
+    )
+    training_text: bool = option(
+        True, "Translate the text of the training split; if not, --monolingual alone."
+    )
+    real_weight: float | None = option(
+        None,
+        "How often an epoch has each pair of the corpus itself. Default: 0 if --teacher alone "
+        "translates the training text, else 1.",
+        at_least=0,
+    )
+    teacher_beam_size: int | None = option(
+        None, "Beam size of the teachers. Default: that of each.", at_least=1
+    )
+    drawn_translations: int = option(
+        2, "Translations drawn of each target, beside the best of --back_translate.", at_least=0
+    )
+    drawing_temperature: float = option(0.7, "Temperature at which they are drawn.", at_least=1e-9)
+
+
+SECTIONS = (TaskChoice, Teachers, Prepared, DecodeTokens, *TRAINING, Dump)
+OF_TASKS = {"translation": TASKS["translation"].options}
+
+
+def main(FLAGS):
+    from keras_transformer.inference.synthetic import write_synthetic
+    from keras_transformer.tasks.corpus_settings import DEFAULTS, corpus_settings, load
+    from keras_transformer.train import train
+
+    model_dir = flags.required(FLAGS, "model_dir")
+    if not (FLAGS.teacher or FLAGS.back_translate):
+        raise ValueError(flags.REQUIRED["teacher"])
+    if FLAGS.task != "translation":
+        raise ValueError(f"--task={FLAGS.task} has no teacher: --task must be translation.")
+    folder = pathlib.Path(FLAGS.output_dir or f"{model_dir}_text")
+    values = {"cache_dir": None, "strict": False, **FLAGS.flag_values_dict()}
+    settings = corpus_settings(values)
+    corpus = load(settings, values["cache_dir"], values["strict"])
+    mixture = write_synthetic(Teachers.of(values), settings, corpus, folder, FLAGS.decode_tokens)
+    # The student's corpus is the mixture.
+    changed = {**DEFAULTS, "corpus": "mixture", "mixture": str(mixture)}
+    kept = {"seed", "cache_dir", "strict"}
+    train(task_class("translation"), FLAGS, **{n: changed[n] for n in changed.keys() - kept})
+
+
+if __name__ == "__main__":
+    flags.run(main, SECTIONS, OF_TASKS)
