@@ -11,7 +11,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[1]
 OURS = ("keras_transformer", "pipelines")
 COMMANDS = (
-    *("align", "average", "diversify", "evaluate", "export", "generate", "import_model", "parse"),
+    *("align", "average", "distill", "evaluate", "export", "generate", "import_model", "parse"),
     *("predict", "prepare", "score", "serve", "train", "translate", "translate_corpus", "tune"),
     "visualize",
 )

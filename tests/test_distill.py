@@ -1,85 +1,206 @@
-"""Text that two models translate, written as a mixture; the models are pretended."""
+"""What teachers make of a text, written as a mixture that a student learns; the teachers are
+pretended.
+"""
+
+import json
 
 import pytest
 from command_flags import flags_of
 
-from keras_transformer import diversify
+from keras_transformer import distill
+from keras_transformer.inference import synthetic
 from pipelines import corpora
-from pipelines.prepare import diversification
+from pipelines.corpora.protected_text import protect
+from pipelines.vocabularies.protected_spans import ProtectedSpans
 
-PAIRS = [("a b", "b a"), ("c d", "d c"), ("e", "e")]
-CORPUS = {
-    "name": "text_files",
-    "source_language": "en",
-    "target_language": "de",
-    "prefixes": ["train", "valid", "test"],
-}
-ANSWERS = {"b a": ["a b"], "d c": ["c c"], "e": ["f"], "a b": ["b b"], "c d": ["d c"]}
+PAIRS = [("a b", "b a"), ("c d", "d c"), ("e {x}", "{x} e")]
+ANSWERS = {"b a": "a b", "d c": "c c", "{x} e": "f {x}", "a b": "b b", "c d": "d c"}
+TEACHERS = {"forth": ("en", "de"), "back": ("de", "en"), "of_another": (None, None)}
 
 
-@pytest.fixture
-def asked(tmp_path, monkeypatch):
-    """What the command asked of which model, for a corpus of three pairs."""
-    for prefix in CORPUS["prefixes"]:
+class Teacher:
+    """Answers by a table; writes down what it was asked, and can be killed."""
+
+    asked: list
+    lines_left = 100
+
+    def __init__(self, path, **options):
+        self.how = (path, options)
+
+    def translate(self, lines, **how):
+        Teacher.lines_left -= len(lines)
+        if Teacher.lines_left < 0:
+            raise KeyboardInterrupt
+        Teacher.asked.append((*self.how, lines))
+        drawn = "samples" in self.how[1]
+        return [f"x {self.how[1]['seed']}" if drawn else ANSWERS.get(one, "g") for one in lines]
+
+
+@pytest.fixture(autouse=True)
+def trained(tmp_path, monkeypatch):
+    """What training was asked for, of a corpus of three pairs."""
+    for prefix in ("train", "valid", "test"):
         for place, language in enumerate(("en", "de")):
             lines = "".join(f"{pair[place]}\n" for pair in PAIRS)
             (tmp_path / f"{prefix}.{language}").write_text(lines)
-    (tmp_path / "run").mkdir()
-    asked = []
-
-    def pretend(model, lines, decode_tokens, **options):
-        asked.append((model, options))
-        drawn = [["x y", "x y"]] * len(lines)
-        return drawn if "samples" in options else [ANSWERS.get(line, ["g"]) for line in lines]
-
-    monkeypatch.setattr(diversify, "hypotheses", pretend)
-    describe(monkeypatch, {**CORPUS, "data_dir": str(tmp_path)})
-    return asked
+    trained = []
+    Teacher.asked = []
+    Teacher.lines_left = 100
+    monkeypatch.setattr(synthetic.Translator, "load", Teacher)
+    monkeypatch.setattr(synthetic, "description_of", description_of)
+    monkeypatch.setattr("keras_transformer.train.train", lambda *_, **how: trained.append(how))
+    monkeypatch.chdir(tmp_path)
+    return trained
 
 
-def describe(monkeypatch, corpus):
-    monkeypatch.setattr(
-        "keras_transformer.runs.folder.RunFolder.read_description", lambda self: {"corpus": corpus}
-    )
+def description_of(path):
+    if path not in TEACHERS:
+        raise FileNotFoundError(f"there is no model at {path}")
+    return {"corpus": dict(zip(synthetic.LANGUAGES, TEACHERS[path], strict=True))}
 
 
-def run(tmp_path):
-    folders = [f"--forward={tmp_path / 'run'}", "--backward=back", f"--output_dir={tmp_path}/out"]
-    diversify.main(flags_of("diversify", *folders))
+def run(*arguments):
+    text = ("--corpus=text_files", "--data_dir=.", "--model_dir=student")
+    distill.main(flags_of("distill", *text, *arguments))
 
 
-def test_new_pairs_join_those_of_the_corpus(asked, tmp_path, capsys):
-    run(tmp_path)
-    out = tmp_path / "out"
+def learned(trained):
+    """The corpus of the mixture that a student was trained on last."""
+    mixture = trained[-1]["mixture"]
+    assert trained[-1]["corpus"] == "mixture"
     languages = {"source_language": None, "target_language": None}
-    text = corpora.load("mixture", mixture=out / "mixture.json", **languages)
-    pairs = list(zip(text.train.sources, text.train.targets, strict=True))
-    back = [("x y", "b a"), ("c c", "d c"), ("x y", "d c"), ("f", "e"), ("x y", "e")]
-    forth = [("a b", "b b"), ("e", "f")]
-    assert pairs == [*PAIRS, *back, *forth]
-    assert text.weights.tolist() == [1] * 3 + [0.6] * 5 + [0.5] * 2
-    assert len(text.valid) == len(text.test) == len(PAIRS)
-    assert "5 pairs of backward translation, 2 of forward translation" in capsys.readouterr().out
+    return corpora.load("mixture", mixture=mixture, **languages)
 
 
-def test_the_backward_model_searches_and_draws(asked, tmp_path):
-    run(tmp_path)
-    drawing = {"samples": 2, "num_hypotheses": 2, "temperature": 0.7, "seed": 1}
-    assert asked == [("back", {}), ("back", drawing), (str(tmp_path / "run"), {})]
+def pairs_of(text):
+    return list(zip(text.sources, text.targets, strict=True))
 
 
-def test_a_run_of_another_corpus_is_refused(monkeypatch, tmp_path):
-    describe(monkeypatch, {"name": "home_assistant"})
-    with pytest.raises(ValueError, match=r"must be a run of text_files\. Received: home_assistant"):
-        run(tmp_path)
+def asked():
+    return [(path.rpartition("/")[2], options) for path, options, _ in Teacher.asked]
 
 
-def test_a_folder_that_is_missing_is_named():
-    with pytest.raises(ValueError, match=r"^--backward is missing"):
-        diversify.main(flags_of("diversify", "--forward=a", "--output_dir=b"))
+def test_a_student_learns_the_teachers_translations_in_place_of_the_references(trained):
+    run("--teacher=forth", "--teacher_beam_size=2")
+    corpus = learned(trained)
+    assert pairs_of(corpus.train) == [("a b", "b b"), ("c d", "d c"), ("e {x}", "g")]
+    assert pairs_of(corpus.valid) == pairs_of(corpus.test) == PAIRS
+    assert corpus.weights is None
+    assert asked() == [("forth", {"beam_size": 2})]
+    # The control: with the real pairs, one that they have already is left out.
+    run("--teacher=forth", "--real_weight=2", "--output_dir=both")
+    corpus = learned(trained)
+    assert pairs_of(corpus.train) == [*PAIRS, ("a b", "b b"), ("e {x}", "g")]
+    assert corpus.weights.tolist() == [2] * 3 + [1] * 2
 
 
-def test_what_the_corpus_has_already_is_left_out():
-    new_pairs = diversification.new_pairs
-    assert new_pairs(["a"], ["b"], [["a", "c", "c", " "]], True) == [("c", "b")]
-    assert new_pairs(["a"], ["b"], [["b", "c"]], False) == [("a", "c")]
+def test_both_teachers_diversify_the_corpus(trained, capsys):
+    run("--teacher=forth", "--back_translate=back")
+    corpus = learned(trained)
+    back = [("x 1", "b a"), ("x 2", "b a"), ("c c", "d c"), ("x 1", "d c"), ("x 2", "d c")]
+    back += [("f {x}", "{x} e"), ("x 1", "{x} e"), ("x 2", "{x} e")]
+    assert pairs_of(corpus.train) == [*PAIRS, ("a b", "b b"), ("e {x}", "g"), *back]
+    assert corpus.weights.tolist() == [1] * 3 + [0.5] * 2 + [0.375] * 8
+    drawing = {"samples": 1, "temperature": 0.7}
+    seeds = [("back", {**drawing, "seed": seed}) for seed in (1, 2)]
+    assert asked() == [("forth", {}), ("back", {}), *seeds]
+    said = capsys.readouterr().out
+    assert "2 pairs of forward translation, 8 of backward translation" in said
+
+
+def test_text_in_one_language_is_translated_by_the_teacher_that_reads_it(trained, tmp_path):
+    (tmp_path / "more.de").write_text("h\n\nd c\n")
+    run("--back_translate=back", "--monolingual=more.de", "--notraining_text")
+    corpus = learned(trained)
+    back = [("g", "h"), ("x 1", "h"), ("x 2", "h"), ("c c", "d c"), ("x 1", "d c"), ("x 2", "d c")]
+    assert pairs_of(corpus.train) == [*PAIRS, *back]
+    (tmp_path / "more.en").write_text("i\n")
+    run("--teacher=forth", "--monolingual=more.en", "--output_dir=forth_text")
+    assert pairs_of(learned(trained).train)[2:] == [("e {x}", "g"), ("i", "g")]
+
+
+def test_spans_that_a_teacher_put_back_are_protected_again(trained):
+    run("--back_translate=back", "--drawn_translations=0")
+    text = protect(learned(trained), ProtectedSpans(protect=("placeholders",)), strict=True)
+    assert pairs_of(text.corpus.train)[-1] == ("f {x}", "{x} e")
+    assert "{x}" not in text.train.sources[-1]
+    # The control: the forward teacher lost the span.
+    run("--teacher=forth", "--output_dir=lost")
+    with pytest.raises(ValueError, match="unequal protected spans"):
+        protect(learned(trained), ProtectedSpans(protect=("placeholders",)), strict=True)
+
+
+def test_a_command_that_was_killed_translates_nothing_twice(trained, monkeypatch, tmp_path):
+    monkeypatch.setattr(synthetic, "SHARD_LINES", 1)
+    command = ("--teacher=forth", "--back_translate=back")
+    run(*command, "--output_dir=whole")
+    once = sorted(map(repr, Teacher.asked))
+    Teacher.asked = []
+    for left in (2, 3, 1):
+        Teacher.lines_left = left
+        with pytest.raises(KeyboardInterrupt):
+            run(*command, "--output_dir=killed")
+    Teacher.lines_left = 100
+    run(*command, "--output_dir=killed")
+    assert sorted(map(repr, Teacher.asked)) == once
+    whole, killed = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir() if path.is_file()}
+        for name in ("whole", "killed")
+    )
+    assert len(whole) == 7
+    assert killed == whole
+    # The control: a teacher of another search makes others, and is refused here.
+    with pytest.raises(ValueError, match="made with other model"):
+        run(*command, "--output_dir=killed", "--teacher_beam_size=1")
+
+
+def test_a_text_with_line_breaks_is_left_to_the_real_pairs(tmp_path):
+    synthetic.write_lines(tmp_path / "x", ["a", "b\nc", "d"])
+    found = [{1: "A", 2: "", 3: "D"}]
+    assert synthetic.new_pairs(tmp_path / "x", found, False, ()) == [("a", "A"), ("d", "D")]
+    assert synthetic.new_pairs(tmp_path / "x", found, True, {("D", "d")}) == [("A", "a")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], "--teacher is missing, or --back_translate"),
+        (["--teacher=nowhere"], "there is no model at nowhere"),
+        (["--teacher=back"], "--teacher must translate en into de. Received: back, which trans"),
+        (["--back_translate=forth"], "--back_translate must translate de into en. Received: forth"),
+        (["--teacher=forth", "--monolingual=none.en"], "No such file or directory: 'none.en'"),
+        (["--teacher=forth", "--monolingual=empty.en"], "--monolingual: empty.en holds no text"),
+        (["--teacher=forth", "--monolingual=more.de"], "must name files whose names end in .en"),
+        (["--teacher=forth", "--notraining_text"], "no translation is new"),
+    ],
+)
+def test_what_cannot_be_is_told_in_a_line(arguments, expected, trained, tmp_path):
+    (tmp_path / "empty.en").write_text("\n \n")
+    (tmp_path / "more.de").write_text("a\n")
+    with pytest.raises((ValueError, OSError)) as raised:
+        run(*arguments)
+    assert expected in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert not Teacher.asked
+    assert not trained
+
+
+def test_a_teacher_that_does_not_say_its_languages_is_believed(trained):
+    run("--teacher=of_another")
+    assert len(learned(trained).train) == 3
+
+
+@pytest.mark.parametrize("name", ["mixture", "records"])
+def test_a_corpus_that_is_no_member_is_refused(name):
+    with pytest.raises(ValueError, match=f"no mixture. Received: '{name}'"):
+        synthetic.member_of({"name": name, "source_language": "en", "target_language": "de"})
+
+
+def test_a_mixture_reads_all_but_the_training_split_of_a_member_without_weight(trained, tmp_path):
+    run("--teacher=forth")
+    file = tmp_path / "student_text" / "mixture.json"
+    members = json.loads(file.read_text())["corpora"]
+    assert [one["weight"] for one in members] == [0, 1]
+    del members[0]["weight"]
+    file.write_text(json.dumps({"corpora": members}))
+    assert pairs_of(learned(trained).train)[:3] == PAIRS

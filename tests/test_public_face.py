@@ -18,7 +18,7 @@ import keras_transformer
 
 PACKAGE = pathlib.Path(keras_transformer.__file__).parent
 COMMANDS = (
-    *("align", "average", "diversify", "evaluate", "export", "generate", "import_model", "parse"),
+    *("align", "average", "distill", "evaluate", "export", "generate", "import_model", "parse"),
     *("predict", "prepare", "score", "serve", "train", "translate", "tune", "visualize"),
 )
 SEARCHING = ("evaluate", "export", "generate", "parse", "train", "translate", "visualize")
