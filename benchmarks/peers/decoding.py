@@ -9,6 +9,9 @@ but for OpenNMT-tf, whose weights are random. The table shows target tokens a se
 as medians of the rounds. At a forced length our translations end with EOS where the others have one
 more word, so lines cannot be compared with theirs. `--one_at_a_time` translates line by line, and
 adds how long one waits for a line.
+
+The systems named student_ have the weights of another run, `--student=RUN`. Compare lines a second
+of theirs, since its vocabulary may be another.
 """
 
 import pathlib
@@ -25,6 +28,7 @@ from benchmarks.peers.batches import SIZES
 from benchmarks.peers.turns import CTRANSLATE2, MARIAN, OPENNMT, OURS, starter, take_turns
 from benchmarks.tables import print_table
 from keras_transformer.decoding.options import DecodingOptions
+from keras_transformer.inference import onnx_export
 from keras_transformer.inference.loading import load_trained
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.runs.folder import RunFolder
@@ -42,6 +46,8 @@ SYSTEMS = {
     "ctranslate2_int8_spread": (CTRANSLATE2, {"precision": "int8", "spread": True}),
     "saved_model_float32": (OURS, {"spread": False}),
     "saved_model_float32_spread": (OURS, {"spread": True}),
+    "onnx_int8_spread": (OURS, {"precision": "int8", "spread": True}),
+    "student_onnx_int8_spread": (OURS, {"precision": "int8", "spread": True, "student": True}),
     "marian_float32": (MARIAN, {"spread": False}),
     "marian_float32_spread": (MARIAN, {"spread": True}),
     "opennmt_float32": (OPENNMT, {"spread": False}),
@@ -50,6 +56,7 @@ SYSTEMS = {
 LENGTH_PENALTY = 0.6
 
 MODEL = flags.DEFINE_string("model", None, "Folder of a run.")
+STUDENT = flags.DEFINE_string("student", None, "Folder of the run of the systems student_*.")
 SIZE = flags.DEFINE_enum(
     "size",
     None,
@@ -154,12 +161,14 @@ class Systems:
             As `turns.starter`.
         """
         module, options = SYSTEMS[name]
+        if options.get("student") and not STUDENT.value:
+            return "there is no --student"
         if not forced_length and (SIZE.value or module == OPENNMT):
             return "random weights do not end their sentences: force a length"
         task = {
             "does": "translate",
             **options,
-            "model": str(self._written(module, beam_size, forced_length)),
+            "model": str(self._written(module, options, beam_size, forced_length)),
             "size": self.model.hyperparameters.as_dict(),
             "lines": str(self._folder / "lines.txt"),
             **self._vocabularies,
@@ -178,17 +187,26 @@ class Systems:
             len(ids) + 1 for ids in self._pieces.encode(answer["translations"])
         )
 
-    def _written(self, module, beam_size, forced_length):
+    def _written(self, module, kind, beam_size, forced_length):
         """Write the model in the format of a system, if it is not written yet. Returns its path."""
         if module == OURS:
             # The search is part of the graph.
             options = {"beam_size": beam_size, "length_penalty": LENGTH_PENALTY}
             if forced_length:
                 options |= {"min_length": forced_length, "max_length": forced_length}
-            path = self._folder / f"saved_model_{beam_size}_{forced_length}"
+            name = "student" if kind.get("student") else "model"
+            path = self._folder / f"{name}_{kind.get('precision')}_{beam_size}_{forced_length}"
             if not path.exists():
-                module = TranslationModule(self.model, self.vocabulary, DecodingOptions(**options))
-                export(module, path, self.description)
+                trained = (self.model, self.vocabulary)
+                if kind.get("student"):
+                    trained = load_trained(RunFolder(STUDENT.value))
+                module = TranslationModule(*trained, DecodingOptions(**options))
+                if "precision" in kind:
+                    onnx_export.export(
+                        module, path, self.description, self.lines[:5], kind["precision"]
+                    )
+                else:
+                    export(module, path, self.description)
             return path
         if module == CTRANSLATE2:
             path = self._folder / "ctranslate2"
@@ -239,6 +257,7 @@ def measure(beam_size, forced_length, systems):
         waits = np.concatenate([one["latencies"] for one in given]) * 1e3
         yield [
             *beginning,
+            f"{statistics.median(len(systems.lines) / one['seconds'] for one in given):.1f}",
             f"{statistics.median(speeds[name]):.0f}",
             f"{speeds[name].min():.0f}-{speeds[name].max():.0f}",
             *(ratio, f"{cores:.2f}", same),
@@ -252,7 +271,7 @@ def measure(beam_size, forced_length, systems):
 
 
 COLUMNS = (
-    *("beam", "length", "system", "tokens/s", "rounds", "x the first", "cores busy"),
+    *("beam", "length", "system", "lines/s", "tokens/s", "rounds", "x the first", "cores busy"),
     *("lines as the first", "process to first translation, s", "of it loading", "translating"),
     *("p50 ms", "p99 ms"),
 )
