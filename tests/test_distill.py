@@ -4,8 +4,10 @@ pretended.
 
 import json
 
+import numpy as np
 import pytest
 from command_flags import flags_of
+from shell import Shell
 
 from keras_transformer import distill
 from keras_transformer.inference import synthetic
@@ -204,3 +206,28 @@ def test_a_mixture_reads_all_but_the_training_split_of_a_member_without_weight(t
     del members[0]["weight"]
     file.write_text(json.dumps({"corpora": members}))
     assert pairs_of(learned(trained).train)[:3] == PAIRS
+
+
+@pytest.mark.slow
+def test_a_student_is_the_one_that_train_makes_of_the_mixture(warm, tmp_path):
+    shell = Shell(tmp_path / "toy", warm)
+    shell.folder.mkdir()
+    toy = ["--flagfile=toy.flags", "--max_steps=20", "--validation_sentences=0", "--norelease"]
+    small = [*toy, "--num_layers=2", "--num_decoder_layers=1"]
+    mixture = ["--corpus=mixture", "--mixture=student_text/mixture.json"]
+    weights = {}
+    for name, *command in (
+        ("teacher", "train", *toy),
+        ("student", "distill", *small, "--teacher=teacher", "--teacher_beam_size=1"),
+        ("alone", "train", *small, *mixture),
+        ("other", "train", *small),
+    ):
+        done = shell(*command, f"--model_dir={name}")
+        assert done.returncode == 0, done.stderr.decode()
+        with np.load(shell.folder / name / "averaged.npz") as archive:
+            weights[name] = [archive[key] for key in sorted(archive.files)]
+    for one, same in zip(weights["student"], weights["alone"], strict=True):
+        np.testing.assert_array_equal(one, same)
+    # The control: the references are another text.
+    both = zip(weights["alone"], weights["other"], strict=True)
+    assert not all(np.array_equal(one, other) for one, other in both)
