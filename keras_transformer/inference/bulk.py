@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from keras_transformer.inference.line_batches import BATCH_TOKENS, batches_of_tokens
-from pipelines.corpora.line_files import byte_lines, decode, open_bytes, read_lines
+from pipelines.corpora.line_files import byte_lines, decode, open_bytes
 from pipelines.json_files import MOST_BYTES_OF_LISTS, read_object
 from pipelines.prepare.beam_runner import beam_options, original
 from pipelines.whole_files import write_json, write_whole
@@ -140,13 +140,6 @@ class Plan:
         self._write(self.path(shard), rows)
         return len(lines), len(failed)
 
-    def translations(self) -> dict[int, str]:
-        """The translation of each line that has one, by its number in the whole input."""
-        rows = (
-            line.partition("\t") for shard in self.shards for line in read_lines(self.path(shard))
-        )
-        return {int(number): translation for number, _, translation in rows}
-
     def _write(self, path, rows):
         text = "".join("\t".join(map(_in_a_line, row)) + "\n" for row in rows).encode("utf-8")
         # Without a time, equal lines are equal bytes.
@@ -248,13 +241,6 @@ def handler(path: str, precision: str, options: Mapping, **how):
             return True
 
     return TranslatorHandler()
-
-
-def run_here(plan: Plan, translate: Callable[[list[str]], list[str]]) -> None:
-    """Make the shards that lack one after the other in this process, without Beam."""
-    for shard in plan.lacking():
-        batches = (batch for _, batch in read(shard.file, [shard]))
-        plan.write(shard.number, (translated(batch, translate) for batch in batches))
 
 
 def run(plan: Plan, model_handler, runner: str = "", at_once: int | None = None) -> dict[str, int]:

@@ -88,12 +88,20 @@ def _translations(path, file, prefix, options, batch_tokens):
     plan = bulk.Plan.of(
         glob.escape(str(file)), prefix, SHARD_LINES, "", {"path": named, "options": options}
     )
-    if lacking := plan.lacking():
+    lacking = plan.lacking()
+    if lacking:
         print(f"{path} translates {file}: {len(lacking)} of {len(plan.shards)} shards", flush=True)
         teacher = Translator.load(path, **options)
         how = {"batch_tokens": batch_tokens, "batches_at_once": cores()}
-        bulk.run_here(plan, lambda lines: teacher.translate(lines, **how))
-    return plan.translations()
+    for shard in lacking:
+        batches = (
+            bulk.translated(batch, lambda lines: teacher.translate(lines, **how))
+            for _, batch in bulk.read(file, [shard])
+        )
+        plan.write(shard.number, batches)
+    lines = (line for shard in plan.shards for line in read_lines(plan.path(shard)))
+    rows = (line.partition("\t") for line in lines)
+    return {int(number): translation for number, _, translation in rows}
 
 
 def _check(teachers, languages, paths):
