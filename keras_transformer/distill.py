@@ -66,6 +66,7 @@ OF_TASKS = {"translation": TASKS["translation"].options}
 
 def main(FLAGS):
     from keras_transformer.inference.synthetic import write_synthetic
+    from keras_transformer.startup import cores
     from keras_transformer.tasks.corpus_settings import DEFAULTS, corpus_settings, load
     from keras_transformer.train import train
 
@@ -78,7 +79,8 @@ def main(FLAGS):
     values = {"cache_dir": None, "strict": False, **FLAGS.flag_values_dict()}
     settings = corpus_settings(values)
     corpus = load(settings, values["cache_dir"], values["strict"])
-    mixture = write_synthetic(Teachers.of(values), settings, corpus, folder, FLAGS.decode_tokens)
+    how = {"batch_tokens": FLAGS.decode_tokens, "batches_at_once": cores()}
+    mixture = write_synthetic(Teachers.of(values), settings, corpus, folder, **how)
     # The student's corpus is the mixture.
     changed = {**DEFAULTS, "corpus": "mixture", "mixture": str(mixture)}
     kept = {"seed", "cache_dir", "strict"}

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from keras_transformer.inference import bulk
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.model_path import description_of
-from keras_transformer.startup import cores
 from pipelines.corpora import Corpus
 from pipelines.corpora.line_files import read_lines
 from pipelines.corpora.mixture import member_of
@@ -25,7 +24,7 @@ SHARD_LINES = 2000
 
 
 def write_synthetic(
-    teachers, settings: Mapping, corpus: Corpus, folder: pathlib.Path, batch_tokens: int | None
+    teachers, settings: Mapping, corpus: Corpus, folder: pathlib.Path, **how: int | None
 ) -> pathlib.Path:
     """Translate a corpus by teachers, and write the pairs as a mixture, whose file is returned.
     What is translated already is not again.
@@ -35,7 +34,7 @@ def write_synthetic(
         settings: arguments of `corpora.load`, of the corpus.
         corpus: what it loads.
         folder: of all files.
-        batch_tokens: as in `Translator.translate`.
+        how: arguments of `Translator.translate`.
     """
     texts = (corpus.train.sources, corpus.train.targets)
     paths = (teachers.teacher, teachers.back_translate)
@@ -57,7 +56,7 @@ def write_synthetic(
         for file in files[backward]:
             to = folder / "shards" / f"{name}-{file.name}"
             found = [
-                _translations(paths[backward], file, f"{to}-{number}", options, batch_tokens)
+                _translations(paths[backward], file, f"{to}-{number}", options, how)
                 for number, options in enumerate(ways[backward])
             ]
             pairs |= dict.fromkeys(new_pairs(file, found, bool(backward), known))
@@ -82,7 +81,7 @@ def _files(teachers, folder, path, language, text):
     return files
 
 
-def _translations(path, file, prefix, options, batch_tokens):
+def _translations(path, file, prefix, options, how):
     """What a teacher makes of the lines of a file, by their number."""
     named = ",".join(map(os.path.abspath, path.split(",")))
     plan = bulk.Plan.of(
@@ -92,7 +91,6 @@ def _translations(path, file, prefix, options, batch_tokens):
     if lacking:
         print(f"{path} translates {file}: {len(lacking)} of {len(plan.shards)} shards", flush=True)
         teacher = Translator.load(path, **options)
-        how = {"batch_tokens": batch_tokens, "batches_at_once": cores()}
     for shard in lacking:
         batches = (
             bulk.translated(batch, lambda lines: teacher.translate(lines, **how))
