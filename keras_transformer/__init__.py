@@ -2,7 +2,8 @@
 TensorFlow and Keras 3.
 """
 
-import importlib.metadata
+import pathlib
+import sys
 
 from keras_transformer.first_use import imported_at_first_use
 
@@ -39,16 +40,15 @@ def _refuse_the_dead_namesake():
     """Refuse to run beside PyPI's `keras-transformer` (2022, another project), which has the same
     import name.
     """
-    try:
-        version = importlib.metadata.version("keras-transformer")
-    except importlib.metadata.PackageNotFoundError:
-        return
-    raise ImportError(
-        f"The package `keras-transformer` {version} is installed: another, retired project with "
-        "the same import name, whose files mix "
-        "with ours. Run `pip uninstall keras-transformer`, then `pip install --force-reinstall "
-        "--no-deps keras-transformer-nmt`."
-    )
+    # `importlib.metadata` would say it too, but its import takes as long as a short translation.
+    for folder in sys.path:
+        for found in pathlib.Path(folder).glob("keras_transformer-*.dist-info"):
+            raise ImportError(
+                f"The package `keras-transformer` is installed ({found}): another, retired project "
+                "with the same import name, whose files mix with ours. Run `pip uninstall "
+                "keras-transformer`, then `pip install --force-reinstall --no-deps "
+                "keras-transformer-nmt`."
+            )
 
 
 _refuse_the_dead_namesake()

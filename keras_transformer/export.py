@@ -1,9 +1,9 @@
 """Export a run as a SavedModel: `python -m keras_transformer.export --model_dir=runs/x`.
 
 A translator's graph includes the search of section 6.1 (Vaswani et al. 2017). With `--format=onnx`
-it is a folder that translates without TensorFlow, with `--format=ctranslate2` the weights are
-written for that engine. A program that trains its
-own task exports it by `export.run(MyTask)`: see `train`.
+or `--format=litert` it is a folder that translates without TensorFlow, with `--format=ctranslate2`
+the weights are written for that engine. A program that trains its own task exports it by
+`export.run(MyTask)`: see `train`.
 """
 
 from keras_transformer import flags
@@ -30,7 +30,6 @@ def main(FLAGS):
 def export(task, FLAGS):
     """Export a run of a task as the flags say."""
     from keras_transformer.runs.folder import RunFolder
-    from keras_transformer.saved_models import write
 
     folder = RunFolder(flags.required(FLAGS, "model_dir"), added=FLAGS.adapter)
     values = flags.values(FLAGS, *SECTIONS, *task.export_options)
@@ -46,12 +45,11 @@ def export(task, FLAGS):
         description = {**folder.read_description(), **scores}
         of_run = (description, folder.read_examples())
         precision = values.get("precision", "float32")
-        if kind == "onnx":
+        if kind != "saved_model":
             path = FLAGS.export_dir or f"{path}_{kind}"
-            module = task.reload(folder, {**values, "precision": "float32"})
-            path = task.write_onnx(module, path, *of_run, precision, FLAGS.version)
-        else:
-            path = write.export(task.reload(folder, values), path, *of_run, FLAGS.version)
+            values["precision"] = "float32"
+        module = task.reload(folder, values)
+        path = task.write(kind, module, path, *of_run, precision, FLAGS.version)
     print(f"exported to {path}")
 
 

@@ -16,7 +16,7 @@ SECTIONS = (ModelToUse, DecodeTokens, Files, Output)
 def main(FLAGS):
     from keras_transformer.inference.translator import Translator
     from keras_transformer.streams import require_writable, write_lines
-    from pipelines.corpora import line_files
+    from pipelines import line_files
 
     model = flags.required(FLAGS, "model")
     require_writable(FLAGS.output)

@@ -1,4 +1,4 @@
-"""Serve a SavedModel, or ONNX graphs, by TF Serving's REST interface: `python -m
+"""Serve a SavedModel, or graphs of ONNX or LiteRT, by TF Serving's REST interface: `python -m
 keras_transformer.serve --model_base_path=saved_models/NAME`.
 
 To try a model without TF Serving: the URLs and the JSON are the same, and there is a page at /.

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pipelines.corpora import line_files
+from pipelines import line_files
 from pipelines.documents import Document
 from pipelines.whole_files import errors_naming, write_whole
 

@@ -27,7 +27,7 @@ def main(FLAGS):
     from keras_transformer.inference.speed_bar import speed_bar
     from keras_transformer.inference.translator import Translator
     from keras_transformer.startup import spread_over_cores
-    from pipelines.corpora.glossary import marking
+    from pipelines.glossary import marking
     from pipelines.vocabularies.protected_spans import ProtectedSpans
 
     model = flags.required(FLAGS, "model")

@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "pipelines.batches": [*GROUND, "pipelines.dropped", "pipelines.vocabularies"],
     "pipelines.corpora": [
         *(*GROUND, "pipelines.json_files", "pipelines.dropped", "pipelines.vocabularies"),
-        *("pipelines.trees", "pipelines.batches"),
+        *("pipelines.trees", "pipelines.batches", "pipelines.line_files"),
     ],
     "pipelines.documents": ["pipelines.vocabularies.protected_spans"],
     "pipelines.prepare": ["pipelines"],
@@ -66,9 +66,9 @@ MAY_IMPORT = {
     # The server knows SavedModels only, whoever made them.
     "keras_transformer.server": [
         "pipelines.options",
-        *("pipelines.corpora.glossary", "pipelines.vocabularies.protected_spans"),
+        *("pipelines.glossary", "pipelines.vocabularies.protected_spans"),
         *ours("saved_models.session", "saved_models.signature", "saved_models.versions"),
-        *ours("__version__", "decoding", "inference.onnx_folder", "inference.onnx_graphs"),
+        *ours("__version__", "decoding", "inference.portable"),
         *ours("tensorflow_errors"),
     ],
     "keras_transformer.serve": ours("flags", "server", "startup"),

@@ -1,7 +1,6 @@
 """What the package shows, and what importing it and asking a command for help leave alone."""
 
 import configparser
-import importlib.metadata
 import importlib.util
 import json
 import os
@@ -131,8 +130,9 @@ def test_help_and_a_wrong_flag_are_answered_without_tensorflow():
 
 
 # PyPI's dead `keras-transformer` has our import name: a clash is told.
-def test_the_dead_package_is_refused_by_name(monkeypatch):
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.40.0")
+def test_the_dead_package_is_refused_by_name(monkeypatch, tmp_path):
+    (tmp_path / "keras_transformer-0.40.0.dist-info").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ImportError, match="pip uninstall keras-transformer"):
         keras_transformer._refuse_the_dead_namesake()
 

@@ -15,7 +15,7 @@ from benchmarks.tables import print_table
 from keras_transformer.evaluation import bleu
 from keras_transformer.inference.translator import Translator
 from pipelines.corpora import HomeAssistant
-from pipelines.corpora.glossary import Glossary
+from pipelines.glossary import Glossary
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 MODEL = flags.DEFINE_string("model", None, "Run trained with --protect.", required=True)

@@ -11,22 +11,21 @@ from absl import flags
 
 from keras_transformer.saved_models import versions
 
-DECODER = "decoder.onnx"
-
 MODEL = flags.DEFINE_string(
     "model_base_path", "saved_models/home_assistant_en_de", "Folder of a SavedModel's versions."
 )
 LINES = flags.DEFINE_string("lines", None, "File of sentences. Default: the model's test split.")
 
 
-def is_onnx():
-    """Whether the model is ONNX graphs."""
+def is_portable():
+    """Whether the model is graphs of ONNX or LiteRT."""
     return versions.newest_version(MODEL.value) is None
 
 
 def newest_version():
     """Find the folder of the model's newest version."""
-    return versions.newest_version(MODEL.value, DECODER if is_onnx() else versions.GRAPH)
+    portable = versions.newest_version(MODEL.value, versions.DECODERS.values())
+    return versions.newest_version(MODEL.value) or portable
 
 
 def sentences(most):

@@ -18,7 +18,7 @@ import time
 import numpy as np
 from absl import app, flags
 
-from benchmarks.limits.sentences import LINES, MODEL, is_onnx, newest_version, sentences
+from benchmarks.limits.sentences import LINES, MODEL, is_portable, newest_version, sentences
 from benchmarks.limits.server_process import Client, running
 from benchmarks.peers.turns import ROOT
 from benchmarks.tables import print_table
@@ -39,7 +39,7 @@ def call_directly(lines):
     """Seconds to load, to translate one sentence then, and to translate all in batches; and the
     translations.
     """
-    load = load_graphs if is_onnx() else load_saved_model
+    load = load_graphs if is_portable() else load_saved_model
     began = time.perf_counter()
     translate = load(str(newest_version()))
     loaded = time.perf_counter()

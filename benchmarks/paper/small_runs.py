@@ -27,7 +27,7 @@ from benchmarks.paper.side_by_side import run_alone, side_by_side, train_alone
 from benchmarks.tables import keep_settings
 from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.training.fit import dtype_policy
-from pipelines.corpora.line_files import existing_folder, locate, read_lines
+from pipelines.line_files import existing_folder, locate, read_lines
 from pipelines.whole_files import write_json
 
 SCORE = flags.DEFINE_string("score", None, "Folder of a run: score it, in this very process.")

@@ -25,10 +25,18 @@ from absl import app, flags
 
 from benchmarks.peers import our_training
 from benchmarks.peers.batches import SIZES
-from benchmarks.peers.turns import CTRANSLATE2, MARIAN, OPENNMT, OURS, starter, take_turns
+from benchmarks.peers.turns import (
+    CTRANSLATE2,
+    MARIAN,
+    OPENNMT,
+    OURS,
+    PORTABLE,
+    starter,
+    take_turns,
+)
 from benchmarks.tables import print_table
 from keras_transformer.decoding.options import DecodingOptions
-from keras_transformer.inference import onnx_export
+from keras_transformer.inference import portable_export
 from keras_transformer.inference.loading import load_trained
 from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.runs.folder import RunFolder
@@ -46,8 +54,19 @@ SYSTEMS = {
     "ctranslate2_int8_spread": (CTRANSLATE2, {"precision": "int8", "spread": True}),
     "saved_model_float32": (OURS, {"spread": False}),
     "saved_model_float32_spread": (OURS, {"spread": True}),
-    "onnx_int8_spread": (OURS, {"precision": "int8", "spread": True}),
-    "student_onnx_int8_spread": (OURS, {"precision": "int8", "spread": True, "student": True}),
+    **{
+        f"{form}_{precision}{'_spread' * spread}": (
+            PORTABLE,
+            {"format": form, "precision": precision, "spread": spread},
+        )
+        for form in ("onnx", "litert")
+        for precision in ("float32", "int8")
+        for spread in (False, True)
+    },
+    "student_onnx_int8_spread": (
+        PORTABLE,
+        {"format": "onnx", "precision": "int8", "spread": True, "student": True},
+    ),
     "marian_float32": (MARIAN, {"spread": False}),
     "marian_float32_spread": (MARIAN, {"spread": True}),
     "opennmt_float32": (OPENNMT, {"spread": False}),
@@ -187,28 +206,29 @@ class Systems:
             len(ids) + 1 for ids in self._pieces.encode(answer["translations"])
         )
 
-    def _written(self, module, kind, beam_size, forced_length):
+    def _written(self, program, kind, beam_size, forced_length):
         """Write the model in the format of a system, if it is not written yet. Returns its path."""
-        if module == OURS:
-            # The search is part of the graph.
+        if program in (OURS, PORTABLE):
+            # The search is part of the graph, or its options are.
             options = {"beam_size": beam_size, "length_penalty": LENGTH_PENALTY}
             if forced_length:
                 options |= {"min_length": forced_length, "max_length": forced_length}
             name = "student" if kind.get("student") else "model"
-            path = self._folder / f"{name}_{kind.get('precision')}_{beam_size}_{forced_length}"
+            form = f"{kind.get('format')}_{kind.get('precision')}"
+            path = self._folder / f"{name}_{form}_{beam_size}_{forced_length}"
             if not path.exists():
                 trained = (self.model, self.vocabulary)
                 if kind.get("student"):
                     trained = load_trained(RunFolder(STUDENT.value))
                 module = TranslationModule(*trained, DecodingOptions(**options))
-                if "precision" in kind:
-                    onnx_export.export(
-                        module, path, self.description, self.lines[:5], kind["precision"]
-                    )
+                of_run = (self.description, self.lines[:5])
+                if program == PORTABLE:
+                    how = {"precision": kind["precision"], "form": kind["format"]}
+                    portable_export.export(module, path, *of_run, **how)
                 else:
-                    export(module, path, self.description)
+                    export(module, path, *of_run)
             return path
-        if module == CTRANSLATE2:
+        if program == CTRANSLATE2:
             path = self._folder / "ctranslate2"
             return (
                 path
@@ -227,6 +247,7 @@ class Systems:
 def comparable(name, reference, forced_length):
     """Say whether two systems should give the same lines."""
     modules = {SYSTEMS[name][0], SYSTEMS[reference][0]}
+    modules = {OURS if one == PORTABLE else one for one in modules}
     return OPENNMT not in modules and (
         len(modules) == 1 or not forced_length or OURS not in modules
     )
@@ -262,6 +283,7 @@ def measure(beam_size, forced_length, systems):
             f"{speeds[name].min():.0f}-{speeds[name].max():.0f}",
             *(ratio, f"{cores:.2f}", same),
             *(f"{given[0][what]:.2f}" for what in ("started", "loaded", "first")),
+            f"{given[0]['memory']:.0f}",
             *(
                 (f"{wait:.1f}" for wait in np.percentile(waits, [50, 99]))
                 if ONE_AT_A_TIME.value
@@ -273,6 +295,7 @@ def measure(beam_size, forced_length, systems):
 COLUMNS = (
     *("beam", "length", "system", "lines/s", "tokens/s", "rounds", "x the first", "cores busy"),
     *("lines as the first", "process to first translation, s", "of it loading", "translating"),
+    "MB then",
     *("p50 ms", "p99 ms"),
 )
 

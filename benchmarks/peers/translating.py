@@ -7,6 +7,7 @@ Standard library only: the systems live in environments of their own.
 import concurrent.futures
 import os
 import pathlib
+import resource
 
 from benchmarks.peers.turns import Clock
 
@@ -36,6 +37,7 @@ def serve(parent, load):
     loaded = began.read()["seconds"]
     translate(lines[:1])
     first = began.read()["seconds"] - loaded
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
     batches = [[line] for line in lines] if task["one_at_a_time"] else [lines]
 
     def step(_):
@@ -50,8 +52,8 @@ def serve(parent, load):
         tokens = task["forced_length"] and len(lines) * task["forced_length"]
         if given[0][1] is not None:
             tokens = sum(count for _, count in given)
-        told = {"loaded": loaded, "first": first, "latencies": latencies, "tokens": tokens}
-        return {**told, "translations": translations}
+        told = {"loaded": loaded, "first": first, "memory": memory, "latencies": latencies}
+        return {**told, "tokens": tokens, "translations": translations}
 
     parent.serve(step)
 

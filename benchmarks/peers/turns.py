@@ -171,6 +171,7 @@ TORCH = "benchmarks.peers.torch_transformer"
 CTRANSLATE2 = "benchmarks.peers.ctranslate2_model"
 OPENNMT = "benchmarks.peers.opennmt_tf"
 MARIAN = "benchmarks.peers.marian"
+PORTABLE = "benchmarks.peers.portable"
 ENVIRONMENTS = {
     # OpenNMT-tf 2.32 needs TensorFlow 2.13, which needs Python 3.11 at most.
     OPENNMT: Environment(

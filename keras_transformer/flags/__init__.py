@@ -19,9 +19,8 @@ from keras_transformer.flags.definition import PathParser
 from keras_transformer.flags.help_pages import help_of
 from keras_transformer.flags.of_commands import Dump, Errors
 from keras_transformer.flags.scopes import read_sections, tasks_of
-from keras_transformer.runs.model_path import onnx_folder
+from keras_transformer.runs.model_path import portable_folder
 from keras_transformer.startup import start_tensorflow
-from keras_transformer.tasks import TASKS
 from keras_transformer.tensorflow_errors import reason_of
 from pipelines.documents import BILINGUAL
 from pipelines.options import Options, Sections, recipe, settings
@@ -106,6 +105,8 @@ def refuse(names: Iterable[str], reason: str) -> None:
 
 def refuse_foreign(task: str, model: str) -> None:
     """Refuse flags that the task of a model has no use for, wherever they stand."""
+    from keras_transformer.tasks import TASKS
+
     for name, argument in PLACES.items():
         tasks = tasks_of(name, TASKS)
         if task not in tasks:
@@ -150,7 +151,7 @@ def run(
     of_tasks: Mapping[str, Sections] | None = None,
     everyday: Sequence[str] = (),
 ) -> None:
-    """Parse the command line, start TensorFlow unless the model is an ONNX folder, call `main`, and
+    """Parse the command line, start TensorFlow unless the model needs none, call `main`, and
     print errors in one line.
 
     Args:
@@ -195,7 +196,7 @@ def _parse(argv, sections, of_tasks, doc="", everyday=()):
 def _call(main, FLAGS):
     try:
         paths = [FLAGS[name].value for name in ("model", "model_base_path") if name in FLAGS]
-        if not any(map(onnx_folder, filter(None, paths))):
+        if not any(map(portable_folder, filter(None, paths))):
             start_tensorflow()
         _tell_errors(main, FLAGS)
     except KeyboardInterrupt:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 
 from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.flags.scopes import read_sections
-from keras_transformer.tasks import TASKS
 from pipelines.options import Declared, Sections, active
 
 WIDTH = 100
@@ -67,6 +66,8 @@ def _one_section(name, sections, said):
 
 
 def _front(options, of_tasks, everyday):
+    from keras_transformer.tasks import TASKS
+
     return FRONT.format(
         tasks="\n".join(f"  --task={task:22}{TASKS[task].aim}" for task in of_tasks),
         task=next(iter(of_tasks)),

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from keras_transformer.inference.line_batches import BATCH_TOKENS, batches_of_tokens
-from pipelines.corpora.line_files import byte_lines, decode, open_bytes
 from pipelines.json_files import MOST_BYTES_OF_LISTS, read_object
+from pipelines.line_files import byte_lines, decode, open_bytes
 from pipelines.prepare.beam_runner import beam_options, original
 from pipelines.whole_files import write_json, write_whole
 

@@ -37,13 +37,13 @@ class Generator:
 
     @classmethod
     def load(cls, path: str | os.PathLike, precision: str = "float32", **options) -> "Generator":
-        """Load a run's folder, a checkpoint in one, a SavedModel or ONNX graphs. `precision`
-        ("float32" or "bfloat16") is for runs, `options`, arguments of `DecodingOptions`, for runs
-        and ONNX graphs.
+        """Load a run's folder, a checkpoint in one, a SavedModel or graphs of ONNX or LiteRT.
+        `precision` ("float32" or "bfloat16") is for runs, `options`, arguments of
+        `DecodingOptions`, for all but SavedModels.
         """
         model = ModelPath.of(path)
-        if model.is_onnx:
-            return _of_onnx(model, precision, options)
+        if model.is_portable:
+            return _of_portable(model, precision, options)
         if model.version is None:
             return cls.of(_module_of_run(model.run, precision, options))
         refuse_precision(model.version, precision)
@@ -90,8 +90,8 @@ def _module_of_run(run, precision: str, options: Mapping):
     return kind(*load_trained(run, precision), chosen)
 
 
-def _of_onnx(model: ModelPath, precision: str, options: Mapping) -> Generator:
-    from keras_transformer.inference.onnx_folder import Portable
+def _of_portable(model: ModelPath, precision: str, options: Mapping) -> Generator:
+    from keras_transformer.inference.portable import Portable
 
     refuse_precision(model.path, precision)
     refuse_other_task(model.describe(), model.path, TASK)

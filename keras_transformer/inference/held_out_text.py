@@ -1,7 +1,6 @@
 """The text that a trained model is measured on: a split of its corpus, or two files."""
 
-from pipelines import corpora
-from pipelines.corpora import line_files
+from pipelines import corpora, line_files
 
 
 def held_out_text(

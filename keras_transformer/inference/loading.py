@@ -24,8 +24,8 @@ def load_model(
     description of its (first) run.
     """
     models = ModelPath.listed(path)
-    if len(models) == 1 and models[0].is_onnx:
-        return _load_onnx(models[0], precision, options)
+    if len(models) == 1 and models[0].is_portable:
+        return _load_portable(models[0], precision, options)
     if len(models) == 1 and models[0].version:
         return _load_saved_model(models[0], precision, options)
     return _load_runs(models, precision, options)
@@ -114,12 +114,13 @@ def _load_saved_model(model, precision, options):
     return Exported(model.version, options, description), description
 
 
-def _load_onnx(model, precision, options):
-    from keras_transformer.inference.onnx_folder import Portable
+def _load_portable(model, precision, options):
+    from keras_transformer.inference.portable import Portable
 
     refuse_precision(model.path, precision)
     description = model.describe()
-    _require_sentences(description, model.path)
+    # Only translators and language models are portable. Asking for the tasks imports them all.
+    refuse_other_task(description, model.path, "translation")
     return Portable(model.path, options), description
 
 

@@ -12,8 +12,8 @@ from keras_transformer.inference import bulk
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.model_path import description_of
 from pipelines.corpora import Corpus
-from pipelines.corpora.line_files import read_lines
 from pipelines.corpora.mixture import member_of
+from pipelines.line_files import read_lines
 from pipelines.whole_files import write_json, write_whole
 
 # Of forward translations beside backward ones.

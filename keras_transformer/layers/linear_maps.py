@@ -152,7 +152,8 @@ class Matrix:
         parts = []
         start = 0
         for width in self._widths:
-            parts.append(product[:, start : start + width])
+            is_whole = width == self._kernel.shape[-1]
+            parts.append(product if is_whole else product[:, start : start + width])
             start += width
         biases = self._biases or [None] * len(parts)
         return [

@@ -1,6 +1,6 @@
 """What `--model` and `--init_from` may name: a run's folder, a checkpoint in one, a SavedModel,
-ONNX graphs, or a folder of numbered versions of either. Nothing else decides which of these a path
-is.
+graphs of ONNX or LiteRT, or a folder of numbered versions of these. Nothing else decides which of
+these a path is.
 
 Keras and what runs a SavedModel are imported where they are needed: importing them takes longer
 than translating a few lines.
@@ -12,18 +12,17 @@ import pathlib
 from collections.abc import Sequence
 
 from keras_transformer.runs.description import read_description
-from keras_transformer.saved_models.versions import newest_version
+from keras_transformer.saved_models.versions import DECODERS, newest_version, portable_format
 
 CHECKPOINT = ".npz"
-ONNX = "decoder.onnx"
 
 
-def onnx_folder(path: str | os.PathLike) -> pathlib.Path | None:
-    """The folder of ONNX graphs, which need no TensorFlow, that a path is, or the newest of its
-    numbered versions; None if it has none.
+def portable_folder(path: str | os.PathLike) -> pathlib.Path | None:
+    """The folder of graphs that need no TensorFlow which a path is, or the newest of its numbered
+    versions; None if it has none.
     """
     path = pathlib.Path(path).expanduser()
-    return path if (path / ONNX).exists() else newest_version(path, ONNX)
+    return path if portable_format(path) else newest_version(path, DECODERS.values())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,12 +32,12 @@ class ModelPath:
     Attributes:
         path: as it was named.
         version: the folder of the SavedModel, the newest of its versions; None of others.
-        is_onnx: whether it is a folder of ONNX graphs.
+        is_portable: whether it is a folder of graphs that need no TensorFlow.
     """
 
     path: pathlib.Path
     version: pathlib.Path | None
-    is_onnx: bool = False
+    is_portable: bool = False
 
     @classmethod
     def of(cls, path: str | os.PathLike) -> "ModelPath":
@@ -49,8 +48,8 @@ class ModelPath:
             raise FileNotFoundError(
                 f"there is no model at {path}: neither a run's folder nor a SavedModel."
             )
-        if graphs := onnx_folder(path):
-            return cls(graphs, None, is_onnx=True)
+        if graphs := portable_folder(path):
+            return cls(graphs, None, is_portable=True)
         return cls(path, path if (path / "saved_model.pb").exists() else newest_version(path))
 
     @classmethod
@@ -75,9 +74,9 @@ class ModelPath:
         """The `RunFolder`; of a checkpoint, that which it lies in, and whose weights it is."""
         from keras_transformer.runs.folder import RunFolder
 
-        if self.is_onnx:
+        if self.is_portable:
             raise ValueError(
-                f"{self.path} has ONNX graphs, which only answer: translate and generate take it "
+                f"{self.path} has graphs, which only answer: translate and generate take it "
                 "alone. Name the folder of the run."
             )
         if self.path.suffix != CHECKPOINT:
@@ -94,7 +93,7 @@ class ModelPath:
         """The `model.json` of the run or beside the SavedModel; {} of a SavedModel that another
         program exported.
         """
-        if self.version is None and not self.is_onnx:
+        if self.version is None and not self.is_portable:
             return self.run.read_description()
         path = (self.version or self.path) / "model.json"
         return read_description(path) if path.exists() else {}

@@ -13,7 +13,6 @@ import tensorflow as tf
 from keras_transformer.models.learned_part import choose_learned, parameters_in_words
 from keras_transformer.runs.folder import RunFolder, exclusive
 from keras_transformer.runs.initialization import start_from
-from keras_transformer.saved_models.write import export
 from keras_transformer.training import fit, replicas
 from keras_transformer.training.averaging import choose_weights, cross_entropy_of
 from keras_transformer.training.checkpoint import LOW_RANK, merged, step_of
@@ -230,8 +229,8 @@ class Run:
         whole = {**folder.read_description(), **folder.read_scores()}
         path = str(folder.export_dir(self.values["export_dir"]))
         for kind in self.values["export_formats"].split(","):
-            write, name = (self.task.write_onnx, "_onnx") if kind == "onnx" else (export, "")
-            version = write(module, path + name, whole, folder.read_examples())
+            place = path if kind == "saved_model" else f"{path}_{kind}"
+            version = self.task.write(kind, module, place, whole, folder.read_examples())
             trial = tried_by(self.task.trial, score.samples, version)
             print(f"\nexported to {version}." + (f" Try it:\n  {trial}" if trial else ""))
 

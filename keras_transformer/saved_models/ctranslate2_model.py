@@ -46,7 +46,7 @@ SPANS = """
 
 The model was trained with marks in the place of placeholders, tags and links. CTranslate2's search
 does not know of them and may lose or repeat a mark, which the search of the run, of its SavedModel
-and of its ONNX folder cannot. Hide the spans before, and put them back after:
+and of its folder for ONNX or LiteRT cannot. Hide the spans before, and put them back after:
 
 ```python
 import pathlib

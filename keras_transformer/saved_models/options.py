@@ -4,9 +4,9 @@ import dataclasses
 
 from pipelines.options import FREE, Options, again, option
 
-# Of text models, and for ONNX Runtime.
+# Of text models, and of what runs without TensorFlow.
 PRECISIONS = ("float32", "bfloat16")
-OF_ONNX = ("float32", "float16", "int8")
+OF_PORTABLE = ("float32", "float16", "int8")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Format(Options):
 
     format: str = option(
         "saved_model",
-        "Format of the export. onnx: graphs that translate without TensorFlow. ctranslate2: for "
-        "the engine of that name, which has its own search.",
-        choices=("saved_model", "onnx", "ctranslate2"),
+        "Format of the export. onnx, litert: graphs that translate without TensorFlow, by ONNX "
+        "Runtime or LiteRT. ctranslate2: for the engine of that name, which has its own search.",
+        choices=("saved_model", "onnx", "litert", "ctranslate2"),
     )
 
 
@@ -52,8 +52,8 @@ class Precision(Options):
     precision: str = option(
         "float32",
         "Precision of the weights. bfloat16 takes half the bytes, and is faster if the processor "
-        "multiplies it. float16 and int8 are for export --format=onnx: half and a quarter of the "
-        "bytes, and int8 is faster.",
+        "multiplies it. float16 and int8 are for export --format=onnx and litert: half and a "
+        "quarter of the bytes, and int8 is faster.",
         choices=PRECISIONS,
     )
 
@@ -65,5 +65,5 @@ class ExportPrecision(Options):
     precision: str = again(
         Precision,
         "precision",
-        choices=tuple(dict.fromkeys((*PRECISIONS, *OF_ONNX))),
+        choices=tuple(dict.fromkeys((*PRECISIONS, *OF_PORTABLE))),
     )

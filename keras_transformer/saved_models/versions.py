@@ -12,20 +12,31 @@ from collections.abc import Iterable
 MOST = 2**63 - 1
 # What a SavedModel has.
 GRAPH = "saved_model.pb"
+# What a folder that runs without TensorFlow has, by its format.
+DECODERS = {"onnx": "decoder.onnx", "litert": "decoder.tflite"}
 
 
-def newest_version(folder: str | os.PathLike, file: str = GRAPH) -> pathlib.Path | None:
-    """The folder of the SavedModel with the highest number, or of what else has a file; None if
-    there is none.
+def newest_version(
+    folder: str | os.PathLike, files: Iterable[str] = (GRAPH,)
+) -> pathlib.Path | None:
+    """The folder of the SavedModel with the highest number, or of what else has one of some files;
+    None if there is none.
     """
-    versions = versions_in(folder, file)
+    versions = versions_in(folder, files)
     return versions[max(versions)] if versions else None
 
 
-def versions_in(folder: str | os.PathLike, file: str = GRAPH) -> dict[int, pathlib.Path]:
-    """The folders of all SavedModels in a folder, or of all that has a file, by number."""
-    files = pathlib.Path(folder).glob(f"*/{file}")
-    return _by_number(file.parent for file in files)
+def versions_in(
+    folder: str | os.PathLike, files: Iterable[str] = (GRAPH,)
+) -> dict[int, pathlib.Path]:
+    """The folders of all SavedModels, or of what else has one of some files, by number."""
+    found = (path for file in files for path in pathlib.Path(folder).glob(f"*/{file}"))
+    return _by_number(path.parent for path in found)
+
+
+def portable_format(folder: pathlib.Path) -> str | None:
+    """The format of what runs in a folder without TensorFlow; None if nothing does."""
+    return next((kind for kind, file in DECODERS.items() if (folder / file).exists()), None)
 
 
 def taken_numbers(folder: str | os.PathLike) -> dict[int, pathlib.Path]:

@@ -13,7 +13,8 @@ class ServeOptions(Options):
 
     model_base_path: str | None = option(
         None,
-        "Folder of the versions of a SavedModel, or of ONNX graphs, such as saved_models/<name>.",
+        "Folder of the versions of a SavedModel, or of graphs of ONNX or LiteRT, such as "
+        "saved_models/<name>.",
         path=True,
     )
     model_name: str | None = option(

@@ -2,8 +2,8 @@
 server runs.
 
 As TF Serving: a version is a folder named by an integer with a `saved_model.pb` in it, or here with
-ONNX graphs; the new one is loaded before the old one goes, and the old one goes when its last
-request is answered.
+graphs of ONNX or LiteRT; the new one is loaded before the old one goes, and the old one goes when
+its last request is answered.
 """
 
 import contextlib
@@ -15,16 +15,20 @@ import threading
 import typing
 from collections.abc import Callable, Iterator
 
-from keras_transformer.inference.onnx_graphs import DECODER
 from keras_transformer.saved_models.signature import Signature
-from keras_transformer.saved_models.versions import GRAPH, versions_in
+from keras_transformer.saved_models.versions import (
+    DECODERS,
+    GRAPH,
+    portable_format,
+    versions_in,
+)
 from keras_transformer.server import costs
 from keras_transformer.server.options import RequestError
 from keras_transformer.tensorflow_errors import reason_of
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 if typing.TYPE_CHECKING:
-    from keras_transformer.server.onnx_model import ServedOnnx
+    from keras_transformer.server.portable_model import ServedPortable
     from keras_transformer.server.tensorflow_model import TensorFlowModel
 
 
@@ -33,7 +37,7 @@ class Version:
     """One version in memory, and how many requests use it."""
 
     number: int
-    model: "TensorFlowModel | ServedOnnx"
+    model: "TensorFlowModel | ServedPortable"
     users: int = 0
 
     def signature(self, name: str) -> Signature:
@@ -111,7 +115,7 @@ class Versions:
         if not found:
             raise FileNotFoundError(
                 f"{folder} has no versions: folders named 1, 2, ... with a saved_model.pb or "
-                "a decoder.onnx. Export one."
+                f"a {' or a '.join(DECODERS.values())}. Export one."
             )
         self.poll()
         if self._current is None:
@@ -211,16 +215,16 @@ class Versions:
 
 
 def served_in(folder: str | os.PathLike) -> dict[int, pathlib.Path]:
-    """The folders of all versions, SavedModels or ONNX graphs, by number."""
-    return {**versions_in(folder, DECODER), **versions_in(folder)}
+    """The folders of all versions, SavedModels or others, by number."""
+    return {**versions_in(folder, DECODERS.values()), **versions_in(folder)}
 
 
-def model_of(folder: pathlib.Path) -> "TensorFlowModel | ServedOnnx":
+def model_of(folder: pathlib.Path) -> "TensorFlowModel | ServedPortable":
     """Load what lies in a version's folder. TensorFlow is imported only for a SavedModel."""
-    if (folder / DECODER).exists() and not (folder / GRAPH).exists():
-        from keras_transformer.server.onnx_model import ServedOnnx
+    if portable_format(folder) and not (folder / GRAPH).exists():
+        from keras_transformer.server.portable_model import ServedPortable
 
-        return ServedOnnx(folder)
+        return ServedPortable(folder)
     from keras_transformer.server.tensorflow_model import TensorFlowModel
 
     return TensorFlowModel(folder)

@@ -12,7 +12,7 @@ from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.options import RequestError, ServeOptions
 from keras_transformer.server.rows import in_parts, rows
 from keras_transformer.server.served_versions import Versions, not_served
-from pipelines.corpora.glossary import Glossary, read_terms
+from pipelines.glossary import Glossary, read_terms
 
 # Parameters that TF Serving's JSON may also have beside its other members.
 OF_DOCUMENT = ("signature_name", "glossary")

@@ -14,7 +14,7 @@ from keras_transformer.runs.model_path import ModelPath, description_of
 from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.tasks import task_class
 from pipelines import corpora
-from pipelines.corpora.line_files import read_lines
+from pipelines.line_files import read_lines
 from pipelines.options import settings
 
 # What who does not ask for them gets of the flags of `evaluate`.

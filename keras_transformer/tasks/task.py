@@ -16,6 +16,7 @@ from keras_transformer.inference.loading import trained_model
 from keras_transformer.inference.perplexity import perplexity
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule
+from keras_transformer.saved_models.write import export
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy, label_measures
 from keras_transformer.training.objective import LIKELIHOOD, Objective, RDrop
@@ -64,7 +65,7 @@ class Task(abc.ABC):
             be named; the others begin anew. None: all.
         trial: a line for a shell that tries an export, of {sample}, the first one, {version}, the
             folder of the SavedModel, and {versions}, the folder above it. "": there is none.
-        has_onnx: whether `write_onnx` takes its models.
+        is_portable: whether its models run without TensorFlow.
         scorer: what `evaluate` asks of a model of this task: a `score.Scorer`.
         module_class: the `ServedModule` that builds its models, and is scored and exported.
     """
@@ -80,7 +81,7 @@ class Task(abc.ABC):
     pieces: Mapping[str, Sequence[str]] | None = None
     carried_over: Sequence[str] | None = None
     trial: str = ""
-    has_onnx: bool = False
+    is_portable: bool = False
     scorer: type | None = None
     module_class: type[ServedModule]
 
@@ -93,9 +94,10 @@ class Task(abc.ABC):
 
     def __init__(self, values: Mapping):
         self.values = values
-        if "onnx" in values.get("export_formats", "") and not self.has_onnx:
+        formats = values.get("export_formats", "saved_model")
+        if formats != "saved_model" and not self.is_portable:
             raise ValueError(
-                "--export_formats=onnx is for translators and language models. Received: "
+                f"--export_formats={formats} is for translators and language models. Received: "
                 f"--task={self.name}. Leave it out."
             )
 
@@ -194,8 +196,9 @@ class Task(abc.ABC):
         """Score what was trained, on the test set."""
 
     @classmethod
-    def write_onnx(
+    def write(
         cls,
+        form: str,
         module: ServedModule,
         folder: str | pathlib.Path,
         description: Mapping,
@@ -203,12 +206,17 @@ class Task(abc.ABC):
         precision: str = "float32",
         version: int | None = None,
     ) -> pathlib.Path:
-        """Write a version of ONNX graphs into a folder; arguments and result as of
-        `saved_models.write.export`.
+        """Write a version of a format, "saved_model" or one of those that run without TensorFlow,
+        into a folder; arguments and result as of `inference.portable_export.export`. A SavedModel
+        has the precision of its module.
         """
-        from keras_transformer.inference import onnx_export
+        if form == "saved_model":
+            return export(module, folder, description, examples, version)
+        from keras_transformer.inference import portable_export
 
-        return onnx_export.export(module, folder, description, examples, precision, version)
+        return portable_export.export(
+            module, folder, description, examples, precision, version, form
+        )
 
     @classmethod
     def convert(cls, folder: RunFolder, path: pathlib.Path, values: Mapping) -> pathlib.Path:

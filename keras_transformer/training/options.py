@@ -1,8 +1,12 @@
 """Options of training. The defaults are the paper's (Vaswani et al. 2017, section 5)."""
 
 import dataclasses
+from itertools import permutations
 
 from pipelines.options import FIXED, FREE, TOLD, Options, option
+
+FORMATS = ("saved_model", "onnx", "litert")
+SOME_FORMATS = (*permutations(FORMATS, 1), *permutations(FORMATS, 2), *permutations(FORMATS))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,8 +227,8 @@ class Course(Options):
     )
     export_formats: str = option(
         "saved_model",
-        "Formats that --release exports, joined by commas: saved_model, onnx.",
-        choices=("saved_model", "onnx", "saved_model,onnx", "onnx,saved_model"),
+        "Formats that --release exports, joined by commas: saved_model, onnx, litert.",
+        choices=tuple(map(",".join, SOME_FORMATS)),
         resumed=FREE,
     )
     report: bool = option(

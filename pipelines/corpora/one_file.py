@@ -9,10 +9,10 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from typing import Any
 
-from pipelines.corpora.line_files import byte_lines, decode, open_bytes
 from pipelines.corpora.options import Strictness, Target
 from pipelines.corpora.parallel_text import Corpus, Origin, ParallelText, objection, split_of
 from pipelines.dropped import Dropped
+from pipelines.line_files import byte_lines, decode, open_bytes
 from pipelines.options import option
 
 SPLITS = ("train", "valid", "test")

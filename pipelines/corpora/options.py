@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pipelines.corpora.line_files import existing_folder
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 from pipelines.dropped import Dropped
+from pipelines.line_files import existing_folder
 from pipelines.options import FREE, TOLD, Options, option
 
 # The corpora by name, in the order in which `pipelines.corpora` imports them.

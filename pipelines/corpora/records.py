@@ -6,9 +6,9 @@ import dataclasses
 import os
 from pathlib import Path
 
-from pipelines.corpora.line_files import read_lines
 from pipelines.corpora.options import CorpusOptions, Folder, Target
 from pipelines.corpora.parallel_text import Corpus, ParallelText
+from pipelines.line_files import read_lines
 from pipelines.options import FREE, again, option
 
 

@@ -7,10 +7,10 @@ import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipelines.corpora.line_files import byte_lines, decode, locate, open_bytes, read_lines, unequal
 from pipelines.corpora.options import Files, Streamed
 from pipelines.corpora.parallel_text import Corpus, Origin, ParallelText, objection
 from pipelines.dropped import Dropped
+from pipelines.line_files import byte_lines, decode, locate, open_bytes, read_lines, unequal
 
 WHAT = "the folder with the text files"
 

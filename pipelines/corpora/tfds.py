@@ -11,10 +11,10 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from pipelines.corpora.line_files import existing_folder
 from pipelines.corpora.options import Folder, Streamed
 from pipelines.corpora.parallel_text import objection
 from pipelines.dropped import Dropped
+from pipelines.line_files import existing_folder
 from pipelines.options import option
 
 EXAMPLES_A_READ = 1024

@@ -8,10 +8,10 @@ import dataclasses
 import os
 from collections.abc import Iterable, Iterator
 
-from pipelines.corpora.line_files import byte_lines, decode, locate, open_bytes
 from pipelines.corpora.options import CORPORA, CorpusOptions, Files, spread
 from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
 from pipelines.dropped import Dropped
+from pipelines.line_files import byte_lines, decode, locate, open_bytes
 from pipelines.options import option
 from pipelines.trees import DamagedTree, Tree, plain, side_by_side, unescaped, without_empty_label
 from pipelines.trees.linearization import LEAVES, is_symbol, to_symbols

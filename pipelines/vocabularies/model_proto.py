@@ -2,8 +2,6 @@
 
 import functools
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
 # Numbers of a TrainerSpec's fields.
 IDS = {"unk_id": 40, "bos_id": 41, "eos_id": 42, "pad_id": 43}
 NAMES = {"unk_piece": 45, "bos_piece": 46, "eos_piece": 47, "pad_piece": 48}
@@ -20,6 +18,9 @@ def message():
     needs a newer protobuf than TensorFlow takes. Two fields are ours: `rules`, what is replaced in
     a text before it is cut, and `byte_level`, whether its bytes are cut.
     """
+    # A translation of a line has no use for it, and does not wait for its import.
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
     file = descriptor_pb2.FileDescriptorProto(name="pieces.proto", package="pieces")
     field = descriptor_pb2.FieldDescriptorProto
 

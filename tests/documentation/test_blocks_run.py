@@ -25,6 +25,7 @@ NEEDED = {
     "--format=ctranslate2": ("ctranslate2",),
     "--format=onnx": ("onnxruntime", "tf2onnx"),
     "_onnx": ("onnxruntime", "tf2onnx"),
+    "litert": ("ai_edge_litert",),
     "keras_transformer.visualize": ("matplotlib",),
     "--raw_text": ("nltk",),
     "bert_intents.flags": ("hassil", "home_assistant_intents"),

@@ -1,7 +1,7 @@
 """Scores of trees in EVALB's layout."""
 
 from keras_transformer.evaluation.parseval import Status, compare, summarize
-from pipelines.corpora.line_files import read_lines
+from pipelines.line_files import read_lines
 from pipelines.trees import parse
 
 HEADER = """  Sent.                        Matched  Bracket   Cross        Correct Tag

@@ -21,13 +21,13 @@ pytest.importorskip("tf2onnx")
 
 from keras_transformer import translate_corpus
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.inference import bulk, onnx_export
+from keras_transformer.inference import bulk, portable_export
 from keras_transformer.inference.translator import Translator
 from keras_transformer.tasks.translation.module import TranslationModule
 
 ROOT = pathlib.Path(__file__).parents[2]
 WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
-ONLY_ONNX = """
+WITHOUT_TENSORFLOW = """
 import sys
 
 class Forbidden:
@@ -53,7 +53,7 @@ def threads(monkeypatch):
 def folder(pieces, tmp_path_factory):
     module = TranslationModule(drawn(), pieces, DecodingOptions(beam_size=2, max_length="+2"))
     path = tmp_path_factory.mktemp("bulk") / "model"
-    onnx_export.export(module, path, {"task": "translation"}, ["a b"])
+    portable_export.export(module, path, {"task": "translation"}, ["a b"])
     return path
 
 
@@ -136,7 +136,7 @@ def test_a_run_again_makes_what_lacks_with_the_same_bytes(folder, corpus, tmp_pa
 
 def test_a_run_that_was_killed_is_finished_without_tensorflow(folder, corpus, tmp_path):
     run(folder, tmp_path, "whole/t")
-    command = [sys.executable, "-c", ONLY_ONNX]
+    command = [sys.executable, "-c", WITHOUT_TENSORFLOW]
     command += [*arguments(folder, tmp_path), "--shards_at_once=2"]
     # What Beam leaves there when it is killed goes with the test's folder.
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

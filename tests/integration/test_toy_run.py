@@ -62,13 +62,14 @@ def test_a_finished_run_is_not_trained_again(toy, toy_copy, release):
 
 
 @pytest.mark.slow
-def test_what_training_exports_as_onnx_gives_the_live_model_s_strings(
-    toy, toy_copy, sentences, batched
+@pytest.mark.parametrize(("form", "package"), [("onnx", "tf2onnx"), ("litert", "ai_edge_litert")])
+def test_what_training_exports_runs_without_tensorflow_as_the_live_model(
+    toy, toy_copy, sentences, batched, form, package
 ):
-    pytest.importorskip("tf2onnx")
-    both = toy_copy(*toy.training, "--export_formats=saved_model,onnx")
+    pytest.importorskip(package)
+    both = toy_copy(*toy.training, f"--export_formats=saved_model,{form}")
     assert both.returncode == 0, both.stderr.decode()
-    graphs = f"{SAVED}_onnx"
+    graphs = f"{SAVED}_{form}"
     assert f"exported to {toy_copy.folder / graphs / '1'}" in both.stdout.decode()
     assert Translator.load(toy_copy.folder / graphs).translate(sentences) == batched
     piped = toy_copy("translate", f"--model={graphs}", stdin=sentences[0].encode() + b"\n")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.corpora.glossary import Glossary, read_terms
+from pipelines.glossary import Glossary, read_terms
 from pipelines.vocabularies.protected_spans import KINDS, ProtectedSpans
 
 ALL = ProtectedSpans(tuple(KINDS))

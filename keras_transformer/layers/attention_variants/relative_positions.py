@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.layers.embedding import sinusoidal_positions
+from keras_transformer.layers.embedding import sines_and_cosines
 from keras_transformer.layers.prototypes import Part
 from keras_transformer.layers.tensors import Tensor
 
@@ -196,10 +196,9 @@ class Rotary(RelativePositions):
         if after is not None:
             positions = positions + ops.shape(after)[-2]
         width = x.shape[-1]
-        # Sines in the even columns and cosines in the odd ones, float32 (T, d_k).
-        turns = sinusoidal_positions(positions, width)
-        sines = ops.repeat(turns[:, 0::2], 2, axis=-1)
-        cosines = ops.repeat(turns[:, 1::2], 2, axis=-1)
+        exponents = np.repeat(np.arange(0, width, 2) / width, 2)
+        # float32 (T, d_k).
+        sines, cosines = sines_and_cosines(positions, exponents)
         pairs = ops.cast(x, "float32")
         # A product with numbers 0, 1 and -1 is exact, and faster than picking every other column.
         turned = pairs * cosines + ops.matmul(pairs, _quarter_turn(width)) * sines

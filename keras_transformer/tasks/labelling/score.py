@@ -8,9 +8,9 @@ from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.tasks.score import Scorer
 from pipelines.batches import labelled_texts
-from pipelines.corpora.line_files import read_lines, unequal
 from pipelines.corpora.parallel_text import Origin, ParallelText
 from pipelines.dropped import Dropped
+from pipelines.line_files import read_lines, unequal
 
 
 class LabelScorer(Scorer):

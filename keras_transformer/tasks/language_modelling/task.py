@@ -27,7 +27,7 @@ class LanguageModelling(OneLanguage):
     """
 
     name = "language_modelling"
-    has_onnx = True
+    is_portable = True
     labels = "tokens"
     trial = TRIAL % "generate"
     scorer = PerplexityScorer

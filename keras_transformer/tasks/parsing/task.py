@@ -20,7 +20,7 @@ class Parsing(Translation):
     """Translate sentences into the symbols of their trees, which become trees over the words."""
 
     name = "parsing"
-    has_onnx = False
+    is_portable = False
     quality = "f1"
     upper_targets = False
     unmeasured = (

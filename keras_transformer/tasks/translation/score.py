@@ -6,7 +6,7 @@ from keras_transformer.evaluation import bleu, metrics, table
 from keras_transformer.evaluation.significance import compare
 from keras_transformer.inference.held_out_text import held_out_text
 from keras_transformer.tasks.score import SentenceScorer
-from pipelines.corpora import line_files
+from pipelines import line_files
 
 
 class TranslationScorer(SentenceScorer):

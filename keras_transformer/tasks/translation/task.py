@@ -57,7 +57,7 @@ class Translation(TextTask):
     """
 
     name = "translation"
-    has_onnx = True
+    is_portable = True
     labels = "target tokens"
     quality = "bleu"
     upper_targets = True

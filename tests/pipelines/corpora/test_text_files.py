@@ -13,8 +13,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pipelines import corpora
-from pipelines.corpora import Reverse, line_files, parallel_text, reverse
+from pipelines import corpora, line_files
+from pipelines.corpora import Reverse, parallel_text, reverse
 from pipelines.corpora.parallel_text import ParallelText
 from pipelines.corpora.spans import SENTINELS, cut, restored
 

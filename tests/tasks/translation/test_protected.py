@@ -18,7 +18,7 @@ from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.tasks import TRAINING
 from keras_transformer.tasks.translation.module import TranslationModule
 from keras_transformer.tasks.translation.task import Translation
-from pipelines.corpora.glossary import Glossary
+from pipelines.glossary import Glossary
 from pipelines.vocabularies.protected_spans import FILE, MARKS, ProtectedSpans, TextMarks
 
 KINDS = "--protect=placeholders,tags,urls,emails,numbers"

@@ -16,7 +16,6 @@ from tasks.new_models import new_model, new_module
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import bleu
-from keras_transformer.runs import run as runs
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.run import Run
 from keras_transformer.tasks import TASKS, TRAINING, task_class
@@ -343,7 +342,7 @@ def test_the_search_of_a_flag_file_is_that_of_the_printed_and_the_kept_score(
 
     monkeypatch.setattr("keras_transformer.tasks.translation.task.Translator", Perfect)
     monkeypatch.setattr(fit, "fit", pretend_to_fit)
-    monkeypatch.setattr(runs, "export", lambda *how: tmp_path)
+    monkeypatch.setattr(run.task, "write", lambda *how: tmp_path)
     run.train()
     kept = json.loads(run.folder.evaluation.read_text(encoding="utf-8"))
     assert (kept["split"], kept["beam_size"], kept["bleu"]) == ("test", 3, 100)

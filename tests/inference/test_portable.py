@@ -1,4 +1,6 @@
-"""A folder of ONNX graphs gives what the live model gives, in a process without TensorFlow too."""
+"""A folder of graphs of ONNX or LiteRT gives what the live model gives, in a process without
+TensorFlow too.
+"""
 
 import json
 import pathlib
@@ -11,7 +13,7 @@ import pytest
 from drawn_models import drawn
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.inference import onnx_export
+from keras_transformer.inference import portable_export
 from keras_transformer.inference.generator import Generator
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import LanguageModel
@@ -19,13 +21,14 @@ from keras_transformer.tasks.language_modelling.module import GenerationModule
 from keras_transformer.tasks.task import Task
 from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines import corpora, vocabularies
-from pipelines.corpora.glossary import Glossary
+from pipelines.glossary import Glossary
 from pipelines.vocabularies.protected_spans import KINDS, ProtectedSpans
 
-# The check of a folder imports ONNX Runtime as the product does, without its reports.
-pytest.importorskip("tf2onnx")
-onnx = pytest.importorskip("onnx")
-
+# By format: what an export imports besides TensorFlow, what its folder does, and the latter's name.
+NEEDS = {
+    "onnx": ("tf2onnx.convert", "onnxruntime", "ONNX Runtime"),
+    "litert": ("ai_edge_litert.interpreter", "ai_edge_litert.interpreter", "LiteRT"),
+}
 LINES = ["a b c d", "", "d d", "e a b c d f g", "b", "  ", "h h h h a"]
 REFERENCES = ["d c b a", "a", "d", "g f d c b a e", "c c c", "b", "h"]
 PROGRAM = """
@@ -44,6 +47,13 @@ print(json.dumps(translator.translate(json.loads(sys.argv[2]))))
 """
 
 
+@pytest.fixture(scope="module", params=list(NEEDS))
+def form(request):
+    # The check of a folder imports the runtime as the product does, without its reports.
+    pytest.importorskip(NEEDS[request.param][0].partition(".")[0])
+    return request.param
+
+
 @pytest.fixture(scope="module")
 def module(pieces):
     options = DecodingOptions(beam_size=3, max_length="+4")
@@ -56,13 +66,13 @@ def live(module):
 
 
 @pytest.fixture(scope="module")
-def folder(module, tmp_path_factory):
+def folder(module, form, tmp_path_factory):
     path = tmp_path_factory.mktemp("exported") / "model"
     description = {
         "task": "translation",
         "corpus": {"source_language": "a", "target_language": "b"},
     }
-    return onnx_export.export(module, path, description, LINES[:3])
+    return portable_export.export(module, path, description, LINES[:3], form=form)
 
 
 def with_options(pieces, **options):
@@ -139,13 +149,14 @@ def test_penalties_sentences_and_batches(live, folder):
 
 @pytest.mark.parametrize(("precision", "share"), [("float16", 0.65), ("int8", 0.5)])
 def test_rounded_weights_take_fewer_bytes_and_the_card_says_what_changed(
-    module, live, folder, tmp_path, precision, share
+    module, live, folder, form, tmp_path, precision, share
 ):
-    rounded = onnx_export.export(module, tmp_path / "model", {}, LINES[:3], precision)
+    arguments = (tmp_path / "model", {}, LINES[:3], precision)
+    rounded = portable_export.export(module, *arguments, form=form)
     card = json.loads((rounded / "model.json").read_text())
     assert card["precision"] == precision
-    graph = "decoder.onnx"
-    assert weights_in(rounded / graph) < share * weights_in(folder / graph)
+    if form == "onnx":
+        assert weights_in(rounded) < share * weights_in(folder)
     golden = [json.loads(line) for line in (rounded / "golden.jsonl").read_text().splitlines()]
     alike, of = map(int, card["golden_as_in_float32"].split(" of "))
     assert 0 < alike <= of == len(golden)
@@ -162,11 +173,14 @@ def test_rounded_weights_take_fewer_bytes_and_the_card_says_what_changed(
     np.testing.assert_allclose(*scores, rtol=0.1)
 
 
-def weights_in(path):
-    return sum(len(one.raw_data) for one in onnx.load(path).graph.initializer)
+def weights_in(folder):
+    onnx = pytest.importorskip("onnx")
+    return sum(len(one.raw_data) for one in onnx.load(folder / "decoder.onnx").graph.initializer)
 
 
+@pytest.mark.parametrize("form", ["onnx"], indirect=True, scope="module")
 def test_each_norm_is_one_operation(folder):
+    onnx = pytest.importorskip("onnx")
     counts = [
         [node.op_type for node in onnx.load(folder / graph).graph.node].count("LayerNormalization")
         for graph in ("encoder.onnx", "decoder.onnx")
@@ -174,14 +188,15 @@ def test_each_norm_is_one_operation(folder):
     assert counts == [2, 3]
 
 
-def test_a_language_model_continues_and_scores_as_the_live_one(pieces, tmp_path):
+def test_a_language_model_continues_and_scores_as_the_live_one(pieces, form, tmp_path):
     sizes = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
     model = LanguageModel(vocabulary_size=300, norm="pre", positions="rotary", **sizes)
     random = np.random.default_rng(1)
     model.set_weights([random.normal(w, 0.3) for w in model.get_weights()])
     drawing = GenerationModule(model, pieces, GenerationModule.options_of({"max_length": "+5"}))
     description = {"task": "language_modelling"}
-    folder = onnx_export.export(drawing, tmp_path / "model", description, ["a b", "c"])
+    examples = ["a b", "c"]
+    folder = portable_export.export(drawing, tmp_path / "model", description, examples, form=form)
     searching = GenerationModule.options_of({"beam_size": 2, "max_length": "+5"})
     live = Generator.of(GenerationModule(model, pieces, searching))
     found = Generator.load(folder, beam_size=2)
@@ -224,7 +239,7 @@ SPANS = [
 
 
 @pytest.fixture(scope="module")
-def protecting(tmp_path_factory):
+def protecting(form, tmp_path_factory):
     """A module with protected spans, and its folder."""
     text = corpora.load("reverse", source_language="a", target_language="b").train
     spans = ProtectedSpans(tuple(KINDS))
@@ -233,7 +248,9 @@ def protecting(tmp_path_factory):
     model = drawn(vocabulary_size=pieces.size)
     module = TranslationModule(model, pieces, options)
     path = tmp_path_factory.mktemp("protecting") / "model"
-    return (model, pieces), onnx_export.export(module, path, {"task": "translation"}, SPANS[:2])
+    description = {"task": "translation"}
+    folder = portable_export.export(module, path, description, SPANS[:2], form=form)
+    return (model, pieces), folder
 
 
 @pytest.mark.parametrize(
@@ -281,13 +298,16 @@ def test_samples_keep_spans_and_terms_of_a_glossary(protecting):
         assert (text.count("{x}"), text.count("Delta")) == (1, 1)
 
 
-def test_the_folder_says_what_it_is(folder):
+def test_the_folder_says_what_it_is(folder, form):
     card = json.loads((folder / "model.json").read_text())
-    assert card["format"] == "onnx"
-    assert card["bytes"] == sum(path.stat().st_size for path in folder.glob("*.onnx"))
+    assert card["format"] == form
+    graphs = [path for path in folder.iterdir() if path.suffix in (".onnx", ".tflite")]
+    assert card["bytes"] == sum(path.stat().st_size for path in graphs)
+    assert sorted(path.stem for path in graphs) == ["decoder", "encoder"]
     assert card["decoding"]["beam_size"] == 3
-    assert "onnxruntime" in card["versions"]
-    assert "ONNX Runtime" in (folder / "README.md").read_text()
+    _, package, runtime = NEEDS[form]
+    assert package.partition(".")[0].replace("_", "-") in card["versions"]
+    assert runtime in (folder / "README.md").read_text()
     golden = (folder / "golden.jsonl").read_text().splitlines()
     assert {*json.loads(golden[0])} == {"text", "translation"}
     # There is no unfinished folder beside it.
@@ -318,38 +338,56 @@ def test_what_it_has_not_is_refused(folder):
         Translator.load([folder, folder])
 
 
-def test_an_export_that_cannot_be_is_refused_by_name(pieces, module, folder, tmp_path):
+def test_an_export_that_cannot_be_is_refused_by_name(pieces, module, folder, form, tmp_path):
     with pytest.raises(ValueError, match="--precision=bfloat16"):
-        onnx_export.export(module, tmp_path / "model", {}, (), "bfloat16")
+        portable_export.export(module, tmp_path / "model", {}, (), "bfloat16", form=form)
     with pytest.raises(FileExistsError, match="never changed"):
-        onnx_export.export(module, folder.parent, {}, version=1)
+        portable_export.export(module, folder.parent, {}, version=1, form=form)
     covering = TranslationModule(drawn(), pieces, DecodingOptions(coverage_penalty=0.1))
     with pytest.raises(ValueError, match=r"coverage_penalty=0\.1"):
-        onnx_export.export(covering, tmp_path / "model", {})
+        portable_export.export(covering, tmp_path / "model", {})
     module_of_trees = types.SimpleNamespace(output="tree")
-    with pytest.raises(ValueError, match="whose output is a tree"):
-        onnx_export.export(module_of_trees, tmp_path / "model", {})
+    with pytest.raises(ValueError, match=f"--format={form} is for .* whose output is a tree"):
+        portable_export.export(module_of_trees, tmp_path / "model", {}, form=form)
+
+
+def test_a_variant_gives_what_the_live_model_gives(pieces, form, tmp_path):
+    variant = drawn(positions="relative", norm="pre")
+    module = TranslationModule(variant, pieces, DecodingOptions(beam_size=2, max_length="+4"))
+    folder = portable_export.export(module, tmp_path / "model", {}, LINES[:2], form=form)
+    assert Translator.load(folder).translate(LINES) == Translator(module).translate(LINES)
+
+
+def test_operations_that_litert_has_not_are_refused_by_name(pieces, tmp_path, capfd):
+    pytest.importorskip("ai_edge_litert")
+    module = TranslationModule(drawn(activation="gelu"), pieces, DecodingOptions())
+    with pytest.raises(ValueError, match=r"no Erf, which this model's encoder .* --format=onnx\."):
+        portable_export.export(module, tmp_path / "model", {}, form="litert")
+    assert "tf.Erf" not in capfd.readouterr().err
 
 
 def test_training_of_what_has_no_graphs_is_refused_before_it_begins():
-    task = types.SimpleNamespace(has_onnx=False, name="masking")
-    with pytest.raises(ValueError, match=r"onnx is for translators .* --task=masking\. Leave"):
-        Task.__init__(task, {"export_formats": "saved_model,onnx"})
+    task = types.SimpleNamespace(is_portable=False, name="masking")
+    for formats in ("saved_model,onnx", "litert"):
+        with pytest.raises(ValueError, match=rf"{formats} is for .* --task=masking\. Leave"):
+            Task.__init__(task, {"export_formats": formats})
     Task.__init__(task, {"export_formats": "saved_model"})
 
 
-def test_an_export_that_gives_something_else_is_not_written(module, tmp_path, monkeypatch):
+def test_an_export_that_gives_something_else_is_not_written(module, form, tmp_path, monkeypatch):
     golden = [{"text": "a b", "translation": "no such words"}]
-    monkeypatch.setattr(onnx_export, "_golden", lambda *_: golden)
+    monkeypatch.setattr(portable_export, "_golden", lambda *_: golden)
     with pytest.raises(ValueError, match="nothing was exported: golden examples come out other"):
-        onnx_export.export(module, tmp_path / "model", {})
+        portable_export.export(module, tmp_path / "model", {}, form=form)
     assert list((tmp_path / "model").iterdir()) == []
 
 
-def test_without_the_packages_the_extra_is_named(module, folder, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tf2onnx.convert", None)
-    with pytest.raises(ValueError, match=r"pip install 'keras-transformer-nmt\[onnx\]'"):
-        onnx_export.export(module, tmp_path / "model", {})
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(ValueError, match="pip install onnxruntime"):
+def test_without_the_packages_the_extra_is_named(module, folder, form, tmp_path, monkeypatch):
+    converter, runtime, _ = NEEDS[form]
+    monkeypatch.setitem(sys.modules, converter, None)
+    with pytest.raises(ValueError, match=rf"pip install 'keras-transformer-nmt\[{form}\]'"):
+        portable_export.export(module, tmp_path / "model", {}, form=form)
+    monkeypatch.setitem(sys.modules, runtime, None)
+    package = runtime.partition(".")[0].replace("_", "-")
+    with pytest.raises(ValueError, match=f"pip install {package}"):
         Translator.load(folder)

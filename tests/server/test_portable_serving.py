@@ -1,4 +1,6 @@
-"""A folder of ONNX graphs is served as its model's SavedModel would be, without TensorFlow."""
+"""A folder of graphs of ONNX or LiteRT is served as its model's SavedModel would be, without
+TensorFlow.
+"""
 
 import json
 import shutil
@@ -12,15 +14,14 @@ from drawn_models import drawn, pieces
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
-# ONNX Runtime is imported as the product does, without its reports.
-pytest.importorskip("tf2onnx")
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.inference import onnx_export
+from keras_transformer.inference import portable_export
 from keras_transformer.models import LanguageModel
+from keras_transformer.saved_models.versions import DECODERS
 from keras_transformer.server.batcher import Cancellation
-from keras_transformer.server.onnx_model import ServedOnnx
 from keras_transformer.server.options import RequestError
+from keras_transformer.server.portable_model import ServedPortable
 from keras_transformer.tasks.language_modelling.module import GenerationModule
 from keras_transformer.tasks.translation.module import TranslationModule
 
@@ -49,14 +50,24 @@ def live(pieces):
     return {"serving_default": module.translate, **module.functions(), "module": module}
 
 
+PLATFORMS = {"onnx": "onnxruntime_onnx", "litert": "litert_tflite"}
+
+
+@pytest.fixture(scope="module", params=["onnx", pytest.param("litert", marks=pytest.mark.slow)])
+def form(request):
+    # ONNX Runtime is imported as the product does, without its reports.
+    pytest.importorskip({"onnx": "tf2onnx", "litert": "ai_edge_litert"}[request.param])
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def folder(live, tmp_path_factory):
+def folder(live, form, tmp_path_factory):
     path = tmp_path_factory.mktemp("served") / "m"
     description = {
         "task": "translation",
         "corpus": {"source_language": "a", "target_language": "b"},
     }
-    onnx_export.export(live["module"], path, description, LINES[:2])
+    portable_export.export(live["module"], path, description, LINES[:2], form=form)
     return path
 
 
@@ -135,7 +146,7 @@ def test_samples_are_of_their_line_and_seed(served):
     assert cold == [row[0] for row in greedy]
 
 
-def test_it_describes_itself_as_a_savedmodel_does(served, live):
+def test_it_describes_itself_as_a_savedmodel_does(served, live, form):
     definitions = served.get("/v1/models/m/metadata").json()["metadata"]["signature_def"]
     definitions = definitions["signature_def"]
     assert set(definitions) == {"serving_default", "nbest", "translate", "sample", "score"}
@@ -150,7 +161,7 @@ def test_it_describes_itself_as_a_savedmodel_does(served, live):
         outputs = function.get_concrete_function().structured_outputs
         assert definition["outputs"].keys() == outputs.keys()
     about = served.get("/v2/models/m").json()
-    assert about["platform"] == "onnxruntime_onnx"
+    assert about["platform"] == PLATFORMS[form]
     assert [one["name"] for one in about["outputs"]] == ["translation"]
 
 
@@ -164,7 +175,7 @@ def test_what_it_has_not_is_refused_by_name(served, name):
 
 
 def test_a_run_that_nobody_waits_for_stops_before_its_next_step(folder):
-    model = ServedOnnx(folder / "1")
+    model = ServedPortable(folder / "1")
     text = {"text": np.array([b"a b"], object)}
     cancellation = Cancellation()
     cancellation.start_cancel()
@@ -175,7 +186,7 @@ def test_a_run_that_nobody_waits_for_stops_before_its_next_step(folder):
     model.run("serving_default", text, Cancellation())
 
 
-def test_a_newer_version_takes_the_place_of_the_old_one(folder, exported, start, tmp_path):
+def test_a_newer_version_takes_the_place_of_the_old_one(folder, form, exported, start, tmp_path):
     shutil.copytree(folder, tmp_path / "m")
     with start(tmp_path / "m") as client:
         before = asked(client, "serving_default", text=["a b"])
@@ -185,18 +196,19 @@ def test_a_newer_version_takes_the_place_of_the_old_one(folder, exported, start,
         assert asked(client, "serving_default", text=["a b"]) == ["A B"] != before
         assert client.get("/v2/models/m").json()["platform"] == "tensorflow_savedmodel"
         (tmp_path / "m" / "3").mkdir()
-        (tmp_path / "m" / "3" / "decoder.onnx").write_bytes(b"half")
+        (tmp_path / "m" / "3" / DECODERS[form]).write_bytes(b"half")
         client.service.versions.poll()
         assert asked(client, "serving_default", text=["a b"]) == ["A B"]
         states = client.get("/v1/models/m").json()["model_version_status"]
         assert states[0]["status"]["error_code"] == "UNKNOWN"
 
 
-def test_a_language_model_goes_on(pieces, start, tmp_path):
+def test_a_language_model_goes_on(pieces, form, start, tmp_path):
     sizes = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
     model = LanguageModel(vocabulary_size=300, norm="pre", positions="rotary", **sizes)
     module = GenerationModule(model, pieces, GenerationModule.options_of({"max_length": "+5"}))
-    onnx_export.export(module, tmp_path / "m", {"task": "language_modelling"}, ["a b", "c"])
+    description = {"task": "language_modelling"}
+    portable_export.export(module, tmp_path / "m", description, ["a b", "c"], form=form)
     with start(tmp_path / "m") as client:
         found = asked(client, "serving_default", text=["a b c", "d"])
         assert [text[:1] for text in found] == ["a", "d"]

@@ -1,4 +1,4 @@
-"""What is done to an ONNX graph before it is written: a norm and a product with a matrix become one
+"""A function of TensorFlow as a graph of ONNX: a norm and a product with a matrix become one
 operation each, and weights are rounded to float16 or int8.
 """
 
@@ -6,9 +6,14 @@ import importlib
 import logging
 import os
 import pathlib
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+PACKAGES = ("tf2onnx", "onnx", "onnxruntime")
+MODULES = ("tf2onnx.convert",)
+# The newest set of operations that tf2onnx knows.
+OPSET = 18
 # Smaller weights are no bytes worth saving.
 LEAST = 1024
 # The operations of a norm, from its end to its beginning, each with the number of its input that
@@ -17,15 +22,25 @@ NORM = (
     *(("Add", 0), ("Mul", 1), ("Mul", 0), ("Reciprocal", 0), ("Sqrt", 0), ("Add", 0)),
     *(("ReduceMean", 0), ("Mul", 0), ("Sub", 1), ("ReduceMean", 0)),
 )
+# What a slice of all rows takes.
+WHOLE = 2**31 - 1
 # Those of a product of x with a matrix, and of the sizes that it is given at the end.
 PRODUCT = (("Reshape", 0), ("MatMul", 0), ("Reshape", 0))
 SIZES = (("Concat", 0), ("Gather", 0), ("Shape", 0))
 
 
-def write(model, path: pathlib.Path, precision: str) -> None:
-    """Write an `onnx.ModelProto` with weights in "float32", "float16" or "int8"."""
+def convert(function: Callable, specifications: Sequence, path: pathlib.Path, precision: str):
+    """Write the graph of a traced function with weights in "float32", "float16" or "int8"."""
     onnx = importlib.import_module("onnx")
+    converter = importlib.import_module("tf2onnx.convert")
+    # Of two reshapes it takes the first away, though the second may copy sizes of its result.
+    converter.optimizer._get_optimizers().pop("remove_back_to_back", None)
+    handlers = {"SelectV2": (_where, [])}
+    model, _ = converter.from_function(
+        function, specifications, opset=OPSET, custom_op_handlers=handlers
+    )
     join(onnx, model.graph)
+    share(model.graph)
     if precision == "int8":
         # It would write a file and report to its maker from the import on.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -39,6 +54,11 @@ def write(model, path: pathlib.Path, precision: str) -> None:
     if precision == "float16":
         halve(onnx, model.graph)
     onnx.save(model, path)
+
+
+def _where(context, node, name, arguments):
+    """A choice by conditions. The converter makes five operations of it, and NaN of infinities."""
+    node.type = "Where"
 
 
 def halve(onnx, graph) -> None:
@@ -56,17 +76,17 @@ def halve(onnx, graph) -> None:
 
 
 def join(onnx, graph) -> None:
-    """Make one LayerNormalization (Ba et al. 2016) of the ten operations of each norm, and one
-    MatMul of a product between two reshapes.
+    """Make one LayerNormalization (Ba et al. 2016) of the ten operations of each norm, one MatMul
+    of a product between two reshapes, and of some columns of a product, and one of two reshapes.
     """
     made = {name: node for node in graph.node for name in node.output}
     values = {one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer}
-    for node in graph.node:
-        if found := _norm(node, made, values) or _product(node, made, values):
-            kind, inputs, numbers = found
-            name = f"{node.name}_joined"
-            node.CopyFrom(onnx.helper.make_node(kind, inputs, node.output, name, **numbers))
-    used = {one.name for one in graph.output}
+    # A product between reshapes would not be known any more after the last rule.
+    for rule in (_norm, _product, _columns, _flat):
+        for node in graph.node:
+            if found := rule(node, made, values):
+                _become(onnx, graph, node, *found)
+    used = {one.name for one in graph.output} | {*_read_inside(graph)}
     kept = []
     for node in reversed(graph.node):
         if used & {*node.output}:
@@ -74,6 +94,52 @@ def join(onnx, graph) -> None:
             kept.append(node)
     _replace(graph.node, kept[::-1])
     _replace(graph.initializer, [one for one in graph.initializer if one.name in used])
+
+
+def _become(onnx, graph, node, kind, inputs, numbers):
+    """Make another operation of a node; an input that is an array becomes a weight."""
+    name = f"{node.name}_joined"
+    for place, one in enumerate(inputs):
+        if not isinstance(one, str):
+            inputs[place] = f"{name}_weight"
+            graph.initializer.append(onnx.numpy_helper.from_array(one, inputs[place]))
+    node.CopyFrom(onnx.helper.make_node(kind, inputs, node.output, name, **numbers))
+
+
+def _read_inside(graph):
+    """What is read in the graphs that operations such as a loop have."""
+    for node in graph.node:
+        for inner in (one.g for one in node.attribute if one.HasField("g")):
+            yield from (name for one in inner.node for name in one.input)
+            yield from _read_inside(inner)
+
+
+def share(graph) -> None:
+    """Compute once what several operations compute of the same tensors. The sizes of all states of
+    one shape are the same, and so are those of all that is given of the source.
+    """
+    sizes = {}
+    for one in graph.input:
+        shape = [size.dim_value for size in one.type.tensor_type.shape.dim]
+        sizes[one.name] = (one.name.partition("_")[0], shape)
+    needed = {one.name for one in graph.output} | {*_read_inside(graph)}
+    same = {}
+    first = {}
+    kept = []
+    for node in graph.node:
+        node.input[:] = [same.get(name, name) for name in node.input]
+        inputs = [*node.input]
+        if node.op_type == "Gather" and inputs[0] in sizes:
+            sizes[node.output[0]] = (sizes[inputs[0]], inputs[1])
+        if node.op_type == "Shape":
+            inputs = [sizes.get(inputs[0], inputs[0])]
+        key = str((node.op_type, inputs, sorted(map(str, node.attribute))))
+        earlier = first.setdefault(key, node)
+        if earlier is node or {*node.output} & needed:
+            kept.append(node)
+        else:
+            same |= zip(node.output, earlier.output, strict=True)
+    _replace(graph.node, kept)
 
 
 def _product(end, made, values):
@@ -96,6 +162,26 @@ def _product(end, made, values):
     if not is_product or matrix.ndim != 2 or places != [*range(len(places))]:
         return None
     return "MatMul", [x, product.input[1]], {}
+
+
+def _flat(end, made, values):
+    """A reshape to (rows, n) of another reshape."""
+    nodes = _path(end.output[0], made, (("Reshape", 0), ("Reshape", 0)))
+    if not nodes or end.input[1] not in values or values[end.input[1]][:-1].tolist() != [-1]:
+        return None
+    return "Reshape", [nodes[1].input[0], end.input[1]], {}
+
+
+def _columns(end, made, values):
+    """Columns of a product with a matrix, all of its rows."""
+    nodes = _path(end.output[0], made, (("Slice", 0), ("MatMul", 0)))
+    if not nodes or nodes[1].input[1] not in values or not {*end.input[1:]} <= values.keys():
+        return None
+    matrix = values[nodes[1].input[1]]
+    starts, ends, axes, *steps = (values[name].tolist() for name in end.input[1:])
+    if axes != [0, 1] or starts[0] or ends[0] < WHOLE or steps or matrix.ndim != 2:
+        return None
+    return "MatMul", [nodes[1].input[0], matrix[:, starts[1] : ends[1]]], {}
 
 
 def _norm(end, made, values):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pipelines.corpora import line_files
+from pipelines import line_files
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 BRACKETS = re.compile("[⟦⟧]")

@@ -1,5 +1,5 @@
-"""A folder of ONNX graphs with the signatures that a SavedModel of its model has: no TensorFlow,
-and the search of `decoding.numpy_search`.
+"""A folder of graphs of ONNX or LiteRT with the signatures that a SavedModel of its model has: no
+TensorFlow, and the search of `decoding.numpy_search`.
 
 Options out of range are clamped as in a SavedModel. Rows whose options differ are searched one
 after the other.
@@ -17,7 +17,7 @@ from keras_transformer.decoding.options import (
     STEEPEST_PENALTY,
     TEMPERATURES,
 )
-from keras_transformer.inference.onnx_folder import Portable
+from keras_transformer.inference.portable import Portable
 from keras_transformer.saved_models.signature import DEFAULT_SIGNATURE, Signature, TensorSpec
 from keras_transformer.server.batcher import Cancellation
 from keras_transformer.server.options import RequestError
@@ -29,12 +29,12 @@ NUMBER = np.dtype(np.float32)
 TYPES = {TEXT: "DT_STRING", INTEGER: "DT_INT32", LONG: "DT_INT64", NUMBER: "DT_FLOAT"}
 # JSON has no infinity: where a hypothesis is missing, the score is the lowest float32.
 NO_SCORE = np.finfo(np.float32).min
-WHY = "its ONNX graphs search and score only. Serve the SavedModel."
+WHY = "its graphs search and score only. Serve the SavedModel."
 FORMS = ("paper", "length")
 
 
-class ServedOnnx:
-    """The model of a folder that `export --format=onnx` wrote.
+class ServedPortable:
+    """The model of a folder that `export --format=onnx` or `--format=litert` wrote.
 
     Attributes:
         folder, extras: where it lies, with its vocabularies.
@@ -44,12 +44,12 @@ class ServedOnnx:
         sentencepiece_models: its vocabularies.
     """
 
-    platform = "onnxruntime_onnx"
     lacking = dict.fromkeys(("align", "attend", "next_pieces"), WHY)
 
     def __init__(self, folder: pathlib.Path):
         self.folder = self.extras = folder
         self._portable = Portable(folder, {})
+        self.platform = self._portable.platform
         self.sentencepiece_models = self._portable.sentencepiece_models
         options = self._portable.options
         # A search by a request's options is a beam's, also where the export draws.

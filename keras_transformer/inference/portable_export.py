@@ -1,4 +1,4 @@
-"""A translator or a language model as ONNX graphs, which run without TensorFlow.
+"""A translator or a language model as graphs of ONNX or LiteRT, which run without TensorFlow.
 
 The graphs are made of the live `encode` and `Stepper`, whatever the architecture; the search stays
 outside, in `decoding.numpy_search`.
@@ -13,26 +13,26 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding import loop
-from keras_transformer.inference import onnx_passes
+from keras_transformer.inference import litert_conversion, onnx_conversion
 from keras_transformer.inference.model_graphs import IDS, traced
-from keras_transformer.inference.onnx_folder import GOLDEN, Portable, refuse_unknown
-from keras_transformer.inference.onnx_graphs import DECODER, ENCODER
+from keras_transformer.inference.portable import GOLDEN, Portable, refuse_unknown
+from keras_transformer.inference.portable_graphs import RUNTIMES
 from keras_transformer.inference.text_module import TEXT, TextModule
 from keras_transformer.saved_models import card
-from keras_transformer.saved_models.options import OF_ONNX
+from keras_transformer.saved_models.options import OF_PORTABLE
+from keras_transformer.saved_models.versions import DECODERS
 from keras_transformer.saved_models.write import new_version
 from pipelines.special_ids import BOS, PAD
 from pipelines.vocabularies.model_proto import is_byte_level, rules_of
 from pipelines.vocabularies.protected_spans import TextMarks
 from pipelines.whole_files import whole_folder, write_json
 
-# The newest set of operations that tf2onnx knows.
-OPSET = 18
-PACKAGES = ("tensorflow", "keras", "sentencepiece", "tf2onnx", "onnx", "onnxruntime")
+CONVERSIONS = {"onnx": onnx_conversion, "litert": litert_conversion}
+PACKAGES = ("tensorflow", "keras", "sentencepiece")
 # What `TextModule.output` calls texts that need nothing but a search and a vocabulary.
 KNOWN = ("translation", "generated")
 REMARK = (
-    f"`{ENCODER}` and `{DECODER}` ({{}}) run with ONNX Runtime, `vocabulary*.model` with "
+    "`{encoder}` and `{decoder}` ({files}) run with {runtime}, `vocabulary*.model` with "
     "SentencePiece; neither needs TensorFlow.\n"
     "`keras_transformer.Translator.load(FOLDER)` searches with them. "
     f"`{GOLDEN}` has examples and what came out for\n"
@@ -47,26 +47,25 @@ def export(
     examples: Sequence[str] = (),
     precision: str = "float32",
     version: int | None = None,
+    form: str = "onnx",
 ) -> pathlib.Path:
-    """Write a numbered version into a folder, whole or not at all.
+    """Write a numbered version of a format, "onnx" or "litert", into a folder, whole or not at all.
 
     In float32 it is not written if its golden examples come out otherwise than from the live model.
     With weights rounded to "float16" or "int8" the card says how many come out alike, and the
     golden examples have what comes out of the folder.
     """
-    converter = _converter()
-    _refuse(module, precision)
+    _refuse(module, precision, form)
+    conversion = CONVERSIONS[form]
     final = new_version(folder, version)
     with whole_folder(final) as temporary:
         temporary.mkdir()
+        decoder = temporary / DECODERS[form]
         for name, function, specifications in _graphs(module):
-            graph, _ = converter.from_function(
-                function, specifications, opset=OPSET, custom_op_handlers={"SelectV2": (_where, [])}
-            )
-            onnx_passes.write(graph, temporary / name, precision)
+            conversion.convert(function, specifications, decoder.with_stem(name), precision)
+        size = sum(path.stat().st_size for path in temporary.iterdir())
         module.write_files(temporary)
-        size = sum(path.stat().st_size for path in temporary.glob("*.onnx"))
-        facts = {"format": "onnx", "precision": precision, "bytes": size}
+        facts = {"format": form, "precision": precision, "bytes": size}
         description = {**description, "decoding": module.facts()["decoding"]}
         write_json(temporary / "model.json", description)
         golden = _golden(module, examples)
@@ -77,54 +76,50 @@ def export(
             alike = sum(one == other for one, other in zip(golden, came["alone"], strict=True))
             facts["golden_as_in_float32"] = f"{alike} of {len(golden)}"
         _write_golden(temporary / GOLDEN, came["alone"])
-        remark = REMARK.format(_in_words(facts))
-        card.write(temporary, module, description, facts, remark, PACKAGES)
+        remark = REMARK.format(
+            encoder=decoder.with_stem("encoder").name,
+            decoder=decoder.name,
+            files=_in_words(facts),
+            runtime=RUNTIMES[form].runtime,
+        )
+        packages = (*PACKAGES, *conversion.PACKAGES)
+        card.write(temporary, module, description, facts, remark, packages)
     return final
 
 
-def _converter():
-    try:
-        converter = importlib.import_module("tf2onnx.convert")
-    except ImportError as error:
+def _refuse(module, precision, form):
+    for name in CONVERSIONS[form].MODULES:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise ValueError(
+                f"--format={form} needs packages: pip install 'keras-transformer-nmt[{form}]'."
+            ) from error
+    if precision not in OF_PORTABLE:
         raise ValueError(
-            "--format=onnx needs packages: pip install 'keras-transformer-nmt[onnx]'."
-        ) from error
-    # Of two reshapes it takes the first away, though the second may copy sizes of its result.
-    converter.optimizer._get_optimizers().pop("remove_back_to_back", None)
-    return converter
-
-
-def _where(context, node, name, arguments):
-    """A choice by conditions. The converter makes five operations of it, and NaN of infinities."""
-    node.type = "Where"
-
-
-def _refuse(module, precision):
-    if precision not in OF_ONNX:
-        raise ValueError(
-            f"--format=onnx has a precision of {', '.join(OF_ONNX)}. Received: "
+            f"--format={form} has a precision of {', '.join(OF_PORTABLE)}. Received: "
             f"--precision={precision}. Choose one of these."
         )
     if module.output not in KNOWN:
         raise ValueError(
-            f"--format=onnx is for translators and language models. Received: a model whose output "
-            f"is a {module.output}, which TensorFlow's operations make. Export a SavedModel."
+            f"--format={form} is for translators and language models. Received: a model whose "
+            f"output is a {module.output}, which TensorFlow's operations make. Export a SavedModel."
         )
     model = module.vocabulary.source.model
     if rules_of(model) or is_byte_level(model):
         raise ValueError(
-            "--format=onnx keeps neither the replacements of preprocess.sh nor the bytes of GPT-2, "
-            "which TensorFlow's operations cut. Export a SavedModel."
+            f"--format={form} keeps neither the replacements of preprocess.sh nor the bytes of "
+            "GPT-2, which TensorFlow's operations cut. Export a SavedModel."
         )
     if module.marks:
         TextMarks(module.vocabulary.protected)
     if getattr(module, "labels", None):
-        raise ValueError("--format=onnx has no labels of languages. Export a SavedModel.")
+        raise ValueError(f"--format={form} has no labels of languages. Export a SavedModel.")
     refuse_unknown(module.options)
 
 
 def _graphs(module):
-    """The file, the function and the inputs of each graph."""
+    """The name, the function and the inputs of each graph."""
     source = {}
     if module.encode:
         source = module.encode.get_concrete_function(IDS).structured_outputs
@@ -133,7 +128,7 @@ def _graphs(module):
             return _named("source", module.encode(ids))
 
         ids = tf.TensorSpec([None, None], tf.int32, name="ids")
-        yield ENCODER, traced(encode, ids), [ids]
+        yield "encoder", traced(encode, ids), [ids]
     rows = tf.TensorSpec([], tf.int32)
     stepper = module.stepper()
     start = traced(lambda rows: module.stepper().start(rows), rows).get_concrete_function()
@@ -158,7 +153,7 @@ def _graphs(module):
         logits, inner, _ = module.stepper()(ids, position, inner, outer)
         return {**_likeliest(logits, count, bias, factor), **_named("next", inner)}
 
-    yield DECODER, traced(step, *specifications), specifications
+    yield "decoder", traced(step, *specifications), specifications
 
 
 def _named(name, nest):
@@ -177,14 +172,16 @@ def _likeliest(logits, count, bias, factor):
     """What `decoding.numpy_search` asks of a step besides the state."""
     size = logits.shape[-1]
     logits = tf.reshape(logits, [-1, size])
-    logits = tf.where(logits > 0, logits / factor, logits * factor)
+    # Positive ones divided by the factor: in place of a choice, which takes ONNX Runtime longer.
+    logits = logits * factor + tf.nn.relu(logits) * (1 / factor - factor)
     never = np.zeros(size, np.float32)
     never[[PAD, BOS]] = -np.inf
-    values, tokens = tf.math.top_k(logits + never + bias, count)
+    values, tokens = tf.math.top_k(logits + (never + bias), count)
     return {
         "logits": values,
         "tokens": tokens,
-        "log_normalizer": tf.reduce_logsumexp(logits, axis=-1),
+        # One operation of each runtime, where the sum of exponentials is ten.
+        "log_normalizer": logits[:, 0] - tf.nn.log_softmax(logits)[:, 0],
     }
 
 

@@ -1,5 +1,5 @@
-"""A folder that `inference.onnx_export` wrote, run without TensorFlow and without Keras: ONNX
-Runtime has the model, SentencePiece the vocabulary, NumPy the search.
+"""A folder that `inference.portable_export` wrote, run without TensorFlow and without Keras: ONNX
+Runtime or LiteRT has the model, SentencePiece the vocabulary, NumPy the search.
 """
 
 import copy
@@ -16,8 +16,9 @@ from keras_transformer.decoding.numpy_search import NumpySearch
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.decoding.remembered_options import options_of_run
 from keras_transformer.inference.live import Hypothesis
-from keras_transformer.inference.onnx_graphs import OnnxModel
+from keras_transformer.inference.portable_graphs import GraphModel
 from keras_transformer.runs.description import read_description
+from keras_transformer.saved_models.versions import portable_format
 from pipelines import vocabularies
 from pipelines.special_ids import EOS, PAD
 from pipelines.vocabularies.protected_spans import MARKS, TextMarks
@@ -38,7 +39,7 @@ class Portable:
         self._source = both.source.processor
         self._target = both.target.processor
         self._marks = TextMarks(both.protected) if both.protected else None
-        self._model = OnnxModel(folder)
+        self._model = GraphModel(folder, portable_format(folder))
 
     @property
     def options(self) -> DecodingOptions:
@@ -49,6 +50,11 @@ class Portable:
     def reads_source(self) -> bool:
         """Whether it translates; a language model goes on from its text."""
         return self._model.has_encoder
+
+    @property
+    def platform(self) -> str:
+        """What the Open Inference Protocol calls its kind."""
+        return self._model.platform
 
     @property
     def sentencepiece_models(self) -> list[bytes]:
@@ -218,8 +224,8 @@ def refuse_unknown(options: DecodingOptions) -> None:
     }
     for name in (name for name, is_asked_for in unknown.items() if is_asked_for):
         raise ValueError(
-            f"ONNX models are searched without it: {name}={getattr(options, name)}. Choose "
-            "another, or take the run's folder or its SavedModel."
+            f"models of ONNX and LiteRT are searched without it: {name}={getattr(options, name)}. "
+            "Choose another, or take the run's folder or its SavedModel."
         )
 
 

@@ -1,0 +1,76 @@
+"""A function of TensorFlow as a graph of LiteRT's builtin operations."""
+
+import pathlib
+import re
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+from tensorflow.lite.python.convert import ConverterError
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+from keras_transformer.inference.model_graphs import traced
+from keras_transformer.inference.portable_graphs import silence
+
+PACKAGES = ("ai-edge-litert",)
+MODULES = ("ai_edge_litert.interpreter",)
+# How the converter names operations that are not builtin.
+FOREIGN = re.compile(r"'tf\.(\w+)' op")
+
+
+def convert(
+    function: Callable, specifications: Sequence[tf.TensorSpec], path: pathlib.Path, precision: str
+) -> None:
+    """Write the graph of a traced function with weights in "float32", "float16" or "int8"."""
+    concrete = function.get_concrete_function()
+    # The converter leaves variables out without a word.
+    frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=False)
+    graph = frozen.graph.as_graph_def()
+    for node in [*graph.node]:
+        # A graph with gradients of its own cannot be saved.
+        node.attr.pop("_gradient_op_type", None)
+        _expand(graph, node)
+
+    def named(*tensors):
+        inputs = {one.name: tensor for one, tensor in zip(frozen.inputs, tensors, strict=True)}
+        outputs = [one.name for one in frozen.outputs]
+        outputs = tf.graph_util.import_graph_def(graph, inputs, outputs)
+        return dict(zip(sorted(concrete.structured_outputs), outputs, strict=True))
+
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(
+        [traced(named, *specifications).get_concrete_function()], tf.Module()
+    )
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+    if precision != "float32":
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if precision == "float16":
+        converter.target_spec.supported_types = [tf.float16]
+    try:
+        with silence():
+            path.write_bytes(converter.convert())
+    except ConverterError as error:
+        operations = " or ".join(sorted({*FOREIGN.findall(str(error))}))
+        raise ValueError(
+            f"--format=litert has no {operations}, which this model's {path.stem} computes with. "
+            "Export it by --format=onnx."
+        ) from error
+
+
+def _expand(graph, node):
+    """Make of a slice that only adds an axis, which is not builtin, what is."""
+    if node.op != "StridedSlice" or not (new := node.attr["new_axis_mask"].i):
+        return
+    axis = new.bit_length() - 1
+    before = (1 << axis) - 1
+    if node.attr["ellipsis_mask"].i == before == 1:
+        axis = -1
+    elif new != 1 << axis or node.attr["begin_mask"].i & node.attr["end_mask"].i & before != before:
+        return
+    place = graph.node.add(name=f"{node.name}/axis", op="Const")
+    place.attr["dtype"].type = tf.int32.as_datatype_enum
+    place.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(axis, tf.int32))
+    kind = node.attr["T"].type
+    node.op = "ExpandDims"
+    node.input[1:] = [place.name]
+    node.attr.clear()
+    node.attr["T"].type = kind
+    node.attr["Tdim"].type = tf.int32.as_datatype_enum

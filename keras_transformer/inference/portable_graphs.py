@@ -1,0 +1,172 @@
+"""The graphs of a translator or a language model, run by ONNX Runtime or LiteRT for the search of
+`decoding.numpy_search`.
+"""
+
+import contextlib
+import copy
+import importlib
+import os
+import pathlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from keras_transformer.saved_models.versions import DECODERS
+
+LOGITS = ("logits", "tokens", "log_normalizer")
+
+
+class OnnxGraph:
+    """A graph that ONNX Runtime runs.
+
+    Attributes:
+        inputs: the shape of each input by name, 0 where the graph leaves a size open.
+        outputs: names of its outputs.
+    """
+
+    runtime = "ONNX Runtime"
+    platform = "onnxruntime_onnx"
+
+    def __init__(self, path: pathlib.Path):
+        # It would write a file and report to its maker from the import on.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+        package = _imported("onnxruntime", self.runtime)
+        options = package.SessionOptions()
+        # The operations of a step are too small to share. Threads translate a batch each.
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        self._session = package.InferenceSession(path, options, ["CPUExecutionProvider"])
+        self.inputs = {
+            one.name: [size if isinstance(size, int) else 0 for size in one.shape]
+            for one in self._session.get_inputs()
+        }
+        self.outputs = [one.name for one in self._session.get_outputs()]
+
+    def __call__(self, names: Sequence[str], feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """The outputs of some names for inputs by name."""
+        return self._session.run(names, feeds)
+
+
+class LiteRtGraph:
+    """A graph that LiteRT runs; attributes and call as of `OnnxGraph`."""
+
+    runtime = "LiteRT"
+    platform = "litert_tflite"
+
+    def __init__(self, path: pathlib.Path):
+        self._package = _imported("ai_edge_litert.interpreter", self.runtime)
+        self._path = str(path)
+        # An interpreter holds the tensors of one call; threads that call at once have one each.
+        self._idle = [self._interpreter()]
+        details = self._idle[0].get_input_details()
+        self.inputs = {
+            name: np.maximum(one["shape_signature"], 0).tolist() for name, one in details.items()
+        }
+        self.outputs = [*self._idle[0].get_output_details()]
+
+    def __call__(self, names, feeds):
+        try:
+            run = self._idle.pop()
+        except IndexError:
+            run = self._interpreter()
+        outputs = run(**feeds)
+        self._idle.append(run)
+        return [outputs[name] for name in names]
+
+    def _interpreter(self):
+        interpreter = self._package.Interpreter(model_path=self._path, num_threads=1)
+        with silence():
+            # It says which of its own parts it takes.
+            interpreter.allocate_tensors()
+        return interpreter.get_signature_runner()
+
+
+RUNTIMES = {"onnx": OnnxGraph, "litert": LiteRtGraph}
+
+
+class GraphModel:
+    """The graphs of a folder, called as `decoding.numpy_search` calls a model."""
+
+    def __init__(self, folder: pathlib.Path, form: str):
+        decoder = folder / DECODERS[form]
+        encoder = decoder.with_stem("encoder")
+        self._decoder = RUNTIMES[form](decoder)
+        self._encoder = RUNTIMES[form](encoder) if encoder.exists() else None
+        self._stop = None
+        self._states = _numbered("state", self._decoder.inputs)
+        self._outputs = [*LOGITS, *_numbered("next", self._decoder.outputs)]
+
+    @property
+    def has_encoder(self) -> bool:
+        """Whether there is a source."""
+        return self._encoder is not None
+
+    @property
+    def platform(self) -> str:
+        """What the Open Inference Protocol calls its kind."""
+        return self._decoder.platform
+
+    def stopped_by(self, stop: Callable[[], None]) -> "GraphModel":
+        """The same graphs, which call a function before each step; it may raise."""
+        other = copy.copy(self)
+        other._stop = stop
+        return other
+
+    def encode(self, ids: np.ndarray) -> list[np.ndarray]:
+        """What the steps need of sources (B, S)."""
+        if not self._encoder:
+            return []
+        return self._encoder(_numbered("source", self._encoder.outputs), {"ids": ids})
+
+    def start(self, rows: int) -> list[np.ndarray]:
+        """Zeros; an axis that grows, whose size the graph leaves open, begins with none."""
+        shapes = [(rows, *self._decoder.inputs[name][1:]) for name in self._states]
+        return [np.zeros(shape, np.float32) for shape in shapes]
+
+    def step(self, ids, position, rows, count, bias, factor, state, source):
+        """One token for each hypothesis: see `decoding.numpy_search`."""
+        if self._stop:
+            self._stop()
+        feeds = {
+            "ids": ids,
+            "position": position,
+            "rows": rows,
+            "count": count,
+            "bias": bias,
+            "factor": factor,
+            **{f"source_{number}": one for number, one in enumerate(source)},
+            **dict(zip(self._states, state, strict=True)),
+        }
+        # A graph has no input that its architecture does not read, such as the position.
+        feeds = {name: array for name, array in feeds.items() if name in self._decoder.inputs}
+        logits, tokens, log_normalizer, *state = self._decoder(self._outputs, feeds)
+        return logits, tokens, log_normalizer, state
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """What libraries write to the standard error by themselves is not seen."""
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _imported(module, runtime):
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0].replace("_", "-")
+        raise ValueError(
+            f"a model of this format needs {runtime}: pip install {package}."
+        ) from error
+
+
+def _numbered(name, names):
+    """Those of some names that are a name and a number, by the number."""
+    found = [one for one in names if one.startswith(f"{name}_")]
+    return sorted(found, key=lambda one: int(one.removeprefix(f"{name}_")))
