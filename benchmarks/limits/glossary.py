@@ -51,7 +51,7 @@ def main(_):
     for name, lines in (("without", sources), ("with", marked)):
         came = translator.translate(lines)
         appear = sum(
-            term in words(line) for line, some in zip(came, given, strict=True) for term in some
+            term in line for line, some in zip(came, given, strict=True) for term in some
         )
         score = bleu.score(came, targets)["bleu"]
         table.append([name, f"{appear} of {sum(map(len, given))}", f"{score}"])
