@@ -21,7 +21,7 @@ from keras_transformer import flags
 from keras_transformer.flags.of_commands import DecodeTokens, Dump
 from keras_transformer.prepare import Prepared
 from keras_transformer.tasks import TASKS, TRAINING, TaskChoice, task_class
-from pipelines.options import Options, option
+from pipelines.options import Options, option, settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +62,7 @@ class Teachers(Options):
 
 SECTIONS = (TaskChoice, Teachers, Prepared, DecodeTokens, *TRAINING, Dump)
 OF_TASKS = {"translation": TASKS["translation"].options}
+EVERYDAY = (*settings(Teachers), "output_dir", "model_dir")
 
 
 def main(FLAGS):
@@ -88,4 +89,4 @@ def main(FLAGS):
 
 
 if __name__ == "__main__":
-    flags.run(main, SECTIONS, OF_TASKS)
+    flags.run(main, SECTIONS, OF_TASKS, EVERYDAY)

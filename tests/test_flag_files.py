@@ -40,7 +40,7 @@ SAID = {
         beam_size=12 length_penalty=0""",
     "multi30k": MULTI30K,
     "multi30k_diversified": f"""{MULTI30K}
-        corpus=mixture max_steps=30000 keep_checkpoints=14 average_checkpoints=6""",
+        max_steps=30000 keep_checkpoints=14 average_checkpoints=6""",
     "recurrent": f"{QUARTER_OF_AN_HOUR} architecture=recurrent num_layers=2 d_model=256",
     "convolutional": f"""{QUARTER_OF_AN_HOUR}
         architecture=convolutional num_layers=5 d_model=192 kernel_size=3 positions=learned""",

@@ -121,7 +121,7 @@ def test_help_and_a_wrong_flag_are_answered_without_tensorflow():
     assert len(told) == 2 * len(COMMANDS)
     for command in COMMANDS:
         _, shown, _ = told[f"{command}--help"]
-        assert ("--[no]traceback" in shown) == (command != "train")
+        assert ("--[no]traceback" in shown) == (command not in ("train", "distill"))
         assert ("--beam_size=" in shown) == (command in SEARCHING and command != "train")
         assert ("--batch_tokens=" in shown) == (command == "train")
         status, out, errors = told[f"{command}--no_such_flag"]

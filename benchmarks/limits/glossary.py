@@ -50,9 +50,7 @@ def main(_):
     table = []
     for name, lines in (("without", sources), ("with", marked)):
         came = translator.translate(lines)
-        appear = sum(
-            term in line for line, some in zip(came, given, strict=True) for term in some
-        )
+        appear = sum(term in line for line, some in zip(came, given, strict=True) for term in some)
         score = bleu.score(came, targets)["bleu"]
         table.append([name, f"{appear} of {sum(map(len, given))}", f"{score}"])
     print_table(["glossary", "terms that appear", f"BLEU of {len(rows)} sentences"], table)

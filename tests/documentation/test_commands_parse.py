@@ -28,8 +28,9 @@ def programs(text):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A working folder with the flag file that a page has its reader write."""
+    """A working folder with the flag files that pages have their reader write."""
     (tmp_path / "search.flags").write_text("--beam_size=4\n", encoding="utf-8")
+    (tmp_path / "student.flags").write_text("--num_decoder_layers=1\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
 
