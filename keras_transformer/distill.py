@@ -31,7 +31,9 @@ class Teachers(Options):
     needs = (("task", ("translation",)),)
 
     teacher: str | None = option(
-        None, "Model from source to target: a run, a SavedModel or ONNX graphs.", path=True
+        None,
+        "Model from source to target: a run, a SavedModel, or graphs of ONNX or LiteRT.",
+        path=True,
     )
     back_translate: str | None = option(
         None, "Model from target to source, whose translations are sources.", path=True

@@ -1,9 +1,10 @@
 """How long translating three lines takes, process and all: `python -m benchmarks.peers.start`.
 
-Three processes take turns: one that imports TensorFlow and TensorFlow Text, loads a SavedModel by
-`tf.saved_model.load` and calls it once; `keras_transformer.translate` with the same SavedModel; and
-`keras_transformer.translate` with the folder of its run. Prints the median of each, and its ratio
-to the first. Fails if they give different translations.
+Processes take turns: one that imports TensorFlow and TensorFlow Text, loads a SavedModel by
+`tf.saved_model.load` and calls it once; `keras_transformer.translate` with the same SavedModel,
+with the folder of its run, and with its graphs of ONNX and LiteRT where these lie beside the
+SavedModel. Prints the median of each, and its ratio to the first. Fails if they give different
+translations.
 """
 
 import pathlib
@@ -16,7 +17,7 @@ from absl import app, flags
 
 from benchmarks.peers.turns import ROOT
 from benchmarks.tables import print_table
-from keras_transformer.saved_models.versions import newest_version
+from keras_transformer.saved_models.versions import DECODERS, newest_version
 
 SAVED_MODEL = flags.DEFINE_string(
     "saved_model", "saved_models/home_assistant_en_de", "Folder of a SavedModel's versions."
@@ -26,7 +27,7 @@ ROUNDS = flags.DEFINE_integer("rounds", 5, "How often each process is started.",
 LINES = flags.DEFINE_list(
     "lines", ["Turn off the lights.", "Good morning.", "Open the window"], "Lines to translate."
 )
-GOALS = {"bare": None, "SavedModel": 0.8, "run": 1.1}
+GOALS = {"SavedModel": 0.8, "run": 1.1}
 BARE = """
 import sys
 import tensorflow as tf
@@ -40,7 +41,7 @@ for line in model.signatures["serving_default"](text=lines)["translation"].numpy
 
 
 def commands():
-    """The three command lines by name."""
+    """The command lines by name."""
     folder = pathlib.Path(SAVED_MODEL.value).resolve()
     version = newest_version(folder)
     translate = [sys.executable, "-m", "keras_transformer.translate"]
@@ -48,6 +49,11 @@ def commands():
         "bare": [sys.executable, "-c", BARE, str(version)],
         "SavedModel": [*translate, f"--model={version}"],
         "run": [*translate, f"--model={pathlib.Path(RUN.value).resolve()}"],
+        **{
+            form: [*translate, f"--model={folder}_{form}"]
+            for form in DECODERS
+            if pathlib.Path(f"{folder}_{form}").exists()
+        },
     }
 
 
@@ -63,7 +69,7 @@ def timed(command, text):
 
 def main(_):
     text = "".join(f"{line}\n" for line in LINES.value)
-    seconds = {name: [] for name in GOALS}
+    seconds = {name: [] for name in commands()}
     written = {}
     for _ in range(ROUNDS.value):
         for name, command in commands().items():
@@ -72,8 +78,8 @@ def main(_):
         print({name: round(times[-1], 2) for name, times in seconds.items()}, flush=True)
     medians = {name: statistics.median(times) for name, times in seconds.items()}
     rows = [
-        [name, f"{medians[name]:.2f}", f"{medians[name] / medians['bare']:.2f}", str(goal or "")]
-        for name, goal in GOALS.items()
+        [name, f"{median:.2f}", f"{median / medians['bare']:.2f}", str(GOALS.get(name, ""))]
+        for name, median in medians.items()
     ]
     print_table(["", "median s", "of bare", "goal"], rows)
     if len(set(written.values())) > 1:

@@ -94,6 +94,7 @@ class NumpySearch:
         searched |= {
             "sentence": np.arange(sentences),
             "places": np.full(sentences, beam),
+            "longest": self._lp(searched["limit"]),
             "ids": np.full((sentences, beam, 1), BOS, np.int32),
             "scores": np.tile(scores, (sentences, 1)),
             "logs": np.zeros((sentences, beam, 0), np.float32),
@@ -129,10 +130,11 @@ class NumpySearch:
         sentences, beam = searched["scores"].shape
         count = logs.shape[1]
         scores = searched["scores"][:, :, None] + logs.reshape(sentences, beam, count)
+        rows = np.arange(sentences)[:, None]
         order = _descending(scores.reshape(sentences, -1), 2 * beam)
-        scores = _take(scores.reshape(sentences, -1), order)
-        newest = _take(tokens.reshape(sentences, -1), order)
-        logs = _take(logs.reshape(sentences, -1), order)
+        scores = scores.reshape(sentences, -1)[rows, order]
+        newest = tokens.reshape(sentences, -1)[rows, order]
+        logs = logs.reshape(sentences, -1)[rows, order]
         in_beam = np.arange(order.shape[1]) < searched["places"][:, None]
         if self._shrinks:
             scores = np.where(in_beam, scores, NEVER)
@@ -149,14 +151,14 @@ class NumpySearch:
         places = searched["places"] - ended.sum(axis=1) * self._shrinks
         alive = np.where(newest == EOS, NEVER, scores)
         chosen = _descending(alive, beam)
-        parents = _take(parents, chosen)
-        alive = np.where(np.arange(beam) < places[:, None], _take(alive, chosen), NEVER)
+        parents = parents[rows, chosen]
+        alive = np.where(np.arange(beam) < places[:, None], alive[rows, chosen], NEVER)
         searched = {
             **searched,
             "places": places,
             "scores": alive,
-            "ids": _longer(searched["ids"], parents, _take(newest, chosen)),
-            "logs": _longer(searched["logs"], parents, _take(logs, chosen)),
+            "ids": _longer(searched["ids"][rows, parents], newest[rows, chosen]),
+            "logs": _longer(searched["logs"][rows, parents], logs[rows, chosen]),
         }
         return searched, parents, ~self._settled(searched, found)
 
@@ -179,7 +181,7 @@ class NumpySearch:
         last = np.array([one[most - 1].score if len(one) >= most else NEVER for one in of_each])
         if self._beam == 1:
             return (last > NEVER) | (likeliest == NEVER)
-        return last >= likeliest / self._lp(searched["limit"])
+        return last >= likeliest / searched["longest"]
 
     def _drawn(self, logits, tokens, position, keys):
         """The logit and the id of the token that is drawn, (rows, 1) each: see `Sampling`."""
@@ -202,16 +204,16 @@ class NumpySearch:
 
 def _descending(scores, count):
     """Where the highest are, (b, count), of equal ones the first before the others."""
-    return np.argsort(-scores, axis=1, kind="stable")[:, :count]
+    return (-scores).argsort(axis=1, kind="stable")[:, :count]
 
 
 def _take(array, places):
     return array[np.arange(len(array))[:, None], places]
 
 
-def _longer(came, parents, newest):
+def _longer(came, newest):
     """What came of hypotheses (b, K, t), and one more of each, (b, K)."""
-    return np.concatenate([_take(came, parents), newest[:, :, None]], axis=2)
+    return np.concatenate([came, newest[:, :, None]], axis=2)
 
 
 def _best(found, count):

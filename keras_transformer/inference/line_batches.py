@@ -88,8 +88,11 @@ def in_batches(
         return len(batch)
 
     most = batch_tokens or min(BATCH_TOKENS, -(-sum(lengths) // batches_at_once))
+    batches = batches_of_tokens(lengths, most)
     with concurrent.futures.ThreadPoolExecutor(batches_at_once) as pool:
-        for done in pool.map(work, batches_of_tokens(lengths, most)):
+        # A thread takes as long to start as a step of a sentence takes.
+        each = pool.map if min(batches_at_once, len(batches)) > 1 else map
+        for done in each(work, batches):
             if report:
                 report(done)
     return results

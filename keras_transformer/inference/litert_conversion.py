@@ -25,10 +25,13 @@ def convert(
     # The converter leaves variables out without a word.
     frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=False)
     graph = frozen.graph.as_graph_def()
-    for node in [*graph.node]:
+    nodes = {node.name: node for node in graph.node}
+    for node in nodes.values():
         # A graph with gradients of its own cannot be saved.
         node.attr.pop("_gradient_op_type", None)
         _expand(graph, node)
+        _multiply(nodes, node)
+    _share_sizes(nodes, frozen.inputs)
 
     def named(*tensors):
         inputs = {one.name: tensor for one, tensor in zip(frozen.inputs, tensors, strict=True)}
@@ -74,3 +77,35 @@ def _expand(graph, node):
     node.attr.clear()
     node.attr["T"].type = kind
     node.attr["Tdim"].type = tf.int32.as_datatype_enum
+
+
+def _multiply(nodes, node):
+    """Make one product with a matrix of `tf.tensordot`, which computes the sizes of any product."""
+    found = [nodes.get(f"{node.name}/{one}") for one in ("axes", "free", "Reshape", "MatMul")]
+    if node.op != "Reshape" or None in found:
+        return
+    axes, free, flat, product = found
+    places = [*_constant(free), *_constant(axes)]
+    if places != [*range(len(places))] or len(_constant(axes)) != 1:
+        return
+    turned = nodes.get(f"{node.name}/transpose")
+    source = turned.input[0] if turned else flat.input[0]
+    kind = node.attr["T"].type
+    node.op = "BatchMatMulV2"
+    node.input[:] = [source, product.input[1]]
+    node.attr.clear()
+    node.attr["T"].type = kind
+
+
+def _share_sizes(nodes, inputs):
+    """Read the sizes of states of one shape from the first of them: all grow alike."""
+    shapes = {one.op.name: str(one.shape) for one in inputs if one.op.name.startswith("state_")}
+    first = {}
+    for node in nodes.values():
+        taken = nodes.get(node.input[0]) if node.op == "Shape" else None
+        if taken and taken.op == "GatherV2" and taken.input[0] in shapes:
+            node.input[0] = first.setdefault(shapes[taken.input[0]], taken.name)
+
+
+def _constant(node):
+    return tf.make_ndarray(node.attr["value"].tensor).tolist()

@@ -39,7 +39,7 @@ ADDED = {
     "forbidden words": 201,
     "ids that are mapped": 134,
     "protected spans without TensorFlow": 211,
-    "LiteRT": 186,
+    "LiteRT": 220,
     "ONNX graphs that compute once what layers share": 86,
 }
 MOST_LINES = 33_930 + sum(ADDED.values())
