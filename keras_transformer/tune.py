@@ -16,7 +16,7 @@ from keras_transformer.saved_models.options import Precision
 from pipelines.options import like
 
 # The search is what is tuned.
-TUNED_SEARCH = like(DecodingOptions, without=("beam_size", "length_penalty"))
+TUNED_SEARCH = like(DecodingOptions, without=("beam_size", "length_penalty", "blockwise"))
 TUNING = (options.Tokenizer, options.TuningOptions)
 SECTIONS = (ModelToUse, TUNED_SEARCH, Precision, DecodeTokens, *TUNING, Files, Output)
 

@@ -20,6 +20,19 @@ the state: for each tensor the axis along which it grows by one at every step, o
 fixed. `stepper.is_token(source)` says which source positions are no padding, booleans (b, S). Only
 a coverage penalty asks for that and for the attention.
 
+Of blocks it has `block_size`, their k, and also
+
+    stepper.block(ids, lengths, state, source) -> logits, given, state
+    stepper.proposals(given) -> logits
+
+    ids        a token that is certain and k - 1 that are proposed after it, (b, k)
+    lengths    how many tokens came before them, (b,)
+    state      of as many positions as the longest has; a sentence's own are the last ones; the new
+               one has k more, of which the search may cut those that fall
+    logits     after each token of the block, float32 (b, k, V)
+    given      what a proposal is made from, (b, k, any): of one position (b, any), it gives logits
+               of the k - 1 tokens after the next one, (b, k - 1, V)
+
 **A search** is called alike, whichever it is:
 
     search(stepper, source, limits, minima=None, prefixes=None, seeds=None) -> ids, scores
@@ -45,6 +58,7 @@ from keras_transformer.first_use import imported_at_first_use
 # Imported when first used: commands read options without TensorFlow.
 _HOMES = {
     "BeamSearch": "beam_search",
+    "BlockwiseSearch": "blockwise",
     "DecodingOptions": "options",
     "GreedySearch": "sampling",
     "Sampling": "sampling",

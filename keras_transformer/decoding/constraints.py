@@ -90,8 +90,9 @@ class Constraints:
 
         Args:
             logits: float32 (b, K, V).
-            history: BOS and the tokens after it, (b, K, position + 1).
-            position: how many tokens have come, a scalar.
+            history: BOS, or PAD, and the tokens after it, (b, K, largest position + 1).
+            position: how many tokens have come, a scalar or integers (b, K). Where they differ,
+                PAD stands before the shorter histories.
             sentences: what `wanted` returned, b rows.
 
         Returns:
@@ -101,12 +102,15 @@ class Constraints:
         width = tf.shape(history)[1]
         vocabulary_size = logits.shape[-1]
         logits = tf.reshape(logits, [-1, vocabulary_size])
+        position = tf.broadcast_to(position, tf.shape(history)[:2])
+        forced = tf.reshape(forced_tokens(position, sentences), [-1])
+        position = tf.reshape(position, [-1])
         history = tf.reshape(history, [-1, tf.shape(history)[2]])
-        forced = tf.repeat(_forced(position, sentences), width)
         if self.given:
+            is_given = (position < self.given)[:, None]
             logits = tf.cond(
-                position < self.given,
-                lambda: tf.one_hot(forced, vocabulary_size, 0.0, -float("inf")),
+                tf.reduce_any(is_given),
+                lambda: tf.where(is_given, _certain(forced, vocabulary_size), logits),
                 lambda: logits,
             )
         if self.repetition_penalty != 1.0:
@@ -123,7 +127,7 @@ class Constraints:
         if allowed is not logits:
             allowed = tf.where((forced == FREE)[:, None], allowed, logits)
         may_end = (
-            tf.repeat(position + 1 >= sentences["minimum"], width)
+            position + 1 >= tf.repeat(sentences["minimum"], width)
             if "minimum" in sentences
             else None
         )
@@ -131,9 +135,8 @@ class Constraints:
 
     def _penalized(self, logits, came):
         values = tf.gather(logits, came, batch_dims=1)
-        values = tf.where(
-            values > 0, values / self.repetition_penalty, values * self.repetition_penalty
-        )
+        theta = tf.where(came == PAD, 1.0, self.repetition_penalty)
+        values = tf.where(values > 0, values / theta, values * theta)
         return tf.tensor_scatter_nd_update(logits, _places(came), values)
 
     def _without_repeats(self, logits, came):
@@ -162,16 +165,21 @@ def under(search: Callable, constraints: Constraints) -> Callable:
     return changed
 
 
-def _forced(position, sentences):
-    """The only token that may come now in each sentence, (b,): the next of its prefix, EOS at its
-    limit, or FREE if any may come.
+def forced_tokens(position: tf.Tensor, sentences: dict[str, tf.Tensor]) -> tf.Tensor:
+    """The only token that may come at each position (b, K) of a sentence: the next of its prefix,
+    EOS at its limit, or FREE if any may come.
     """
-    forced = tf.where(sentences["limit"] == position + 1, EOS, FREE)
+    forced = tf.where(sentences["limit"][:, None] == position + 1, EOS, FREE)
     if "prefix" not in sentences:
         return forced
     prefix = sentences["prefix"]
-    now = prefix[:, tf.minimum(position, tf.shape(prefix)[1] - 1)]
+    now = tf.gather(prefix, tf.minimum(position, tf.shape(prefix)[1] - 1), batch_dims=1)
     return tf.where(now != PAD, now, forced)
+
+
+def _certain(tokens, vocabulary_size):
+    """Logits of distributions that hold one token each, (rows,)."""
+    return tf.one_hot(tokens, vocabulary_size, 0.0, -float("inf"))
 
 
 def _places(tokens):

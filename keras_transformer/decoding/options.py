@@ -74,6 +74,12 @@ class DecodingOptions(Options):
         choices=("leaving", "shrinking", "staying", "until_full", "until_worse"),
         **ITS_OWN,
     )
+    blockwise: bool = option(
+        False,
+        "Search greedily, a block of tokens at a time: the same translations as --beam_size=1, in "
+        f"less time, by a model of --block_size of 2 or more. Default: no, {OR_ITS_OWN}",
+        **ITS_OWN,
+    )
     coverage_penalty: float = option(
         0.0,
         "Weight beta of the penalty for source words that were not attended to (Wu et al. 2016, "
@@ -179,14 +185,14 @@ class DecodingOptions(Options):
             object.__setattr__(self, name, str(getattr(self, name)))
         for name in ("barred", "forbidden_words"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.blockwise and self.beam_size is None and not self.samples:
+            object.__setattr__(self, "beam_size", 1)
         super().__post_init__()
         self._refuse_what_excludes_each_other()
         shortest = parse_length("min_length", self.min_length)
         longest = parse_length("max_length", self.max_length)
-        if all(
-            in_tokens(shortest, source) > in_tokens(longest, source)
-            for source in (1, 2, MAX_SOURCE_LENGTH)
-        ):
+        sources = (1, 2, MAX_SOURCE_LENGTH)
+        if all(in_tokens(shortest, one) > in_tokens(longest, one) for one in sources):
             raise ValueError(
                 "`min_length` must not be above `max_length`. Received: "
                 f"min_length={self.min_length}, max_length={self.max_length}."
@@ -203,9 +209,11 @@ class DecodingOptions(Options):
         def given(*names):
             return next((f"{name}={one}" for name, one in self._given(*names).items()), None)
 
-        search = given(
-            "beam_size", "length_penalty", *(["coverage_penalty"] if self.coverage_penalty else [])
-        )
+        other = given(*(["samples"] if self.samples else ["beam_size"]))
+        if self.blockwise and other != "beam_size=1":
+            raise ValueError(f"blockwise=True is greedy search. Received: {other}. Leave one out.")
+        of_coverage = ["coverage_penalty"] if self.coverage_penalty else []
+        search = given("beam_size", "length_penalty", *of_coverage)
         if self.samples and search:
             raise ValueError(
                 f"samples={self.samples} and {search} exclude each other: what is drawn is not "
@@ -236,22 +244,23 @@ class DecodingOptions(Options):
                 )
 
     def search(self):
-        """The search of these options: a `BeamSearch`, a `GreedySearch` or its kind `Sampling`."""
-        from keras_transformer.decoding.sampling import GreedySearch
+        """The search of these options: a `BeamSearch`, a `GreedySearch` or one of its kinds."""
+        from keras_transformer.decoding import BlockwiseSearch, GreedySearch
 
         if self.samples:
             return self.sampling(samples=self.samples, num_hypotheses=self.num_hypotheses)
-        beam = self.beam()
-        return GreedySearch(self.constraints()) if beam.beam_size == 1 else beam
+        if self.beam_size == 1:
+            return (BlockwiseSearch if self.blockwise else GreedySearch)(self.constraints())
+        return self.beam()
 
     def search_for_all(self):
         """The same search, which returns all that it keeps: the whole beam, or all samples."""
         kept = self.samples or self.beam().beam_size
         return dataclasses.replace(self, num_hypotheses=kept).search()
 
-    def greedy(self) -> "DecodingOptions":
+    def greedy(self, blockwise: bool = False) -> "DecodingOptions":
         """Greedy search by the same rules: lengths, repetitions and `constrained`."""
-        return DecodingOptions(beam_size=1, **self._given(*RULES))
+        return DecodingOptions(beam_size=1, blockwise=blockwise, **self._given(*RULES))
 
     def beam(self, **other):
         """The `BeamSearch` of these options; `other` replaces some of them."""
@@ -260,13 +269,6 @@ class DecodingOptions(Options):
         names = ("beam_size", "length_penalty", "length_penalty_form", "num_hypotheses")
         own = self._given(*names, "coverage_penalty")
         return BEAMS[self.beam_form](**own | other, constraints=self.constraints())
-
-    def sweep(self, beam_size, length_penalties):
-        """The search of these options for several length penalties at once: float32 (A,)."""
-        from keras_transformer.decoding.penalty_sweep import PenaltySweep
-
-        of_each = (self.coverage_penalty, self.constraints(), self.length_penalty_form)
-        return PenaltySweep(beam_size, length_penalties, *of_each)
 
     def sampling(self, **other):
         """The `Sampling` of one translation by these options; `other` replaces some of them."""

@@ -42,6 +42,12 @@ class PenaltySweep(BeamSearch):
         self.kept = self.num_hypotheses
         self.length_penalties = length_penalties
 
+    @classmethod
+    def of(cls, options, beam_size: tf.Tensor, length_penalties: tf.Tensor) -> "PenaltySweep":
+        """The search of `DecodingOptions` for several length penalties."""
+        of_each = (options.coverage_penalty, options.constraints(), options.length_penalty_form)
+        return cls(beam_size, length_penalties, *of_each)
+
     def _finish(self, candidates, finished, searched, length, coverage):
         """The best of the hypotheses finished before and now for each alpha, of all sentences: ids
         (B, A, t + 1) and scores (B, A).

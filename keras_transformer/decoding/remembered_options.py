@@ -7,7 +7,8 @@ from typing import Any
 from keras_transformer.decoding.options import RULES, DecodingOptions
 
 # What samples do without.
-OF_SEARCH = ("beam_size", "length_penalty", "length_penalty_form", "beam_form", "coverage_penalty")
+OF_BEAM = ("beam_size", "length_penalty", "length_penalty_form", "beam_form", "coverage_penalty")
+OF_SEARCH = (*OF_BEAM, "blockwise")
 # Neither how many hypotheses are shown nor how samples are drawn.
 LANGUAGES = ("source_language", "target_language")
 REMEMBERED = (*OF_SEARCH, *RULES, *LANGUAGES)
@@ -28,7 +29,7 @@ def remembered(options: DecodingOptions) -> dict[str, Any]:
     """What a run keeps of its options: arguments of `DecodingOptions`, as JSON."""
     lists = {name: list(getattr(options, name)) for name in ("barred", "forbidden_words")}
     values = {**dataclasses.asdict(options), **lists}
-    usual = {"barred": [], "forbidden_words": [], "protect_all": True}
+    usual = {"barred": [], "forbidden_words": [], "protect_all": True, "blockwise": False}
     said = {name: value for name, value in values.items() if value != usual.get(name)}
     return {name: said[name] for name in REMEMBERED if said.get(name) is not None}
 
@@ -50,7 +51,9 @@ def options_of_run(given: Mapping[str, Any], kept: Mapping[str, Any]) -> Decodin
     no coverage penalty.
     """
     excluded = OF_SEARCH if given.get("samples") else ()
-    if given.get("beam_size") == 1:
-        excluded = ("coverage_penalty",)
+    if given.get("beam_size"):
+        excluded = ("blockwise", "coverage_penalty") if given["beam_size"] == 1 else ("blockwise",)
+    if given.get("blockwise"):
+        excluded = OF_BEAM
     usable = {name: value for name, value in kept.items() if name not in excluded}
     return DecodingOptions(**{**usable, **given})

@@ -55,6 +55,7 @@ class SpanConstraints(Constraints):
         missing = count - tf.math.count_nonzero(came, axis=1, dtype=tf.int32)
         left = tf.reduce_sum(tf.maximum(missing, 0), axis=1)
         may_come = (missing > 0) & self._may_close(came, opened_by)
+        position = tf.reshape(tf.broadcast_to(position, tf.shape(history)[:2]), [-1])
         no_room = limit - position <= left + 1
         is_mark = np.zeros(logits.shape[-1], bool)
         is_mark[self.marks] = True

@@ -116,6 +116,7 @@ class TreeConstraints(Constraints):
         logits, allowed, forced, _ = super().__call__(logits, history, position, sentences)
         state = self._state(tf.reshape(history, [-1, tf.shape(history)[2]]))
         left = tf.repeat(sentences["count"], width) - state.leaves
+        position = tf.reshape(tf.broadcast_to(position, tf.shape(history)[:2]), [-1])
         room = tf.repeat(sentences["limit"], width) - position
         forced = tf.where((forced == FREE) & state.is_over(left), EOS, forced)
         may_come = self._may_come(state, left, room)

@@ -31,8 +31,11 @@ OPTIONS = {
         *("beam_size", "length_penalty", "length_penalty_form", "max_length", "num_hypotheses"),
         *LANGUAGES,
     ),
+    "blockwise": (),
     "sample": ("temperature", "seed"),
 }
+# Signatures of one translation a line, and the options that ask for them.
+WITHOUT_SCORES = {"sample": "samples", "blockwise": "blockwise"}
 # What a parser's text is called: `ParsingModule.output`, which would import Keras.
 TREE = "tree"
 # A missing hypothesis has the lowest number as its score, because JSON has no infinity.
@@ -117,10 +120,10 @@ class Exported:
         """Samples have no scores, and prefixes go with the exported options alone."""
         if self._translating == "serving_default":
             return self._module().translate_in_detail(lines, prefixes)
-        if self._translating == "sample":
+        if option := WITHOUT_SCORES.get(self._translating):
             raise ValueError(
-                "a SavedModel gives no scores of samples: leave out `samples` or --json, or name "
-                "the folder of its run."
+                f"a SavedModel gives no scores of {option}: leave out `{option}` or --json, or "
+                "name the folder of its run."
             )
         if any(prefixes):
             raise ValueError(
@@ -181,8 +184,9 @@ class Exported:
         if signature not in self._functions:
             raise ValueError(
                 f"{self._folder} has no signature `{signature}`: an ensemble has no attention of "
-                "its own, an export that draws has no search, and one made before 0.4 has only "
-                "`serving_default`. Name the folder of one run, or export it again."
+                "its own, an export that draws has no search, a model without --block_size has no "
+                "blocks, and one made before 0.4 has only `serving_default`. Name the folder of "
+                "one run, or export it again."
             )
 
     def _run(self, signature, **inputs):
@@ -243,7 +247,8 @@ def request(options: Mapping, beam_size: int | None) -> tuple[str, dict]:
     exported; `beam_size` is the exported one, None if it is not known.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    searched = {} if beam_size is None or given.get("samples") else {"beam_size": beam_size}
+    is_other = given.get("samples") or given.get("blockwise")
+    searched = {} if beam_size is None or is_other else {"beam_size": beam_size}
     DecodingOptions(**searched | given)
     samples = given.pop("samples", 0)
     if samples > 1:
@@ -252,6 +257,9 @@ def request(options: Mapping, beam_size: int | None) -> tuple[str, dict]:
             "name the folder of its run."
         )
     signature = "sample" if samples else "translate" if given else "serving_default"
+    if given.pop("blockwise", False):
+        signature = "blockwise"
+        given.pop("beam_size", None)
     for name, value in given.items():
         if name not in OPTIONS[signature]:
             raise ValueError(

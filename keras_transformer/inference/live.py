@@ -95,13 +95,14 @@ class Live:
         """
         import tensorflow as tf
 
+        from keras_transformer.decoding.penalty_sweep import PenaltySweep
         from keras_transformer.inference.model_graphs import traced
         from keras_transformer.inference.text_module import TEXT
 
         module = self._module
 
         def sweep(text, beam_size, length_penalties):
-            search = module.options.sweep(beam_size, length_penalties)
+            search = PenaltySweep.of(module.options, beam_size, length_penalties)
             return module.target_texts(module.search(search, text)[0], text)
 
         beam_size = tf.TensorSpec([1], tf.int32, name="beam_size")

@@ -220,6 +220,7 @@ def refuse_unknown(options: DecodingOptions) -> None:
         "coverage_penalty": options.coverage_penalty > 0,
         "constrained": options.constrained,
         "beam_form": options.beam_form == "staying",
+        "blockwise": options.blockwise,
         "forbidden_words": bool(options.forbidden_words),
     }
     for name in (name for name, is_asked_for in unknown.items() if is_asked_for):

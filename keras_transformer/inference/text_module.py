@@ -59,6 +59,7 @@ class TextModule(ServedText):
         default_options: arguments of `DecodingOptions` in place of its defaults.
         score: the function of that name.
         stepper: makes a `Stepper` with the weights as they are.
+        has_blocks: whether its steppers propose blocks.
         encode: a graph of what its steps need of sources (B, S); None where there is no source.
     """
 
@@ -77,6 +78,12 @@ class TextModule(ServedText):
         words = options.forbidden_words
         self._forbidden = ForbiddenWords(words, vocabulary.target.spelled) if words else None
         self.stepper = model.stepper
+        self.has_blocks = hasattr(model, "proposal_heads")
+        if options.blockwise and not self.has_blocks:
+            raise ValueError(
+                "`blockwise` needs the heads of a model that was trained with --block_size of 2 or "
+                "more. Received: a model without. Leave it out, or train its heads by --init_from."
+            )
 
     def functions(self):
         return {

@@ -57,6 +57,7 @@ from keras_transformer.layers.encoder_only import (
 from keras_transformer.layers.feed_forward import FeedForward, GatedFeedForward, gelu, gelu_tanh
 from keras_transformer.layers.linear_maps import Matrix
 from keras_transformer.layers.normalization import LayerNormalization, RmsNormalization
+from keras_transformer.layers.proposal_heads import ProposalHeads
 from keras_transformer.layers.scaled_dot_product import (
     Additive,
     AttentionHeads,
@@ -80,7 +81,7 @@ __all__ += ["RelativeBias", "RelativeKeysAndValues", "RelativePositions", "Rotar
 __all__ += ["Dropout", "LayerNormalization", "NormPlacement", "PostNorm", "PreNorm", "PreRmsNorm"]
 __all__ += ["RmsNormalization", "depth_scaled", "gelu", "gelu_tanh", "glorot"]
 __all__ += ["FirstState", "MeanState", "PatchEmbedding", "PieceBias", "PiecePrediction"]
-__all__ += ["SegmentEmbedding"]
+__all__ += ["ProposalHeads", "SegmentEmbedding"]
 
 # What a Transformer does without.
 _BASELINES = {

@@ -206,6 +206,7 @@ class SelfAttentionStepper:
             policy,
             [attention.query_bias, attention.key_bias, attention.value_bias],
         )
+        self._of_block = attention.heads
         self._heads = attention.heads.stepper()
         self._output = Matrix([attention.output_kernel], policy, [attention.output_bias])
         self.growing = self._heads.growing
@@ -221,6 +222,28 @@ class SelfAttentionStepper:
         heads, state = self._heads(query, key, value, state)
         [output] = self._output(ops.reshape(heads, (-1, self._width)))
         return output, state
+
+    def block(self, x: Tensor, state: State, mask: Tensor) -> tuple[Tensor, State]:
+        """The same for k new positions of each row, (rows k, d_model), by a mask (rows, k, t + k).
+        The state may be cut and moved between blocks, as long as its end are the newest positions.
+        """
+        size = mask.shape[1]
+        query, key, value = (
+            ops.transpose(
+                ops.reshape(part, (-1, size, self._num_heads, part.shape[-1] // self._num_heads)),
+                (0, 2, 1, 3),
+            )
+            for part in self._projections(x)
+        )
+        keys = ops.concatenate([state[0], key], axis=2)
+        values = ops.concatenate([state[1], value], axis=2)
+        # Keys are placed anew for each block, because only distances count.
+        query = self._of_block.positions.placed(query, after=state[0])
+        mask = Masks(mask).joined(self._of_block.pattern(query, keys))
+        placed = self._of_block.positions.placed(keys)
+        heads, _ = self._of_block.attend(query, placed, values, mask)
+        [output] = self._output(ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (-1, self._width)))
+        return output, (keys, values)
 
 
 class MemoryStepper:

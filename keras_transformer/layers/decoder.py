@@ -213,11 +213,21 @@ class DecoderLayerStepper:
         return self._attend.start(rows), self._feed.start(rows)
 
     def __call__(
-        self, x: Tensor, state: State, memory: KeysAndValues | None, memory_mask: Tensor | None
+        self,
+        x: Tensor,
+        state: State,
+        memory: KeysAndValues | None,
+        memory_mask: Tensor | None,
+        block_mask: Tensor | None = None,
     ) -> tuple[Tensor, tuple[State, Tensor | None]]:
+        def attend(x):
+            if block_mask is None:
+                return self._attend(x, state[0])
+            return self._attend.block(x, state[0], block_mask)
+
         x, [attended, weights, fed] = self._through(
             x,
-            lambda x: self._attend(x, state[0]),
+            attend,
             lambda x: self._look(x, memory, memory_mask),
             lambda x: self._feed(x, state[1]),
         )
@@ -238,6 +248,8 @@ class DecoderStepper:
         state: what `start` or the step before returned.
         memory: what `Decoder.memory_cache` returned; None without a memory.
         memory_mask: booleans, (B, 1, S).
+        block_mask: the K are positions of one hypothesis, of which the state has B rows of t
+            positions: what they may attend to, booleans (B, K, t + K). None: they are not.
 
     Returns:
         (B, K, d_model); the new state; and how much each hypothesis attends to the memory, the mean
@@ -259,9 +271,10 @@ class DecoderStepper:
         state: State,
         memory: list[KeysAndValues] | None = None,
         memory_mask: Tensor | None = None,
+        block_mask: Tensor | None = None,
     ) -> tuple[Tensor, State, Tensor | None]:
         def through_layer(x, layer, state, memory):
-            return layer(x, state, memory, memory_mask)
+            return layer(x, state, memory, memory_mask, block_mask)
 
         rows = ops.reshape(x, (-1, x.shape[-1]))
         memories = [None] * len(self._layers) if memory is None else memory

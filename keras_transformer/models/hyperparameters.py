@@ -34,11 +34,13 @@ class Sizes(Options):
         model: the name of the model's class, in `models`.
         counts: names of the fields that the data say, integers of at least 1.
         source_end: whether an encoder of sources reads their EOS.
+        block_size: k, tokens that a decoder proposes at once; 1 of one that has no heads for it.
     """
 
     model: ClassVar[str]
     counts: ClassVar[tuple[str, ...]] = ("vocabulary_size",)
     source_end = True
+    block_size = 1
 
     def __post_init__(self):
         super().__post_init__()
@@ -97,7 +99,7 @@ class Hyperparameters(Sizes):
         architecture: "transformer", which distinguishes it from hyperparameters of other models.
         norm, activation, residual_initialization, attention_dropout, activation_dropout,
             token_dropout, positions, first_position, tie_embeddings, attention_bias, norm_epsilon,
-            scaled_embeddings, output_bias, source_end: as their fields say.
+            scaled_embeddings, output_bias, source_end, block_size: as their fields say.
 
     Raises:
         ValueError: naming the argument, what was expected, what came, and a remedy.
@@ -208,6 +210,12 @@ class Hyperparameters(Sizes):
     )
     source_end: bool = option(
         True, "Let the encoder read the end of the source. OpenNMT-tf's sources have none."
+    )
+    block_size: int = option(
+        1,
+        "Number k of tokens that the model proposes at once, by k - 1 heads that are trained for "
+        "--blockwise (Stern et al. 2018). 1: no such heads.",
+        at_least=1,
     )
     architecture: str = "transformer"
 

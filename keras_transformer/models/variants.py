@@ -182,6 +182,11 @@ def check_together(hyperparameters: Any) -> None:
             f"`d_k` must be even for positions='rotary', which turns pairs. Received: d_k={d_k}. "
             f"Try d_k={d_k + 1}."
         )
+    if hp.block_size > 1 and not ATTENTIONS[name].weighs:
+        raise ValueError(
+            f"`block_size` must be 1 for attention={name!r}, whose sums do not forget a token that "
+            f"is refused. Received: block_size={hp.block_size}."
+        )
     if hp.attention_dropout and not ATTENTIONS[name].weighs:
         raise ValueError(
             f"`attention_dropout` must be 0 for attention={name!r}, which has no weights to drop. "

@@ -73,7 +73,8 @@ def _refuse_contradictions(values, given, sizes, origin, is_imported):
     for name in sizes.keys() & given - {"vocabulary_size"}:
         was = sizes[name]
         is_told = name in WITHOUT_A_SHAPE and not is_imported
-        if was is not None and values[name] != was and not is_told:
+        is_added = name == "block_size" and was == 1
+        if was is not None and values[name] != was and not is_told and not is_added:
             raise ValueError(
                 f"--{name} must be {was}, as it was for {origin}, whose weights do not fit another "
                 f"model. Received: {name}={values[name]}. Leave it out: the sizes of the other are "

@@ -22,6 +22,8 @@ NAMED = 3
 # What the shapes of weights do not tell.
 WITHOUT_A_SHAPE = ("positions", "first_position", "norm", "activation", "attention")
 WITHOUT_A_SHAPE += ("scaled_embeddings", "source_end")
+# What is added to a model that was trained without it.
+ADDED = f"{WEIGHTS}proposal_heads/"
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Hyperparameters)}
 
 
@@ -129,7 +131,8 @@ def initialize(
             "neither for one vocabulary."
         )
     named = {WEIGHTS + one.path: one for one in model.weights}
-    own = adapters_in(named)
+    added = [name for name in named if name.startswith(ADDED) and name not in weights]
+    own = {*adapters_in(named), *added}
     variables = _within(layers, {name: named[name] for name in named if name not in own})
     weights = _within(layers, weights)
     fitted = dict(weights)

@@ -27,7 +27,7 @@ READ = 1024
 BEYOND = 64
 LONGEST = 2048
 WIDEST = 32
-SEARCHES = ("serving_default", "translate", "nbest", "sample")
+SEARCHES = ("serving_default", "translate", "nbest", "sample", "blockwise")
 READINGS = ("score", "next_pieces")
 
 

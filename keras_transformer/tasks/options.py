@@ -64,7 +64,9 @@ class TextBatches(Options):
 
 
 # Of a model that is one stack.
-ONE_STACK = like(Hyperparameters, without=("num_decoder_layers", "output_bias", "source_end"))
+ONE_STACK = like(
+    Hyperparameters, without=("num_decoder_layers", "output_bias", "source_end", "block_size")
+)
 ONE_VOCABULARY = like(VocabularyOptions, without=("vocabularies",))
 SEARCH = like(DecodingOptions, without=("constrained",))
 OF_ONE_LANGUAGE = (CorpusChoice, ONE_VOCABULARY)

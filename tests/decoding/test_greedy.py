@@ -311,7 +311,7 @@ def test_a_coverage_penalty_counts_for_each():
     alphas = tf.constant(ALPHAS[1:3], tf.float32)
 
     def found(options):
-        return options.sweep(tf.constant([3]), alphas)(Attending(tables), source, limits)
+        return PenaltySweep.of(options, tf.constant([3]), alphas)(Attending(tables), source, limits)
 
     options = DecodingOptions(coverage_penalty=0.8)
     ids, scores = found(options)

@@ -10,7 +10,13 @@ import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from keras_transformer.decoding import BeamSearch, DecodingOptions, GreedySearch, Sampling
+from keras_transformer.decoding import (
+    BeamSearch,
+    BlockwiseSearch,
+    DecodingOptions,
+    GreedySearch,
+    Sampling,
+)
 from keras_transformer.decoding.constraints import Constraints
 from keras_transformer.decoding.lengths import parse_length
 from keras_transformer.decoding.remembered_options import options_of_run, remembered
@@ -173,6 +179,9 @@ def test_every_option_reaches_its_search():
     search = DecodingOptions(beam_size=1, **rules).search()
     assert type(search) is GreedySearch
     assert search.constraints == Constraints(3, 1.2)
+    search = DecodingOptions(blockwise=True, **rules).search()
+    assert type(search) is BlockwiseSearch
+    assert search.constraints == Constraints(3, 1.2)
     assert DecodingOptions(beam_size=2, length_penalty=0.0).search().length_penalty == 0.0
 
 
@@ -198,6 +207,8 @@ def test_every_option_reaches_its_search():
         ({"top_k": 5}, ["top_k=5", "samples"], "without `samples` nothing is"),
         ({"top_p": 0.5, "beam_size": 2}, ["top_p=0.5", "samples"], "without `samples` nothing is"),
         ({"seed": 5}, ["seed=5", "samples"], "without `samples` nothing is"),
+        ({"blockwise": True, "beam_size": 2}, ["blockwise=True", "beam_size=2"], "greedy search"),
+        ({"blockwise": True, "samples": 2}, ["blockwise=True", "samples=2"], "greedy search"),
         ({"samples": 3, "top_k": 1}, ["top_k=1", "samples"], "draws the same translation 3 times"),
         (
             {"beam_size": 1, "coverage_penalty": 0.2},
@@ -319,6 +330,10 @@ def test_what_is_shown_and_drawn_is_not_remembered():
         ({"coverage_penalty": 0.0}, {**TRAINED, "coverage_penalty": 0.0}),
         ({"beam_size": 1}, {**TRAINED, "beam_size": 1, "coverage_penalty": 0.0}),
         (
+            {"blockwise": True},
+            {**{name: TRAINED[name] for name in list(TRAINED)[3:]}, "blockwise": True},
+        ),
+        (
             {"samples": 2, "seed": 4},
             {
                 **{name: TRAINED[name] for name in list(TRAINED)[3:]},
@@ -330,6 +345,13 @@ def test_what_is_shown_and_drawn_is_not_remembered():
 )
 def test_what_is_given_takes_the_place_of_what_is_remembered(given, expected):
     assert options_of_run(given, TRAINED) == DecodingOptions(**expected)
+
+
+def test_blocks_are_remembered_until_another_search_is_given():
+    kept = remembered(DecodingOptions(blockwise=True, max_length=9))
+    assert options_of_run({}, kept) == DecodingOptions(blockwise=True, max_length=9)
+    for other in ({"beam_size": 4}, {"beam_size": 1}, {"samples": 2}):
+        assert options_of_run(other, kept) == DecodingOptions(**other, max_length=9)
 
 
 def test_control_what_is_given_may_still_exclude_what_is_given():
@@ -345,4 +367,5 @@ def test_every_option_is_remembered_or_left_out_on_purpose():
     of_one_command.add("forbidden")  # A file, whose words are kept.
     lists = {"barred": (1,), "forbidden_words": ("cat",)}
     kept = remembered(DecodingOptions(**{**TRAINED, **lists, "protect_all": False}))
+    kept |= remembered(DecodingOptions(blockwise=True))
     assert names - kept.keys() - languages == of_one_command

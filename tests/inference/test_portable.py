@@ -319,6 +319,7 @@ def test_the_folder_says_what_it_is(folder, form):
     [
         ({"coverage_penalty": 0.2}, "searched without it: coverage_penalty=0.2"),
         ({"beam_form": "staying"}, "searched without it: beam_form=staying"),
+        ({"blockwise": True}, "searched without it: blockwise=True"),
         ({"samples": 1, "beam_size": 2}, "exclude each other"),
         ({"num_hypotheses": 9}, "num_hypotheses=9"),
     ],

@@ -237,6 +237,7 @@ ELSEWHERE = {
     },
     "layers/test_embedding.py": {"HalvesEncoding", "LearnedEncoding", "NoEncoding"},
     "layers/test_linear_maps.py": {"Conv1D", "Dense"},
+    "layers/test_proposal_heads.py": {"ProposalHeads"},
 }
 # The defaults of others, and the part of a decoder that has no output of its own.
 PARTS = {"SinusoidalEncoding", "NoRelativePositions", "ScaledDotProduct", "MultiStepAttention"}

@@ -73,7 +73,7 @@ TOGETHER = [
     {"norm": "pre", "activation": "gelu", "d_k": 3, "d_v": 5, "dropout": 0.5},
     {"attention": "dot_product", "positions": "relative"},
     {"attention": "additive", "positions": "learned", "max_positions": 3},
-    {"attention": "local:1", "positions": "rotary"},
+    {"attention": "local:1", "positions": "rotary", "block_size": 3},
     {"attention": "sparse:2", "positions": "shaw", "norm": "pre"},
     {"attention": "low_rank:3", "max_positions": 4, "positions": "none"},
     {"attention": "linear", "tie_embeddings": "decoder"},

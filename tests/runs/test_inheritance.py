@@ -62,6 +62,8 @@ def test_of_an_imported_one_vocabulary_and_decoding_are_taken_too(values, tmp_pa
         ({"d_model": 16}, None),
         ({"dropout": 0.2}, None),
         ({"norm": "post"}, None),
+        # Heads may be added.
+        ({"block_size": 4}, None),
     ],
 )
 def test_a_flag_that_contradicts_is_refused_by_name(values, tmp_path, given, told):

@@ -81,6 +81,22 @@ def test_control_a_vocabulary_in_another_order_moves_the_rows_though_the_shape_i
     assert not same(weights_of(model), old)
 
 
+def test_heads_that_propose_are_added_to_a_model_without_and_kept_of_one_that_has_them(old):
+    model = transformer(seed=1, block_size=3)
+    fresh = weights_of(model)
+    heads = {name for name in fresh if "/proposal_heads/" in name}
+    initialize(model, old, OLD, OLD)
+    assert len(heads) == 8
+    assert same(weights_of(model), {**old, **{name: fresh[name] for name in heads}})
+    again = transformer(seed=2, block_size=3)
+    initialize(again, weights_of(model), OLD, OLD)
+    assert same(weights_of(again), weights_of(model))
+    # Of another number they do not fit, nor does a model without take them.
+    for other in (transformer(block_size=2), transformer()):
+        with pytest.raises(ValueError, match="proposal_heads/head_"):
+            initialize(other, weights_of(model), OLD, OLD)
+
+
 def test_without_a_shared_piece_the_table_is_fresh(old):
     model, fresh = transformer(3, seed=1), weights_of(transformer(3, seed=1))[TABLE]
     assert initialize(model, old, ["a", "b", "c"], OLD) == Initialization(0, 3)

@@ -107,6 +107,29 @@ EXPORTED = [
 ]
 
 
+def test_blocks_give_greedy_translations_live_and_as_a_signature(pieces, tmp_path):
+    model = drawn(positions="rotary", block_size=3)
+    rules = {"max_length": "+3", "min_length": 1}
+    beam, greedy, blocks = (
+        TranslationModule(model, pieces, DecodingOptions(**search, **rules))
+        for search in ({"beam_size": 2}, {"beam_size": 1}, {"blockwise": True})
+    )
+    expected = Translator(greedy).translate(LINES)
+    # A control: a beam finds others.
+    assert expected != Translator(beam).translate(LINES)
+    details = [Translator(one).translate_in_detail(LINES) for one in (greedy, blocks)]
+    assert [one[0].text for one in details[1]] == expected
+    scores = [[one[0].score for one in of_module] for of_module in details]
+    np.testing.assert_allclose(*scores, rtol=1e-4)
+    with checks_here():
+        folder = export(beam, tmp_path / "m", {}, LINES)
+    assert Translator.load(folder, blockwise=True).translate(LINES) == expected
+    with pytest.raises(ValueError, match="no scores of blockwise: leave out `blockwise`"):
+        Translator.load(folder, blockwise=True).translate_in_detail(LINES)
+    with pytest.raises(ValueError, match="`blockwise` needs the heads of a model that was"):
+        TranslationModule(drawn(), pieces, DecodingOptions(blockwise=True))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", EXPORTED, ids=name_of)
 def test_a_saved_model_gives_what_the_live_one_gives(pieces, tmp_path, variant):

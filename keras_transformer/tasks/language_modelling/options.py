@@ -10,7 +10,7 @@ from keras_transformer.tasks.options import (
 )
 from pipelines.options import like
 
-SEARCH_OF_TEXT = like(SEARCH, without=("coverage_penalty", "protect_all"))
+SEARCH_OF_TEXT = like(SEARCH, without=("coverage_penalty", "protect_all", "blockwise"))
 TASKS = {
     "language_modelling": Registered(
         "language_modelling",

@@ -36,6 +36,7 @@ class TranslationModule(TextModule):
                      max_length (0: as exported), num_hypotheses, and of a model of many
                      languages source_language and target_language ("": as exported) ->
                      translations and scores (B, n)
+    blockwise        -> the same as by greedy search (B,), of a model of --block_size
     align            reference -> source_pieces (B, S), target_pieces (B, T), and attention to the
                      source (B, N, h, T, S)
 
@@ -83,6 +84,8 @@ class TranslationModule(TextModule):
 
     def functions(self):
         functions = {**super().functions(), "serving_default": self.translate}
+        if self.has_blocks:
+            functions["blockwise"] = traced(self._blockwise, TEXT)
         if not self.options.samples:
             functions |= searched(self)
         if self.gives_attention:
@@ -140,6 +143,11 @@ class TranslationModule(TextModule):
         1,024 tokens.
         """
         ids, _ = self._search_as_exported(text, tf.zeros([tf.size(text), 0], tf.int32))
+        return {self.output: self.target_text(ids[:, 0], text)}
+
+    def _blockwise(self, text):
+        """What greedy search gives of strings (B,), in fewer steps."""
+        ids, _ = self.search(self.options.greedy(blockwise=True).search(), text)
         return {self.output: self.target_text(ids[:, 0], text)}
 
     def _translate_in_detail(self, text, prefix):

@@ -1,0 +1,87 @@
+"""Heads that propose the tokens after the next one, for blockwise parallel decoding (Stern et al.
+2018, "Blockwise Parallel Decoding for Deep Autoregressive Models", sections 4 and 6), between the
+decoder and the projection of Vaswani et al. 2017, figure 1.
+"""
+
+import keras
+from keras import ops
+
+from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.prototypes import Layer
+from keras_transformer.layers.tensors import Tensor
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class ProposalHeads(Layer):
+    """From what the decoder gives at position t, k heads predict the tokens t + 1, ..., t + k.
+
+        head_1(x_t) = x_t
+        head_m(x_t) = x_t + FFN_m(x_t),    m = 2, ..., k
+
+    The projection onto the vocabulary follows each head. The first is the model itself, so that
+    frozen weights give the text that they gave before.
+
+    In training each position t + 1 is predicted by a head that is drawn for it, by head_m from
+    x_(t + 1 - m). The authors draw one for each batch. The expectation is the mean of the losses of
+    the k heads, at the price of one projection.
+
+    Args:
+        block_size: k, at least 2.
+        d_ff: inner width of each FFN_m.
+
+    Call arguments:
+        x: (B, T, d_model).
+        training: whether to draw heads; else x comes back as it is.
+
+    Returns:
+        (B, T, d_model).
+    """
+
+    arguments = ("block_size", "d_ff")
+
+    def __init__(self, block_size: int, d_ff: int, **kwargs):
+        super().__init__(**kwargs)
+        self.block_size = block_size
+        self.d_ff = d_ff
+        self.networks = [
+            FeedForward(d_ff, dtype=self.dtype_policy, name=f"head_{number}")
+            for number in range(2, block_size + 1)
+        ]
+        self.seed_generator = keras.random.SeedGenerator()
+
+    def build(self, x_shape):
+        for network in self.networks:
+            network.build(x_shape)
+
+    def call(self, x: Tensor, training: bool = False) -> Tensor:
+        if not training:
+            return x
+        batch, length, _ = ops.shape(x)
+        drawn = keras.random.randint(
+            (batch, length, 1), 1, self.block_size + 1, seed=self.seed_generator
+        )
+        places = ops.arange(length)[None, :, None]
+        chosen = x
+        for number, network in enumerate(self.networks, 2):
+            before = ops.pad(x + network(x), [[0, 0], [number - 1, 0], [0, 0]])[:, :length]
+            # The first positions have no x so far before them: head_1 predicts these.
+            is_its = ops.logical_and(drawn == number, places >= number - 1)
+            chosen = ops.where(is_its, before, chosen)
+        return chosen
+
+    def stepper(self) -> "ProposalStepper":
+        """The heads 2 to k for one position of each row, with the weights as they are now."""
+        return ProposalStepper(self)
+
+    def compute_output_shape(self, x_shape):
+        return x_shape
+
+
+class ProposalStepper:
+    """The heads 2 to k of rows (rows, d_model): (rows, k - 1, d_model)."""
+
+    def __init__(self, heads: ProposalHeads):
+        self._networks = [network.stepper() for network in heads.networks]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return ops.stack([x + network(x, ())[0] for network in self._networks], axis=1)

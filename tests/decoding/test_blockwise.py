@@ -1,0 +1,273 @@
+"""Blockwise search against greedy search: on tables of numbers, whatever is proposed, and on models
+with random weights.
+"""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.enumeration import BOS, EOS, PAD, Table, TableStepper, padded
+
+from keras_transformer.decoding import BlockwiseSearch, GreedySearch, Sampling
+from keras_transformer.decoding.constraints import Constraints
+from keras_transformer.decoding.forbidden_words import ForbiddenWords
+from keras_transformer.decoding.span_constraints import SpanConstraints
+from keras_transformer.decoding.tree_constraints import TreeConstraints
+from keras_transformer.models import Transformer
+
+WORDS, SIZE, BATCH = 9, 3, 24
+V = 4 + WORDS
+
+
+class BlockTables(TableStepper):
+    """A `TableStepper` of blocks, which proposes what `guess` makes of a table and the tokens so
+    far, and counts the blocks of each sentence.
+    """
+
+    def __init__(self, tables, guess, size=SIZE):
+        super().__init__(tables)
+        self.guess = guess
+        self.block_size = size
+        self.blocks = np.zeros(len(tables), int)
+
+    def block(self, ids, lengths, state, source):
+        ids, lengths, source = (np.asarray(one) for one in (ids, lengths, source))
+        newest = np.tile(ids[:, None, :, None], (1, 2, 1, 1))
+        keys = np.concatenate([np.asarray(state["keys"]), newest], axis=2)
+        values = -np.tile(keys[:, :1], (1, 1, 1, 3))
+        self.blocks[source] += 1
+        logits = np.zeros((*ids.shape, self.tables[0].size), np.float32)
+        given = np.full((*ids.shape, keys.shape[2]), PAD)
+        for row, number in enumerate(source):
+            tokens = keys[row, 0, keys.shape[2] - self.block_size - lengths[row] :, 0]
+            assert tokens[0] == BOS
+            for place in range(self.block_size):
+                prefix = tokens[1 : lengths[row] + place + 1]
+                logits[row, place] = self.tables[number].logits([prefix])[0]
+                given[row, place, : len(prefix)] = prefix
+                given[row, place, -1] = -1 - number
+        return logits, given, {"keys": keys, "values": values}
+
+    def proposals(self, given):
+        logits = np.zeros((len(given), self.block_size - 1, self.tables[0].size), np.float32)
+        for row, one in enumerate(np.asarray(given)):
+            prefix = tuple(int(token) for token in one[:-1] if token != PAD)
+            for place, token in enumerate(self.guess(self.tables[-1 - one[-1]], prefix)):
+                logits[row, place, token] = 1.0
+        return logits
+
+
+def the_truth(size):
+    """Proposes what greedy search would have after the next token."""
+
+    def guess(table, prefix):
+        for _ in range(size):
+            row = table.log_probabilities([prefix])[0]
+            row[[PAD, BOS]] = -np.inf
+            prefix += (int(np.argmax(row)),)
+        return prefix[-size + 1 :]
+
+    return guess
+
+
+def sometimes(size):
+    """The truth up to a place that depends on the prefix, and another token from there on."""
+
+    def guess(table, prefix):
+        right = the_truth(size)(table, prefix)
+        wrong = (sum(prefix) + len(prefix)) % size
+        return right[:wrong] + (4,) * (size - 1 - wrong)
+
+    return guess
+
+
+def never(size):
+    return lambda table, prefix: (PAD,) * (size - 1)
+
+
+def decode(search, stepper, limits, **more):
+    source = np.arange(len(limits), dtype=np.int32)
+    ids, scores = search(stepper, source, np.array(limits, np.int32), **more)
+    return np.array(ids)[:, 0], np.array(scores)[:, 0]
+
+
+SENTENCES = st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 12)), min_size=1, max_size=5)
+
+
+@settings(max_examples=12, deadline=None)
+@given(SENTENCES, st.sampled_from([the_truth, sometimes, never]), st.sampled_from([2, 3, 5]))
+def test_it_gives_what_greedy_search_gives_whatever_is_proposed(sentences, guess, size):
+    # No two logits are equal: proposals know no lower id.
+    tables = [Table(seed, 4) for seed, _ in sentences]
+    limits = [limit for _, limit in sentences]
+    minima = np.array([min(limit, 2) for limit in limits])
+    expected, likelihood = decode(GreedySearch(), TableStepper(tables), limits, minima=minima)
+    stepper = BlockTables(tables, guess(size), size)
+    found, scores = decode(BlockwiseSearch(), stepper, limits, minima=minima)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(scores, likelihood, rtol=1e-5, atol=1e-5)
+
+
+def test_what_stands_saves_steps_and_what_falls_costs_none():
+    tables = [Table(seed, 4) for seed in range(8)]
+    limits = [12] * 8
+    lengths = {}
+    blocks = {}
+    for guess in (the_truth, sometimes, never):
+        stepper = BlockTables(tables, guess(SIZE))
+        found, _ = decode(BlockwiseSearch(), stepper, limits)
+        lengths[guess] = (found != PAD).sum(axis=1)
+        blocks[guess] = stepper.blocks
+    # Nothing is proposed for the first block but padding.
+    np.testing.assert_array_equal(blocks[the_truth], 1 + -(-(lengths[the_truth] - 1) // SIZE))
+    np.testing.assert_array_equal(blocks[never], lengths[never])
+    assert blocks[the_truth].sum() < blocks[sometimes].sum() < blocks[never].sum()
+
+
+def test_no_sentences_give_no_translations():
+    ids, scores = BlockwiseSearch()(
+        BlockTables([Table(0, 4)], never(SIZE)), tf.range(0), tf.zeros([0], tf.int32)
+    )
+    assert ids.shape[:2] == scores.shape == (0, 1)
+
+
+@pytest.mark.parametrize("logit", [-np.inf, np.nan])
+def test_it_ends_where_nothing_may_come(logit):
+    class Empty(Table):
+        def logits(self, prefixes):
+            return np.full((len(prefixes), self.size), logit, np.float32)
+
+    stepper = BlockTables([Empty(0, 4)], never(SIZE))
+    ids, scores = decode(BlockwiseSearch(), stepper, [5])
+    expected, likelihood = decode(GreedySearch(), TableStepper([Empty(0, 4)]), [5])
+    np.testing.assert_array_equal(ids.any(), expected.any())
+    np.testing.assert_array_equal(scores, likelihood)
+    assert stepper.blocks.sum() <= 5
+
+
+def drawn(**variants):
+    model = Transformer(
+        vocabulary_size=V,
+        num_layers=2,
+        d_model=8,
+        d_ff=12,
+        num_heads=2,
+        **{"block_size": SIZE, **variants},
+    )
+    random = np.random.default_rng(2)
+    model.set_weights([random.normal(weight, 0.4) for weight in model.get_weights()])
+    return model
+
+
+RANDOM = np.random.default_rng(0)
+SOURCE = np.where(
+    np.arange(6) < RANDOM.integers(1, 7, (BATCH, 1)), RANDOM.integers(4, V, (BATCH, 6)), PAD
+)
+LIMITS = RANDOM.integers(1, 16, BATCH).astype("int32")
+PREFIXES = padded([tuple(RANDOM.integers(4, V, count % 4)) for count in range(BATCH)])
+
+
+def searched(model, search, rows=slice(None), prefixes=PREFIXES):
+    def run():
+        source = model.encode(tf.constant(SOURCE[rows], tf.int32))
+        more = {"prefixes": None if prefixes is None else prefixes[rows]}
+        return search(model.stepper(), source, LIMITS[rows], np.minimum(LIMITS[rows], 3), **more)
+
+    ids, scores = tf.function(run, autograph=False)()
+    return ids.numpy()[:, 0], scores.numpy()[:, 0]
+
+
+def assert_alike(found, expected):
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "variants",
+    [
+        {"positions": "sinusoidal"},
+        {"positions": "rotary", "attention": "local:2"},
+        {"positions": "relative", "norm": "pre"},
+        {"positions": "shaw", "attention": "sparse:2", "activation": "swiglu"},
+        {"positions": "learned", "max_positions": 4, "attention": "additive"},
+    ],
+    ids=lambda variants: variants["positions"],
+)
+def test_a_model_gives_what_it_gives_greedily_token_by_token(variants):
+    model = drawn(**variants)
+    expected = searched(model, GreedySearch())
+    assert len({*map(tuple, expected[0].tolist())}) > BATCH // 2
+    assert_alike(searched(model, BlockwiseSearch()), expected)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return drawn(positions="rotary")
+
+
+MARKS = np.array([5, 6], np.int32)
+RULES = {
+    "no repeats": lambda: Constraints(no_repeat_ngram_size=2),
+    "repetitions": lambda: Constraints(repetition_penalty=1.5),
+    "barred": lambda: Constraints(barred=(7, 8)),
+    "given": lambda: Constraints(given=1),
+    "forbidden": lambda: Constraints(
+        forbidden=ForbiddenWords(["f", "h d"], [""] * 4 + [f" {letter}" for letter in "abcdefghi"])
+    ),
+    "spans": lambda: SpanConstraints(
+        marks=MARKS,
+        count=tf.constant(RANDOM.integers(0, 3, (BATCH, 2)), tf.int32),
+        opened_by=tf.constant([[-1, 0], [-1, -1]] * (BATCH // 2), tf.int32),
+    ),
+    "trees": lambda: TreeConstraints(
+        opens=np.array([-1] * 4 + [0, 1] + [-1] * 7),
+        closes=np.array([-1] * 6 + [0, 1] + [-1] * 5),
+        is_leaf=np.arange(V) > 7,
+        count=tf.constant(RANDOM.integers(1, 5, BATCH)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules_on_what_came_before_hold_for_each_token_of_a_block(model, name):
+    rules = RULES[name]()
+    prefixes = np.minimum(PREFIXES, 4 * (PREFIXES > 0)) if name == "trees" else PREFIXES
+    expected = searched(model, GreedySearch(rules), prefixes=prefixes)
+    assert_alike(searched(model, BlockwiseSearch(rules), prefixes=prefixes), expected)
+    # A control: the rules change something.
+    free, _ = searched(model, GreedySearch(), prefixes=prefixes)
+    assert free.shape != expected[0].shape or (free != expected[0]).any()
+
+
+def test_company_and_order_change_nothing(model):
+    together, _ = searched(model, BlockwiseSearch())
+    back, _ = searched(model, BlockwiseSearch(), slice(None, None, -1))
+    np.testing.assert_array_equal(back[::-1], together)
+    for row in range(0, BATCH, 5):
+        alone, _ = searched(model, BlockwiseSearch(), slice(row, row + 1))
+        np.testing.assert_array_equal(alone[0], together[row, : alone.shape[1]])
+        assert not together[row, alone.shape[1] :].any()
+
+
+class Credulous(BlockwiseSearch):
+    """Takes what is proposed as it is."""
+
+    def _verified(self, logits, block, histories, searched):
+        newest, scores, _ = super()._verified(logits, block, histories, searched)
+        newest = tf.concat([block[:, 1:], newest[:, -1:]], axis=1)
+        ended = tf.math.cumsum(tf.cast(newest == EOS, tf.int32), axis=1, exclusive=True)
+        return newest, scores, ended == 0
+
+
+def test_control_without_verification_the_translations_are_others(model):
+    expected, _ = searched(model, GreedySearch(), prefixes=None)
+    found, _ = searched(model, Credulous(), prefixes=None)
+    width = min(found.shape[1], expected.shape[1])
+    assert (found[:, :width] != expected[:, :width]).any()
+
+
+def test_a_state_that_cannot_go_back_is_refused():
+    with pytest.raises(ValueError, match=r"^`block_size` must be 1 for attention='linear', "):
+        drawn(attention="linear")
+    assert not isinstance(BlockwiseSearch(), Sampling)
