@@ -46,7 +46,7 @@ notebooks/%.ipynb: notebooks/%.py .venv/notebooks
 notebooks/reproduce.ipynb: $(wildcard benchmarks/paper/results/*.json benchmarks/paper/results/*/*.json)
 
 .venv/notebooks: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[notebooks,serve]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[notebooks,serve,imports]'
 	touch $@
 
 bench: .venv/installed

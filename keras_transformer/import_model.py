@@ -30,6 +30,7 @@ SECTIONS = (ImportOptions, Languages, RunOptions, ExportOptions, Version)
 def main(FLAGS):
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.saved_models import write
+    from keras_transformer.startup import give_all_memory_back
     from keras_transformer.tasks import imported
     from pipelines.whole_files import whole_folder
 
@@ -39,6 +40,7 @@ def main(FLAGS):
             "--from is missing: a folder with decoder.yml, a checkpoint of OpenNMT-tf, or "
             "config.json and *.safetensors."
         )
+    give_all_memory_back()
     run = RunFolder(flags.required(FLAGS, "model_dir"))
     if run.path.exists():
         raise FileExistsError(f"{run.path} exists. Name another --model_dir, or delete it.")

@@ -14,7 +14,7 @@ SECTIONS = (ServeOptions,)
 
 
 def main(FLAGS):
-    from keras_transformer.startup import spread_over_cores
+    from keras_transformer.startup import give_memory_back, spread_over_cores
 
     try:
         from keras_transformer.server.running import serve
@@ -27,9 +27,7 @@ def main(FLAGS):
     flags.required(FLAGS, "model_base_path")
     # A GPU may have other users.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-    # Training keeps the memory of large tensors; a server gives it back after a large request.
-    os.environ["TF_CPU_ALLOCATOR_USE_BFC"] = "0"
-    os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1")
+    give_memory_back()
     cores = spread_over_cores()
     options = ServeOptions.of(flags.values(FLAGS, *SECTIONS))
     vertex = Vertex.of(os.environ)

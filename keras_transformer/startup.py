@@ -4,6 +4,7 @@ left alone.
 
 import atexit
 import contextlib
+import ctypes
 import importlib.util
 import os
 import pathlib
@@ -12,6 +13,9 @@ import sys
 # TensorFlow imports these where they are installed, and does without them where they are not
 # (measured: 2 to 8 s of its import). Who needs Keras imports it afterwards.
 NOT_NEEDED = ("keras", "jax")
+# Of glibc's malloc.h.
+M_MMAP_THRESHOLD = -3
+M_ARENA_MAX = -8
 
 
 def start_tensorflow() -> None:
@@ -40,6 +44,26 @@ def start_tensorflow() -> None:
         atexit.register(_remove_compiled_graphs)
         if backend != "tensorflow":
             tf.config.set_visible_devices([], "GPU")
+
+
+def give_memory_back() -> None:
+    """Let the memory of large tensors be given back, as after a server's large request, and not be
+    kept, as training does. Call it before the first tensor.
+    """
+    os.environ["TF_CPU_ALLOCATOR_USE_BFC"] = "0"
+    os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1")
+
+
+def give_all_memory_back() -> None:
+    """As `give_memory_back`, and so for blocks from 256 kB, which glibc else keeps up to 32 MB, in
+    as many heaps as threads. This is slower, and for one model that is as large as the memory.
+    """
+    give_memory_back()
+    # Other libraries of C have no such function.
+    with contextlib.suppress(AttributeError, OSError):
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_MMAP_THRESHOLD, 2**18)
+        libc.mallopt(M_ARENA_MAX, 1)
 
 
 def _remove_compiled_graphs():

@@ -19,17 +19,26 @@
 
 # %%
 import functools
+import io
+import json
 import os
+import pathlib
 import random
+import subprocess
+import sys
+import tempfile
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 import keras
 import numpy as np
+import safetensors.numpy
+import sentencepiece
 import tensorflow as tf
 
-from keras_transformer import layers
+from keras_transformer import Translator, layers
 from keras_transformer.decoding import GreedySearch
+from keras_transformer.imports import t5 as of_t5
 from keras_transformer.layers.encoder_only import patches
 from keras_transformer.models import LanguageModel, MaskedLanguageModel, Transformer
 from keras_transformer.models.vision import VisionTransformer
@@ -37,6 +46,7 @@ from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.visualization import patch_maps
 from keras_transformer.visualization.attention_pictures import draw_matrix
 from keras_transformer.visualization.picture_file import Shown
+from pipelines import json_files
 from pipelines.batches.hidden_pieces import Masking
 from pipelines.corpora.spans import cut, restored
 from pipelines.special_ids import Marks
@@ -162,6 +172,51 @@ sentence = ["Thank", "you", "for", "inviting", "me", "to", "your", "party", "las
 source, target = cut(sentence, random.Random(4))
 print(source, "->", target)
 assert restored(source, target).split() == sentence
+
+# %% [markdown]
+# ## Weights that others trained
+#
+# `import_model` makes a run and a SavedModel of a folder of OPUS-MT, NLLB-200 or T5 (docs,
+# pretrained). The folder here is written by this cell, with random weights, so that the page needs
+# no download: what it says is checked, its pieces are read, and from then on it is a translator
+# like any other.
+
+# %%
+folder = pathlib.Path(tempfile.mkdtemp()) / "t5"
+folder.mkdir()
+model = io.BytesIO()
+sentencepiece.SentencePieceTrainer.train(
+    sentence_iterator=iter(["the small dog sees the old cat", "a cat hears the young dog"] * 4),
+    model_writer=model,
+    vocab_size=40,
+    hard_vocab_limit=False,
+    pad_id=0,
+    eos_id=1,
+    unk_id=2,
+    bos_id=-1,
+    minloglevel=2,
+)
+(folder / "spiece.model").write_bytes(model.getvalue())
+rows = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue()).vocab_size() + 100
+said = {"vocab_size": rows, "d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_heads": 2}
+(folder / "config.json").write_text(json.dumps({"model_type": "t5", **said}))
+(folder / "tokenizer_config.json").write_text(json.dumps({"extra_ids": 100}))
+config, _ = json_files.settings(of_t5.Config, said, "config.json", "")
+shapes = {weight.theirs: weight.shape for weight in of_t5.table(config)}
+arrays = {name: draw.normal(0, 0.2, shape).astype("float32") for name, shape in shapes.items()}
+safetensors.numpy.save_file(arrays, folder / "model.safetensors")
+command = [sys.executable, "-m", "keras_transformer.import_model", f"--from={folder}"]
+run = folder.parent / "run"
+told = subprocess.run(
+    [*command, f"--model_dir={run}", f"--export_dir={folder.parent / 'saved'}"],
+    check=True,
+    capture_output=True,
+    text=True,
+).stdout
+print(told)
+lines = ["the dog sees a cat", "the young cat"]
+saved = Translator.load(folder.parent / "saved")
+assert saved.translate(lines) == Translator.load(run).translate(lines)
 
 # %% [markdown]
 # ## ViT: a picture is worth 16 x 16 words

@@ -15,7 +15,7 @@ SOURCES = sorted((ROOT / "notebooks").glob("*.py"))
 SECONDS = 300
 # How many pictures each shows at least.
 PICTURES = {"family": 2, "paper": 8, "reproduce": 2, "translate": 3}
-NEEDED = ("fastapi", "ipykernel", "jupytext", "matplotlib", "nbclient", "uvicorn")
+NEEDED = ("fastapi", "ipykernel", "jupytext", "matplotlib", "nbclient", "safetensors", "uvicorn")
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)

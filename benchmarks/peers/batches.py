@@ -4,9 +4,18 @@ al. 2017, table 3), and batches of ids in a file.
 
 import numpy as np
 
+BASE = {"num_layers": 6, "d_model": 512, "d_ff": 2048, "num_heads": 8}
 SIZES = {
     "small": {"num_layers": 3, "d_model": 256, "d_ff": 1024, "num_heads": 4},
-    "base": {"num_layers": 6, "d_model": 512, "d_ff": 2048, "num_heads": 8},
+    "base": BASE,
+    # As releases of OPUS-MT.
+    "opus_mt": {
+        **BASE,
+        "activation": "swish",
+        "attention_bias": True,
+        "output_bias": True,
+        "positions": "marian_mt",
+    },
 }
 DROPOUT = 0.1
 LABEL_SMOOTHING = 0.1

@@ -35,7 +35,7 @@ from benchmarks.peers.turns import (
     take_turns,
 )
 from benchmarks.tables import print_table
-from keras_transformer.decoding.options import DecodingOptions
+from keras_transformer.decoding.remembered_options import kept_in, options_of_run
 from keras_transformer.inference import portable_export
 from keras_transformer.inference.loading import load_trained
 from keras_transformer.models import Hyperparameters, Transformer
@@ -73,6 +73,8 @@ SYSTEMS = {
     "opennmt_float32_spread": (OPENNMT, {"spread": True}),
 }
 LENGTH_PENALTY = 0.6
+# More pieces than the text has are learned with words of random letters.
+OF_TEXT = 16_000
 
 MODEL = flags.DEFINE_string("model", None, "Folder of a run.")
 STUDENT = flags.DEFINE_string("student", None, "Folder of the run of the systems student_*.")
@@ -118,7 +120,11 @@ def read_model():
         run = RunFolder(MODEL.value)
         return *load_trained(run), run.read_description()
     text = our_training.read_text(DATA_DIR.value)
-    vocabulary = learn(text.sources + text.targets, VOCABULARY_SIZE.value)
+    lines = text.sources + text.targets
+    if VOCABULARY_SIZE.value > OF_TEXT:
+        letters = np.random.default_rng(1).integers(97, 123, (2 * VOCABULARY_SIZE.value, 8))
+        lines = lines + ["".join(map(chr, word)) for word in letters]
+    vocabulary = learn(lines, VOCABULARY_SIZE.value)
     keras.utils.set_random_seed(our_training.SEED)
     hyperparameters = Hyperparameters(vocabulary_size=vocabulary.size, **SIZES[SIZE.value])
     return (
@@ -220,7 +226,8 @@ class Systems:
                 trained = (self.model, self.vocabulary)
                 if kind.get("student"):
                     trained = load_trained(RunFolder(STUDENT.value))
-                module = TranslationModule(*trained, DecodingOptions(**options))
+                options = options_of_run(options, kept_in(self.description))
+                module = TranslationModule(*trained, options)
                 of_run = (self.description, self.lines[:5])
                 if program == PORTABLE:
                     how = {"precision": kind["precision"], "form": kind["format"]}

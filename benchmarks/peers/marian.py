@@ -15,12 +15,7 @@ from benchmarks.peers.turns import Parent
 PAD, _, BOS, EOS = range(4)
 EXTRA_LENGTH = 50
 ATTENTIONS = {"self_attention": "self_attn", "cross_attention": "encoder_attn"}
-KERNELS = {
-    "query_kernel": "q_proj",
-    "key_kernel": "k_proj",
-    "value_kernel": "v_proj",
-    "output_kernel": "out_proj",
-}
+MAPS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
 DENSE = {"inner": "fc1", "outer": "fc2"}
 NORMS = {
     "self_attention_norm": "self_attn_layer_norm",
@@ -39,14 +34,29 @@ def their_name(path):
             end = f"{DENSE[dense]}.{'weight' if kind == 'kernel' else kind}"
         case [stack, layer, norm, "norm", kind]:
             end = f"{NORMS[norm]}.{OF_NORM[kind]}"
-        case [stack, layer, attention, kernel]:
-            end = f"{ATTENTIONS[attention]}.{KERNELS[kernel]}.weight"
+        case [stack, layer, attention, matrix]:
+            part, kind = matrix.rsplit("_", 1)
+            end = f"{ATTENTIONS[attention]}.{MAPS[part]}.{kind.replace('kernel', 'weight')}"
     return f"model.{stack}.layers.{layer.removeprefix('layer_')}.{end}"
 
 
-def state_of(arrays, model):
-    """Our weights, by path, as the state of a `MarianMTModel`. What only Marian has, the biases of
-    attention, is zero.
+def position_table(length, width, size):
+    """What is added at each position (length, width), by `size`: the paper's sines and cosines take
+    turns, in the other forms all sines come first.
+    """
+    half = width // 2
+    last = half - 1 if size["positions"] == "tensor2tensor" else half
+    rates = 10_000.0 ** -(torch.arange(half, dtype=torch.float64) / last)
+    angles = (size["first_position"] + torch.arange(length))[:, None] * rates
+    both = torch.stack([angles.sin(), angles.cos()], dim=1)
+    if size["positions"] == "sinusoidal":
+        both = both.transpose(1, 2)
+    return both.flatten(1).float()
+
+
+def state_of(arrays, model, size):
+    """Our weights, by path, as the state of a `MarianMTModel`. What ours has not, such as the
+    biases of attention, is zero.
     """
     own = model.state_dict()
     state = {name: torch.zeros_like(value) for name, value in own.items()}
@@ -59,34 +69,33 @@ def state_of(arrays, model):
                 "lm_head",
             )
             state |= {f"{name}.weight": torch.from_numpy(array) for name in embeddings}
+        elif path == "weights/embedding/output_bias":
+            state["final_logits_bias"] = torch.from_numpy(array[None])
         else:
             # torch keeps a matrix as (out, in), Keras as (in, out).
             state[their_name(path)] = torch.from_numpy(array.T.copy())
     for stack in ("encoder", "decoder"):
         name = f"model.{stack}.embed_positions.weight"
-        # All sines, then all cosines; ours take turns.
-        sines, cosines = own[name].chunk(2, dim=1)
-        state[name] = torch.stack([sines, cosines], dim=-1).flatten(1)
+        state[name] = position_table(*own[name].shape, size)
     # Always added: so PAD and BOS, which our searches forbid, are forbidden at no cost.
     state["final_logits_bias"][0, [PAD, BOS]] = -1e9
     return state
 
 
 def make_model(size, arrays):
-    layers = size["num_layers"]
     heads = size["num_heads"]
     d_ff = size["d_ff"]
     model = MarianMTModel(
         MarianConfig(
             vocab_size=size["vocabulary_size"],
             d_model=size["d_model"],
-            encoder_layers=layers,
-            decoder_layers=layers,
+            encoder_layers=size["num_layers"],
+            decoder_layers=size["num_decoder_layers"] or size["num_layers"],
             encoder_attention_heads=heads,
             decoder_attention_heads=heads,
             encoder_ffn_dim=d_ff,
             decoder_ffn_dim=d_ff,
-            activation_function="relu",
+            activation_function=size["activation"],
             max_position_embeddings=2048,
             scale_embedding=True,
             pad_token_id=PAD,
@@ -96,10 +105,10 @@ def make_model(size, arrays):
             forced_eos_token_id=None,
         )
     )
-    model.load_state_dict(state_of(arrays, model))
+    model.load_state_dict(state_of(arrays, model, size))
     for module in model.modules():
         if isinstance(module, torch.nn.LayerNorm):
-            module.eps = 1e-6
+            module.eps = size["norm_epsilon"]
     return model.eval()
 
 

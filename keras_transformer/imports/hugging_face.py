@@ -151,6 +151,8 @@ def assign(model: keras.Model, arrays: Mapping[str, np.ndarray], folder: pathlib
         ValueError: if one is missing or has another shape.
     """
     for variable in model.weights:
+        # Beside a large table there is no memory for the one that it replaces.
+        _set(variable, np.zeros([0] * len(variable.shape), np.float32))
         array = arrays.get(variable.path)
         shape = "missing" if array is None else np.shape(array)
         if shape != tuple(variable.shape):
@@ -158,4 +160,16 @@ def assign(model: keras.Model, arrays: Mapping[str, np.ndarray], folder: pathlib
                 f"{folder}: the weight of {variable.path} is {shape}, expected "
                 f"{tuple(variable.shape)}. Check that config.json and the weights belong together."
             )
+        _set(variable, array)
+        del array
+
+
+def _set(variable, array):
+    """Set a variable; one of TensorFlow to any shape, for a moment, and by one copy, not two."""
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        value = np.asarray(array, tf.as_dtype(variable.dtype).as_numpy_dtype)
+        tf.raw_ops.AssignVariableOp(resource=variable.value.handle, value=value)
+    elif array.shape == tuple(variable.shape):
         variable.assign(array)

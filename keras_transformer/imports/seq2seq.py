@@ -20,6 +20,8 @@ from pipelines.json_files import refuse
 from pipelines.special_ids import BOS
 
 EPSILON = 1e-5
+# Of a table that are put in order at once.
+COLUMNS = 64
 ACTIVATIONS = {**family.ACTIVATIONS, "swish": "swish"}
 # The numbers of layers, and what the names of a layer's weights begin with.
 LAYERS = {"encoder.layers": "encoder_layers", "decoder.layers": "decoder_layers"}
@@ -128,8 +130,16 @@ def hyperparameters(config: Config, **variants: Any) -> Hyperparameters:
 
 
 def rows(config: Config, table: np.ndarray, missing: float = 0.0) -> np.ndarray:
-    """Rows (V', ...) in the order of our ids, filled up to the size of the larger table."""
+    """Rows (V', ...) in the order of our ids, filled up to the size of the larger table. A table is
+    changed in place, for a second one would take as much memory.
+    """
     order = config.order(len(table))
+    if table.ndim == 2:
+        table.resize((config.pieces, table.shape[1]), refcheck=False)
+        for begin in range(0, table.shape[1], COLUMNS):
+            columns = slice(begin, begin + COLUMNS)
+            table[: len(order), columns] = table[order, columns]
+        return table
     if len(order) == config.pieces:
         return table[order]
     made = np.full((config.pieces, *table.shape[1:]), missing, table.dtype)

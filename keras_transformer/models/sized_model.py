@@ -2,6 +2,7 @@
 functional Keras model (Vaswani et al. 2017, figure 1).
 """
 
+import math
 import re
 from typing import Any
 
@@ -22,6 +23,9 @@ from keras_transformer.models.variants import (
     attention_and_number,
 )
 
+# Weights of a table that are copied to be laid out. NLLB-200's 262 million take 2.5 s, which is
+# not won back by a translation (benchmarks/LOG.md).
+MOST_LAID_OUT = 2**27
 # What a stack of layers takes as it stands.
 COPIED = (
     *("num_layers", "num_heads", "d_model", "d_ff", "d_k", "d_v", "dropout"),
@@ -176,9 +180,11 @@ class Stepper:
     def __init__(self, model: SizedModel):
         self._embedding = model.embedding
         self._decoder = model.decoder.stepper()
-        table = ops.transpose(model.projection.table)
-        self._table = layers.Matrix([table], model.projection.dtype_policy)
-        self._bias = model.projection.bias
+        self._projection = model.projection
+        self._table = None
+        if not _is_read_in_place(model.projection):
+            table = ops.transpose(model.projection.table)
+            self._table = layers.Matrix([table], model.projection.dtype_policy)
         self.growing = self._decoder.growing
 
     def start(self, rows: int | Tensor) -> State:
@@ -198,11 +204,22 @@ class Stepper:
         return self._logits(x), state, attention
 
     def _logits(self, x):
-        [logits] = self._table(ops.reshape(x, (-1, x.shape[-1])))
-        if self._bias is not None:
-            logits = logits + ops.cast(self._bias, logits.dtype)
+        rows = ops.reshape(x, (-1, x.shape[-1]))
+        if self._table is None:
+            logits = self._projection(rows, reverse=True)
+        else:
+            [logits] = self._table(rows)
+            if self._projection.bias is not None:
+                logits = logits + ops.cast(self._projection.bias, logits.dtype)
         shape = ops.shape(x)
         return ops.reshape(ops.cast(logits, "float32"), (shape[0], shape[1], logits.shape[-1]))
+
+
+def _is_read_in_place(projection):
+    """Whether a table is too large to be laid out for a translation, and needs no cast."""
+    policy = projection.dtype_policy
+    is_cast = policy.variable_dtype != policy.compute_dtype
+    return math.prod(projection.table.shape) > MOST_LAID_OUT and not is_cast
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

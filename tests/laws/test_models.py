@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from keras_transformer import models
-from keras_transformer.models import text_encoders
+from keras_transformer.models import sized_model, text_encoders
 
 V, B, S, T = 23, 6, 6, 5
 RANDOM = np.random.default_rng(0)
@@ -247,7 +247,7 @@ def steps(model, targets, source=(), forget=False):
 
 
 @CAUSAL
-def test_token_by_token_gives_what_the_whole_gives(name):
+def test_token_by_token_gives_what_the_whole_gives(name, monkeypatch):
     row, model = ROWS[name], drawn(name)
     *source, target = row.inputs
     targets = np.stack([target, np.where(target > 12, 9, target)], axis=1)
@@ -262,6 +262,10 @@ def test_token_by_token_gives_what_the_whole_gives(name):
         np.testing.assert_allclose(shares.reshape(of_last.shape), of_last, rtol=0, atol=5e-6)
     else:
         assert attention == [None] * T
+    # A table that is too large is read where it lies.
+    monkeypatch.setattr(sized_model, "MOST_LAID_OUT", 0)
+    in_place, _ = steps(model, targets, source)
+    np.testing.assert_allclose(in_place, logits, rtol=0, atol=5e-5)
     # A control: a stepper that forgets.
     forgetful, _ = steps(model, targets, source, forget=True)
     assert np.abs(forgetful - logits)[:, :, 2:].max() > 0.01
