@@ -28,6 +28,7 @@ ADDED = {
     "GPT-2 as a run": 260,
     "glossaries": 150,
     "MarianMT, M2M100 and NLLB-200, and languages that a request says": 940,
+    "memory of an import, and of tables of 2^27 weights": 74,
     "fine-tuning: what is inherited, --freeze, LoRA, new pieces": 550,
     "tables and translation memories": 190,
     "the Open Inference Protocol": 543,
