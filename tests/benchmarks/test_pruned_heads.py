@@ -1,0 +1,70 @@
+"""A head's importance is the derivative by what multiplies it, and a removed head is one that gives
+zeros.
+"""
+
+import keras
+import numpy as np
+import pytest
+
+PAIR = ([5, 6, 7], [8, 9])
+GONE = [("encoder", 0, 1), ("decoder", 1, 0), ("cross", 0, 0), ("cross", 0, 1)]
+
+
+@pytest.fixture
+def pruned_heads(benchmark_of):
+    return benchmark_of("paper.pruned_heads", "--model=nowhere")
+
+
+@pytest.fixture
+def model():
+    from keras_transformer import Transformer
+
+    keras.utils.set_random_seed(1)
+    sizes = {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 2, "dropout": 0.0}
+    model = Transformer(vocabulary_size=20, **sizes)
+    logits_of(model)
+    return model
+
+
+def logits_of(model):
+    source, target = PAIR
+    return np.array(model((np.array([[*source, 3]]), np.array([[2, *target]]))), np.float64)
+
+
+def loss_of(model):
+    logits = logits_of(model)[0]
+    logs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    return -logs[np.arange(3), [*PAIR[1], 3]].sum()
+
+
+def test_importance_is_the_slope_of_the_loss(pruned_heads, model):
+    found = pruned_heads.importances(model, [PAIR])
+    attention = model.encoder.layers[1].self_attention
+    kernel = attention.output_kernel
+    whole = kernel.numpy()
+    slopes = []
+    for head in range(2):
+        losses = []
+        for mask in (0.99, 1.01):
+            scaled = whole.copy()
+            scaled[head * 8 : (head + 1) * 8] *= mask
+            kernel.assign(scaled)
+            losses.append(loss_of(model))
+        kernel.assign(whole)
+        slopes.append(abs(losses[1] - losses[0]) / 0.02)
+    ours = [found["encoder", 1, head] for head in range(2)]
+    np.testing.assert_allclose(ours, slopes / np.linalg.norm(slopes), rtol=0.01)
+
+
+def test_a_removed_head_is_one_that_gives_zeros(pruned_heads, model):
+    whole = logits_of(model)
+    with pruned_heads.without(model, GONE):
+        zeroed = logits_of(model)
+        with pruned_heads.narrowed(model, GONE):
+            assert model.encoder.layers[0].self_attention.num_heads == 1
+            removed = logits_of(model)
+    np.testing.assert_allclose(removed, zeroed, atol=1e-5)
+    # Control: another head is another output; and all heads are back.
+    with pruned_heads.narrowed(model, GONE[:1]):
+        assert np.abs(logits_of(model) - zeroed).max() > 1e-3
+    np.testing.assert_array_equal(logits_of(model), whole)
