@@ -3,6 +3,7 @@ the section compares it with, and each of them in h heads (section 3.2.2): what 
 has between its projections.
 """
 
+import functools
 from collections.abc import Callable
 
 import keras
@@ -41,20 +42,33 @@ def scaled_dot_product_attention(
         The attended values, (..., T, d_v), and the weights, (..., T, S). Rows of the weights sum to
         1, or to 0 where everything is masked.
     """
+    scores = _scaled_products(query, key)
+    scores = scores if bias is None else scores + bias
+    values = functools.partial(ops.matmul, x2=value)
+    return attention_by(scores, values, value.dtype, attention_mask, dropout)
+
+
+def _scaled_products(query, key):
     # The queries are scaled, for they are fewer numbers than the products.
     scaled = query * key.shape[-1] ** -0.5
-    scores = ops.cast(ops.matmul(scaled, ops.swapaxes(key, -1, -2)), "float32")
-    return _attention_by(scores, value, attention_mask, bias, dropout)
+    return ops.cast(ops.matmul(scaled, ops.swapaxes(key, -1, -2)), "float32")
 
 
-def _attention_by(scores, value, attention_mask, bias, dropout):
-    """softmax(scores + bias) V, for scores in float32, (..., T, S); the rest as in eq. 1 above."""
-    scores = scores if bias is None else scores + bias
+def attention_by(
+    scores: Tensor,
+    values: Callable[[Tensor], Tensor],
+    dtype: str,
+    attention_mask: Tensor | None = None,
+    dropout: Callable[[Tensor], Tensor] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """What `values` makes of the softmax of scores in float32, (..., T, S), and the weights, in
+    `dtype`; the rest as in `scaled_dot_product_attention`.
+    """
     allowed = scores if attention_mask is None else _floored(scores, attention_mask)
-    weights = ops.cast(ops.softmax(allowed), value.dtype)
+    weights = ops.cast(ops.softmax(allowed), dtype)
     if dropout is not None:
         weights = dropout(weights)
-    attended = ops.matmul(weights, value)
+    attended = values(weights)
     if attention_mask is None:
         return attended, weights
     # The softmax of a row without any allowed key is uniform, and means nothing.
@@ -88,17 +102,12 @@ class Similarity(Part):
         """Compare each query (B, h, T, d_k) with each key (B, h, S, d_k): float32, (B, h, T, S)."""
         raise NotImplementedError
 
-    def attend(self, query, key, value, attention_mask=None, bias=None, dropout=None):
-        """Attention by these scores, as `scaled_dot_product_attention`."""
-        scores = self.scores(query, key)
-        return _attention_by(scores, value, attention_mask, bias, dropout)
-
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class ScaledDotProduct(Similarity):
     """The paper's comparison, q k^T / sqrt(d_k), used by all three attentions: eq. 1."""
 
-    attend = staticmethod(scaled_dot_product_attention)
+    scores = staticmethod(_scaled_products)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -255,10 +264,29 @@ class SoftmaxHeads(AttentionHeads):
         """The attention of queries and keys that were `placed`, by a mask for (B, h, T, S), where
         `following` keys come after the one that the last query stands beside.
         """
-        bias = self.positions.score_bias(query, key, following)
-        heads, weights = self.similarity.attend(query, key, value, mask, bias, self.weights_dropout)
-        of_distances = self.positions.of_weights(weights, following)
-        return heads if of_distances is None else heads + of_distances, weights
+        scores = self.scores(query, key, following)
+        values = functools.partial(self.values, value=value, following=following)
+        return attention_by(scores, values, value.dtype, mask, self.weights_dropout)
+
+    def scores(
+        self, query: Tensor, key: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
+    ) -> Tensor:
+        """What the softmax takes, (B, h, T, S), of positions that are `apart`."""
+        scores = self.similarity.scores(query, key)
+        bias = self.positions.score_bias(query, key, following, apart)
+        return scores if bias is None else scores + bias
+
+    def values(
+        self,
+        weights: Tensor,
+        value: Tensor,
+        following: int | Tensor = 0,
+        apart: int | Tensor = 1,
+    ) -> Tensor:
+        """The heads that the weights (B, h, T, S) make of the values."""
+        heads = ops.matmul(weights, value)
+        of_distances = self.positions.of_weights(weights, following, apart)
+        return heads if of_distances is None else heads + of_distances
 
     def stepper(self) -> "SoftmaxStepper":
         return SoftmaxStepper(self)

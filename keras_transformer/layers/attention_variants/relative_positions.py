@@ -30,17 +30,22 @@ class RelativePositions(Part):
         """
         return x
 
-    def score_bias(self, query: Tensor, key: Tensor, following: int | Tensor = 0) -> Tensor | None:
+    def score_bias(
+        self, query: Tensor, key: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
+    ) -> Tensor | None:
         """What distances add to the scores, float32 broadcastable to (B, h, T, S); None: nothing.
 
         Args:
             query: (B, h, T, d_k).
             key: (B, h, S, d_k).
             following: how many keys come after the one that the last query stands beside.
+            apart: the distance of two keys that stand side by side, and of two queries.
         """
         return None
 
-    def of_weights(self, weights: Tensor, following: int | Tensor = 0) -> Tensor | None:
+    def of_weights(
+        self, weights: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
+    ) -> Tensor | None:
         """What the weights (B, h, T, S) of distances add to the heads, (B, h, T, d_v); None:
         nothing.
         """
@@ -48,13 +53,17 @@ class RelativePositions(Part):
 
 
 def distances(
-    num_queries: int | Tensor, num_keys: int | Tensor, following: int | Tensor = 0
+    num_queries: int | Tensor,
+    num_keys: int | Tensor,
+    following: int | Tensor = 0,
+    apart: int | Tensor = 1,
 ) -> Tensor:
     """How far each of S keys comes after each of T queries, integers (T, S), negative where it
-    stands before it. `following` keys come after the one that the last query stands beside.
+    stands before it. `following` keys come after the one that the last query stands beside; those
+    side by side are `apart`.
     """
     first = num_keys - num_queries - following
-    return ops.arange(num_keys)[None, :] - (ops.arange(num_queries) + first)[:, None]
+    return (ops.arange(num_keys)[None, :] - (ops.arange(num_queries) + first)[:, None]) * apart
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -103,8 +112,11 @@ class RelativeBias(RelativePositions):
             autocast=False,
         )
 
-    def score_bias(self, query: Tensor, key: Tensor, following: int | Tensor = 0) -> Tensor:
-        buckets = self.buckets(distances(ops.shape(query)[-2], ops.shape(key)[-2], following))
+    def score_bias(
+        self, query: Tensor, key: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
+    ) -> Tensor:
+        lengths = (ops.shape(query)[-2], ops.shape(key)[-2])
+        buckets = self.buckets(distances(*lengths, following, apart))
         return ops.cast(ops.take(self.bias, buckets, axis=1), "float32")
 
     def buckets(self, distance: Tensor) -> Tensor:
@@ -151,22 +163,27 @@ class RelativeKeysAndValues(RelativePositions):
         self.keys = self.add_weight(name="keys", shape=(rows, query_shape[-1]))
         self.values = self.add_weight(name="values", shape=(rows, value_shape[-1]))
 
-    def score_bias(self, query: Tensor, key: Tensor, following: int | Tensor = 0) -> Tensor:
+    def score_bias(
+        self, query: Tensor, key: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
+    ) -> Tensor:
         keys = ops.cast(self.keys, query.dtype)
         of_distance = ops.cast(ops.matmul(query, ops.transpose(keys)), "float32")
-        chosen = self._one_hot(ops.shape(query)[-2], ops.shape(key)[-2], following, "float32")
+        lengths = (ops.shape(query)[-2], ops.shape(key)[-2])
+        chosen = self._one_hot(*lengths, following, apart, "float32")
         # (B, h, T, rows) by (T, S, rows).
         along = ops.einsum("bhtr,tsr->bhts", of_distance, chosen)
         return along * query.shape[-1] ** -0.5
 
-    def of_weights(self, weights: Tensor, following: int | Tensor = 0) -> Tensor:
-        chosen = self._one_hot(*ops.shape(weights)[-2:], following, weights.dtype)
+    def of_weights(
+        self, weights: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
+    ) -> Tensor:
+        chosen = self._one_hot(*ops.shape(weights)[-2:], following, apart, weights.dtype)
         of_distance = ops.einsum("bhts,tsr->bhtr", weights, chosen)
         return ops.matmul(of_distance, ops.cast(self.values, weights.dtype))
 
-    def _one_hot(self, num_queries, num_keys, following, dtype):
+    def _one_hot(self, num_queries, num_keys, following, apart, dtype):
         """Which row of the tables is for which pair of positions: (T, S, rows)."""
-        distance = distances(num_queries, num_keys, following)
+        distance = distances(num_queries, num_keys, following, apart)
         distance = ops.clip(distance, -self.clip, self.clip)
         return ops.one_hot(distance + self.clip, 2 * self.clip + 1, dtype=dtype)
 

@@ -7,7 +7,11 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.attention_variants.relative_positions import distances
-from keras_transformer.layers.scaled_dot_product import SoftmaxHeads, SoftmaxStepper
+from keras_transformer.layers.scaled_dot_product import (
+    SoftmaxHeads,
+    SoftmaxStepper,
+    attention_by,
+)
 from keras_transformer.layers.tensors import ALL, KeysAndValues, Masks, Tensor
 
 
@@ -34,31 +38,12 @@ class LocalHeads(SoftmaxHeads):
         self.radius = radius
 
     def pattern(self, query: Tensor, key: Tensor) -> Tensor:
-        return self._near(ops.shape(query)[-2], ops.shape(key)[-2])
-
-    def _near(self, num_queries, num_keys, following=0):
-        return (ops.abs(distances(num_queries, num_keys, following)) <= self.radius)[None]
+        return _near(self.radius, ops.shape(query)[-2], ops.shape(key)[-2])
 
     def call(self, query: Tensor, key: Tensor, value: Tensor, masks: Masks = ALL) -> Tensor:
-        batch, _, length, _ = ops.shape(query)
-        width = width_of_blocks(self.radius, length)
-        # Blocks before and after that of the queries.
-        beside = (1, 0 if masks.causal is not None else 1)
-        following = beside[1] * width
-        queries = into_blocks(self.positions.placed(query), width)
-        keys, values = (neighbours(x, width, *beside) for x in (self.positions.placed(key), value))
-        near = self._near(width, sum(beside) * width + width, following)
-        if masks.causal is not None:
-            near = near & (distances(width, 2 * width) <= 0)[None]
-        mask = Masks(near).joined(self._may_be_seen(query, masks.of_keys(), width, beside))
-        blocks, _ = self.attend(queries, keys, values, mask, following)
-        return from_blocks(blocks, batch, length)
-
-    def _may_be_seen(self, query, seen, width, beside):
-        """Which of the keys beside each block are keys and no padding, (B n, 1, keys)."""
-        shape = (ops.shape(query)[0], 1, ops.shape(query)[2])
-        seen = ops.ones(shape, "bool") if seen is None else ops.broadcast_to(seen, shape)
-        return neighbours(seen[..., None], width, *beside)[..., 0]
+        query, key = (self.positions.placed(x) for x in (query, key))
+        blocks, _ = self.attend(*_near_blocks(self.radius, query, key, value, masks))
+        return from_blocks(blocks, ops.shape(query)[0], ops.shape(query)[2])
 
     def stepper(self) -> "WindowStepper":
         """Self-attention over the newest R + 1 positions."""
@@ -92,12 +77,18 @@ class SparseHeads(SoftmaxHeads):
         |t - s| <= R   or   (t - s) mod R = 0.
 
     With `causal` these are the sets A^(1) and A^(2) of the authors' strided pattern, s <= t, joined
-    in each head. It replaces self-attention, in the encoder and in the decoder. The other scores
-    are masked, so it takes as long as the full attention.
+    in each head. It replaces self-attention, in the encoder and in the decoder.
+
+    Whole sequences are computed in blocks of R, as by `LocalHeads`, and in R columns of every R-th
+    position, each of which attends to itself; one softmax is over both. Time and memory grow with
+    n (R + n / R): with n^1.5 where R is the root of n, as the authors advise. Only `with_weights`
+    computes all n^2 scores, and masks them.
 
     Args:
         stride: R, at least 1, in tokens.
         similarity, positions, dropout: as in `SoftmaxHeads`.
+
+    Call arguments: as in `LocalHeads`.
 
     Reference: Child et al. 2019, "Generating Long Sequences with Sparse Transformers", sections 4.3
         and 5.2.
@@ -112,6 +103,77 @@ class SparseHeads(SoftmaxHeads):
     def pattern(self, query: Tensor, key: Tensor) -> Tensor:
         distance = ops.abs(distances(ops.shape(query)[-2], ops.shape(key)[-2]))
         return ((distance <= self.stride) | (distance % self.stride == 0))[None]
+
+    def call(self, query: Tensor, key: Tensor, value: Tensor, masks: Masks = ALL) -> Tensor:
+        query, key = (self.positions.placed(x) for x in (query, key))
+        batch, _, length, _ = ops.shape(query)
+        width = width_of_blocks(self.stride, length)
+        count = count_of_blocks(length, width)
+        queries, keys, values, near, following = _near_blocks(self.stride, query, key, value, masks)
+        # (B R, h, n, d): each column has one position of each of the n blocks.
+        of_columns = (
+            _across(into_blocks(x, width), batch, count)
+            for x in (query, key, value, _may_be_seen(masks, batch, length))
+        )
+        query_columns, key_columns, value_columns, seen = of_columns
+        # Neighbours in a column are near, and counted there.
+        far = distances(count, count)
+        far = (far if masks.causal is not None else -ops.abs(far)) < -1
+        far = _across(far & seen[..., 0][:, :, None], batch, width)
+
+        def attended(weights):
+            keys_near = ops.shape(near)[-1]
+            of_far = _across(weights[..., keys_near:], batch, count)
+            heads = _across(self.values(of_far, value_columns, apart=width), batch, width)
+            return heads + self.values(weights[..., :keys_near], values, following)
+
+        scores = _across(self.scores(query_columns, key_columns, apart=width), batch, width)
+        blocks, _ = attention_by(
+            ops.concatenate([self.scores(queries, keys, following), scores], axis=-1),
+            attended,
+            values.dtype,
+            ops.concatenate([near, far], axis=-1),
+            self.weights_dropout,
+        )
+        return from_blocks(blocks, batch, length)
+
+
+def _near(radius, num_queries, num_keys, following=0):
+    return (ops.abs(distances(num_queries, num_keys, following)) <= radius)[None]
+
+
+def _near_blocks(radius, query, key, value, masks):
+    """What `SoftmaxHeads.attend` takes, so that each block attends to the keys at a distance of at
+    most `radius`: queries, keys, values, a mask (B n, 1, width, keys), and `following`.
+    """
+    batch, _, length, _ = ops.shape(query)
+    width = width_of_blocks(radius, length)
+    # Blocks before and after that of the queries.
+    beside = (1, 0 if masks.causal is not None else 1)
+    following = beside[1] * width
+    near = _near(radius, width, sum(beside) * width + width, following)
+    if masks.causal is not None:
+        near = near & (distances(width, 2 * width) <= 0)[None]
+    keys, values, seen = (
+        neighbours(x, width, *beside) for x in (key, value, _may_be_seen(masks, batch, length))
+    )
+    mask = near & ops.swapaxes(seen, -1, -2)
+    return into_blocks(query, width), keys, values, mask, following
+
+
+def _may_be_seen(masks, batch, length):
+    """Which keys are no padding, (B, 1, T, 1)."""
+    seen = masks.of_keys()
+    shape = (batch, 1, length)
+    seen = ops.ones(shape, "bool") if seen is None else ops.broadcast_to(seen, shape)
+    return seen[..., None]
+
+
+def _across(blocks, batch, count):
+    """Of n blocks of a sequence, (B n, h, width, d), the columns, (B width, h, n, d)."""
+    _, heads, width, depth = ops.shape(blocks)
+    apart = ops.reshape(blocks, (batch, count, heads, width, depth))
+    return ops.reshape(ops.transpose(apart, (0, 3, 2, 1, 4)), (batch * width, heads, count, depth))
 
 
 def width_of_blocks(most: int, length: int | Tensor) -> int | Tensor:
