@@ -103,6 +103,11 @@ EITHER = {
     "local rotary": (LocalHeads(3, positions=Rotary()), rotary(NEAR)),
     "sparse": (SparseHeads(2), patterned(STRIDED)),
     "sparse rotary": (SparseHeads(2, positions=Rotary()), rotary(STRIDED)),
+    "sparse relative": (
+        SparseHeads(2, positions=RelativeBias(True, **BUCKETS)),
+        bias(True, STRIDED),
+    ),
+    "sparse shaw": (SparseHeads(2, positions=RelativeKeysAndValues(2)), shaw(STRIDED)),
     "linear": (LinearHeads(), kernel),
 }
 ALL = {**EITHER, "low_rank": (LowRankHeads(4, max_positions=6), low_rank)}
@@ -336,8 +341,14 @@ def test_the_paper_s_attention_takes_no_operation_more_for_being_one_of_many():
     assert of(SoftmaxHeads(positions=Rotary())).total() > paper.total()  # a control
 
 
-# Section 4: attention restricted to a neighbourhood, in blocks, is the masked full one.
+# Section 4: attention restricted to a neighbourhood, or to that and each column, is the masked full
+# one, computed in blocks.
 D = 4
+RESTRICTED = pytest.mark.parametrize(
+    ("kind", "pattern"),
+    [(LocalHeads, attentions.near), (SparseHeads, attentions.strided)],
+    ids=["local", "sparse"],
+)
 
 
 def built(heads):
@@ -345,29 +356,95 @@ def built(heads):
     return heads
 
 
+@RESTRICTED
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
     ("length", "radius"), [(1, 1), (1, 5), (5, 5), (6, 5), (10, 5), (11, 5), (17, 4), (9, 1)]
 )
-def test_blocks_give_what_the_masked_full_attention_gives(length, radius, causal, random):
+def test_blocks_give_what_the_masked_full_attention_gives(
+    kind, pattern, length, radius, causal, random
+):
     q, k, v = (random(2, 2, length, D) for _ in range(3))
     padding = np.arange(length) < np.array([[length], [max(1, length - 2)]])
     after = causal_mask(length) if causal else None
     masks = Masks(padding[:, None], after)
-    local = built(LocalHeads(radius, positions=RelativeBias(not causal)))
-    full = SoftmaxHeads(positions=local.positions)
-    built(full).set_weights(local.get_weights())
-    near = attentions.near(length, radius)[None]
-    expected = full(q, k, v, masks=Masks(padding[:, None] & near, after))
-    actual = local(q, k, v, masks=masks)
+    heads = built(kind(radius, positions=RelativeBias(not causal)))
+    full = SoftmaxHeads(positions=heads.positions)
+    built(full).set_weights(heads.get_weights())
+    seen = pattern(length, radius)[None]
+    expected = full(q, k, v, masks=Masks(padding[:, None] & seen, after))
+    actual = heads(q, k, v, masks=masks)
     np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
-    if radius < length - 2:
+    if not seen.all():
         assert np.abs(actual - full(q, k, v, masks=masks)).max() > 0.01
+
+
+@RESTRICTED
+@pytest.mark.parametrize("compiled", [False, True], ids=["graph", "XLA"])
+def test_blocks_of_lengths_that_a_graph_does_not_know_have_the_masked_gradients(
+    kind, pattern, compiled, random
+):
+    heads = built(kind(3, positions=RelativeKeysAndValues(4)))
+    full = built(SoftmaxHeads(positions=heads.positions))
+    full.set_weights(heads.get_weights())
+
+    def derived(heads, mask, *inputs):
+        weights = [weight.value for weight in heads.weights]
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            masks = Masks(mask, causal_mask(tf.shape(mask)[-1]))
+            loss = tf.reduce_sum(heads(*inputs, masks=masks) ** 3)
+        return tape.gradient(loss, [*inputs, *weights])
+
+    specs = [tf.TensorSpec([None, 1, None], tf.bool), *[tf.TensorSpec([None, 2, None, D])] * 3]
+    blocks = tf.function(
+        functools.partial(derived, heads), input_signature=specs, jit_compile=compiled
+    )
+    for batch, length in ((2, 11), (1, 2), (3, 6), (0, 5)):
+        inputs = [tf.constant(random(batch, 2, length, D)) for _ in range(3)]
+        padding = np.broadcast_to(np.arange(length) < max(1, length - 2), (batch, 1, length))
+        expected = derived(full, tf.constant(padding & pattern(length, 3)), *inputs)
+        for actual, gradient in zip(blocks(padding, *inputs), expected, strict=True):
+            np.testing.assert_allclose(actual, gradient, rtol=1e-4, atol=1e-5)
+
+
+@RESTRICTED
+@pytest.mark.parametrize("causal", [False, True])
+def test_one_softmax_has_each_key_once(kind, pattern, causal, random):
+    """Dropout takes all weights of a query: as many as the pattern has keys, and their sum is 1."""
+    length = 23
+    heads = built(kind(4))
+    rows = []
+    heads.weights_dropout = lambda weights: rows.append(np.array(weights)) or weights
+    q, k, v = (random(1, 2, length, D) for _ in range(3))
+    heads(q, k, v, masks=Masks(causal=causal_mask(length) if causal else None))
+    [weights] = rows
+    # (n, h, R, keys).
+    by_query = np.moveaxis(weights, 1, 0).reshape(2, -1, weights.shape[-1])[:, :length]
+    np.testing.assert_allclose(by_query.sum(-1), 1, rtol=1e-5)
+    seen = pattern(length, 4) & (np.array(causal_mask(length)[0]) if causal else True)
+    np.testing.assert_array_equal((by_query > 0).sum(-1), [seen.sum(-1)] * 2)
+
+
+@pytest.mark.parametrize(("kind", "exponent"), [(LocalHeads, 1), (SparseHeads, 1.5)])
+def test_no_tensor_of_a_graph_grows_with_the_square_of_the_length(kind, exponent):
+    def largest(heads, length):
+        built(heads)
+        specs = [tf.TensorSpec([1, 2, length, D])] * 3
+        graph = tf.function(lambda *x: heads(*x), input_signature=specs).get_concrete_function()
+        outputs = [out for one in graph.graph.get_operations() for out in one.outputs]
+        return max(out.shape.num_elements() for out in outputs)
+
+    def growth(made):
+        return np.log(largest(made(1024), 1024) / largest(made(256), 256)) / np.log(4)
+
+    assert growth(lambda n: kind(16 if kind is LocalHeads else round(n**0.5))) <= exponent + 0.01
+    assert growth(lambda n: SoftmaxHeads()) == pytest.approx(2)  # a control
 
 
 def test_a_mask_with_a_row_for_each_query_is_refused(random):
     x = random(1, 2, 6, D)
-    for heads in (LocalHeads(2), LowRankHeads(2)):
+    for heads in (LocalHeads(2), SparseHeads(2), LowRankHeads(2)):
         with pytest.raises(ValueError, match=r"of shape \(B, 1, S\).*shape \(1, 6, 6\)"):
             built(heads)(x, x, x, masks=Masks(np.ones((1, 6, 6), bool)))
 
