@@ -12,7 +12,13 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from keras_transformer.layers import LinearHeads, LocalHeads, LowRankHeads, SoftmaxHeads
+from keras_transformer.layers import (
+    LinearHeads,
+    LocalHeads,
+    LowRankHeads,
+    SoftmaxHeads,
+    SparseHeads,
+)
 from keras_transformer.layers.scaled_dot_product import AttentionHeads
 
 
@@ -56,6 +62,8 @@ def _attention(heads):
 LAYERS = {
     "self-attention": _attention(lambda length, sizes: SoftmaxHeads()),
     "restricted": _attention(lambda length, sizes: LocalHeads(sizes["radius"])),
+    # The root of n is the stride that its authors advise.
+    "sparse": _attention(lambda length, sizes: SparseHeads(round(length**0.5))),
     "low-rank": _attention(lambda length, sizes: LowRankHeads(sizes["rank"], length)),
     "linear": _attention(lambda length, sizes: LinearHeads()),
     "LSTM": lambda length, width, **sizes: keras.layers.LSTM(width, return_sequences=True),
@@ -85,11 +93,13 @@ def make(name: str, length: int, **sizes: int) -> keras.layers.Layer:
 
 # Operations a layer, sequential operations and longest path. The paper's table has self-attention,
 # recurrence, convolution with the path of dilated kernels, and restricted self-attention; its text
-# has the path of contiguous kernels and the operations of a separable convolution. Low-rank and
-# linear attention are of later papers (Wang et al. 2020; Katharopoulos et al. 2020).
+# has the path of contiguous kernels and the operations of a separable convolution. Sparse, low-rank
+# and linear attention are of later papers (Child et al. 2019; Wang et al. 2020; Katharopoulos et
+# al. 2020).
 PAPER = {
     "self-attention": ("n^2 d", "1", "1"),
     "restricted": ("r n d", "1", "n / r"),
+    "sparse": ("n^1.5 d", "1", "1"),
     "low-rank": ("K n d", "1", "1"),
     "linear": ("n d^2 / h", "1", "1"),
     "LSTM": ("n d^2", "n", "n"),

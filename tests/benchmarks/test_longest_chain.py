@@ -105,6 +105,9 @@ def layers_to_reach(name, length):
         ("convolution", 14, 13),
         ("separable convolution", 14, 13),
         ("restricted", 14, 4),
+        # Columns of every fourth position: the first and the last stand in different ones, or not.
+        ("sparse", 16, 2),
+        ("sparse", 17, 1),
         ("self-attention", 14, 1),
     ],
 )
