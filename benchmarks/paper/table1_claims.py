@@ -1,4 +1,4 @@
-"""Three small claims of sections 3 and 4 (Vaswani et al. 2017), measured: `python -m
+"""Small claims of sections 3 and 4 (Vaswani et al. 2017), measured: `python -m
 benchmarks.paper.table1_claims`.
 
 1. "Even with k = n, however, the complexity of a separable convolution is equal to the combination
@@ -6,6 +6,8 @@ benchmarks.paper.table1_claims`.
 2. The feed-forward network "as two convolutions with kernel size 1": the outputs' difference.
 3. "Due to the reduced dimension of each head, the total computational cost is similar to that of
    single-head attention with full dimensionality": time, forward and backward.
+
+And what the parts of eq. 1 cost apart, forward: operations and time of Q K^T, softmax and A V.
 """
 
 import keras
@@ -106,6 +108,33 @@ def heads_and_one_head(length, width, heads, rounds):
     return length, *times, f"{seconds[heads] / seconds[1]:.2f}"
 
 
+def parts_of_attention(length, width, heads, rounds):
+    """Operations and seconds (forward) of the two products and of the softmax between them."""
+    x = tf.reshape(random_input(length, width), (1, heads, length, width // heads))
+    scores = tf.matmul(x, x, transpose_b=True)
+    weights = tf.nn.softmax(scores)
+    parts = (
+        lambda: tf.matmul(x, x, transpose_b=True),
+        lambda: tf.nn.softmax(scores),
+        lambda: tf.matmul(weights, x),
+    )
+
+    def compiled(part):
+        # One number of a part is fetched: a copy of all would take as long as the softmax.
+        return tf.function(lambda: part()[0, 0, 0, :1], autograph=False)
+
+    seconds = medians(dict(enumerate(map(compiled, parts))), rounds, A_TURN)
+    product = 2 * length**2 * width
+    # The highest score, a difference, an exponential, a sum and a quotient for each score.
+    operations = (product, 5 * heads * length**2, product)
+    return (
+        length,
+        *(f"{number / 1e6:,.0f}" for number in operations),
+        *(f"{seconds[part] * 1e3:.2f}" for part in range(3)),
+        f"{seconds[1] / sum(seconds.values()):.0%}",
+    )
+
+
 def main(_):
     sizes = (WIDTH.value, HEADS.value, ROUNDS.value)
     lengths = list(map(int, LENGTHS.value))
@@ -121,6 +150,13 @@ def main(_):
     print_table(
         ("n", f"{HEADS.value} heads, ms", "one head, ms", "x"),
         [heads_and_one_head(length, *sizes) for length in lengths],
+    )
+    print_table(
+        (
+            *("n", "Q K^T: million operations", "softmax", "A V"),
+            *("Q K^T, ms", "softmax, ms", "A V, ms", "of the time, softmax"),
+        ),
+        [parts_of_attention(length, *sizes) for length in lengths],
     )
 
 
