@@ -42,32 +42,17 @@ def scaled_dot_product_attention(
         The attended values, (..., T, d_v), and the weights, (..., T, S). Rows of the weights sum to
         1, or to 0 where everything is masked.
     """
-    scores = _scaled_products(query, key)
+    scores = ScaledDotProduct.scores(query, key)
     scores = scores if bias is None else scores + bias
     values = functools.partial(ops.matmul, x2=value)
     return attention_by(scores, values, value.dtype, attention_mask, dropout)
 
 
-def _scaled_products(query, key):
-    # The queries are scaled, for they are fewer numbers than the products.
-    scaled = query * key.shape[-1] ** -0.5
-    return ops.cast(ops.matmul(scaled, ops.swapaxes(key, -1, -2)), "float32")
-
-
-def attention_by(
-    scores: Tensor,
-    values: Callable[[Tensor], Tensor],
-    dtype: str,
-    attention_mask: Tensor | None = None,
-    dropout: Callable[[Tensor], Tensor] | None = None,
-) -> tuple[Tensor, Tensor]:
-    """What `values` makes of the softmax of scores in float32, (..., T, S), and the weights, in
-    `dtype`; the rest as in `scaled_dot_product_attention`.
-    """
+def attention_by(scores, values, dtype, attention_mask=None, dropout=None):
+    """What `values` makes of the softmax of float32 scores (..., T, S), and that, in `dtype`."""
     allowed = scores if attention_mask is None else _floored(scores, attention_mask)
     weights = ops.cast(ops.softmax(allowed), dtype)
-    if dropout is not None:
-        weights = dropout(weights)
+    weights = weights if dropout is None else dropout(weights)
     attended = values(weights)
     if attention_mask is None:
         return attended, weights
@@ -107,7 +92,11 @@ class Similarity(Part):
 class ScaledDotProduct(Similarity):
     """The paper's comparison, q k^T / sqrt(d_k), used by all three attentions: eq. 1."""
 
-    scores = staticmethod(_scaled_products)
+    @staticmethod
+    def scores(query: Tensor, key: Tensor) -> Tensor:
+        # The queries are scaled, for they are fewer numbers than the products.
+        scaled = query * key.shape[-1] ** -0.5
+        return ops.cast(ops.matmul(scaled, ops.swapaxes(key, -1, -2)), "float32")
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -249,8 +238,7 @@ class SoftmaxHeads(AttentionHeads):
     def with_weights(
         self, query: Tensor, key: Tensor, value: Tensor, masks: Masks = ALL
     ) -> tuple[Tensor, Tensor]:
-        query = self.positions.placed(query)
-        key = self.positions.placed(key)
+        query, key = (self.positions.placed(x) for x in (query, key))
         return self.attend(query, key, value, masks.joined(self.pattern(query, key)))
 
     def attend(
@@ -264,26 +252,16 @@ class SoftmaxHeads(AttentionHeads):
         """The attention of queries and keys that were `placed`, by a mask for (B, h, T, S), where
         `following` keys come after the one that the last query stands beside.
         """
-        scores = self.scores(query, key, following)
-        values = functools.partial(self.values, value=value, following=following)
+        scores = self._scores(query, key, following)
+        values = functools.partial(self._values, value=value, following=following)
         return attention_by(scores, values, value.dtype, mask, self.weights_dropout)
 
-    def scores(
-        self, query: Tensor, key: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
-    ) -> Tensor:
-        """What the softmax takes, (B, h, T, S), of positions that are `apart`."""
+    def _scores(self, query, key, following=0, apart=1):
         scores = self.similarity.scores(query, key)
         bias = self.positions.score_bias(query, key, following, apart)
         return scores if bias is None else scores + bias
 
-    def values(
-        self,
-        weights: Tensor,
-        value: Tensor,
-        following: int | Tensor = 0,
-        apart: int | Tensor = 1,
-    ) -> Tensor:
-        """The heads that the weights (B, h, T, S) make of the values."""
+    def _values(self, weights, value, following=0, apart=1):
         heads = ops.matmul(weights, value)
         of_distances = self.positions.of_weights(weights, following, apart)
         return heads if of_distances is None else heads + of_distances

@@ -41,7 +41,7 @@ ADDED = {
     "ids that are mapped": 134,
     "protected spans without TensorFlow": 211,
     "LiteRT": 220,
-    "sparse attention in blocks and columns": 107,
+    "sparse attention in blocks and columns": 85,
     "ONNX graphs that compute once what layers share": 86,
     "blockwise parallel decoding": 409,
 }

@@ -124,12 +124,12 @@ class SparseHeads(SoftmaxHeads):
         def attended(weights):
             keys_near = ops.shape(near)[-1]
             of_far = _across(weights[..., keys_near:], batch, count)
-            heads = _across(self.values(of_far, value_columns, apart=width), batch, width)
-            return heads + self.values(weights[..., :keys_near], values, following)
+            heads = _across(self._values(of_far, value_columns, apart=width), batch, width)
+            return heads + self._values(weights[..., :keys_near], values, following)
 
-        scores = _across(self.scores(query_columns, key_columns, apart=width), batch, width)
+        scores = _across(self._scores(query_columns, key_columns, apart=width), batch, width)
         blocks, _ = attention_by(
-            ops.concatenate([self.scores(queries, keys, following), scores], axis=-1),
+            ops.concatenate([self._scores(queries, keys, following), scores], axis=-1),
             attended,
             values.dtype,
             ops.concatenate([near, far], axis=-1),
