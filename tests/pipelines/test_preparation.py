@@ -5,6 +5,7 @@ made, interrupted or not.
 import argparse
 import collections
 import json
+import os
 import pathlib
 import random
 import shutil
@@ -80,9 +81,11 @@ def times(folder):
 
 
 def started(folder, *flags):
-    """The command, in a process of its own."""
+    """The command, in a process of its own. If it is killed, Beam leaves a temporary folder."""
     command = [sys.executable, "-m", "keras_transformer.prepare", f"--output_dir={folder}", *flags]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    environment = os.environ | {"TMPDIR": str(folder.parent)}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.Popen(command, env=environment, **streams)
 
 
 @pytest.fixture(scope="module")
