@@ -228,20 +228,17 @@ class SelfAttentionStepper:
         The state may be cut and moved between blocks, as long as its end are the newest positions.
         """
         size = mask.shape[1]
-        query, key, value = (
-            ops.transpose(
-                ops.reshape(part, (-1, size, self._num_heads, part.shape[-1] // self._num_heads)),
-                (0, 2, 1, 3),
-            )
+        parts = (
+            ops.reshape(part, (-1, size, self._num_heads, part.shape[-1] // self._num_heads))
             for part in self._projections(x)
         )
-        keys = ops.concatenate([state[0], key], axis=2)
-        values = ops.concatenate([state[1], value], axis=2)
+        query, *newest = (ops.transpose(part, (0, 2, 1, 3)) for part in parts)
+        keys, values = map(lambda *both: ops.concatenate(both, axis=2), state, newest)
         # Keys are placed anew for each block, because only distances count.
-        query = self._of_block.positions.placed(query, after=state[0])
+        placed = self._of_block.positions.placed
+        query = placed(query, after=state[0])
         mask = Masks(mask).joined(self._of_block.pattern(query, keys))
-        placed = self._of_block.positions.placed(keys)
-        heads, _ = self._of_block.attend(query, placed, values, mask)
+        heads, _ = self._of_block.attend(query, placed(keys), values, mask)
         [output] = self._output(ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (-1, self._width)))
         return output, (keys, values)
 

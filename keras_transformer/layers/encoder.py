@@ -9,12 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.layers.add_and_norm import (
-    EPSILON,
-    NormPlacement,
-    PostNorm,
-    depth_scaled,
-)
+from keras_transformer.layers.add_and_norm import EPSILON, NormPlacement, PostNorm, depth_scaled
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.prototypes import class_of, description
@@ -75,29 +70,16 @@ class EncoderLayer(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         policy = self.dtype_policy
-        self._attention = functools.partial(
-            MultiHeadAttention,
-            num_heads,
-            d_model,
-            d_k,
-            d_v,
-            output_initializer,
-            use_bias=attention_bias,
-            dtype=policy,
-        )
+        widths = (num_heads, d_model, d_k, d_v)
+        how = {"use_bias": attention_bias, "dtype": policy}
+        self._attention = functools.partial(MultiHeadAttention, *widths, output_initializer, **how)
         placement = class_of("norm", norm, NormPlacement, PostNorm)
         self._norm = functools.partial(placement, dropout, norm_epsilon, dtype=policy)
         self.self_attention = self._attention(heads=heads, name="self_attention")
         self.self_attention_norm = self._norm(name="self_attention_norm")
         network = class_of("feed_forward", feed_forward, FeedForward, FeedForward)
-        self.feed_forward = network(
-            d_ff,
-            activation,
-            output_initializer,
-            activation_dropout,
-            dtype=policy,
-            name="feed_forward",
-        )
+        maps = (d_ff, activation, output_initializer, activation_dropout)
+        self.feed_forward = network(*maps, dtype=policy, name="feed_forward")
         self.feed_forward_norm = self._norm(name="feed_forward_norm")
 
     @classmethod

@@ -3,7 +3,6 @@ the section compares it with, and each of them in h heads (section 3.2.2): what 
 has between its projections.
 """
 
-import functools
 from collections.abc import Callable
 
 import keras
@@ -43,17 +42,18 @@ def scaled_dot_product_attention(
         1, or to 0 where everything is masked.
     """
     scores = ScaledDotProduct.scores(query, key)
+    return attention_by(scores, value, attention_mask, bias, dropout)
+
+
+def attention_by(scores, value, attention_mask=None, bias=None, dropout=None, product=ops.matmul):
+    """softmax(scores + bias) V, for scores in float32, (..., T, S), by the product of a stack of
+    matrices or another one; the rest as in eq. 1 above.
+    """
     scores = scores if bias is None else scores + bias
-    values = functools.partial(ops.matmul, x2=value)
-    return attention_by(scores, values, value.dtype, attention_mask, dropout)
-
-
-def attention_by(scores, values, dtype, attention_mask=None, dropout=None):
-    """What `values` makes of the softmax of float32 scores (..., T, S), and that, in `dtype`."""
     allowed = scores if attention_mask is None else _floored(scores, attention_mask)
-    weights = ops.cast(ops.softmax(allowed), dtype)
+    weights = ops.cast(ops.softmax(allowed), value.dtype)
     weights = weights if dropout is None else dropout(weights)
-    attended = values(weights)
+    attended = product(weights, value)
     if attention_mask is None:
         return attended, weights
     # The softmax of a row without any allowed key is uniform, and means nothing.
@@ -87,10 +87,16 @@ class Similarity(Part):
         """Compare each query (B, h, T, d_k) with each key (B, h, S, d_k): float32, (B, h, T, S)."""
         raise NotImplementedError
 
+    def attend(self, query, key, value, attention_mask=None, bias=None, dropout=None):
+        """Attention by these scores, as `scaled_dot_product_attention`."""
+        return attention_by(self.scores(query, key), value, attention_mask, bias, dropout)
+
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class ScaledDotProduct(Similarity):
     """The paper's comparison, q k^T / sqrt(d_k), used by all three attentions: eq. 1."""
+
+    attend = staticmethod(scaled_dot_product_attention)
 
     @staticmethod
     def scores(query: Tensor, key: Tensor) -> Tensor:
@@ -252,19 +258,10 @@ class SoftmaxHeads(AttentionHeads):
         """The attention of queries and keys that were `placed`, by a mask for (B, h, T, S), where
         `following` keys come after the one that the last query stands beside.
         """
-        scores = self._scores(query, key, following)
-        values = functools.partial(self._values, value=value, following=following)
-        return attention_by(scores, values, value.dtype, mask, self.weights_dropout)
-
-    def _scores(self, query, key, following=0, apart=1):
-        scores = self.similarity.scores(query, key)
-        bias = self.positions.score_bias(query, key, following, apart)
-        return scores if bias is None else scores + bias
-
-    def _values(self, weights, value, following=0, apart=1):
-        heads = ops.matmul(weights, value)
-        of_distances = self.positions.of_weights(weights, following, apart)
-        return heads if of_distances is None else heads + of_distances
+        bias = self.positions.score_bias(query, key, following)
+        heads, weights = self.similarity.attend(query, key, value, mask, bias, self.weights_dropout)
+        of_distances = self.positions.of_weights(weights, following)
+        return heads if of_distances is None else heads + of_distances, weights
 
     def stepper(self) -> "SoftmaxStepper":
         return SoftmaxStepper(self)

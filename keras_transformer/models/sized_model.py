@@ -215,6 +215,47 @@ class Stepper:
         return ops.reshape(ops.cast(logits, "float32"), (shape[0], shape[1], logits.shape[-1]))
 
 
+class BlockStepper(Stepper):
+    """A `Stepper` that also takes k tokens of one hypothesis a sentence, and proposes as many."""
+
+    def __init__(self, model: SizedModel):
+        super().__init__(model)
+        self.block_size = model.proposal_heads.block_size
+        self._heads = model.proposal_heads.stepper()
+
+    def block(
+        self, ids: Tensor, lengths: Tensor, state: State, source: dict[str, Any]
+    ) -> tuple[Tensor, Tensor, State]:
+        """Read a block of each sentence.
+
+        Args:
+            ids: k tokens, (B, k).
+            lengths: how many tokens came before them, (B,).
+            state: of as many positions t as the longest has; a sentence's own are the last ones.
+            source: what `EncoderDecoder.encode` returned.
+
+        Returns:
+            Logits after each of the tokens, float32 (B, k, V); what the decoder gave at them, (B,
+            k, d_model); and the state of t + k positions.
+        """
+        size = self.block_size
+        longest = ops.max(lengths)
+        is_own = ops.arange(longest) >= longest - lengths[:, None]
+        before = ops.repeat(is_own[:, None], size, axis=1)
+        within = ops.broadcast_to(layers.causal_mask(size), (ops.shape(ids)[0], size, size))
+        mask = ops.concatenate([before, within], axis=2)
+        positions = lengths[:, None] + ops.arange(size)
+        x = self._embedding(ids, positions=positions)
+        x, state, _ = self._decoder(x, state, source["memory"], source["mask"], mask)
+        return self._logits(x), x, state
+
+    def proposals(self, x: Tensor) -> Tensor:
+        """Logits of the heads 2 to k, float32 (B, k - 1, V), from what the decoder gave, (B,
+        d_model).
+        """
+        return self._logits(self._heads(x))
+
+
 def _is_read_in_place(projection):
     """Whether a table is too large to be laid out for a translation, and needs no cast."""
     policy = projection.dtype_policy

@@ -12,12 +12,12 @@ from keras_transformer.layers import (
     PositionalEmbedding,
     PositionEncoding,
     ProposalHeads,
-    causal_mask,
     padding_mask,
 )
-from keras_transformer.layers.tensors import State, Tensor
+from keras_transformer.layers.tensors import Tensor
 from keras_transformer.models.hyperparameters import Sizes
 from keras_transformer.models.sized_model import (
+    BlockStepper,
     SizedModel,
     Stepper,
     encoding,
@@ -138,47 +138,6 @@ class EncoderDecoder(SizedModel):
 
     def _logits(self, x):
         return keras.ops.cast(self.projection(x, reverse=True), "float32")
-
-
-class BlockStepper(Stepper):
-    """A `Stepper` that also takes k tokens of one hypothesis a sentence, and proposes as many."""
-
-    def __init__(self, model: EncoderDecoder):
-        super().__init__(model)
-        self.block_size = model.proposal_heads.block_size
-        self._heads = model.proposal_heads.stepper()
-
-    def block(
-        self, ids: Tensor, lengths: Tensor, state: State, source: dict[str, Any]
-    ) -> tuple[Tensor, Tensor, State]:
-        """Read a block of each sentence.
-
-        Args:
-            ids: k tokens, (B, k).
-            lengths: how many tokens came before them, (B,).
-            state: of as many positions t as the longest has; a sentence's own are the last ones.
-            source: what `EncoderDecoder.encode` returned.
-
-        Returns:
-            Logits after each of the tokens, float32 (B, k, V); what the decoder gave at them, (B,
-            k, d_model); and the state of t + k positions.
-        """
-        size = self.block_size
-        longest = keras.ops.max(lengths)
-        is_own = keras.ops.arange(longest) >= longest - lengths[:, None]
-        before = keras.ops.repeat(is_own[:, None], size, axis=1)
-        within = keras.ops.broadcast_to(causal_mask(size), (keras.ops.shape(ids)[0], size, size))
-        mask = keras.ops.concatenate([before, within], axis=2)
-        positions = lengths[:, None] + keras.ops.arange(size)
-        x = self._embedding(ids, positions=positions)
-        x, state, _ = self._decoder(x, state, source["memory"], source["mask"], mask)
-        return self._logits(x), x, state
-
-    def proposals(self, x: Tensor) -> Tensor:
-        """Logits of the heads 2 to k, float32 (B, k - 1, V), from what the decoder gave, (B,
-        d_model).
-        """
-        return self._logits(self._heads(x))
 
 
 def source_mask(source: Tensor, sizes: Sizes) -> Tensor:

@@ -121,21 +121,31 @@ class SparseHeads(SoftmaxHeads):
         far = (far if masks.causal is not None else -ops.abs(far)) < -1
         far = _across(far & seen[..., 0][:, :, None], batch, width)
 
-        def attended(weights):
+        def product(weights, values):
             keys_near = ops.shape(near)[-1]
             of_far = _across(weights[..., keys_near:], batch, count)
-            heads = _across(self._values(of_far, value_columns, apart=width), batch, width)
+            heads = _across(self._values(of_far, value_columns, 0, width), batch, width)
             return heads + self._values(weights[..., :keys_near], values, following)
 
-        scores = _across(self._scores(query_columns, key_columns, apart=width), batch, width)
+        scores = _across(self._scores(query_columns, key_columns, 0, width), batch, width)
         blocks, _ = attention_by(
             ops.concatenate([self._scores(queries, keys, following), scores], axis=-1),
-            attended,
-            values.dtype,
+            values,
             ops.concatenate([near, far], axis=-1),
-            self.weights_dropout,
+            dropout=self.weights_dropout,
+            product=product,
         )
         return from_blocks(blocks, batch, length)
+
+    def _scores(self, query, key, following, apart=1):
+        scores = self.similarity.scores(query, key)
+        bias = self.positions.score_bias(query, key, following, apart)
+        return scores if bias is None else scores + bias
+
+    def _values(self, weights, value, following, apart=1):
+        heads = ops.matmul(weights, value)
+        of_distances = self.positions.of_weights(weights, following, apart)
+        return heads if of_distances is None else heads + of_distances
 
 
 def _near(radius, num_queries, num_keys, following=0):
