@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oracles import enumeration
 from oracles.enumeration import BOS, EOS, PAD, UNK, Rules, Table, decode
 
-from keras_transformer.decoding import BeamSearch, GreedySearch, Sampling, constraints
+from keras_transformer.decoding import BeamSearch, GreedySearch, Sampling
 from keras_transformer.decoding.constraints import Constraints
 
 ATOL = 1e-5  # log P near 0 is the float32 difference of two numbers near 16
@@ -352,7 +352,6 @@ class Broken:
     wanted = Constraints.wanted
     apply = Constraints.__call__
     without_repeats = Constraints._without_repeats
-    forced = staticmethod(constraints._forced)
 
     def no_minima(self, limits, minima, prefixes):
         return Broken.wanted(self, limits, None, prefixes)
