@@ -18,7 +18,7 @@ def serve(parent, load):
 
     The task's keys: `model`, `lines`, `source_vocabulary` and `target_vocabulary` (paths, of one
     model where the languages share it), `beam_size`, `batch_size`, `forced_length`,
-    `one_at_a_time`; and what `SYSTEMS` in `benchmarks.peers.decoding` adds, such as
+    `one_at_a_time`; and what `SYSTEMS` in `benchmarks.peers.systems` adds, such as
     `spread`.
 
     `forced_length` is None, or the number of tokens that each translation shall have, which is the
