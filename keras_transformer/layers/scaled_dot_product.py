@@ -41,7 +41,9 @@ def scaled_dot_product_attention(
         The attended values, (..., T, d_v), and the weights, (..., T, S). Rows of the weights sum to
         1, or to 0 where everything is masked.
     """
-    scores = ScaledDotProduct.scores(query, key)
+    # The queries are scaled, for they are fewer numbers than the products.
+    scaled = query * key.shape[-1] ** -0.5
+    scores = ops.cast(ops.matmul(scaled, ops.swapaxes(key, -1, -2)), "float32")
     return attention_by(scores, value, attention_mask, bias, dropout)
 
 
@@ -93,19 +95,6 @@ class Similarity(Part):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class ScaledDotProduct(Similarity):
-    """The paper's comparison, q k^T / sqrt(d_k), used by all three attentions: eq. 1."""
-
-    attend = staticmethod(scaled_dot_product_attention)
-
-    @staticmethod
-    def scores(query: Tensor, key: Tensor) -> Tensor:
-        # The queries are scaled, for they are fewer numbers than the products.
-        scaled = query * key.shape[-1] ** -0.5
-        return ops.cast(ops.matmul(scaled, ops.swapaxes(key, -1, -2)), "float32")
-
-
-@keras.saving.register_keras_serializable("keras_transformer")
 class DotProduct(Similarity):
     """The dot product without the scaling, q k^T.
 
@@ -118,6 +107,16 @@ class DotProduct(Similarity):
 
     def scores(self, query: Tensor, key: Tensor) -> Tensor:
         return ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), "float32")
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
+class ScaledDotProduct(DotProduct):
+    """The paper's comparison, q k^T / sqrt(d_k), used by all three attentions: eq. 1."""
+
+    attend = staticmethod(scaled_dot_product_attention)
+
+    def scores(self, query: Tensor, key: Tensor) -> Tensor:
+        return super().scores(query * key.shape[-1] ** -0.5, key)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
