@@ -13,6 +13,7 @@ import sys
 import pytest
 from command_flags import flags_of
 from drawn_models import drawn
+from without_tensorflow import BEGINNING
 
 pytest.importorskip("apache_beam")
 pytest.importorskip("babel")
@@ -27,15 +28,7 @@ from keras_transformer.tasks.translation.module import TranslationModule
 
 ROOT = pathlib.Path(__file__).parents[2]
 WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
-WITHOUT_TENSORFLOW = """
-import sys
-
-class Forbidden:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("tensorflow", "tensorflow_text", "keras", "jax", "torch"):
-            raise ImportError(f"{name} is forbidden here")
-
-sys.meta_path.insert(0, Forbidden())
+WITHOUT_TENSORFLOW = f"""{BEGINNING}
 from keras_transformer import flags, translate_corpus
 
 flags.run(translate_corpus.main, translate_corpus.SECTIONS)

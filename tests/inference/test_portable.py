@@ -11,6 +11,7 @@ import types
 import numpy as np
 import pytest
 from drawn_models import drawn
+from without_tensorflow import BEGINNING
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference import portable_export
@@ -31,15 +32,8 @@ NEEDS = {
 }
 LINES = ["a b c d", "", "d d", "e a b c d f g", "b", "  ", "h h h h a"]
 REFERENCES = ["d c b a", "a", "d", "g f d c b a e", "c c c", "b", "h"]
-PROGRAM = """
-import json, sys
-
-class Forbidden:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("tensorflow", "tensorflow_text", "keras", "jax", "torch"):
-            raise ImportError(f"{name} is forbidden here")
-
-sys.meta_path.insert(0, Forbidden())
+PROGRAM = f"""{BEGINNING}
+import json
 from keras_transformer import Translator
 
 translator = Translator.load(sys.argv[1])

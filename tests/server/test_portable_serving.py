@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from drawn_models import drawn, pieces
+from without_tensorflow import BEGINNING
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
@@ -28,15 +29,7 @@ from keras_transformer.tasks.translation.module import TranslationModule
 __all__ = ["pieces"]
 LINES = ["a b c d", "d d", "", "e a b c d f g", "b"]
 REFERENCES = ["d c b a", "d", "a", "g f d c b a e", "c c c"]
-SERVER = """
-import sys
-
-class Forbidden:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("tensorflow", "tensorflow_text", "keras", "jax", "torch"):
-            raise ImportError(f"{name} is forbidden here")
-
-sys.meta_path.insert(0, Forbidden())
+SERVER = f"""{BEGINNING}
 from keras_transformer import flags, serve
 
 flags.run(serve.main, serve.SECTIONS)
