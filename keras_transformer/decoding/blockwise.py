@@ -48,35 +48,8 @@ class BlockwiseSearch(GreedySearch):
             # Each turn gives a token at least.
             return (tf.size(searched["sentence"]) > 0) & (turn < longest)
 
-        def turn(number, searched, found, source, state):
-            block = self._with_forced(searched)
-            logits, given, state = stepper.block(block, searched["length"], state, source)
-            histories = _histories(searched["came"], block)
-            newest, scores, stands = self._verified(logits, block, histories, searched)
-            found = _noted(found, newest, scores, stands, searched)
-            count = tf.reduce_sum(tf.cast(stands, tf.int32), axis=1)
-            last = tf.gather(newest, count - 1, batch_dims=1)
-            may_go_on = tf.gather(scores, count - 1, batch_dims=1) > -float("inf")
-            going_on = tf.cast(tf.where((last != EOS) & may_go_on)[:, 0], tf.int32)
-            state, source = loop.take_some((state, source), going_on)
-            histories, given, count, last, searched = loop.take(
-                (histories, given, count, last, searched), going_on
-            )
-            proposed = stepper.proposals(tf.gather(given, count - 1, batch_dims=1))
-            length = searched["length"] + count
-            # Where no sentence goes on there is no maximum.
-            kept = tf.maximum(tf.reduce_max(length), 0)
-            came = tf.gather(histories, count - 1, batch_dims=1)
-            searched = {
-                **searched,
-                "length": length,
-                "came": came[:, tf.shape(came)[1] - kept :],
-                "block": tf.concat(
-                    [last[:, None], tf.argmax(proposed, axis=2, output_type=tf.int32)], axis=1
-                ),
-            }
-            state = _cut(state, stepper.growing, kept, count - size)
-            return number + 1, searched, found, source, state
+        def turn(number, *carried):
+            return number + 1, *self._turn(stepper, *carried)
 
         state = stepper.start(sentences)
         shapes = (
@@ -92,6 +65,37 @@ class BlockwiseSearch(GreedySearch):
         ids = tf.where(scores[:, None] > -float("inf"), ids, PAD)
         used = tf.math.count_nonzero(tf.reduce_any(ids != PAD, axis=0), dtype=tf.int32)
         return ids[:, :used], scores
+
+    def _turn(self, stepper, searched, found, source, state):
+        """Read a block of each sentence, note what stands, and propose the next one."""
+        block = self._with_forced(searched)
+        logits, given, state = stepper.block(block, searched["length"], state, source)
+        histories = _histories(searched["came"], block)
+        newest, scores, stands = self._verified(logits, block, histories, searched)
+        found = _noted(found, newest, scores, stands, searched)
+        count = tf.reduce_sum(tf.cast(stands, tf.int32), axis=1)
+        last = tf.gather(newest, count - 1, batch_dims=1)
+        may_go_on = tf.gather(scores, count - 1, batch_dims=1) > -float("inf")
+        going_on = tf.cast(tf.where((last != EOS) & may_go_on)[:, 0], tf.int32)
+        state, source = loop.take_some((state, source), going_on)
+        histories, given, count, last, searched = loop.take(
+            (histories, given, count, last, searched), going_on
+        )
+        proposed = stepper.proposals(tf.gather(given, count - 1, batch_dims=1))
+        length = searched["length"] + count
+        # Where no sentence goes on there is no maximum.
+        kept = tf.maximum(tf.reduce_max(length), 0)
+        came = tf.gather(histories, count - 1, batch_dims=1)
+        searched = {
+            **searched,
+            "length": length,
+            "came": came[:, tf.shape(came)[1] - kept :],
+            "block": tf.concat(
+                [last[:, None], tf.argmax(proposed, axis=2, output_type=tf.int32)], axis=1
+            ),
+        }
+        state = _cut(state, stepper.growing, kept, count - stepper.block_size)
+        return searched, found, source, state
 
     def _with_forced(self, searched):
         """The block, with tokens that nothing but their position decides in place of proposals."""

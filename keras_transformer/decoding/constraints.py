@@ -102,9 +102,9 @@ class Constraints:
         width = tf.shape(history)[1]
         vocabulary_size = logits.shape[-1]
         logits = tf.reshape(logits, [-1, vocabulary_size])
-        position = tf.broadcast_to(position, tf.shape(history)[:2])
-        forced = tf.reshape(forced_tokens(position, sentences), [-1])
-        position = tf.reshape(position, [-1])
+        position = of_rows(position, history)
+        places = tf.reshape(position, tf.shape(history)[:2])
+        forced = tf.reshape(forced_tokens(places, sentences), [-1])
         history = tf.reshape(history, [-1, tf.shape(history)[2]])
         if self.given:
             is_given = (position < self.given)[:, None]
@@ -175,6 +175,11 @@ def forced_tokens(position: tf.Tensor, sentences: dict[str, tf.Tensor]) -> tf.Te
     prefix = sentences["prefix"]
     now = tf.gather(prefix, tf.minimum(position, tf.shape(prefix)[1] - 1), batch_dims=1)
     return tf.where(now != PAD, now, forced)
+
+
+def of_rows(position: tf.Tensor, history: tf.Tensor) -> tf.Tensor:
+    """How many tokens have come in each of the b K rows, from the arguments of `Constraints`."""
+    return tf.reshape(tf.broadcast_to(position, tf.shape(history)[:2]), [-1])
 
 
 def _certain(tokens, vocabulary_size):

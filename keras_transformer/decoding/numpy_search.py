@@ -199,16 +199,13 @@ class NumpySearch:
         uniform = ((draws >> 12).astype(np.float64) + 0.5) * 2.0**-52
         noise = -np.log(-np.log(uniform))
         drawn = np.argmax(drawable + noise.astype(np.float32), axis=1)[:, None]
-        return _take(logits, drawn), _take(tokens, drawn)
+        rows = np.arange(len(logits))[:, None]
+        return logits[rows, drawn], tokens[rows, drawn]
 
 
 def _descending(scores, count):
     """Where the highest are, (b, count), of equal ones the first before the others."""
     return (-scores).argsort(axis=1, kind="stable")[:, :count]
-
-
-def _take(array, places):
-    return array[np.arange(len(array))[:, None], places]
 
 
 def _longer(came, newest):

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.candidates import FREE
-from keras_transformer.decoding.constraints import Constraints
+from keras_transformer.decoding.constraints import Constraints, of_rows
 from pipelines.special_ids import PAD
 
 NOT_YET = -1
@@ -55,7 +55,7 @@ class SpanConstraints(Constraints):
         missing = count - tf.math.count_nonzero(came, axis=1, dtype=tf.int32)
         left = tf.reduce_sum(tf.maximum(missing, 0), axis=1)
         may_come = (missing > 0) & self._may_close(came, opened_by)
-        position = tf.reshape(tf.broadcast_to(position, tf.shape(history)[:2]), [-1])
+        position = of_rows(position, history)
         no_room = limit - position <= left + 1
         is_mark = np.zeros(logits.shape[-1], bool)
         is_mark[self.marks] = True

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.candidates import FREE
-from keras_transformer.decoding.constraints import Constraints
+from keras_transformer.decoding.constraints import Constraints, of_rows
 from pipelines.special_ids import EOS, PAD
 
 
@@ -116,7 +116,7 @@ class TreeConstraints(Constraints):
         logits, allowed, forced, _ = super().__call__(logits, history, position, sentences)
         state = self._state(tf.reshape(history, [-1, tf.shape(history)[2]]))
         left = tf.repeat(sentences["count"], width) - state.leaves
-        position = tf.reshape(tf.broadcast_to(position, tf.shape(history)[:2]), [-1])
+        position = of_rows(position, history)
         room = tf.repeat(sentences["limit"], width) - position
         forced = tf.where((forced == FREE) & state.is_over(left), EOS, forced)
         may_come = self._may_come(state, left, room)

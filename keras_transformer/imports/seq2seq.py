@@ -129,27 +129,23 @@ def hyperparameters(config: Config, **variants: Any) -> Hyperparameters:
     )
 
 
-def rows(config: Config, table: np.ndarray, missing: float = 0.0) -> np.ndarray:
-    """Rows (V', ...) in the order of our ids, filled up to the size of the larger table. A table is
-    changed in place, for a second one would take as much memory.
+def rows(config: Config, table: np.ndarray) -> np.ndarray:
+    """Rows of a table (V', d_model) in the order of our ids, filled up with zeros to the size of
+    the larger table. It is changed in place, for a second one would take as much memory.
     """
     order = config.order(len(table))
-    if table.ndim == 2:
-        table.resize((config.pieces, table.shape[1]), refcheck=False)
-        for begin in range(0, table.shape[1], COLUMNS):
-            columns = slice(begin, begin + COLUMNS)
-            table[: len(order), columns] = table[order, columns]
-        return table
-    if len(order) == config.pieces:
-        return table[order]
-    made = np.full((config.pieces, *table.shape[1:]), missing, table.dtype)
-    made[: len(order)] = table[order]
-    return made
+    table.resize((config.pieces, table.shape[1]), refcheck=False)
+    for begin in range(0, table.shape[1], COLUMNS):
+        columns = slice(begin, begin + COLUMNS)
+        table[: len(order), columns] = table[order, columns]
+    return table
 
 
 def bias(config: Config, theirs: np.ndarray) -> np.ndarray:
     """Their output bias (V',) in the order of our ids; no BOS is ever written."""
-    made = rows(config, theirs, NEVER)
+    order = config.order(len(theirs))
+    made = np.full(config.pieces, NEVER, theirs.dtype)
+    made[: len(order)] = theirs[order]
     made[BOS] = NEVER
     return made
 

@@ -70,8 +70,7 @@ def write_synthetic(
 
 def _files(teachers, folder, path, language, text):
     """The files of one language that a teacher translates."""
-    named = [pathlib.Path(one) for one in (teachers.monolingual or "").split(",") if one]
-    files = [one for one in named if one.name.removesuffix(".gz").endswith(f".{language}")]
+    files = [one for one in _named(teachers) if _is_of(one, language)]
     for file in files:
         if not any(read_lines(file)):
             raise ValueError(f"--monolingual: {file} holds no text. Fill it, or leave it out.")
@@ -79,6 +78,14 @@ def _files(teachers, folder, path, language, text):
         write_lines(folder / f"train.{language}", text)
         files.insert(0, folder / f"train.{language}")
     return files
+
+
+def _named(teachers):
+    return [pathlib.Path(one) for one in (teachers.monolingual or "").split(",") if one]
+
+
+def _is_of(file, language):
+    return file.name.removesuffix(".gz").endswith(f".{language}")
 
 
 def _translations(path, file, prefix, options, how):
@@ -115,8 +122,8 @@ def _check(teachers, languages, paths):
                 f"which translates {own[0]} into {own[1]}. Name another."
             )
     read = [language for language, path in zip(languages, paths, strict=True) if path]
-    for file in filter(None, (teachers.monolingual or "").split(",")):
-        if not any(file.removesuffix(".gz").endswith(f".{language}") for language in read):
+    for file in _named(teachers):
+        if not any(_is_of(file, language) for language in read):
             raise ValueError(
                 f"--monolingual must name files whose names end in .{' or .'.join(read)}, which a "
                 f"teacher translates. Received: {file}. Rename it, or name the other teacher."
