@@ -77,7 +77,7 @@ class DecodingOptions(Options):
     blockwise: bool = option(
         False,
         "Search greedily, a block of tokens at a time: the same translations as --beam_size=1, in "
-        f"less time, by a model of --block_size of 2 or more. Default: no, {OR_ITS_OWN}",
+        f"fewer steps, by a model of --block_size of 2 or more. Default: no, {OR_ITS_OWN}",
         **ITS_OWN,
     )
     coverage_penalty: float = option(
