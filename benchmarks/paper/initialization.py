@@ -19,7 +19,7 @@ from pipelines.whole_files import write_whole
 
 RUN_DIR = flags.DEFINE_string("run_dir", "runs/initialization", "Where the runs lie.")
 WRITE = flags.DEFINE_string("write_default", None, "Write the default corpus here, and stop.")
-SIZES = ("--d_model=128", "--d_ff=256", "--max_minutes=inf")
+SIZES = ("--d_model=128", "--d_ff=256", "--max_minutes=1e6")
 NORMS = ("post", "pre")
 STARTS = ("glorot", "depth_scaled")
 
