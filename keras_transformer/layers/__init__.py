@@ -28,6 +28,7 @@ from keras_transformer.layers.add_and_norm import (
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.attention_variants.linear_cost import LinearHeads, LowRankHeads
 from keras_transformer.layers.attention_variants.relative_positions import (
+    LinearBias,
     RelativeBias,
     RelativeKeysAndValues,
     RelativePositions,
@@ -77,7 +78,7 @@ __all__ += ["Masks", "Matrix", "causal_mask", "padding_mask"]
 __all__ += ["HalvesEncoding", "LearnedEncoding", "NoEncoding", "PositionEncoding"]
 __all__ += ["PositionalEmbedding"]
 __all__ += ["SinusoidalEncoding", "sinusoidal_positions"]
-__all__ += ["RelativeBias", "RelativeKeysAndValues", "RelativePositions", "Rotary"]
+__all__ += ["LinearBias", "RelativeBias", "RelativeKeysAndValues", "RelativePositions", "Rotary"]
 __all__ += ["Dropout", "LayerNormalization", "NormPlacement", "PostNorm", "PreNorm", "PreRmsNorm"]
 __all__ += ["RmsNormalization", "depth_scaled", "gelu", "gelu_tanh", "glorot"]
 __all__ += ["FirstState", "MeanState", "PatchEmbedding", "PieceBias", "PiecePrediction"]

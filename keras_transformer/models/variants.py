@@ -53,6 +53,10 @@ POSITIONS = {
         relative=lambda layers, bidirectional: layers.RelativeBias(bidirectional),
         attentions=("scaled_dot_product", "dot_product", "additive", "local", "sparse"),
     ),
+    "alibi": Positions(
+        relative=lambda layers, bidirectional: layers.LinearBias(),
+        attentions=("scaled_dot_product", "dot_product", "additive", "local", "sparse"),
+    ),
     "shaw": Positions(
         relative=lambda layers, bidirectional: layers.RelativeKeysAndValues(),
         attentions=("scaled_dot_product", "local", "sparse"),

@@ -123,6 +123,7 @@ KINDS = {
     "sinusoidal": _encoding,
     "learned": _encoding,
     "relative": _relative,
+    "alibi": _relative,
     "shaw": _shaw,
     "rotary": _rotary,
     "none": _none,

@@ -16,7 +16,7 @@ PAPER = ()
 VARIANTS = [
     (("norm", "pre"), ("activation", "gelu")),
     (("norm", "pre_rms"), ("activation", "swish")),
-    (("attention", "dot_product"), ("activation", "gelu_tanh")),
+    (("attention", "dot_product"), ("positions", "alibi"), ("activation", "gelu_tanh")),
     (("attention", "additive"),),
     (("attention", "local:2"), ("positions", "rotary")),
     (("attention", "sparse:3"), ("positions", "relative")),

@@ -233,6 +233,7 @@ ROWS = {
 ELSEWHERE = {
     "layers/attention_variants/test_variants_of_attention.py": {
         *("Additive", "DotProduct", "LinearHeads", "LocalHeads", "LowRankHeads", "RelativeBias"),
+        "LinearBias",
         *("RelativeKeysAndValues", "Rotary", "SoftmaxHeads", "SparseHeads"),
     },
     "layers/test_embedding.py": {"HalvesEncoding", "LearnedEncoding", "NoEncoding"},

@@ -90,6 +90,7 @@ ALONE = [
     {"attention": "linear"},
     {"positions": "learned"},
     {"positions": "relative"},
+    {"positions": "alibi"},
     {"positions": "shaw"},
     {"positions": "rotary"},
     {"positions": "none"},

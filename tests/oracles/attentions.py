@@ -49,6 +49,15 @@ def plain(query, key, value, may, similarity=scaled):
     return head(query, key, lambda t, s: value[s], may, lambda t, s: similarity(query[t], key[s]))
 
 
+def alibi(query, key, value, may, slope):
+    """Press et al. 2022, section 3, with the distance to either side."""
+
+    def score(t, s):
+        return scaled(query[t], key[s]) - slope * abs(s - t)
+
+    return head(query, key, lambda t, s: value[s], may, score)
+
+
 def t5_bucket(distance, bidirectional, num_buckets=32, max_distance=128):
     """Raffel et al. 2020, section 2.1, "offset up to 128 beyond which we assign all to the same
     embedding"; the formula is that of their published code: exact up to half of a direction's

@@ -137,6 +137,29 @@ class RelativeBias(RelativePositions):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
+class LinearBias(RelativePositions):
+    """ALiBi: each head takes a multiple of the distance off the score.
+
+        score(t, s) - m_i |s - t|,    m_i = 2^(-8 i / h),    i = 1 ... h
+
+    It has no weights. The authors have a decoder alone; with keys after the query the bias is the
+    same in both directions. Where h is no power of 2, they take every other m of the next one.
+
+    Reference: Press et al. 2022, "Train Short, Test Long: Attention with Linear Biases Enables
+        Input Length Extrapolation", section 3.
+    """
+
+    def score_bias(
+        self, query: Tensor, key: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
+    ) -> Tensor:
+        lengths = (ops.shape(query)[-2], ops.shape(key)[-2])
+        apart_by = ops.cast(ops.abs(distances(*lengths, following, apart)), "float32")
+        heads = query.shape[1]
+        slopes = 2.0 ** (-8 * np.arange(1, heads + 1) / heads)
+        return -apart_by * slopes.astype("float32")[:, None, None]
+
+
+@keras.saving.register_keras_serializable("keras_transformer")
 class RelativeKeysAndValues(RelativePositions):
     """A learned vector for each distance is added to the key, and another one to the value.
 

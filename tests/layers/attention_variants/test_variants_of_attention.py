@@ -20,6 +20,7 @@ from keras_transformer.layers import (
 from keras_transformer.layers.attention_variants import linear_cost as linear
 from keras_transformer.layers.attention_variants.linear_cost import LinearHeads, LowRankHeads
 from keras_transformer.layers.attention_variants.relative_positions import (
+    LinearBias,
     RelativeBias,
     RelativeKeysAndValues,
     Rotary,
@@ -59,6 +60,10 @@ def bias(bidirectional, pattern=True):
     return formula
 
 
+def alibi(query, key, value, may, weights, number):
+    return attentions.alibi(query, key, value, may, slope=2 ** (-8 * (number + 1) / H))
+
+
 def shaw(pattern=True):
     def formula(query, key, value, may, weights, number):
         return attentions.shaw(query, key, value, may & pattern, *weights, clip=2)
@@ -95,6 +100,7 @@ EITHER = {
     "additive": (SoftmaxHeads(Additive()), additive),
     "relative": (SoftmaxHeads(positions=RelativeBias(True, **BUCKETS)), bias(True)),
     "relative, causal": (SoftmaxHeads(positions=RelativeBias(False, **BUCKETS)), bias(False)),
+    "alibi": (SoftmaxHeads(positions=LinearBias()), alibi),
     "shaw": (SoftmaxHeads(positions=RelativeKeysAndValues(2)), shaw()),
     "rotary": (SoftmaxHeads(positions=Rotary()), rotary()),
     "local": (LocalHeads(3), patterned(NEAR)),
