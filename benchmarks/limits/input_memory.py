@@ -3,19 +3,24 @@ come, and how long it takes to begin and to resume in the middle:
 
 python -m benchmarks.limits.input_memory --pairs=100000,1000000
 
-Records of drawn ids are written first; nothing trains.
+Records of drawn ids are written first; nothing trains. `near` tells how well they are shuffled: how
+many percent of neighbours in the stream of the largest bucket stand within a hundredth of the
+corpus of each other. Of a full shuffle it is 1.99.
 
 Each row is a process of its own. Its peak is that of resident memory (`VmHWM`), pages of mapped
 files among it, which the system takes back when it needs room; its own is what it cannot take back
-(`RssAnon`, in the end).
+(`RssAnon`, at most, read each hundredth of a second). Of a corpus that was mapped, `cold` takes the
+pages of the files from memory first, so that each is read from the disk again.
 """
 
 import itertools
 import json
+import os
 import pathlib
 import re
 import subprocess
 import sys
+import threading
 import time
 
 from absl import app, flags
@@ -25,12 +30,14 @@ from benchmarks.tables import print_table
 
 SHARD = 100_000
 PIECES = 32_000
-BATCHES = 200
+BATCHES = 1000
+NEAR = 100_000
 
 PAIRS = flags.DEFINE_list("pairs", ["100000", "1000000"], "Pairs of each corpus.")
 FOLDER = flags.DEFINE_string("folder", "input_memory", "Folder for the records; 100 bytes a pair.")
 BATCH_TOKENS = flags.DEFINE_integer("batch_tokens", 4096, "Tokens of a batch on either side.")
-ONE = flags.DEFINE_list("one", None, "Measure in this very process: pairs, and held or mapped.")
+IDS = flags.DEFINE_list("ids", ["held", "mapped", "mapped", "cold"], "What is measured, in turn.")
+ONE = flags.DEFINE_list("one", None, "Measure in this very process: pairs, and one of --ids.")
 
 
 def write(folder, pairs):
@@ -81,15 +88,45 @@ def status(name):
     return int(re.search(rf"{name}:\s+(\d+) kB", text)[1]) * 1024 / 1e9
 
 
-def measure(folder, pairs, is_mapped):
-    """Seconds of reading, of arranging, and of the first batch in the middle; tokens a second;
-    GB of the libraries alone, peak, and own in the end.
-    """
+def watch(own):
+    """Append the largest memory of this process' own to a list of one, for ever."""
+    while True:
+        own[0] = max(own[0], status("RssAnon"))
+        time.sleep(0.01)
+
+
+def evict(folder):
+    """Take the pages of all files from memory."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with open(path, "rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def near(stream, pairs):
+    """Percent of neighbours in a stream that stand within a hundredth of the corpus."""
     import numpy as np
 
+    bucket = int(stream.buckets.counts.argmax())
+    places = np.arange(min(NEAR, stream.buckets.counts[bucket]))
+    rows = stream.order.examples(bucket, places).numpy()
+    return 100 * np.mean(np.abs(np.diff(rows)) <= pairs / 100)
+
+
+def measure(folder, pairs, is_mapped):
+    """Seconds of reading, of arranging, and of the first batch in the middle; tokens a second;
+    percent near; GB of the libraries alone, peak, and own.
+    """
+    import numpy as np
+    import tensorflow as tf
+
+    from keras_transformer.training.replicas import distribute
     from pipelines.batches.batching import training_batches
 
     libraries = status("VmRSS")
+    own = [0]
+    threading.Thread(target=watch, args=[own], daemon=True).start()
     began = time.perf_counter()
     tokenized = read(folder, pairs, is_mapped)
     seconds = {"read": time.perf_counter() - began}
@@ -97,7 +134,8 @@ def measure(folder, pairs, is_mapped):
     stream = training_batches(tokenized.examples(), BATCH_TOKENS.value, seed=1)
     seconds["arranged"] = time.perf_counter() - began
     began = time.perf_counter()
-    iterator = stream.dataset(stream.updates_per_epoch // 2).as_numpy_iterator()
+    # What `model.fit` takes.
+    iterator = iter(distribute(tf.distribute.get_strategy(), stream, stream.updates_per_epoch // 2))
     next(iterator)
     seconds["resumed"] = time.perf_counter() - began
     began = time.perf_counter()
@@ -105,20 +143,22 @@ def measure(folder, pairs, is_mapped):
     for (source, _), target, _ in itertools.islice(iterator, BATCHES):
         tokens += np.count_nonzero(source) + np.count_nonzero(target)
     speed = tokens / (time.perf_counter() - began)
-    memory = {"libraries": libraries, "peak": status("VmHWM"), "own": status("RssAnon")}
-    return {**seconds, "speed": speed, **memory}
+    memory = {"libraries": libraries, "peak": status("VmHWM"), "own": own[0]}
+    return {**seconds, "speed": speed / 1e6, "near": near(stream, pairs), **memory}
 
 
 def main(_):
     folder = pathlib.Path(FOLDER.value)
     if ONE.value:
         pairs, how = ONE.value
-        print(json.dumps(measure(folder / pairs, int(pairs), how == "mapped")))
+        if how == "cold":
+            evict(folder / pairs / "mapped")
+        print(json.dumps(measure(folder / pairs, int(pairs), how != "held")))
         return
     rows = []
     for pairs in PAIRS.value:
         write(folder / pairs, int(pairs))
-        for how in ("held", "mapped", "mapped"):
+        for how in IDS.value:
             command = [sys.executable, "-m", "benchmarks.limits.input_memory"]
             command += [f"--one={pairs},{how}", f"--folder={folder.resolve()}"]
             done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)

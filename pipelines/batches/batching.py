@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from pipelines.batches.bucketing import MOST_PADDING, Buckets, bucket
 from pipelines.batches.examples import Examples
-from pipelines.batches.ordering import BatchOrder
+from pipelines.batches.ordering import BatchOrder, by_stream
 
 __all__ = [
     "Examples",
@@ -54,7 +54,7 @@ class TrainingBatches:
     def describe(self) -> str:
         """Updates and shapes in words."""
         updates = self.updates_per_epoch
-        rates = self.order.rates.sum(axis=1) / np.bincount(self.buckets.bucket_of)
+        rates = self.order.rates.sum(axis=1) / self.buckets.counts
         tokens = self.buckets.sums(self.examples.lengths) @ rates
         of_sides = zip(tokens / self.order.batches_per_epoch, self.examples.sides, strict=True)
         size = " and ".join(f"{count:,.0f} {side}" for count, side in of_sides)
@@ -92,7 +92,7 @@ class TrainingBatches:
             _in_graph(self._batch), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
         )
         endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
-        return batches.apply(endless).prefetch(BATCHES_AHEAD)
+        return batches.apply(endless).prefetch(BATCHES_AHEAD).with_options(_as_written())
 
     def _places(self, epoch):
         """Of each part: its bucket, and where in that bucket's stream it begins and ends."""
@@ -143,7 +143,8 @@ def training_batches(
             differ by one example where P does not divide an update.
     """
     multiple = parts if alike else 1
-    buckets = bucket(examples.lengths, batch_tokens, most_padding, multiple=multiple)
+    folder = examples.folder
+    buckets = bucket(examples.lengths, batch_tokens, most_padding, multiple=multiple, folder=folder)
     fewest = int(buckets.batch_sizes.min())
     if fewest < parts:
         raise ValueError(
@@ -151,7 +152,7 @@ def training_batches(
             f"accumulated batches). Received: batch_tokens={batch_tokens}, which is {fewest} of "
             "the longest. Raise it, or train on fewer replicas."
         )
-    order = BatchOrder(buckets.bucket_of, buckets.batch_sizes, seed, weights)
+    order = BatchOrder(buckets.bucket_of, buckets.batch_sizes, seed, weights, folder)
     return TrainingBatches(examples, buckets, order, parts)
 
 
@@ -161,28 +162,38 @@ def evaluation_batches(examples: Examples, batch_tokens: int) -> tf.data.Dataset
     """
     buckets = bucket(examples.lengths, batch_tokens)
     sizes = buckets.batch_sizes
-    ends = np.cumsum(np.bincount(buckets.bucket_of))
+    counts, rows = by_stream(buckets.bucket_of, len(sizes))
+    ends = np.cumsum(counts)
     begins = np.concatenate([[0], ends[:-1]])
     places = [
         (number, begin, min(begin + sizes[number], ends[number]))
         for number in range(len(sizes))
         for begin in range(begins[number], ends[number], sizes[number])
     ]
-    with tf.device("CPU:0"):
-        rows = tf.constant(np.argsort(buckets.bucket_of, kind="stable"))
 
     def batch(number, begin, end):
-        return _load(examples, buckets, number, rows[begin:end])
+        return _load(examples, buckets, number, tf.cast(rows[begin:end], tf.int64))
 
     dataset = tf.data.Dataset.from_tensor_slices(tuple(np.array(places).T))
-    return dataset.map(
-        _in_graph(batch), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-    ).prefetch(tf.data.AUTOTUNE)
+    return (
+        dataset.map(_in_graph(batch), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        .prefetch(tf.data.AUTOTUNE)
+        .with_options(_as_written())
+    )
 
 
 def _load(examples, buckets, bucket, rows, *keys):
     """The batch of some rows of one bucket, each dimension static where all buckets share it."""
     return examples.batch(rows, [_of_bucket(bucket, side) for side in buckets.lengths.T], *keys)
+
+
+def _as_written():
+    """Options by which tf.data does not rewrite a dataset's graph before it runs: for that it would
+    copy all ids into the graph.
+    """
+    options = tf.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    return options
 
 
 def _of_bucket(bucket, values):

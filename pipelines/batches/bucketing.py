@@ -11,6 +11,8 @@ import dataclasses
 
 import numpy as np
 
+from pipelines.vocabularies.token_ids import room
+
 # Buckets are merged while padding stays below this share, and until no more shapes are left than
 # this. 4.5 million pairs with lengths like those of WMT 2014 take 40 shapes with 9.5 % padding.
 MOST_PADDING = 0.08
@@ -35,19 +37,20 @@ class Buckets:
         lengths: padded lengths, integers (B, sides).
         batch_sizes: examples in a batch of each bucket, integers (B,).
         bucket_of: the bucket of each example, integers (examples,).
+        counts: examples of each bucket, integers (B,).
         tokens: tokens of one pass over each side, padding left out, integers (sides,).
     """
 
     lengths: np.ndarray
     batch_sizes: np.ndarray
     bucket_of: np.ndarray
+    counts: np.ndarray
     tokens: np.ndarray
 
     @property
     def padding(self) -> float:
         """Share of the positions that hold no token, in [0, 1)."""
-        counts = np.bincount(self.bucket_of, minlength=len(self.lengths))
-        return 1 - int(self.tokens.sum()) / int(self.lengths.sum(axis=1) @ counts)
+        return 1 - int(self.tokens.sum()) / int(self.lengths.sum(axis=1) @ self.counts)
 
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Sums of each column of values (examples, columns) over each bucket, float64 (columns,
@@ -82,6 +85,7 @@ def bucket(
     most_padding: float = MOST_PADDING,
     most_shapes: int = MOST_SHAPES,
     multiple: int = 1,
+    folder=None,
 ) -> Buckets:
     """Sort examples into buckets, and size each bucket's batch.
 
@@ -96,6 +100,7 @@ def bucket(
             this share.
         most_shapes: so many shapes may be left; more padding is taken for it.
         multiple: the examples of a batch are a multiple of this, and at least it.
+        folder: of the files that hold what each example has; None: memory holds it.
 
     Returns:
         `Buckets`, of the occupied rectangles only.
@@ -113,7 +118,7 @@ def bucket(
     grid = (len(edges),) * lengths.shape[1]
     # Some rows at a time, and small integers: of many examples, each byte counts.
     parts = [slice(start, start + ROWS) for start in range(0, len(lengths), ROWS)]
-    cell_of = np.empty(len(lengths), np.min_scalar_type(int(np.prod(grid))))
+    cell_of = room(len(lengths), np.min_scalar_type(int(np.prod(grid))), folder)
     for part in parts:
         cell_of[part] = np.ravel_multi_index(np.searchsorted(edges, lengths[part].T), grid)
     counts = sum(np.bincount(cell_of[part], minlength=np.prod(grid)) for part in parts)
@@ -124,7 +129,7 @@ def bucket(
     shapes, merged = merge(shapes, counts[occupied], most_positions, most_shapes)
     bucket_of_cell = np.zeros(len(counts), np.min_scalar_type(len(shapes)))
     bucket_of_cell[occupied] = merged
-    bucket_of = np.empty(len(lengths), bucket_of_cell.dtype)
+    bucket_of = room(len(lengths), bucket_of_cell.dtype, folder)
     sums = np.zeros((2, len(shapes)))
     for part in parts:
         bucket_of[part] = bucket_of_cell[cell_of[part]]
@@ -132,7 +137,7 @@ def bucket(
             total += np.bincount(bucket_of[part], weights, minlength=len(shapes))
     mean_tokens = sums[0] / sums[1]
     sizes = np.maximum(np.rint(batch_tokens / mean_tokens / multiple), 1).astype(np.int64)
-    return Buckets(shapes, sizes * multiple, bucket_of, tokens)
+    return Buckets(shapes, sizes * multiple, bucket_of, sums[1].astype(np.int64), tokens)
 
 
 def merge(

@@ -4,6 +4,8 @@
 
 import dataclasses
 import functools
+import math
+import pathlib
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -11,7 +13,7 @@ import tensorflow as tf
 
 from pipelines.random_numbers import key
 from pipelines.vocabularies.segmentation import Variation
-from pipelines.vocabularies.token_ids import ALIGNMENT, TokenIds
+from pipelines.vocabularies.token_ids import TokenIds, as_tensor, room
 
 # The column of what examples draw by, in what `to_batch` takes.
 KEYS = "keys"
@@ -68,10 +70,16 @@ class Examples:
         """The length of each side of each example, integers (examples, sides)."""
         if not self.ragged:
             return np.full((len(self), 1), self.positions)
-        found = np.empty((len(self), len(self.ragged)), np.int32)
+        shape = (len(self), len(self.ragged))
+        found = room(math.prod(shape), np.int32, self.folder).reshape(shape)
         for side, column in zip(found.T, self.ragged.values(), strict=True):
             np.subtract(column.starts[1:], column.starts[:-1], out=side, casting="unsafe")
         return found
+
+    @property
+    def folder(self) -> pathlib.Path | None:
+        """Where the sequences are mapped from; None: they are in memory."""
+        return next((column.folder for column in self.ragged.values()), None)
 
     def keys(self, buckets: tf.Tensor, places: tf.Tensor) -> list[tf.Tensor]:
         """What is drawn by at places of the buckets' streams, one uint64 (B,); none if nothing
@@ -99,13 +107,13 @@ class Examples:
     @functools.cached_property
     def _ragged(self):
         return {
-            name: (_tensor(column.flat), _tensor(column.starts))
+            name: (as_tensor(column.flat), as_tensor(column.starts))
             for name, column in self.ragged.items()
         }
 
     @functools.cached_property
     def _fixed(self):
-        return {name: _tensor(column) for name, column in self.fixed.items()}
+        return {name: as_tensor(column) for name, column in self.fixed.items()}
 
 
 def padded(flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, length) -> tf.Tensor:
@@ -117,11 +125,3 @@ def padded(flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, length) -> tf.Te
     inside = places < tf.gather(starts, rows + 1)[:, None]
     ids = tf.cast(tf.gather(flat, tf.where(inside, places, begins)), tf.int32)
     return tf.where(inside, ids, 0)
-
-
-def _tensor(array):
-    """The array as a tensor in the memory of the host, its memory shared where TensorFlow can."""
-    with tf.init_scope(), tf.device("CPU:0"):
-        if array.ctypes.data % ALIGNMENT or not array.flags.writeable:
-            return tf.constant(array)
-        return tf.experimental.dlpack.from_dlpack(array.__dlpack__())

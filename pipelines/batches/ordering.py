@@ -16,7 +16,9 @@ import math
 import numpy as np
 import tensorflow as tf
 
+from pipelines.batches.bucketing import ROWS
 from pipelines.random_numbers import key, permuted
+from pipelines.vocabularies.token_ids import as_tensor, room
 
 # What a random number is drawn for.
 ORDER, MIX, BATCHES = range(3)
@@ -31,9 +33,10 @@ class BatchOrder:
         seed: of the order, at least 0.
         weights: how often each example comes in an epoch, positive (examples,), of few different
             values: 0.5 is every second epoch. None: once.
+        folder: of the file that holds the order of examples; None: memory holds it.
     """
 
-    def __init__(self, bucket_of, batch_sizes, seed: int, weights=None):
+    def __init__(self, bucket_of, batch_sizes, seed: int, weights=None, folder=None):
         bucket_of = np.asarray(bucket_of)
         self.batch_sizes = np.asarray(batch_sizes, np.int64)
         self.seed = seed
@@ -44,12 +47,11 @@ class BatchOrder:
         stream_of = bucket_of
         if self.kinds > 1:
             stream_of = bucket_of.astype(np.int64) * self.kinds + kind_of
-        counts = np.bincount(stream_of, minlength=len(self.batch_sizes) * self.kinds)
+        # All examples, bucket by bucket and there kind by kind.
+        counts, self._examples = by_stream(stream_of, len(self.batch_sizes) * self.kinds, folder)
         # How many examples of each kind an epoch adds to a bucket's stream: float64 (B, K).
         self.rates = kinds * counts.reshape(-1, self.kinds)
         with tf.device("CPU:0"):
-            # All examples, bucket by bucket and there kind by kind, and where each kind begins.
-            self._examples = tf.constant(np.argsort(stream_of, kind="stable"))
             self._counts = tf.constant(counts)
             self._begins = tf.constant(np.cumsum(counts) - counts)
 
@@ -117,7 +119,8 @@ class BatchOrder:
         count = tf.gather(self._counts, stream)
         lap = place // count
         place = permuted(place - lap * count, count, key(self.seed, ORDER, stream, lap))
-        return tf.gather(self._examples, tf.gather(self._begins, stream) + place)
+        rows = tf.gather(self._examples, tf.gather(self._begins, stream) + place)
+        return tf.cast(rows, tf.int64)
 
     def _epoch_of(self, places, rates):
         """The epochs that give some places of a stream, int64 (L,)."""
@@ -132,6 +135,23 @@ class BatchOrder:
             is_given = tf.reduce_sum(_given(rates, later), axis=1) <= places
             epoch = tf.where(is_given, later, epoch)
         return epoch
+
+
+def by_stream(stream_of, streams: int, folder=None) -> tuple[np.ndarray, tf.Tensor]:
+    """How many examples each stream has, int64 (streams,); and the numbers of all examples, stream
+    by stream and increasing there, a tensor of small integers in memory or in a file of a folder.
+    """
+    parts = [slice(start, start + ROWS) for start in range(0, len(stream_of), ROWS)]
+    counts = [np.bincount(stream_of[part], minlength=streams) for part in parts]
+    total = np.sum(counts, axis=0)
+    rows = room(len(stream_of), np.min_scalar_type(len(stream_of)), folder)
+    begins = np.cumsum(total) - total
+    for part, count in zip(parts, counts, strict=True):
+        order = np.argsort(stream_of[part], kind="stable")
+        places = np.arange(len(order)) + np.repeat(begins - np.cumsum(count) + count, count)
+        rows[places] = part.start + order
+        begins += count
+    return total, as_tensor(rows)
 
 
 def _given(rates, epoch):

@@ -20,8 +20,9 @@ class PreparedRecords(Folder, name="records"):
 
     map_dir: str | None = option(
         None,
-        "Folder for the ids, uncompressed, written once and then mapped from there, so that "
-        "another start need not unpack the records. Default: they are unpacked each time.",
+        "Folder for the ids, uncompressed, written once and then mapped from there: memory does "
+        "not hold them, and another start need not unpack the records. Default: they are unpacked "
+        "into memory each time.",
         path=True,
         resumed=FREE,
     )

@@ -3,6 +3,8 @@ section 5.1); and lines to packed ids, many lines in a call of the tokenizer.
 """
 
 import dataclasses
+import pathlib
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -26,7 +28,7 @@ class TokenIds:
     @classmethod
     def of_lengths(cls, flat: np.ndarray, lengths) -> "TokenIds":
         """Pack ids whose sentences have these lengths."""
-        starts = _aligned(len(lengths) + 1, np.dtype(np.int64))
+        starts = room(len(lengths) + 1, np.int64)
         starts[0] = 0
         np.cumsum(lengths, out=starts[1:])
         if starts[-1] != len(flat):
@@ -41,7 +43,7 @@ class TokenIds:
         """The sentences of all parts, in order; at least one part."""
         parts = list(parts)
         flats = [part.flat for part in parts]
-        flat = _aligned(sum(map(len, flats)), np.result_type(*flats))
+        flat = room(sum(map(len, flats)), np.result_type(*flats))
         lengths = np.concatenate([part.lengths for part in parts])
         return cls.of_lengths(np.concatenate(flats, out=flat), lengths)
 
@@ -57,10 +59,16 @@ class TokenIds:
         """Tokens of each sentence, int64 (sentences,)."""
         return np.diff(self.starts)
 
+    @property
+    def folder(self) -> pathlib.Path | None:
+        """Where the ids are mapped from; None: they are in memory."""
+        name = getattr(self.starts, "filename", None)
+        return name and pathlib.Path(name).parent
+
     def where(self, keep: np.ndarray) -> "TokenIds":
         """The sentences for which `keep`, booleans (sentences,), holds."""
         lengths = self.lengths[keep]
-        flat = _aligned(lengths.sum(), self.flat.dtype)
+        flat = room(lengths.sum(), self.flat.dtype)
         return self.of_lengths(
             np.compress(np.repeat(keep, self.lengths), self.flat, out=flat), lengths
         )
@@ -71,11 +79,25 @@ def smallest_dtype(vocabulary_size: int) -> np.dtype:
     return np.dtype(np.uint16 if vocabulary_size <= 2**16 else np.int32)
 
 
-def _aligned(size, dtype):
-    """An array of any content that TensorFlow can use without copying it."""
+def room(size: int, dtype, folder: pathlib.Path | None = None) -> np.ndarray:
+    """An array (size,) of any content that TensorFlow can use without copying it: in memory, or
+    mapped from a file of a folder, which has no name and goes with the array.
+    """
+    dtype = np.dtype(dtype)
+    if folder and size:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            return np.asarray(np.memmap(file, dtype, "w+", shape=size))
     memory = np.empty(size * dtype.itemsize + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
     return memory[start : start + size * dtype.itemsize].view(dtype)
+
+
+def as_tensor(array: np.ndarray) -> tf.Tensor:
+    """The array as a tensor in the memory of the host, its memory shared where TensorFlow can."""
+    with tf.init_scope(), tf.device("CPU:0"):
+        if array.ctypes.data % ALIGNMENT or not array.flags.writeable:
+            return tf.constant(array)
+        return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
 
 
 def slices(lines: Sequence[str]) -> Iterator[Sequence[str]]:

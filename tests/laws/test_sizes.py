@@ -38,7 +38,7 @@ ADDED = {
     "sources as people type them": 331,
     "files that people translate": 856,
     "forbidden words": 201,
-    "ids that are mapped": 134,
+    "ids that are mapped": 134 + 59,
     "protected spans without TensorFlow": 211,
     "LiteRT": 220,
     "sparse attention in blocks and columns": 85,

@@ -140,6 +140,16 @@ def test_no_bucket_lags(case, epochs):
     assert [come[bucket] for bucket in range(len(due))] == due
 
 
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(1, 7))
+def test_streams_are_sorted_part_by_part_as_at_once(stream_of, rows_at_once):
+    stream_of = np.array(stream_of, np.uint8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ordering, "ROWS", rows_at_once)
+        counts, rows = ordering.by_stream(stream_of, 6)
+    assert counts.tolist() == np.bincount(stream_of, minlength=6).tolist()
+    assert rows.numpy().tolist() == np.argsort(stream_of, kind="stable").tolist()
+
+
 @given(CASES)
 def test_batches_an_epoch_are_counted_as_by_hand(case):
     pairs = (
