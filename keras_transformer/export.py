@@ -1,9 +1,9 @@
 """Export a run as a SavedModel: `python -m keras_transformer.export --model_dir=runs/x`.
 
 A translator's graph includes the search of section 6.1 (Vaswani et al. 2017). With `--format=onnx`
-or `--format=litert` it is a folder that translates without TensorFlow, with `--format=ctranslate2`
-the weights are written for that engine. A program that trains its own task exports it by
-`export.run(MyTask)`: see `train`.
+or `--format=litert` it is a folder that translates without TensorFlow, with `--format=web` a page
+for browsers, with `--format=ctranslate2` the weights are written for that engine. A program that
+trains its own task exports it by `export.run(MyTask)`: see `train`.
 """
 
 from keras_transformer import flags

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding import loop
-from keras_transformer.inference import litert_conversion, onnx_conversion
+from keras_transformer.inference import litert_conversion, onnx_conversion, web_folder
 from keras_transformer.inference.model_graphs import IDS, traced
 from keras_transformer.inference.portable import GOLDEN, Portable, refuse_unknown
 from keras_transformer.inference.portable_graphs import RUNTIMES
@@ -28,6 +28,8 @@ from pipelines.vocabularies.protected_spans import TextMarks
 from pipelines.whole_files import whole_folder, write_json
 
 CONVERSIONS = {"onnx": onnx_conversion, "litert": litert_conversion}
+# What runs the graphs of another format.
+RUNS_AS = {"web": "onnx"}
 PACKAGES = ("tensorflow", "keras", "sentencepiece")
 # What `TextModule.output` calls texts that need nothing but a search and a vocabulary.
 KNOWN = ("translation", "generated")
@@ -49,18 +51,22 @@ def export(
     version: int | None = None,
     form: str = "onnx",
 ) -> pathlib.Path:
-    """Write a numbered version of a format, "onnx" or "litert", into a folder, whole or not at all.
+    """Write a numbered version of a format, "onnx", "litert" or "web", into a folder, whole or not
+    at all.
 
     In float32 it is not written if its golden examples come out otherwise than from the live model.
     With weights rounded to "float16" or "int8" the card says how many come out alike, and the
     golden examples have what comes out of the folder.
     """
     _refuse(module, precision, form)
-    conversion = CONVERSIONS[form]
+    graphs = RUNS_AS.get(form, form)
+    conversion = CONVERSIONS[graphs]
     final = new_version(folder, version)
+    if form == "web":
+        web_folder.prepare(module)
     with whole_folder(final) as temporary:
         temporary.mkdir()
-        decoder = temporary / DECODERS[form]
+        decoder = temporary / DECODERS[graphs]
         for name, function, specifications in _graphs(module):
             conversion.convert(function, specifications, decoder.with_stem(name), precision)
         size = sum(path.stat().st_size for path in temporary.iterdir())
@@ -80,20 +86,25 @@ def export(
             encoder=decoder.with_stem("encoder").name,
             decoder=decoder.name,
             files=_in_words(facts),
-            runtime=RUNTIMES[form].runtime,
+            runtime=RUNTIMES[graphs].runtime,
         )
+        if form == "web":
+            web_folder.write(temporary, module, module.title(description), size)
+            facts["npm"] = web_folder.facts()
+            remark += web_folder.remark()
         packages = (*PACKAGES, *conversion.PACKAGES)
         card.write(temporary, module, description, facts, remark, packages)
     return final
 
 
 def _refuse(module, precision, form):
-    for name in CONVERSIONS[form].MODULES:
+    graphs = RUNS_AS.get(form, form)
+    for name in CONVERSIONS[graphs].MODULES:
         try:
             importlib.import_module(name)
         except ImportError as error:
             raise ValueError(
-                f"--format={form} needs packages: pip install 'keras-transformer-nmt[{form}]'."
+                f"--format={form} needs packages: pip install 'keras-transformer-nmt[{graphs}]'."
             ) from error
     if precision not in OF_PORTABLE:
         raise ValueError(

@@ -40,8 +40,9 @@ class Format(Options):
     format: str = option(
         "saved_model",
         "Format of the export. onnx, litert: graphs that translate without TensorFlow, by ONNX "
-        "Runtime or LiteRT. ctranslate2: for the engine of that name, which has its own search.",
-        choices=("saved_model", "onnx", "litert", "ctranslate2"),
+        "Runtime or LiteRT. web: such graphs of ONNX with a page that translates in a browser. "
+        "ctranslate2: for the engine of that name, which has its own search.",
+        choices=("saved_model", "onnx", "litert", "web", "ctranslate2"),
     )
 
 
@@ -52,8 +53,8 @@ class Precision(Options):
     precision: str = option(
         "float32",
         "Precision of the weights. bfloat16 takes half the bytes, and is faster if the processor "
-        "multiplies it. float16 and int8 are for export --format=onnx and litert: half and a "
-        "quarter of the bytes, and int8 is faster.",
+        "multiplies it. float16 and int8 are for export --format=onnx, web and litert: half "
+        "and a quarter of the bytes, and int8 is faster.",
         choices=PRECISIONS,
     )
 

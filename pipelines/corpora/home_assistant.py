@@ -12,7 +12,6 @@ import dataclasses
 import io
 import json
 import logging
-import os
 import re
 import subprocess
 import sys
@@ -21,7 +20,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines.corpora.options import Downloaded, Target
+from pipelines.corpora.options import Downloaded, Target, cache_folder
 from pipelines.corpora.parallel_text import Corpus, ParallelText, split_of
 from pipelines.options import option
 from pipelines.whole_files import write_whole
@@ -70,8 +69,7 @@ class HomeAssistant(Target, Downloaded, name="home_assistant"):
             )
         english_first = languages[0] == "en"
         language = languages[english_first]
-        default = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "keras_transformer"
-        folder = Path(self.cache_dir or default).expanduser()
+        folder = Path(self.cache_dir).expanduser() if self.cache_dir else cache_folder()
         pairs, dropped = select_pairs(_read_or_download(folder / WHEEL, language), self.markup)
         splits: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
         for english, other in pairs:

@@ -4,6 +4,7 @@ description of a run says of it, and what a member of a mixture may say.
 
 import abc
 import dataclasses
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -119,6 +120,12 @@ class Target(CorpusOptions):
                 f"{self.source_language!r} twice. Name two languages."
             )
         return self.source_language, self.target_language
+
+
+def cache_folder() -> Path:
+    """The user's folder for downloads."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return folder / "keras_transformer"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -75,6 +75,8 @@ NOT_RUN = {
     "export TF_CONFIG=": "needs two machines; see tests/integration/test_replicas.py",
     "--distribution=multi_worker": "needs two machines; see tests/integration/test_replicas.py",
     "--distribution=tpu": "needs a TPU; see docs/replicas.md, What was tested",
+    "--format=web": "needs npm's registry; see tests/inference/test_web_page.py",
+    "http.server": "serves until it is stopped; see tests/inference/test_web_page.py",
     "docker run": "needs Docker and TF Serving",
     "hugging_face.load(": "needs the weights of another package; see tests/imports",
     "import_model --from": "needs the weights of another package; see tests/imports",

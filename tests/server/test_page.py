@@ -1,34 +1,22 @@
 """The page in a browser without a window: what a user types is translated, and errors are told."""
 
 import os
-import shutil
 
 import pytest
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
-pytest.importorskip("selenium")
-if not (shutil.which("chromedriver") and shutil.which("chromium")):
-    pytest.skip("chromium and chromedriver are not installed", allow_module_level=True)
 
-from selenium import webdriver
+from headless_browser import chromium, wait_for
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 from string_model import StringParser, StringReader
 
 
 @pytest.fixture(scope="module")
 def browser():
-    options = webdriver.ChromeOptions()
-    quiet = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu")
-    for argument in (*quiet, "--window-size=1000,1400"):
-        options.add_argument(argument)
-    options.binary_location = shutil.which("chromium")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
-    yield browser
-    browser.quit()
+    with chromium() as one:
+        yield one
 
 
 @pytest.fixture
@@ -53,17 +41,11 @@ def parser_page(browser, start, tmp_path):
         yield
 
 
-def wait_for(browser, condition):
-    WebDriverWait(browser, 60, poll_frequency=0.05).until(lambda _: condition())
-
-
 def type_and_wait(browser, text, element, *keys):
     browser.find_element(By.ID, "text").send_keys(text, *keys)
     if not keys:
         browser.find_element(By.ID, "go").click()
-    WebDriverWait(browser, 60, poll_frequency=0.05).until(
-        lambda _: browser.find_element(By.ID, element).text
-    )
+    wait_for(browser, lambda: browser.find_element(By.ID, element).text)
 
 
 def test_a_text_is_translated(browser, page):

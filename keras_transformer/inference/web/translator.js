@@ -1,0 +1,260 @@
+"use strict";
+// A translator in the browser. SentencePiece cuts a line into pieces, ONNX Runtime runs the graphs, and section 6.1's
+// beam search (Vaswani et al. 2017) looks for the translation Y of X with the highest
+//     log P(Y | X) / ((5 + |Y|) / 6)^alpha                              (Wu et al. 2016, equation 14 without coverage)
+// It finds what keras_transformer/decoding/numpy_search.py and numpy_rules.py find for one sentence.
+
+const PAD = 0, BOS = 2, EOS = 3, LONGEST_SOURCE = 1024, MOST_MARKS = 32;
+const f32 = Math.fround;
+
+// sentencepiece.js is a module for Node, which exports its class and reads the vocabulary as a file: here, bytes.
+var exports = {};
+var require = () => ({ readFileSync: (bytes) => bytes });
+
+// A length such as 1.5x or +50, as numerator, denominator and how many more, for a source of so many tokens.
+const inTokens = ([numerator, denominator, more], tokens) =>
+  Math.max(Math.floor((numerator * tokens + denominator - 1) / denominator) + more, 1);
+
+// Protected spans: keras_transformer's pipelines/vocabularies/protected_spans.py.
+const mark = (number) => `\u27e6${number % MOST_MARKS + 1}\u27e7`;
+
+// A text with marks in the place of its spans, and these.
+function marked(text, expression) {
+  const spans = [];
+  return [text.replace(new RegExp(expression, "g"), (span) => mark(spans.push(span) - 1)), spans];
+}
+
+// A translation with the spans of its source in the places of its marks.
+function putBack(text, spans) {
+  const times = {};
+  return text.replace(/\u27e6([1-9]|[12][0-9]|3[0-2])\u27e7/g, (_, number) => {
+    times[number] = (times[number] ?? -1) + 1;
+    const place = number - 1 + MOST_MARKS * times[number];
+    return place < spans.length ? spans[place].replace(/^\u27e6([^\u27e7]*)\u27e7$/, "$1") : "";
+  });
+}
+
+// For each mark the number of the mark whose tag it closes; -1 if it closes none.
+function openings(spans) {
+  const found = Array(MOST_MARKS).fill(-1), opened = new Map();
+  if (spans.length > MOST_MARKS) return found;
+  spans.forEach((span, place) => {
+    const [, closes, name, rest] = span.match(/^<(\/?)([A-Za-z][\w:.-]*)([^<>]*)>$/) ?? [];
+    if (name === undefined) return;
+    if (!opened.has(name)) opened.set(name, []);
+    if (closes) found[place] = opened.get(name).pop() ?? -1;
+    else if (!rest.endsWith("/")) opened.get(name).push(place);
+  });
+  return found;
+}
+
+// What is asked of one translation: settings, the options of the page, the ids of the source without its end, the spans.
+function request(settings, options, source, spans) {
+  const tokens = source.length + 1, limit = inTokens(settings.max_length, tokens);
+  const minimum = Math.min(inTokens(settings.min_length, tokens), limit);
+  const asked = { ...settings, ...options, limit, minimum, barred: [...settings.barred], count: null };
+  if (!settings.marks || !settings.protect_all) return asked;
+  const count = settings.marks.source.map((id) => source.filter((one) => one === id).length);
+  const all = count.reduce((sum, one) => sum + one, 0);
+  // Without spans in the sentence no mark comes.
+  if (!all) return { ...asked, barred: [...asked.barred, ...settings.marks.target] };
+  return { ...asked, limit: Math.max(limit, all + 1), count, openedBy: openings(spans), ids: settings.marks.target };
+}
+
+// What a step adds to the logits of hypotheses, one row for all or one for each.
+function bias(asked, hypotheses, position) {
+  const one = new Float32Array(asked.pieces);
+  for (const id of asked.barred) one[id] = -Infinity;
+  if (position + 1 === asked.limit) {
+    one.fill(-Infinity);
+    one[EOS] = 0;
+    return [one];
+  }
+  if (position + 1 < asked.minimum) one[EOS] = -Infinity;
+  return asked.count ? hypotheses.map(({ ids }) => keepSpans(one.slice(), ids, position, asked)) : [one];
+}
+
+// A translation ends when each mark has come as often as in the source, a closing tag after the innermost open one.
+function keepSpans(row, came, position, { count, openedBy, ids, limit }) {
+  const when = ids.map((id) => came.lastIndexOf(id));
+  const missing = ids.map((id, m) => count[m] - came.filter((one) => one === id).length);
+  const left = missing.reduce((sum, one) => sum + Math.max(one, 0), 0);
+  // Where the tag was opened that a mark would close now.
+  const open = openedBy.map((opener, m) => opener >= 0 && when[m] < 0 ? when[opener] : -1);
+  const innermost = Math.max(...open);
+  const mayCome = (m) => missing[m] > 0 && (openedBy[m] < 0 || (open[m] >= 0 && open[m] === innermost));
+  const ofMarks = ids.map((id, m) => mayCome(m) ? row[id] : -Infinity);
+  if (left && limit - position <= left + 1) row.fill(-Infinity);
+  if (left) row[EOS] = -Infinity;
+  ids.forEach((id, m) => { row[id] = ofMarks[m]; });
+  return row;
+}
+
+// The ids of the best translation, its end left out; null if there is none. A model has `start(rows)`, the state before
+// the first token, and `step(ids, position, rows, count, bias, state)`: the `count` highest logits of each row, their
+// tokens, log sum exp of all, and the state.
+async function search(model, asked) {
+  const beam = asked.beam_size, alpha = f32(beam > 1 ? asked.length_penalty : 0);
+  const shrinks = asked.beam_form === "shrinking" && beam > 1;
+  const base = asked.length_penalty_form === "length" ? (n) => n : (n) => f32((5 + n) / 6);
+  const penalty = (n) => f32(base(n) ** alpha);
+  let hypotheses = Array.from({ length: beam }, (_, k) => ({ ids: [], score: k ? -Infinity : 0 }));
+  let state = model.start(beam), rows = hypotheses.map((_, k) => k), places = beam, best = null;
+  for (let position = 0; position < asked.limit; position++) {
+    const newest = hypotheses.map(({ ids }) => ids.at(-1) ?? BOS);
+    const count = Math.min(2 * beam, asked.pieces);
+    const given = await model.step(newest, position, rows, count, bias(asked, hypotheses, position), state);
+    state = given.state;
+    const candidates = Array.from(given.logits, (logit, n) => {
+      const parent = Math.floor(n / count), log = f32(logit - given.normalizer[parent]);
+      return { parent, id: Number(given.tokens[n]), score: f32(hypotheses[parent].score + log) };
+    }).sort(bestFirst).slice(0, 2 * beam);
+    const inBeam = places;
+    candidates.forEach((one, place) => {
+      if (place >= inBeam && shrinks) one.score = -Infinity;
+      if (one.id !== EOS || place >= inBeam || one.score === -Infinity) return;
+      const { ids } = hypotheses[one.parent], score = f32(one.score / penalty(ids.length + 1));
+      if (shrinks) places--;
+      if (!best || score > best.score) best = { ids, score };
+    });
+    const alive = candidates.filter(({ id }) => id !== EOS).slice(0, beam);
+    rows = alive.map(({ parent }) => parent);
+    hypotheses = alive.map(({ parent, id, score }, place) =>
+      ({ ids: [...hypotheses[parent].ids, id], score: place < places ? score : -Infinity }));
+    if (isSettled(hypotheses[0].score, best, shrinks, beam, penalty(asked.limit))) break;
+  }
+  return best && best.ids;
+}
+
+const bestFirst = (one, other) => one.score === other.score ? 0 : other.score - one.score;
+
+// Whether nothing better can come: what is in the beam gets no likelier, and its penalty at most that of the limit.
+function isSettled(likeliest, best, shrinks, beam, longest) {
+  if (likeliest === -Infinity) return true;
+  return best !== null && !shrinks && (beam === 1 || best.score >= f32(likeliest / longest));
+}
+
+// The graphs: see "The graphs, for other languages" in docs/anywhere.md.
+class Graphs {
+  static async load(folder) {
+    ort.env.wasm.numThreads = 1;
+    ort.env.wasm.wasmPaths = new URL("runtime/", location.href).href;
+    const [encoder, decoder] = await Promise.all(
+      ["encoder", "decoder"].map((name) => ort.InferenceSession.create(`${folder}${name}.onnx`)));
+    return Object.assign(new Graphs(), { encoder, decoder });
+  }
+
+  // The same for one source, ids with their end.
+  async reading(ids) {
+    return Object.assign(new Graphs(), { ...this, source: await this.encoder.run({ ids: integers(ids, [1, ids.length]) }) });
+  }
+
+  start(rows) {
+    const states = this.decoder.inputMetadata.filter(({ name }) => name.startsWith("state_"));
+    return Object.fromEntries(states.map(({ name, shape }) => {
+      // An axis that grows has a name for its size, and begins with none.
+      const sizes = [rows, ...shape.slice(1).map((size) => typeof size === "number" ? Math.max(size, 0) : 0)];
+      return [name, floats(new Float32Array(sizes.reduce((one, other) => one * other)), sizes)];
+    }));
+  }
+
+  async step(ids, position, rows, count, bias, state) {
+    const feeds = {
+      ids: integers(ids, [1, ids.length]), position: integers([position], []), rows: integers(rows, [rows.length]),
+      count: integers([count], []), bias: stacked(bias), factor: stacked([new Float32Array([1])]), ...this.source, ...state };
+    const wanted = this.decoder.inputNames.map((name) => [name, feeds[name]]);
+    const { logits, tokens, log_normalizer, ...next } = await this.decoder.run(Object.fromEntries(wanted));
+    const renamed = Object.entries(next).map(([name, tensor]) => [name.replace("next", "state"), tensor]);
+    return { logits: logits.data, tokens: tokens.data, normalizer: log_normalizer.data, state: Object.fromEntries(renamed) };
+  }
+}
+
+const integers = (numbers, shape) => new ort.Tensor("int32", Int32Array.from(numbers), shape);
+const floats = (numbers, shape) => new ort.Tensor("float32", numbers, shape);
+
+function stacked(rows) {
+  const all = new Float32Array(rows.length * rows[0].length);
+  rows.forEach((row, n) => all.set(row, n * row.length));
+  return floats(all, [rows.length, rows[0].length]);
+}
+
+class Translator {
+  static async load(folder = "") {
+    const settings = await (await fetched(`${folder}web.json`)).json();
+    const vocabularies = settings.vocabularies.map((name) => vocabulary(`${folder}${name}`));
+    const [graphs, source, target] = await Promise.all([Graphs.load(folder), ...vocabularies]);
+    return Object.assign(new Translator(), { settings, graphs, source, target });
+  }
+
+  // The translation of a line; options are beam_size and length_penalty.
+  async translate(line, options = {}) {
+    const text = line.replace(/\p{Surrogate}/gu, "?");
+    if (/^[ \t\n\r\v\f]*$/.test(text)) return "";
+    const { marks } = this.settings, [shown, spans] = marks ? marked(text, marks.expression) : [text, []];
+    const ids = this.source.encodeIds(shown).slice(0, LONGEST_SOURCE - 1);
+    const found = await search(await this.graphs.reading([...ids, EOS]), request(this.settings, options, ids, spans));
+    const translation = this.target.decodeIds((found ?? []).filter((id) => id !== PAD));
+    return marks ? putBack(translation, spans) : translation;
+  }
+}
+
+async function fetched(path) {
+  const response = await fetch(path);
+  if (!response.ok) throw new Error(`${path} is not there (HTTP ${response.status}). Export the folder again.`);
+  return response;
+}
+
+async function vocabulary(path) {
+  const pieces = new exports.SentencePieceProcessor();
+  await pieces.load(new Uint8Array(await (await fetched(path)).arrayBuffer()));
+  return pieces;
+}
+
+// The page.
+const get = (id) => document.getElementById(id);
+let translator = null;
+
+async function open() {
+  if (location.protocol === "file:") {
+    throw new Error("A browser lets no page of a file read the model. Serve this folder, such as by\n" +
+      "python -m http.server 8000 --directory=FOLDER\nand open http://localhost:8000/");
+  }
+  translator = await Translator.load();
+  get("beam_size").value = translator.settings.beam_size;
+  get("length_penalty").value = translator.settings.length_penalty;
+  get("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    told(translateAll);
+  });
+  get("text").addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) get("form").requestSubmit();
+  });
+}
+
+async function translateAll() {
+  const options = Object.fromEntries(["beam_size", "length_penalty"].map((name) => [name, Number(get(name).value)]));
+  const lines = get("text").value.split("\n"), found = [], began = performance.now();
+  for (const line of lines) {
+    found.push(await translator.translate(line, options));
+    get("best").textContent = found.join("\n");
+    get("answer").hidden = false;
+    // Lets the browser show it.
+    await new Promise((done) => setTimeout(done));
+  }
+  return `${Math.round(performance.now() - began)} ms`;
+}
+
+// Does something, and tells how it went; the button is locked meanwhile, and while there is no model.
+async function told(work) {
+  get("error").textContent = "";
+  get("go").disabled = true;
+  try {
+    get("took").textContent = await work() ?? "";
+  } catch (error) {
+    get("took").textContent = "";
+    get("error").textContent = error.message;
+  }
+  get("go").disabled = !translator;
+}
+
+if (typeof document !== "undefined") addEventListener("DOMContentLoaded", () => told(open));

@@ -1,0 +1,180 @@
+"""The page that `export --format=web` puts beside graphs of ONNX: a browser translates with them.
+
+ONNX Runtime and SentencePiece for browsers are npm's. npm downloads them once, and an export takes
+no others than those whose checksums stand here.
+"""
+
+import base64
+import dataclasses
+import hashlib
+import html
+import logging
+import pathlib
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Mapping
+
+from keras_transformer.decoding.lengths import parse_length
+from keras_transformer.decoding.options import BEAM_SIZE, LENGTH_PENALTY
+from keras_transformer.inference.text_module import TextModule
+from pipelines import vocabularies
+from pipelines.corpora.options import cache_folder
+from pipelines.vocabularies.protected_spans import MARKS
+from pipelines.whole_files import write_json, write_whole
+
+PAGE = pathlib.Path(__file__).with_name("web")
+STYLE = PAGE.parents[1] / "server" / "page" / "page.css"
+REMARK = (
+    "`index.html` translates with the same files in a browser: `python -m http.server 8000 "
+    "--directory=FOLDER`,\nand open http://localhost:8000/. `runtime` has {}.\n"
+)
+# What the search of the page has not, by the values that ask for nothing.
+PLAIN = {"samples": 0, "num_hypotheses": 1, "no_repeat_ngram_size": 0, "repetition_penalty": 1.0}
+PASSED_ON = ("length_penalty_form", "beam_form", "barred", "protect_all")
+
+logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Package:
+    """A package of npm: its checksum as npm writes it, and which of its files become which."""
+
+    name: str
+    version: str
+    license: str
+    integrity: str
+    files: Mapping[str, str]
+
+    def __str__(self):
+        return f"{self.name}@{self.version}"
+
+    @property
+    def path(self) -> pathlib.Path:
+        """Where it lies in the user's cache folder."""
+        name = self.name.removeprefix("@").replace("/", "-")
+        return cache_folder() / f"{name}-{self.version}.tgz"
+
+
+RUNTIME = "ort-wasm-simd-threaded"
+PACKAGES = (
+    Package(
+        "onnxruntime-web",
+        "1.30.0",
+        "MIT",
+        "sha512-q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAf"
+        "KYQ==",
+        {f"dist/{one}": one for one in ("ort.wasm.min.js", f"{RUNTIME}.mjs", f"{RUNTIME}.wasm")},
+    ),
+    Package(
+        "@agnai/sentencepiece-js",
+        "1.1.1",
+        "Apache-2.0",
+        "sha512-h2+XPrJVLuVLl+2+3iZPWcTw6Fs2NNulnxyh7LoI1hzHHib1wDC6KTmTrDJlLq7/lr5QFYpeMz2rlTFQrS0"
+        "C0g==",
+        {"dist/index.js": "sentencepiece.js", "LICENSE": "sentencepiece.LICENSE"},
+    ),
+)
+
+
+def prepare(module: TextModule) -> None:
+    """Refuse what the page cannot do, and download the packages that are not there yet."""
+    if module.output != "translation":
+        raise ValueError(
+            f"--format=web is for translators. Received: a model whose output is a {module.output}."
+            " Export it by --format=onnx."
+        )
+    options = module.options
+    for name in (name for name, value in PLAIN.items() if getattr(options, name) != value):
+        raise ValueError(
+            f"the page of --format=web searches without it: {name}={getattr(options, name)}. Leave "
+            "it out, or export by --format=onnx."
+        )
+    if module.marks and module.vocabulary.protected.protect_pattern:
+        raise ValueError(
+            "browsers read other regular expressions than --protect_pattern has. Received: "
+            f"{module.vocabulary.protected.protect_pattern}. Export the run by --format=onnx."
+        )
+    for package in PACKAGES:
+        if not package.path.exists():
+            logger.info("Downloading %s (once) to %s", package, package.path)
+            _download(package)
+        elif not _is_whole(package.path, package):
+            logger.warning("%s is broken. Downloading it again.", package.path)
+            _download(package)
+
+
+def write(folder: pathlib.Path, module: TextModule, title: str, size: int) -> None:
+    """Write the page of a translator whose graphs have so many bytes, and all that it loads."""
+    write_json(folder / "web.json", settings(module))
+    runtime = folder / "runtime"
+    runtime.mkdir()
+    for package in PACKAGES:
+        with tarfile.open(package.path) as archive:
+            for name, kept in package.files.items():
+                (runtime / kept).write_bytes(archive.extractfile(f"package/{name}").read())
+    (folder / "translator.js").write_bytes((PAGE / "translator.js").read_bytes())
+    page = (PAGE / "index.html").read_text(encoding="utf-8")
+    # Before the title, which is a user's.
+    page = page.replace("{{style}}", STYLE.read_text(encoding="utf-8"))
+    page = page.replace("{{size}}", f"{size / 1e6:.0f} MB").replace("{{title}}", html.escape(title))
+    (folder / "index.html").write_text(page, encoding="utf-8")
+
+
+def facts() -> dict[str, dict[str, str]]:
+    """What the card says of the packages."""
+    return {one.name: {"version": one.version, "integrity": one.integrity} for one in PACKAGES}
+
+
+def remark() -> str:
+    """What the README says of the page."""
+    return REMARK.format(", ".join(f"{one} ({one.license})" for one in PACKAGES))
+
+
+def settings(module: TextModule) -> dict:
+    """What the search of the page reads."""
+    options = module.options
+    both = module.vocabulary
+    sides = {"source": both.source, "target": both.target}
+    found = {
+        "beam_size": options.beam_size or BEAM_SIZE,
+        "length_penalty": LENGTH_PENALTY
+        if options.length_penalty is None
+        else options.length_penalty,
+        **{name: getattr(options, name) for name in PASSED_ON},
+        "pieces": both.size,
+        "vocabularies": vocabularies.FILES[both.kind],
+        "marks": both.protected
+        and {
+            "expression": both.protected.expression,
+            **{name: [*map(one.pieces.index, MARKS)] for name, one in sides.items()},
+        },
+    }
+    for name in ("min_length", "max_length"):
+        relative, more = parse_length(name, getattr(options, name))
+        found[name] = [relative.numerator, relative.denominator, more]
+    return found
+
+
+def _download(package):
+    failure = f"could not download {package}:"
+    remedy = f"Put the file that `npm pack {package}` makes at {package.path}."
+    package.path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=package.path.parent, prefix="download-") as folder:
+        command = ["npm", "pack", str(package), f"--pack-destination={folder}", "--loglevel=error"]
+        try:
+            answer = subprocess.run(command, check=False, capture_output=True, encoding="utf-8")
+        except FileNotFoundError as error:
+            raise OSError(f"{failure} there is no npm here. Install it. {remedy}") from error
+        if answer.returncode != 0:
+            said = " ".join(line.removeprefix("npm error ") for line in answer.stderr.splitlines())
+            raise OSError(f"{failure} npm said: {said} (is its registry reachable?). {remedy}")
+        download = pathlib.Path(folder) / package.path.name
+        if not (download.exists() and _is_whole(download, package)):
+            raise OSError(f"{failure} what came has not the checksum {package.integrity}. {remedy}")
+        write_whole(package.path, download.replace)
+
+
+def _is_whole(path, package):
+    digest = hashlib.sha512(path.read_bytes()).digest()
+    return package.integrity == f"sha512-{base64.b64encode(digest).decode()}"

@@ -1,0 +1,293 @@
+"""The page of `export --format=web`: its search, run by node, finds what the search in NumPy finds,
+and its folder has what it loads.
+"""
+
+import base64
+import dataclasses
+import hashlib
+import io
+import json
+import re
+import shutil
+import subprocess
+import tarfile
+import types
+
+import numpy as np
+import pytest
+from drawn_models import drawn
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.lengths import in_tokens, parse_length
+from keras_transformer.decoding.numpy_rules import Spans
+from keras_transformer.decoding.numpy_search import NumpySearch
+from keras_transformer.inference import web_folder
+from keras_transformer.tasks.translation.module import TranslationModule
+from pipelines.special_ids import BOS, EOS, PAD
+from pipelines.vocabularies.protected_spans import KINDS, MARKS, MOST, ProtectedSpans, TextMarks
+
+SCRIPT = (web_folder.PAGE / "translator.js").read_text(encoding="utf-8")
+TEXT = [f"w{number}" for number in range(8)]
+PIECES = ["<pad>", "<unk>", "<s>", "</s>", *MARKS, *TEXT]
+SUMS = 97
+# A model whose logits follow from the sum of all ids so far, its state.
+MODEL = """
+const [tables, normalizers, cases] = given;
+const best = (logits, count) => logits.map((_, id) => id).sort((one, other) =>
+  logits[one] === logits[other] ? one - other : logits[other] - logits[one]).slice(0, count);
+const start = (rows) => Array(rows).fill(0);
+function step(ids, position, rows, count, bias, state) {
+  const sums = rows.map((row, n) => state[row] + ids[n]), logits = [], tokens = [];
+  sums.forEach((sum, n) => {
+    const ours = bias[bias.length > 1 ? n : 0];
+    const biased = tables[sum % tables.length].map((one, id) => f32(one + ours[id]));
+    biased[PAD] = biased[BOS] = -Infinity;
+    for (const id of best(biased, count)) { logits.push(biased[id]); tokens.push(id); }
+  });
+  const normalizer = sums.map((sum) => normalizers[sum % tables.length]);
+  return { logits, tokens, normalizer, state: sums };
+}
+const found = [];
+for (const [settings, source, spans] of cases)
+  found.push(await search({ start, step }, request(settings, {}, source, spans)));
+return found;
+"""
+OPTIONS = [
+    {},
+    {"beam_size": 1},
+    {"beam_size": 6, "length_penalty": 1.5, "min_length": 4},
+    {"beam_size": 3, "length_penalty_form": "length", "max_length": "1.5x"},
+    {"beam_size": 4, "beam_form": "shrinking", "length_penalty": 1.5, "barred": (1, 40)},
+    {"beam_size": 2, "protect_all": False, "max_length": 3},
+]
+SPANS = ["<b>", "{x}", "</b>", "<i>", "<br/>", "</i>", "</p>"]
+LINES = [
+    *("a {x} b <b>c {y}</b> d", "see https://a.b/c?d or me@a.org.", "", "%s d 12345 %(n)d 1.2.3"),
+    *(
+        "<p>a <b>b</b> <i>c</i></p>",
+        "⟦keep me⟧ \U0001f600 b\n{x}",
+        "h \u00a0{x\u2028y} `\U0001f600`",
+    ),
+    *(" ".join(f"{{x{number}}}" for number in range(40)), "[%a%] [a](b.c) $t(d) &amp; 2026-11-26"),
+]
+
+
+def run(program, *given, script=SCRIPT):
+    """What a program returns behind the page's script."""
+    if not shutil.which("node"):
+        pytest.skip("node is not installed")
+    known = f"const given = {json.dumps(given)};"
+    end = "().then((found) => console.log(JSON.stringify(found)));"
+    done = subprocess.run(
+        [shutil.which("node"), "-"],
+        input=f"{script}\n{known}\n(async () => {{ {program} }}){end}".encode(),
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+class TableModel:
+    """`MODEL` for the search in NumPy."""
+
+    def __init__(self, tables, normalizers):
+        self._tables = tables
+        self._normalizers = normalizers
+
+    def start(self, rows):
+        return np.zeros(rows, int)
+
+    def step(self, ids, position, rows, count, bias, factor, state, source):
+        sums = state[rows] + ids.reshape(-1)
+        biased = self._tables[sums % SUMS] + bias
+        biased[:, [PAD, BOS]] = -np.inf
+        tokens = np.argsort(-biased, axis=1, kind="stable")[:, :count]
+        logits = np.take_along_axis(biased, tokens, axis=1)
+        return logits, tokens, self._normalizers[sums % SUMS], sums
+
+
+def module_of(options, protected=None):
+    side = types.SimpleNamespace(pieces=PIECES)
+    protected = protected or ProtectedSpans(tuple(KINDS))
+    vocabulary = types.SimpleNamespace(
+        kind="joint", size=len(PIECES), source=side, target=side, protected=protected
+    )
+    marks = protected.are_any
+    return types.SimpleNamespace(
+        options=DecodingOptions(**options), vocabulary=vocabulary, output="translation", marks=marks
+    )
+
+
+def searched(model, options, source, spans):
+    """What the search in NumPy finds for one sentence."""
+    options = DecodingOptions(**options)
+    ids = np.array([PIECES.index(mark) for mark in MARKS])
+    count = (np.array(source)[:, None] == ids).sum(axis=0, keepdims=True)
+    opened_by = np.array([TextMarks.openings(spans)])
+    limit, minimum = (
+        max(in_tokens(parse_length(name, getattr(options, name)), len(source) + 1), 1)
+        for name in ("max_length", "min_length")
+    )
+    rules = Spans(ids, count, opened_by) if options.protect_all else None
+    search = NumpySearch(options, len(PIECES))
+    [found] = search(model, [], [limit], [minimum], [[]], [1], rules)
+    return found[0].ids[:-1] if found else None
+
+
+def tables():
+    """Logits by the sum of ids, and log sum exp of each."""
+    random = np.random.default_rng(3)
+    logits = random.normal(0, 2, (SUMS, len(PIECES))).astype(np.float32)
+    # Most sentences have several translations that end.
+    logits[:, EOS] += 3
+    return logits, np.log(np.exp(logits).sum(axis=1))
+
+
+def sentences():
+    """Sources, ids, and their spans: with none, with some, with a tag that nothing opened."""
+    first = PIECES.index(MARKS[0])
+    words = [PIECES.index(one) for one in TEXT]
+    for number in range(20):
+        count = number % (len(SPANS) + 1)
+        yield [*words[: 1 + number % 5], *range(first, first + count)], SPANS[:count]
+
+
+@pytest.fixture(scope="module")
+def cases():
+    return [(options, *one) for options in OPTIONS for one in sentences()]
+
+
+@pytest.fixture(scope="module")
+def expected(cases):
+    model = TableModel(*tables())
+    return [searched(model, *case) for case in cases]
+
+
+def found_by_the_page(cases, script=SCRIPT):
+    given = [
+        (web_folder.settings(module_of(options)), source, spans) for options, source, spans in cases
+    ]
+    return run(MODEL, *(one.tolist() for one in tables()), given, script=script)
+
+
+def test_the_search_of_the_page_finds_what_the_search_in_numpy_finds(cases, expected):
+    assert found_by_the_page(cases) == expected
+    assert len({*map(str, expected)}) > 60
+
+
+@pytest.mark.parametrize(
+    ("rule", "other"),
+    [
+        ("(5 + n) / 6", "(1 + n) / 6"),
+        ("best.score >= f32(likeliest / longest)", "true"),
+        ("if (left) row[EOS]", "if (false) row[EOS]"),
+        ("open[m] === innermost", "true"),
+        ("places--", ""),
+        ("position + 1 < asked.minimum", "false"),
+    ],
+)
+def test_control_a_search_without_one_of_its_rules_finds_others(cases, expected, rule, other):
+    assert SCRIPT.count(rule) == 1
+    assert found_by_the_page(cases, SCRIPT.replace(rule, other)) != expected
+
+
+def test_spans_become_marks_and_come_back_as_in_python():
+    protected = ProtectedSpans(tuple(KINDS))
+    program = """
+        const [expression, lines] = given;
+        return lines.map((line) => {
+          const [shown, spans] = marked(line, expression);
+          const back = putBack(`\u27e64\u27e7${shown}\u27e61\u27e7`, spans);
+          return [shown, spans, openings(spans), back];
+        });
+    """
+    marks = TextMarks(protected)
+    expected = []
+    for line in LINES:
+        shown, spans = marks.marked(line)
+        back = marks.put_back(f"⟦4⟧{shown}⟦1⟧", spans)
+        expected.append([shown, spans, marks.openings(spans), back])
+    assert run(program, protected.expression, LINES) == expected
+    assert sum(len(spans) for _, spans, *_ in expected) > MOST
+    assert any(one >= 0 for _, _, openings, _ in expected for one in openings)
+
+
+@pytest.fixture
+def packages(monkeypatch, tmp_path):
+    """Small packages in the cache folder, in place of npm's."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    made = []
+    for one in web_folder.PACKAGES:
+        one.path.parent.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(one.path, "w:gz") as archive:
+            for name in one.files:
+                member = tarfile.TarInfo(f"package/{name}")
+                member.size = len(name)
+                archive.addfile(member, io.BytesIO(name.encode()))
+        digest = base64.b64encode(hashlib.sha512(one.path.read_bytes()).digest()).decode()
+        made.append(dataclasses.replace(one, integrity=f"sha512-{digest}"))
+    monkeypatch.setattr(web_folder, "PACKAGES", made)
+    return made
+
+
+def test_the_folder_has_all_that_its_page_loads_and_no_other_host(packages, pieces, tmp_path):
+    module = TranslationModule(drawn(), pieces, DecodingOptions(beam_size=3))
+    web_folder.prepare(module)
+    web_folder.write(tmp_path, module, "A translator, <a> to b", 12_345_678)
+    page = (tmp_path / "index.html").read_text()
+    assert "A translator, &lt;a&gt; to b" in page
+    assert "12 MB" in page
+    assert "{{" not in page
+    loaded = re.findall(r'(?:src|href)="([^"]+)"', page)
+    assert len(loaded) == 4
+    for one in loaded:
+        assert one == "data:," or (tmp_path / one).exists()
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1]
+    assert policy == "default-src 'self' data: 'unsafe-inline' 'unsafe-eval'"
+    settings = json.loads((tmp_path / "web.json").read_text())
+    assert settings["beam_size"] == 3
+    assert settings["max_length"] == [1, 1, 50]
+    assert settings["marks"] is None
+    kept = {path.name: path.read_text() for path in (tmp_path / "runtime").iterdir()}
+    assert kept == {new: name for one in packages for name, new in one.files.items()}
+    assert str(packages[0]) in web_folder.remark()
+
+
+def test_a_package_that_is_not_what_was_pinned_is_not_taken(packages, monkeypatch, tmp_path):
+    path = packages[1].path
+    path.write_bytes(b"something else")
+    (tmp_path / "npm").write_text('#!/bin/sh\nfor last in "$@"; do :; done\nexit 0\n')
+    (tmp_path / "npm").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(OSError, match=r"what came has not the checksum sha512-.* Put the file"):
+        web_folder.prepare(module_of({}))
+    (tmp_path / "npm").write_text('#!/bin/sh\necho "npm error code ENOTFOUND" >&2\nexit 1\n')
+    with pytest.raises(OSError, match=r"npm said: code ENOTFOUND \(is its registry reachable\?\)"):
+        web_folder.prepare(module_of({}))
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    with pytest.raises(OSError, match=r"could not download @agnai/.* there is no npm here"):
+        web_folder.prepare(module_of({}))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"samples": 2}, "samples=2"),
+        ({"num_hypotheses": 2}, "num_hypotheses=2"),
+        ({"no_repeat_ngram_size": 3}, "no_repeat_ngram_size=3"),
+        ({"repetition_penalty": 1.5}, r"repetition_penalty=1\.5"),
+    ],
+)
+def test_what_the_page_cannot_do_is_refused_by_name(packages, options, said):
+    with pytest.raises(ValueError, match=f"searches without it: {said}. Leave it out"):
+        web_folder.prepare(module_of(options))
+
+
+def test_texts_that_are_continued_and_patterns_of_ones_own_are_refused(packages):
+    module = module_of({}, ProtectedSpans((), r"\$\w+"))
+    with pytest.raises(ValueError, match=r"than --protect_pattern has. Received: \\\$\\w\+"):
+        web_folder.prepare(module)
+    module.output = "generated"
+    with pytest.raises(ValueError, match=r"is for translators\. Received: .* generated"):
+        web_folder.prepare(module)
