@@ -1,5 +1,6 @@
-"""Terms with the translations that they must get: each becomes a protected span of its source whose
-text is the given translation (see `pipelines.vocabularies.span_marks`).
+"""Terms with the translations that they must get: these stand behind them in their source, for a
+model that learned it (see `pipelines.corpora.terms`); else each becomes a protected span whose text
+is the given translation (see `pipelines.vocabularies.span_marks`).
 """
 
 import os
@@ -8,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pipelines import line_files
-from pipelines.vocabularies.protected_spans import ProtectedSpans
+from pipelines.vocabularies.protected_spans import OF_TERMS, ProtectedSpans, with_translation
 
-BRACKETS = re.compile("[⟦⟧]")
+MARKS = re.compile(f"[⟦⟧{''.join(OF_TERMS)}]")
 
 
 class Glossary:
@@ -25,7 +26,8 @@ class Glossary:
         protected: what the model protects.
 
     Raises:
-        ValueError: a term that is empty or has a bracket ⟦ or ⟧, or a model without such spans.
+        ValueError: a term that is empty or has a mark such as ⟦ or ⟫; or a model without protected
+            spans.
     """
 
     def __init__(self, terms: Mapping[str, str], protected: ProtectedSpans | None):
@@ -40,26 +42,30 @@ class Glossary:
                     f"a glossary's terms and translations must not be empty. Received: {term!r}: "
                     f"{translation!r}."
                 )
-            if BRACKETS.search(term + translation):
-                raise ValueError(f"a glossary has no brackets ⟦ or ⟧. Received: {term!r}.")
+            if mark := MARKS.search(term + translation):
+                raise ValueError(f"a glossary has no mark {mark[0]}. Received: {term!r}.")
         self._terms = dict(terms)
+        self._write = with_translation if protected.glossary_rate else _in_place
         found = sorted(terms, key=len, reverse=True)
         words = "|".join(map(_pattern, found)) or r"(?!)"
         self._expression = re.compile(f"(?P<term>{words})|(?:{protected.expression})")
 
     def applied(self, text: str) -> str:
         """A text whose terms are marked with their translations."""
-        return self._expression.sub(self._marked, text)
+        for match in reversed([*self._expression.finditer(text)]):
+            if term := match["term"]:
+                text = self._write(text, *match.span(), self._translation(term))
+        return text
 
-    def _marked(self, match):
-        found = match["term"]
-        if found is None:
-            return match[0]
-        translation = self._terms.get(found)
-        if translation is None:
-            translation = self._terms[found[0].lower() + found[1:]]
-            translation = translation[0].upper() + translation[1:]
-        return f"⟦{translation}⟧"
+    def _translation(self, term):
+        if term in self._terms:
+            return self._terms[term]
+        translation = self._terms[term[0].lower() + term[1:]]
+        return translation[0].upper() + translation[1:]
+
+
+def _in_place(text, begin, end, translation):
+    return f"{text[:begin]}⟦{translation}⟧{text[end:]}"
 
 
 def marking(path: str | None, description: Mapping[str, Any]) -> Callable[[str], str]:

@@ -34,8 +34,8 @@ class Examples:
         positions: what an example counts of `batch_tokens` if no column is ragged, such as the
             patches of an image.
         variations: by name of a ragged column, what gives its sequences anew each time they are
-            seen, padded to their longest; for all of these columns or for none. Without, they are
-            taken as they are, padded to their bucket.
+            seen, padded to their longest. Without, they are taken as they are, padded to their
+            bucket.
         draws: the seed of what `to_batch` draws, at least 0. It then finds a column `KEYS` of
             random numbers, uint64 (B,): in training another one each time that an example is seen,
             in measuring always the same. None: nothing is drawn, and there is no such column.
@@ -97,7 +97,7 @@ class Examples:
         for (name, (flat, starts)), length in zip(self._ragged.items(), lengths, strict=False):
             columns[name] = (
                 padded(flat, starts, rows, length)
-                if keys is None or not self.variations
+                if keys is None or name not in self.variations
                 else self.variations[name](flat, starts, rows, keys)
             )
         if self.draws is not None:

@@ -75,18 +75,19 @@ def tokenize_pairs(
     if hasattr(text, "pairs"):
         return text.pairs(max_length)
     pairs = TokenizedPairs(
-        _tokenized(text.sources, vocabulary.source), _tokenized(text.targets, vocabulary.target)
+        token_ids(text.sources, vocabulary.source), token_ids(text.targets, vocabulary.target)
     )
     return pairs if max_length is None else pairs.up_to(max_length)
 
 
 def tokenized(lines: Sequence[str], vocabulary: Vocabulary, max_length: int) -> TokenIds:
     """Lines as ids, each closed by EOS. One of more than `max_length` is cut into several."""
-    ids = _tokenized(lines, vocabulary)
+    ids = token_ids(lines, vocabulary)
     return TokenIds.of_lengths(ids.flat, cut(ids.lengths, max_length))
 
 
-def _tokenized(lines, vocabulary):
+def token_ids(lines: Sequence[str], vocabulary: Vocabulary) -> TokenIds:
+    """Lines as ids, each closed by EOS."""
     parts = (vocabulary.tokenize(tf.constant(part)) for part in slices(lines))
     return packed(parts, vocabulary.size)
 

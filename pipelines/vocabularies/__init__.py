@@ -16,7 +16,7 @@ import sentencepiece
 
 from pipelines.special_ids import UNK
 from pipelines.vocabularies import vocabulary
-from pipelines.vocabularies.protected_spans import FILE, MARKS, ProtectedSpans
+from pipelines.vocabularies.protected_spans import FILE, ProtectedSpans
 from pipelines.vocabularies.vocabulary import RESERVED, SPACE, Vocabulary
 from pipelines.vocabularies.word_pieces import WordPieces
 
@@ -81,7 +81,7 @@ def learn(
     does. If one of two texts holds fewer pieces, both vocabularies have as many as that one. Marks
     stand in the text for what is protected.
     """
-    tags = [*tags, *(MARKS if protected else ())]
+    tags = [*tags, *(protected.pieces if protected else ())]
     lines = {}
     for name, side in zip(FILES[kind], (sources, targets), strict=True):
         lines[name] = [*lines.get(name, ()), *side]

@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from pipelines.random_numbers import GOLDEN, mix
 from pipelines.vocabularies.model_proto import whole_pieces
+from pipelines.vocabularies.protected_spans import GIVEN
 from pipelines.vocabularies.segmentation import Segmentation, Variation, taken
 from pipelines.vocabularies.span_marks import BORDER, MARK, alternate, bordered
 from pipelines.vocabularies.vocabulary import Vocabulary
@@ -87,7 +88,7 @@ class AugmentedText(Variation):
         self.is_source = is_source
         self.segmentation = segmentation
         self._vocabulary = vocabulary
-        self._never = "|".join([MARK, *map(re.escape, whole_pieces(vocabulary.model))])
+        self._never = "|".join([MARK, GIVEN, *map(re.escape, whole_pieces(vocabulary.model))])
 
     def __call__(
         self, flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, keys: tf.Tensor

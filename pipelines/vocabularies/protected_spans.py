@@ -18,6 +18,9 @@ FILE = "protected_spans.json"
 MOST = 32
 MARKS = tuple(f"⟦{number + 1}⟧" for number in range(MOST))
 MARK = "⟦([1-9]|[12][0-9]|3[0-2])⟧"
+# Before a term, between it and the translation that is given for it, and behind.
+OF_TERMS = ("⟪", "⟹", "⟫")
+GIVEN = "⟹[^⟫]*⟫"
 # What somebody protects in a text of their own; what would part lines of files.
 BY_HAND = "⟦[^⟧]*⟧"
 ALWAYS = (BY_HAND, r"[\n\t]+")
@@ -73,6 +76,15 @@ class ProtectedSpans(Options):
         "Regular expression of RE2 for more that is put back as it stands. Default: none.",
         resumed=FIXED,
     )
+    glossary_rate: float = option(
+        0.0,
+        "Share of the sentences in training in which the translations of some words stand behind "
+        "them, so that the model learns to use those of a glossary, and to inflect them; 0: a "
+        "glossary's translations are put in as they stand. Its authors take 0.1.",
+        at_least=0,
+        at_most=1,
+        resumed=FIXED,
+    )
 
     def __post_init__(self):
         object.__setattr__(self, "protect", tuple(self.protect))
@@ -84,8 +96,18 @@ class ProtectedSpans(Options):
 
     @property
     def are_any(self) -> bool:
-        """Whether anything is protected."""
-        return bool(self.protect or self.protect_pattern)
+        """Whether anything is protected, or terms are marked."""
+        return bool(self.protect or self.protect_pattern or self.glossary_rate)
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """What a vocabulary needs."""
+        return (*MARKS, *(OF_TERMS if self.glossary_rate else ()))
+
+    def as_dict(self) -> dict[str, Any]:
+        """What a run says of it. Those of 0.11 and before say nothing of glossaries."""
+        said = dataclasses.asdict(self)
+        return {name: value for name, value in said.items() if value or name != "glossary_rate"}
 
     @property
     def expression(self) -> str:
@@ -96,7 +118,7 @@ class ProtectedSpans(Options):
 
     def save(self, folder: pathlib.Path) -> None:
         """Write a file beside those of a vocabulary."""
-        write_json(folder / FILE, dataclasses.asdict(self))
+        write_json(folder / FILE, self.as_dict())
 
     @classmethod
     def in_description(cls, description: Mapping[str, Any]) -> "ProtectedSpans | None":
@@ -115,6 +137,17 @@ class ProtectedSpans(Options):
             return cls(**said)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged: {error} {AGAIN}") from error
+
+
+def with_translation(text: str, begin: int, end: int, translation: str) -> str:
+    """A text in which a term at some place has its translation behind it. The space before the term
+    moves behind the mark, so that the term is cut into the pieces that it has elsewhere.
+    """
+    opens, between, closes = OF_TERMS
+    has_space = text[:begin].endswith(" ")
+    space = " " if has_space or not begin else ""
+    term = f"{opens}{space}{text[begin:end]}{between} {translation}{closes}"
+    return f"{text[: begin - has_space]}{term}{text[end:]}"
 
 
 class TextMarks:

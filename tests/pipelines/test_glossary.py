@@ -8,6 +8,7 @@ from pipelines.glossary import Glossary, read_terms
 from pipelines.vocabularies.protected_spans import KINDS, ProtectedSpans
 
 ALL = ProtectedSpans(tuple(KINDS))
+LEARNED = ProtectedSpans(tuple(KINDS), glossary_rate=0.1)
 TERMS = {"light": "Leuchte", "light switch": "Lichtschalter", "ACME": "ACME", "C++": "C++"}
 
 
@@ -34,6 +35,14 @@ def test_terms_are_marked(text, expected):
     assert marked(text) == expected
 
 
+def test_a_model_that_learned_it_reads_translations_behind_their_terms():
+    glossary = Glossary(TERMS, LEARNED)
+    assert glossary.applied("Light: the light switch, {light}") == (
+        "⟪ Light⟹ Leuchte⟫: the⟪ light switch⟹ Lichtschalter⟫, {light}"
+    )
+    assert glossary.applied("⟦light⟧ no term") == "⟦light⟧ no term"
+
+
 def test_the_case_of_the_first_letter_is_kept():
     assert marked("Dog and dog", {"dog": "hund"}) == "⟦Hund⟧ and ⟦hund⟧"
     assert marked("Öl öl", {"öl": "oil"}) == "⟦Oil⟧ ⟦oil⟧"
@@ -52,7 +61,7 @@ def test_any_text_is_kept_but_for_the_marks(text):
 
 
 @pytest.mark.parametrize(
-    ("terms", "sense"), [({" ": "a"}, "empty"), ({"a": ""}, "empty"), ({"a": "⟦b⟧"}, "brackets")]
+    ("terms", "sense"), [({" ": "a"}, "empty"), ({"a": ""}, "empty"), ({"a": "⟦b⟧"}, "mark ⟦")]
 )
 def test_terms_that_cannot_be_are_refused(terms, sense):
     with pytest.raises(ValueError, match=sense):

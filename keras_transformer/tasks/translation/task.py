@@ -1,6 +1,5 @@
 """Translation: pairs of sentences, an encoder-decoder, BLEU (Vaswani et al. 2017, section 6.1)."""
 
-import dataclasses
 import functools
 import sys
 from collections.abc import Sequence
@@ -40,6 +39,7 @@ from pipelines import vocabularies
 from pipelines.batches import texts
 from pipelines.corpora.protected_text import ProtectedText, protect
 from pipelines.corpora.record_files import Records
+from pipelines.corpora.terms import GivenTerms, with_terms
 from pipelines.dropped import Dropped
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 
@@ -134,7 +134,7 @@ class Translation(TextTask):
         return train.vocabulary if isinstance(train, Records) else None
 
     def description(self):
-        protected = {"protected": dataclasses.asdict(self.protected)}
+        protected = {"protected": self.protected.as_dict()}
         return {
             **super().description(),
             **(protected if self.protected.are_any else {}),
@@ -186,8 +186,22 @@ class Translation(TextTask):
     def examples(self, split):
         train, valid = self._pairs
         if split == "train":
-            return train.examples(self._variations(self.vocabulary))
+            return train.examples(self._with_given_terms(train, self._variations(self.vocabulary)))
         return valid.examples()
+
+    def _with_given_terms(self, train, variations):
+        """The variations, of sources with terms if --glossary_rate asks for them."""
+        rate = self.protected.glossary_rate
+        if not rate:
+            return variations
+        seed = self.values["seed"]
+        lines = [*with_terms(self._texts.train, seed, self.corpus.tags)]
+        sentences = texts.token_ids(lines, self.vocabulary.source)
+        if train.kept is not None:
+            sentences = sentences.where(train.kept)
+        longest = self.values["max_train_length"]
+        source = GivenTerms(rate, seed, sentences, longest, variations.get("source"))
+        return {**variations, "source": source}
 
     def example_weights(self):
         return self._pairs[0].of_those_kept(self.corpus.weights)

@@ -1,0 +1,139 @@
+"""Terms with their translations behind them: which words translate each other, in which form, how
+often, and the same again.
+"""
+
+import random
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from pipelines.batches.batching import training_batches
+from pipelines.batches.texts import TokenizedPairs, token_ids
+from pipelines.corpora.parallel_text import ParallelText
+from pipelines.corpora.terms import GivenTerms, with_terms
+from pipelines.vocabularies import learn
+from pipelines.vocabularies.augmentation import AugmentedText
+from pipelines.vocabularies.protected_spans import OF_TERMS, ProtectedSpans, with_translation
+
+PROTECTED = ProtectedSpans(("tags",), glossary_rate=0.1)
+TAG = "<2de>"
+GIVEN = re.compile("⟪ ?([^⟹]*)⟹ ([^⟫]*)⟫")
+WORDS = {f"word{letter}": f"{letter}wort" for letter in "abcdefghijklmnop"}
+
+
+def text_of(draw, words=WORDS, count=300):
+    """Sentences of words of a dictionary in another order, after a tag and the same first word."""
+    rows = [draw.sample([*words], draw.randint(2, 5)) for _ in range(count)]
+    sources = [" ".join([f"{TAG}please", *row]) for row in rows]
+    targets = [" ".join(["bitte", *(words[word] for word in row[::-1])]) for row in rows]
+    return ParallelText(sources, targets)
+
+
+def right(lines):
+    """How many single words have a translation, and how many that of the dictionary."""
+    found = [match for line in lines for match in GIVEN.findall(line) if match[0] in WORDS]
+    return len(found), sum(WORDS[word] == translation for word, translation in found)
+
+
+def test_words_get_the_translations_of_the_dictionary():
+    text = text_of(random.Random(1))
+    lines = [*with_terms(text, 1, [TAG])]
+    words, rightly = right(lines)
+    assert rightly > 0.98 * words > 100
+    for line, source in zip(lines, text.sources, strict=True):
+        assert 1 <= len(GIVEN.findall(line)) <= 3
+        assert line.startswith(TAG)
+        assert re.sub("⟪|⟹ [^⟫]*⟫", "", line) == source
+    # A control: nothing is found where sentences do not translate each other.
+    mixed = ParallelText(text.sources, random.Random(2).sample(text.targets, len(text)))
+    assert right(with_terms(mixed, 1, [TAG]))[1] < 0.05 * words
+
+
+def test_a_translation_has_the_form_that_comes_most_often():
+    rows = [("der Schalter", 4), ("des Schalters", 2), ("das Schild", 1)]
+    targets = [line for line, times in rows for _ in range(times)]
+    text = ParallelText(["the switch"] * 6 + ["the sign"], targets)
+    lines = [*with_terms(text, 1)]
+    assert "Schild" in lines[-1]
+    translations = " ".join(GIVEN.findall(line)[0][1] for line in lines[:-1])
+    assert "Schalter" in translations
+    assert "Schalters" not in translations
+
+
+@pytest.mark.parametrize(
+    ("text", "term", "expected"),
+    [
+        ("open the light.", "light", "open the⟪ light⟹ Leuchte⟫."),
+        ("light on", "light", "⟪ light⟹ Leuchte⟫ on"),
+        ("a (light)", "light", "a (⟪light⟹ Leuchte⟫)"),
+    ],
+)
+def test_terms_are_cut_into_the_pieces_that_they_have_elsewhere(text, term, expected):
+    begin = text.index(term)
+    found = with_translation(text, begin, begin + len(term), "Leuchte")
+    assert found == expected
+    vocabulary = learn([text, "Leuchte"] * 5, ["Leuchte"], "joint", 330, (), "bpe", PROTECTED)
+    plain, translation, given = (
+        [vocabulary.pieces[number] for number in vocabulary.tokenize([line]).to_list()[0][:-1]]
+        for line in (text, "Leuchte", found)
+    )
+    between, closes = (given.index(mark) for mark in OF_TERMS[1:])
+    assert given[between + 1 : closes] == translation
+    kept = [*given[:between], *given[closes + 1 :]]
+    # At the start of a text alone SentencePiece writes a space before the mark.
+    assert [piece for piece in kept if piece not in ("⟪", "▁")] == [
+        piece for piece in plain if piece != "▁"
+    ]
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """A vocabulary, pairs, and their sources with terms."""
+    text = text_of(random.Random(3), count=40)
+    vocabulary = learn(text.sources, text.targets, "joint", 400, [TAG], "bpe", PROTECTED)
+    lines = [*with_terms(text, 1, [TAG])]
+    sides = (token_ids(some, vocabulary) for some in (text.sources, text.targets, lines))
+    return vocabulary, *sides
+
+
+def batches(pairs, start=0, rate=0.5, longest=1000):
+    vocabulary, sources, targets, others = pairs
+    typed = AugmentedText(vocabulary, {"case": 0.5, "typos": 0.2}, 3, 1000)
+    variations = {"source": GivenTerms(rate, 3, others, longest, typed)}
+    examples = TokenizedPairs(sources, targets).examples(variations)
+    return training_batches(examples, 60, seed=5).dataset(start).as_numpy_iterator()
+
+
+def texts_of(pairs, some):
+    ids = [tf.ragged.boolean_mask(batch[0][0], batch[0][0] != 0) for batch in some]
+    return [text.decode() for one in ids for text in pairs[0].detokenize(one).numpy()]
+
+
+def test_a_stream_that_is_entered_later_is_the_same(pairs):
+    whole = batches(pairs)
+    first = [next(whole) for _ in range(12)]
+    later = batches(pairs, 7)
+    for before in first[7:]:
+        for one, other in zip(tf.nest.flatten(before), tf.nest.flatten(next(later)), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_some_sentences_have_terms_whose_translations_are_never_mistyped(pairs):
+    stream = batches(pairs)
+    texts = texts_of(pairs, [next(stream) for _ in range(60)])
+    given = [text for text in texts if "⟹" in text]
+    assert 0.4 < len(given) / len(texts) < 0.6
+    translations = [match[1] for text in given for match in GIVEN.findall(text)]
+    allowed = {"bitte", *WORDS.values()}
+    assert all(set(one.split()) <= allowed for one in translations)
+    # A control: the words before them are.
+    assert not all(
+        set(match[0].split()) <= set(WORDS) for text in given for match in GIVEN.findall(text)
+    )
+
+
+def test_a_sentence_that_would_be_too_long_has_none(pairs):
+    stream = batches(pairs, rate=1.0, longest=1)
+    assert not any("⟹" in text for text in texts_of(pairs, [next(stream) for _ in range(3)]))
