@@ -33,8 +33,8 @@ class Glossary:
     def __init__(self, terms: Mapping[str, str], protected: ProtectedSpans | None):
         if protected is None:
             raise ValueError(
-                "a glossary needs a model that was trained with --protect. Received: one without "
-                "protected spans."
+                "a glossary needs a model that was trained with --protect or --glossary_rate. "
+                "Received: one without protected spans."
             )
         for term, translation in terms.items():
             if not term.strip() or not translation.strip():

@@ -61,7 +61,7 @@ class TranslateOptions(Options):
     glossary: str | None = option(
         None,
         "File with a term, a tab and its translation in each line, of a model that was trained "
-        "with --protect: where the term comes, its translation does.",
+        "with --protect or --glossary_rate: where the term comes, its translation does.",
         path=True,
     )
 

@@ -33,7 +33,8 @@ class ServeOptions(Options):
     glossary: str | None = option(
         None,
         "File with a term, a tab and its translation in each line, for all requests to a model "
-        'that was trained with --protect; a request\'s own, {"glossary": {...}}, comes first.',
+        "that was trained with --protect or --glossary_rate; a request's own, "
+        '{"glossary": {...}}, comes first.',
         path=True,
     )
     max_batch_size: int = option(

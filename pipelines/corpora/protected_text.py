@@ -39,8 +39,8 @@ def protect(corpus: Corpus, protected: ProtectedSpans, strict: bool) -> Protecte
 
     if isinstance(corpus.train, Records):
         raise ValueError(
-            "--protect reads text. Received: corpus=records, which holds ids. Train on the text "
-            "itself."
+            "--protect and --glossary_rate read text. Received: corpus=records, which holds ids. "
+            "Train on the text itself."
         )
     marks = SpanMarks(protected)
     for tag, (marked, *_) in zip(

@@ -180,9 +180,13 @@ def variations(
             f"--{' and --'.join(asked)} exclude each other: a vocabulary is of byte pairs or a "
             f"unigram language model. Received: {received}. Leave one out."
         )
+    changing = asked
+    if rate := values.get("glossary_rate"):
+        changing = ["glossary_rate"]
+        received = f"glossary_rate={rate}"
     if augmented.augment:
+        changing = ["augment"]
         received = f"augment={','.join(augmented.augment)}"
-    changing = ["augment"] if augmented.augment else asked
     if changing and values["static_shapes"]:
         raise ValueError(
             f"--{changing[0]} gives sentences of any length, and --static_shapes wants few. "

@@ -13,15 +13,19 @@ from pipelines.glossary import Glossary
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 SIZES = (
-    *("--num_layers=1", "--d_model=64", "--d_ff=128", "--num_heads=4", "--vocabulary_size=400"),
+    *("--num_layers=1", "--d_model=64", "--d_ff=128", "--num_heads=4", "--vocabulary_size=500"),
     *("--mixed_precision=float32", "--max_steps=500", "--validation_sentences=0", "--seed=1"),
     *("--batch_tokens=512", "--average_checkpoints=1", "--corpus=text_files", "--norelease"),
     *("--positions=rotary", "--dropout=0", "--schedule=constant", "--learning_rate=0.003"),
     *("--warmup_steps=50", "--label_smoothing=0"),
 )
-LETTERS = "abcdefghijkl"
-# Three translations of each word, of which the sentence does not say which is meant.
-WORDS = {f"word{one}": [f"{one}{more}" for more in ("afe", "elo", "uri")] for one in LETTERS}
+ENDS = [first + second for first in "bdfgklmn" for second in "aeiou"]
+TRANSLATIONS = [f"{end}ri" for end in ENDS]
+# Five translations of each word, of which the sentence does not say which is meant.
+WORDS = {
+    f"word{end}": [TRANSLATIONS[(place + step) % len(ENDS)] for step in (0, 1, 7, 19, 30)]
+    for place, end in enumerate(ENDS)
+}
 COUNT = 60
 
 
@@ -69,10 +73,10 @@ def test_terms_appear_that_were_never_seen(trained):
     translator = Translator.load(trained)
     seen = [{word: draw.choice(WORDS[word])} for word in draw.choices([*WORDS], k=COUNT)]
     unseen = [
-        {word: draw.choice(WORDS[draw.choice([one for one in WORDS if one != word])])}
+        {word: draw.choice([one for one in TRANSLATIONS if one not in WORDS[word]])}
         for word in draw.choices([*WORDS], k=COUNT)
     ]
-    for glossaries, most_without in ((seen, 0.6), (unseen, 0.1)):
+    for glossaries, most_without in ((seen, 0.4), (unseen, 0.1)):
         without, given = appear(translator, glossaries)
         assert without <= most_without * COUNT
-        assert given >= 0.9 * COUNT
+        assert given >= 0.85 * COUNT
