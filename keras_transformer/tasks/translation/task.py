@@ -134,10 +134,10 @@ class Translation(TextTask):
         return train.vocabulary if isinstance(train, Records) else None
 
     def description(self):
-        protected = {"protected": self.protected.as_dict()}
+        said = {"protected": self.protected.as_dict()} if self.protected.are_any else {}
         return {
             **super().description(),
-            **(protected if self.protected.are_any else {}),
+            **said,
             "decoding": remembered(self.decoding),
             "evaluation": {"tokenize": self._tokenize},
         }
@@ -186,22 +186,21 @@ class Translation(TextTask):
     def examples(self, split):
         train, valid = self._pairs
         if split == "train":
-            return train.examples(self._with_given_terms(train, self._variations(self.vocabulary)))
+            variations = self._variations(self.vocabulary)
+            if self.protected.glossary_rate:
+                variations["source"] = self._given_terms(train, variations.get("source"))
+            return train.examples(variations)
         return valid.examples()
 
-    def _with_given_terms(self, train, variations):
-        """The variations, of sources with terms if --glossary_rate asks for them."""
-        rate = self.protected.glossary_rate
-        if not rate:
-            return variations
+    def _given_terms(self, train, variation):
+        """What gives some sources with the translations of terms, and a variation after it."""
         seed = self.values["seed"]
         lines = [*with_terms(self._texts.train, seed, self.corpus.tags)]
         sentences = texts.token_ids(lines, self.vocabulary.source)
         if train.kept is not None:
             sentences = sentences.where(train.kept)
-        longest = self.values["max_train_length"]
-        source = GivenTerms(rate, seed, sentences, longest, variations.get("source"))
-        return {**variations, "source": source}
+        rate = self.protected.glossary_rate
+        return GivenTerms(rate, seed, sentences, self.values["max_train_length"], variation)
 
     def example_weights(self):
         return self._pairs[0].of_those_kept(self.corpus.weights)
