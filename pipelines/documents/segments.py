@@ -94,8 +94,8 @@ def translated(
     """A file with translations.
 
     A model that protects spans is given a whole segment, with its codes between ⟦ and ⟧. Where
-    these do not come back once each and nested as they were, and for other models, the texts
-    between codes and line breaks are translated by themselves.
+    these do not come back once each and nested as they were, or a pair of tags has lost its text,
+    and for other models, the texts between codes and line breaks are translated by themselves.
 
     Args:
         text: the file.
@@ -175,6 +175,15 @@ def _are_nested(codes):
     return not opened
 
 
+def _hollow(pieces):
+    """How many pairs of tags have no text, among texts and codes by turns."""
+    steps = itertools.pairwise(step for _, step in _steps(pieces[1::2]))
+    return sum(
+        pair == (1, -1) and not text.strip()
+        for pair, text in zip(steps, pieces[2::2], strict=False)
+    )
+
+
 def _trimmed(parts):
     """Parts before, within and behind what is to be translated: white space, codes that stand
     alone, and pairs of tags around all of it.
@@ -233,7 +242,9 @@ def _cut(parts):
 
 
 def _read(parts, answer):
-    """The parts of an answer; None if its codes are others than those asked for."""
+    """The parts of an answer; None if its codes are others than those asked for, or a pair of tags
+    has lost its text.
+    """
     if not parts:
         return []
     plain = "".join(part.text for part in parts)
@@ -246,6 +257,6 @@ def _read(parts, answer):
     found = re.split(f"({expression})", answer)
     if Counter(found[1::2]) != Counter(part.text for part in parts if part.is_code):
         return None
-    if not _are_nested(found[1::2]):
+    if not _are_nested(found[1::2]) or _hollow(found) > _hollow(re.split(f"({expression})", plain)):
         return None
     return [codes[one] if place % 2 else one for place, one in enumerate(found)]

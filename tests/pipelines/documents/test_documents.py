@@ -169,7 +169,12 @@ def test_what_is_translated_is_done_again_if_asked(file_format):
 
 @pytest.mark.parametrize(
     "broken",
-    [lambda one: "", lambda one: taken_off(one) * 2, lambda one: taken_off(one).replace(">", ")")],
+    [
+        lambda one: "",
+        lambda one: taken_off(one) * 2,
+        lambda one: taken_off(one).replace(">", ")"),
+        lambda one: re.sub(r"(<(\w)[^>]*>)[^<]*(?=</\2>)|^[^<]*<ph.*", r"\1 ", taken_off(one)),
+    ],
 )
 def test_codes_that_a_model_loses_or_repeats_come_back(broken):
     """The texts between them are translated then by themselves."""
@@ -182,6 +187,13 @@ def test_codes_that_a_model_loses_or_repeats_come_back(broken):
     assert translated(page, "html", lost) == page.replace(
         "a <b>c</b> d <i>e</i> f", ("A <b>C</b> D <i>E</i> F")
     )
+
+
+def test_tags_that_have_no_text_may_have_none():
+    def moved(texts):
+        return [taken_off(one).replace("a <b></b> ", "<b></b> A ") for one in texts]
+
+    assert translated("<p>a <b></b> c</p>", "html", moved) == "<p><b></b> A c</p>"
 
 
 def test_tags_that_are_not_nested_any_more_are_no_translation():
