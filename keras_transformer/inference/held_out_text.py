@@ -1,6 +1,17 @@
 """The text that a trained model is measured on: a split of its corpus, or two files."""
 
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
 from pipelines import corpora, line_files
+
+
+class HeldOut(NamedTuple):
+    """Sources with references, and what measures translations by these: `evaluation.bleu.score`."""
+
+    sources: Sequence[str]
+    references: Sequence[str]
+    measure: Callable[[Sequence[str], Sequence[str]], dict]
 
 
 def held_out_text(

@@ -14,10 +14,12 @@ import tensorflow as tf
 
 from keras_transformer.decoding import loop
 from keras_transformer.inference import litert_conversion, onnx_conversion, web_folder
+from keras_transformer.inference.held_out_text import HeldOut
 from keras_transformer.inference.model_graphs import IDS, traced
 from keras_transformer.inference.portable import GOLDEN, Portable, refuse_unknown
 from keras_transformer.inference.portable_graphs import RUNTIMES
 from keras_transformer.inference.text_module import TEXT, TextModule
+from keras_transformer.inference.translator import Translator
 from keras_transformer.saved_models import card
 from keras_transformer.saved_models.options import OF_PORTABLE
 from keras_transformer.saved_models.versions import DECODERS
@@ -50,13 +52,14 @@ def export(
     precision: str = "float32",
     version: int | None = None,
     form: str = "onnx",
+    held_out: HeldOut | None = None,
 ) -> pathlib.Path:
     """Write a numbered version of a format, "onnx", "litert" or "web", into a folder, whole or not
     at all.
 
     In float32 it is not written if its golden examples come out otherwise than from the live model.
-    With weights rounded to "float16" or "int8" the card says how many come out alike, and the
-    golden examples have what comes out of the folder.
+    With weights rounded to "float16" or "int8" the card says how many come out alike, the golden
+    examples have what comes out of the folder, and text that was held out is translated by both.
     """
     _refuse(module, precision, form)
     graphs = RUNS_AS.get(form, form)
@@ -81,6 +84,8 @@ def export(
         else:
             alike = sum(one == other for one, other in zip(golden, came["alone"], strict=True))
             facts["golden_as_in_float32"] = f"{alike} of {len(golden)}"
+            if held_out and not module.options.samples:
+                facts["bleu"] = _bleu(held_out, module, temporary, precision)
         _write_golden(temporary / GOLDEN, came["alone"])
         remark = REMARK.format(
             encoder=decoder.with_stem("encoder").name,
@@ -248,8 +253,27 @@ def _check(golden, came):
                 )
 
 
+def _bleu(held_out, module, folder, precision):
+    """BLEU of a module in float32 and of its folder, on the same text."""
+    found = {
+        name: held_out.measure(one.translate(held_out.sources), held_out.references)
+        for name, one in (("float32", Translator(module)), (precision, Translator.load(folder)))
+    }
+    return {
+        **{name: one["bleu"] for name, one in found.items()},
+        "sentences": len(held_out.sources),
+        "signature": found[precision]["bleu_signature"],
+    }
+
+
 def _in_words(facts):
     """What the README says of the files' size, and of what rounding changed."""
-    size = f"{facts['bytes'] / 1e6:.1f} MB in {facts['precision']}"
-    alike = facts.get("golden_as_in_float32")
-    return f"{size}; {alike} golden examples come out as in float32" if alike else size
+    said = [f"{facts['bytes'] / 1e6:.1f} MB in {facts['precision']}"]
+    if alike := facts.get("golden_as_in_float32"):
+        said.append(f"{alike} golden examples come out as in float32")
+    if bleu := facts.get("bleu"):
+        said.append(
+            f"BLEU {bleu[facts['precision']]}, in float32 {bleu['float32']}, of "
+            f"{bleu['sentences']} sentences of the test split"
+        )
+    return "; ".join(said)

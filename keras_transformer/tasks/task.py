@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import keras
 import numpy as np
 
+from keras_transformer.inference.held_out_text import HeldOut
 from keras_transformer.inference.loading import trained_model
 from keras_transformer.inference.perplexity import perplexity
 from keras_transformer.runs.folder import RunFolder
@@ -214,9 +215,15 @@ class Task(abc.ABC):
             return export(module, folder, description, examples, version)
         from keras_transformer.inference import portable_export
 
+        held_out = None if precision == "float32" else cls.held_out(description)
         return portable_export.export(
-            module, folder, description, examples, precision, version, form
+            module, folder, description, examples, precision, version, form, held_out
         )
+
+    @classmethod
+    def held_out(cls, description: Mapping) -> HeldOut | None:
+        """What an export with rounded weights is measured on; None if that is nothing."""
+        return None
 
     @classmethod
     def convert(cls, folder: RunFolder, path: pathlib.Path, values: Mapping) -> pathlib.Path:

@@ -1,6 +1,7 @@
 """Translation: pairs of sentences, an encoder-decoder, BLEU (Vaswani et al. 2017, section 6.1)."""
 
 import functools
+import logging
 import sys
 from collections.abc import Sequence
 
@@ -8,6 +9,8 @@ import keras
 
 from keras_transformer.decoding.remembered_options import remembered
 from keras_transformer.evaluation import bleu
+from keras_transformer.evaluation.metrics import tokenizer_of
+from keras_transformer.inference.held_out_text import HeldOut, held_out_text
 from keras_transformer.inference.loading import load_trained
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import sizes_of_description
@@ -44,6 +47,10 @@ from pipelines.dropped import Dropped
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 MAY_CHANGE = ("decoding", "evaluation")
+# Sentences of the test split whose BLEU an export with rounded weights says.
+MEASURED = 500
+
+logger = logging.getLogger(__name__)
 
 
 class Translation(TextTask):
@@ -141,6 +148,21 @@ class Translation(TextTask):
             "decoding": remembered(self.decoding),
             "evaluation": {"tokenize": self._tokenize},
         }
+
+    @classmethod
+    def held_out(cls, description):
+        """The first pairs of the test split, if the run names a corpus that is still there."""
+        if "corpus" not in description:
+            return None
+        try:
+            pairs = held_out_text(description, "the run", "test")
+        except (OSError, ValueError) as error:
+            logger.warning("BLEU of the export is not measured: %s", error)
+            return None
+        asked = description.get("evaluation", {}).get("tokenize")
+        tokenize = tokenizer_of(description["corpus"]["target_language"], asked)
+        measure = functools.partial(bleu.score, tokenize=tokenize)
+        return HeldOut(*(side[:MEASURED] for side in pairs), measure)
 
     @classmethod
     def fixed(cls, description):
