@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 MOST_CELLS = 2**24
 
@@ -69,7 +68,9 @@ class ForbiddenWords:
         self._pieces = [list(_bytes(piece)) for piece in pieces]
         self.following, self.is_barred = self._tables()
 
-    def __call__(self, came: tf.Tensor) -> tf.Tensor:
+    def __call__(self, came):
+        import tensorflow as tf
+
         rows, length = (tf.shape(came)[axis] for axis in (0, 1))
         following = tf.constant(self.following)
 
@@ -79,6 +80,13 @@ class ForbiddenWords:
         start = (tf.maximum(length - self._longest, 0), tf.zeros([rows], tf.int32))
         _, state = tf.while_loop(lambda place, _: place < length, read, start)
         return tf.where(tf.gather(tf.constant(self.is_barred), state), -float("inf"), 0.0)
+
+    def bars(self, came: np.ndarray) -> np.ndarray:
+        """The same without TensorFlow: whether each piece is barred, booleans (b K, V)."""
+        state = np.zeros(len(came), np.int32)
+        for ids in came[:, -self._longest :].T:
+            state = self.following[state, ids]
+        return self.is_barred[state]
 
     def _tables(self):
         """For each state and piece the number of the next state, int32 (S, V), and whether it is

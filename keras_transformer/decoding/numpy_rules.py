@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_transformer.decoding.forbidden_words import ForbiddenWords
 from keras_transformer.decoding.options import DecodingOptions
 from pipelines.special_ids import EOS, PAD
 
@@ -32,14 +33,21 @@ class Spans(NamedTuple):
 
 
 class NumpyRules:
-    """The rules that options ask for, with a vocabulary of V, and those of spans.
+    """The rules that options ask for, with a vocabulary of V, those of spans, and forbidden words.
 
     Called with what is searched, arrays by name with b rows, and how many tokens have come, it
     gives the bias and the factor of a step of `numpy_search`.
     """
 
-    def __init__(self, options: DecodingOptions, vocabulary_size: int, spans: Spans | None):
+    def __init__(
+        self,
+        options: DecodingOptions,
+        vocabulary_size: int,
+        spans: Spans | None,
+        forbidden: ForbiddenWords | None = None,
+    ):
         self._options = options
+        self._forbidden = forbidden
         self._size = vocabulary_size
         self._spans = spans
         marks = () if spans is None else spans.marks
@@ -78,13 +86,15 @@ class NumpyRules:
         too_short = position + 1 < searched["minimum"]
         n = self._options.no_repeat_ngram_size
         has_spans = "count" in searched
-        if not (n or has_spans or forced.any() or too_short.any()):
+        if not (n or has_spans or self._forbidden or forced.any() or too_short.any()):
             return self._always, factor
         always = self._barred if has_spans else self._always
         bias = np.broadcast_to(always, (len(rows), self._size)).copy()
         bias[np.repeat(too_short, beam), EOS] = NEVER
         for row, ids in enumerate(rows.tolist() if n else ()):
             bias[row, _repeating(ids, n)] = NEVER
+        if self._forbidden:
+            bias[self._forbidden.bars(rows)] = NEVER
         if has_spans:
             self._keep_spans(bias, rows, position, searched, beam)
         forced = np.repeat(forced, beam)

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_transformer.decoding.forbidden_words import ForbiddenWords
 from keras_transformer.decoding.numpy_rules import NEVER, NumpyRules, Spans
 from keras_transformer.decoding.options import BEAM_SIZE, LENGTH_PENALTY, DecodingOptions
 from pipelines.random_numbers import GOLDEN, mix
@@ -37,10 +38,16 @@ class Found(NamedTuple):
 
 
 class NumpySearch:
-    """The search that options ask for, with a vocabulary of V."""
+    """The search that options ask for, with a vocabulary of V and the words that it forbids."""
 
-    def __init__(self, options: DecodingOptions, vocabulary_size: int):
+    def __init__(
+        self,
+        options: DecodingOptions,
+        vocabulary_size: int,
+        forbidden: ForbiddenWords | None = None,
+    ):
         self._options = options
+        self._forbidden = forbidden
         self._vocabulary_size = vocabulary_size
         self._samples = options.samples
         self._beam = 1 if options.samples else options.beam_size or BEAM_SIZE
@@ -64,7 +71,7 @@ class NumpySearch:
         prefix is a list, and [] where there is none. `spans` are those that must come.
         """
         copies = self._samples or 1
-        rules = NumpyRules(self._options, self._vocabulary_size, spans)
+        rules = NumpyRules(self._options, self._vocabulary_size, spans, self._forbidden)
         searched = {
             name: np.repeat(array, copies, axis=0)
             for name, array in rules.wanted(limits, minima, prefixes).items()

@@ -4,12 +4,14 @@ Runtime or LiteRT has the model, SentencePiece the vocabulary, NumPy the search.
 
 import copy
 import dataclasses
+import functools
 import hashlib
 import pathlib
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from keras_transformer.decoding.forbidden_words import ForbiddenWords
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, parse_length
 from keras_transformer.decoding.numpy_rules import Spans
 from keras_transformer.decoding.numpy_search import NumpySearch
@@ -39,6 +41,10 @@ class Portable:
         self._source = both.source.processor
         self._target = both.target.processor
         self._marks = TextMarks(both.protected) if both.protected else None
+        # Its tables take long to make: requests share them.
+        self._forbidding = functools.lru_cache(8)(
+            lambda words: ForbiddenWords(words, both.target.spelled)
+        )
         self._model = GraphModel(folder, portable_format(folder))
 
     @property
@@ -183,7 +189,9 @@ class Portable:
         padded = np.full((len(sources), max(lengths, default=1)), PAD, np.int32)
         for row, ids in zip(padded, sources, strict=True):
             row[: len(ids) + 1] = [*ids, EOS]
-        search = NumpySearch(options, self._target.vocab_size())
+        words = options.forbidden_words
+        forbidden = self._forbidding(words) if words else None
+        search = NumpySearch(options, self._target.vocab_size(), forbidden)
         return search(
             self._model,
             self._model.encode(padded),
@@ -219,9 +227,8 @@ def refuse_unknown(options: DecodingOptions) -> None:
     unknown = {
         "coverage_penalty": options.coverage_penalty > 0,
         "constrained": options.constrained,
-        "beam_form": options.beam_form == "staying",
+        "beam_form": options.beam_form not in ("leaving", "shrinking"),
         "blockwise": options.blockwise,
-        "forbidden_words": bool(options.forbidden_words),
     }
     for name in (name for name, is_asked_for in unknown.items() if is_asked_for):
         raise ValueError(

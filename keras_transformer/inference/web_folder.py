@@ -30,7 +30,13 @@ REMARK = (
     "--directory=FOLDER`,\nand open http://localhost:8000/. `runtime` has {}.\n"
 )
 # What the search of the page has not, by the values that ask for nothing.
-PLAIN = {"samples": 0, "num_hypotheses": 1, "no_repeat_ngram_size": 0, "repetition_penalty": 1.0}
+PLAIN = {
+    "samples": 0,
+    "num_hypotheses": 1,
+    "no_repeat_ngram_size": 0,
+    "repetition_penalty": 1.0,
+    "forbidden_words": (),
+}
 PASSED_ON = ("length_penalty_form", "beam_form", "barred", "protect_all")
 
 logger = logging.getLogger(__name__)

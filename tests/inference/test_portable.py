@@ -2,6 +2,7 @@
 TensorFlow too.
 """
 
+import functools
 import json
 import pathlib
 import subprocess
@@ -14,8 +15,10 @@ from drawn_models import drawn
 from without_tensorflow import BEGINNING
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.evaluation import bleu
 from keras_transformer.inference import portable_export
 from keras_transformer.inference.generator import Generator
+from keras_transformer.inference.held_out_text import HeldOut
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import LanguageModel
 from keras_transformer.tasks.language_modelling.module import GenerationModule
@@ -124,6 +127,17 @@ def test_options_replace_the_exported_ones(pieces, folder, options):
             )
 
 
+def test_forbidden_words_never_come(pieces, live, folder, tmp_path):
+    before = live.translate(LINES)
+    # Bytes that make no character are not read back as they were.
+    words = sorted({word for line in before for word in line.split() if "\ufffd" not in word})
+    (tmp_path / "words").write_text("\n".join(words))
+    options = {"forbidden": str(tmp_path / "words"), "beam_size": 3, "max_length": "+4"}
+    found = Translator.load(folder, **options).translate(LINES)
+    assert found == with_options(pieces, **options).translate(LINES) != before
+    assert not set(words) & {word for line in found for word in line.split()}
+
+
 def test_samples_are_drawn_by_their_line_and_seed(folder):
     translator = Translator.load(folder, samples=2, seed=7)
     assert translator.translate(LINES)[2:4] == translator.translate(LINES[2:4])
@@ -146,7 +160,12 @@ def test_rounded_weights_take_fewer_bytes_and_the_card_says_what_changed(
     module, live, folder, form, tmp_path, precision, share
 ):
     arguments = (tmp_path / "model", {}, LINES[:3], precision)
-    rounded = portable_export.export(module, *arguments, form=form)
+    sources = [LINES[0], *LINES[3:]]
+    # The model's own translations, but one.
+    references = ["something else", *live.translate(sources[1:])]
+    measure = functools.partial(bleu.score, tokenize="char")
+    held_out = HeldOut(sources, references, measure)
+    rounded = portable_export.export(module, *arguments, form=form, held_out=held_out)
     card = json.loads((rounded / "model.json").read_text())
     assert card["precision"] == precision
     if form == "onnx":
@@ -159,6 +178,13 @@ def test_rounded_weights_take_fewer_bytes_and_the_card_says_what_changed(
         in (rounded / "README.md").read_text()
     )
     translator = Translator.load(rounded)
+    scores = [measure(one.translate(sources), references) for one in (live, translator)]
+    of_both = {"float32": scores[0]["bleu"], precision: scores[1]["bleu"]}
+    signature = scores[0]["bleu_signature"]
+    assert card["bleu"] == {**of_both, "sentences": len(sources), "signature": signature}
+    assert 0 < of_both["float32"] < 100
+    said = f"BLEU {of_both[precision]}, in float32 {of_both['float32']}, of {len(sources)} sent"
+    assert said in (rounded / "README.md").read_text()
     assert [translator.translate([one["text"]])[0] for one in golden] == [
         one["translation"] for one in golden
     ]
@@ -313,6 +339,8 @@ def test_the_folder_says_what_it_is(folder, form):
     [
         ({"coverage_penalty": 0.2}, "searched without it: coverage_penalty=0.2"),
         ({"beam_form": "staying"}, "searched without it: beam_form=staying"),
+        ({"beam_form": "until_full"}, "searched without it: beam_form=until_full"),
+        ({"beam_form": "until_worse"}, "searched without it: beam_form=until_worse"),
         ({"blockwise": True}, "searched without it: blockwise=True"),
         ({"samples": 1, "beam_size": 2}, "exclude each other"),
         ({"num_hypotheses": 9}, "num_hypotheses=9"),

@@ -38,7 +38,7 @@ ADDED = {
     "translate_corpus": 406,
     "sources as people type them": 331,
     "files that people translate": 867,
-    "forbidden words": 201,
+    "forbidden words": 237,
     "ids that are mapped": 134 + 59,
     "protected spans without TensorFlow": 211,
     "LiteRT": 220,
