@@ -26,10 +26,10 @@ def sentences(random, count, shortest, longest):
     return source, target, source
 
 
-def train(positions, steps, seed=1, norm="post"):
-    """A model that copies short sentences."""
+def train(steps, seed=1, **choices):
+    """A model that copies short sentences, of the sizes `SIZES` and of `choices`."""
     keras.utils.set_random_seed(seed)
-    model = Transformer(vocabulary_size=EOS + 1 + WORDS, positions=positions, norm=norm, **SIZES)
+    model = Transformer(vocabulary_size=EOS + 1 + WORDS, **{**SIZES, **choices})
     loss = LabelSmoothedCrossEntropy(0.0)
     peak = keras.optimizers.schedules.CosineDecay(
         0.0, steps, warmup_target=2e-3, warmup_steps=steps // 10

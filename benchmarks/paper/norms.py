@@ -117,7 +117,7 @@ def main(_):
     NORMS["batch"] = BatchPostNorm
     rows = []
     for norm in ("post", "batch"):
-        model = train("sinusoidal", STEPS.value, norm=norm)
+        model = train(STEPS.value, norm=norm)
         shares = [f"{100 * accuracy(model, *lengths):.1f}" for lengths in ((4, 12), (4, 4))]
         changes = [f"{change:.1e}" for change in of_mates(model)]
         rows.append(({"post": "layer", "batch": "batch"}[norm], *shares, *changes))
