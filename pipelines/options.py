@@ -32,8 +32,8 @@ class Setting:
 
     Attributes:
         help: one or two sentences.
-        at_least, at_most: bounds of a number, both allowed.
-        choices: of a string.
+        at_least, at_most: bounds of a number, or of how many a list has, both allowed.
+        choices: of a string, or of each string of a list, in which none comes twice.
         adds: the sections that each choice adds: the fields of a corpus are options where it is
             chosen.
         path: True: the value is a path, or several joined by commas; "folder": of a folder that
@@ -114,20 +114,30 @@ class Declared(typing.NamedTuple):
         """
         if value is None and (self.is_optional or self.setting.is_unset):
             return
-        if wrong := self._wrong(value):
+        if wrong := self.wrong(value):
             raise ValueError(
                 f"`{self.name}` must be {wrong}. Received: {self.name}={_shown(value)}."
             )
 
-    def _wrong(self, value):
+    def wrong(self, value: Any) -> str | None:
+        """What a value must be instead, "one of a, b"; None if it is right."""
         kinds = {float: (float, int), list: (list, tuple)}.get(self.type, (self.type,))
         if not isinstance(value, kinds) or isinstance(value, bool) != (self.type is bool):
             return KINDS[self.type]
-        if self.setting.choices is not None and value not in self.setting.choices:
-            return f"one of {', '.join(self.setting.choices)}"
+        if self.setting.choices is not None:
+            return self._wrong_choice(value)
         if self.type in (int, float):
             return self._wrong_number(value)
         return None
+
+    def _wrong_choice(self, value):
+        names = ", ".join(self.setting.choices)
+        if self.type is not list:
+            return None if value in self.setting.choices else f"one of {names}"
+        if len(value) < (self.setting.at_least or 0):
+            return f"at least {self.setting.at_least} of {names}"
+        is_right = set(value) <= set(self.setting.choices) and len(set(value)) == len(value)
+        return None if is_right else f"some of {names}, each once"
 
     def _wrong_number(self, value):
         least = self.setting.at_least

@@ -29,6 +29,20 @@ class PathParser(flags.ArgumentParser):
         return ",".join(map(os.path.expanduser, argument.split(",")))
 
 
+class ChoicesParser(flags.ListParser):
+    """Reads some choices of an option, joined by commas."""
+
+    def __init__(self, one: Declared):
+        super().__init__()
+        self.one = one
+
+    def parse(self, argument):
+        values = super().parse(argument)
+        if wrong := self.one.wrong(values):
+            raise ValueError(f"must be {wrong}.")
+        return values
+
+
 def wrong_path(paths: str) -> str | None:
     """Say what is wrong with paths, if no file can have such a name."""
     for path in paths.split(","):
@@ -75,6 +89,9 @@ def _define(one, values):
         # A shell leaves the ~ of --model=~/runs/mine as it is.
         parser = PathParser(is_folder=setting.path == "folder")
         flags.DEFINE(parser, one.name, default, setting.help, values, flags.ArgumentSerializer())
+    elif setting.choices is not None and one.type is list:
+        serializer = flags.CsvListSerializer(",")
+        flags.DEFINE(ChoicesParser(one), one.name, default, setting.help, values, serializer)
     elif setting.choices is not None:
         flags.DEFINE_enum(one.name, default, list(setting.choices), setting.help, values)
     elif one.type in (int, float):

@@ -228,7 +228,7 @@ class Run:
         write_json(folder.examples, score.samples)
         whole = {**folder.read_description(), **folder.read_scores()}
         path = str(folder.export_dir(self.values["export_dir"]))
-        for kind in self.values["export_formats"].split(","):
+        for kind in self.values["export_formats"]:
             place = path if kind == "saved_model" else f"{path}_{kind}"
             version = self.task.write(kind, module, place, whole, folder.read_examples())
             trial = tried_by(self.task.trial, score.samples, version)

@@ -95,10 +95,10 @@ class Task(abc.ABC):
 
     def __init__(self, values: Mapping):
         self.values = values
-        formats = values.get("export_formats", "saved_model")
-        if formats != "saved_model" and not self.is_portable:
+        formats = values.get("export_formats", ())
+        if {*formats} - {"saved_model"} and not self.is_portable:
             raise ValueError(
-                f"--export_formats={formats} is for translators and language models. Received: "
+                f"--export_formats={','.join(formats)} is for translators and language models. Received: "
                 f"--task={self.name}. Leave it out."
             )
 

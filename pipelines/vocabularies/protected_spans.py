@@ -58,17 +58,13 @@ AGAIN = "Copy the file again from where the model was trained."
 
 @dataclasses.dataclass(frozen=True)
 class ProtectedSpans(Options):
-    """Protected spans.
-
-    Raises:
-        ValueError: an unknown kind.
-    """
+    """Protected spans."""
 
     protect: tuple[str, ...] = option(
         (),
-        "What is put back as it stands instead of being translated: some of "
-        f"{', '.join(KINDS)}, joined by commas. Pairs whose sides differ in it are left out. "
-        "Default: nothing.",
+        "What is put back as it stands instead of being translated: some choices, joined by "
+        "commas. Pairs whose sides differ in it are left out. Default: nothing.",
+        choices=tuple(KINDS),
         resumed=FIXED,
     )
     protect_pattern: str = option(
@@ -89,10 +85,6 @@ class ProtectedSpans(Options):
     def __post_init__(self):
         object.__setattr__(self, "protect", tuple(self.protect))
         super().__post_init__()
-        if unknown := [kind for kind in self.protect if kind not in KINDS]:
-            raise ValueError(
-                f"`protect` must be some of {', '.join(KINDS)}. Received: {', '.join(unknown)}."
-            )
 
     @property
     def are_any(self) -> bool:

@@ -23,16 +23,13 @@ def _augments(kind):
 
 @dataclasses.dataclass(frozen=True)
 class Augmentation(Options):
-    """Augmentation.
-
-    Raises:
-        ValueError: an unknown kind.
-    """
+    """Augmentation."""
 
     augment: tuple[str, ...] = option(
         (),
-        "How sources are changed as people type them, each time another way: some of "
-        f"{', '.join(AUGMENTED)}, joined by commas. Default: not at all.",
+        "How sources are changed as people type them, each time another way: some choices, joined "
+        "by commas. Default: not at all.",
+        choices=AUGMENTED,
         resumed=TOLD,
     )
     case_rate: float = option(
@@ -102,10 +99,6 @@ class Augmentation(Options):
     def __post_init__(self):
         object.__setattr__(self, "augment", tuple(self.augment))
         super().__post_init__()
-        if unknown := [kind for kind in self.augment if kind not in AUGMENTED]:
-            raise ValueError(
-                f"`augment` must be some of {', '.join(AUGMENTED)}. Received: {', '.join(unknown)}."
-            )
 
 
 @dataclasses.dataclass(frozen=True)
