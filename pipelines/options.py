@@ -32,7 +32,7 @@ class Setting:
 
     Attributes:
         help: one or two sentences.
-        at_least, at_most: bounds of a number, or of how many a list has, both allowed.
+        at_least, at_most: bounds of a number, both allowed; `at_least` also of a list's choices.
         choices: of a string, or of each string of a list, in which none comes twice.
         adds: the sections that each choice adds: the fields of a corpus are options where it is
             chosen.
@@ -134,9 +134,8 @@ class Declared(typing.NamedTuple):
         names = ", ".join(self.setting.choices)
         if self.type is not list:
             return None if value in self.setting.choices else f"one of {names}"
-        if len(value) < (self.setting.at_least or 0):
-            return f"at least {self.setting.at_least} of {names}"
-        is_right = set(value) <= set(self.setting.choices) and len(set(value)) == len(value)
+        chosen = {*value} & {*self.setting.choices}
+        is_right = len(chosen) == len(value) >= (self.setting.at_least or 0)
         return None if is_right else f"some of {names}, each once"
 
     def _wrong_number(self, value):
@@ -168,19 +167,14 @@ def settings(kind: type["Options"]) -> Mapping[str, Declared]:
     hints = typing.get_type_hints(kind)
     declared = {}
     for field in dataclasses.fields(kind):
-        if "setting" in field.metadata:
+        if setting := field.metadata.get("setting"):
             hint = hints[field.name]
             kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
             plain = next(one for one in kinds if one is not types.NoneType)
             plain = list if typing.get_origin(plain) is tuple else plain
             name = field.name.removesuffix("_")
-            declared[name] = Declared(
-                name,
-                plain,
-                types.NoneType in kinds,
-                field.default,
-                field.metadata["setting"],
-            )
+            is_optional = types.NoneType in kinds
+            declared[name] = Declared(name, plain, is_optional, field.default, setting)
     return types.MappingProxyType(declared)
 
 
@@ -197,7 +191,10 @@ class Options:
     def __post_init__(self):
         for field in dataclasses.fields(self):
             if one := settings(type(self)).get(field.name.removesuffix("_")):
-                one.check(getattr(self, field.name))
+                value = getattr(self, field.name)
+                one.check(value)
+                if isinstance(value, list):
+                    object.__setattr__(self, field.name, tuple(value))
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> typing.Self:

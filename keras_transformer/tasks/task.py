@@ -98,8 +98,8 @@ class Task(abc.ABC):
         formats = values.get("export_formats", ())
         if {*formats} - {"saved_model"} and not self.is_portable:
             raise ValueError(
-                f"--export_formats={','.join(formats)} is for translators and language models. Received: "
-                f"--task={self.name}. Leave it out."
+                f"--export_formats={','.join(formats)} is for translators and language models. "
+                f"Received: --task={self.name}. Leave it out."
             )
 
     @classmethod

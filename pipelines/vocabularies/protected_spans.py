@@ -82,10 +82,6 @@ class ProtectedSpans(Options):
         resumed=FIXED,
     )
 
-    def __post_init__(self):
-        object.__setattr__(self, "protect", tuple(self.protect))
-        super().__post_init__()
-
     @property
     def are_any(self) -> bool:
         """Whether anything is protected, or terms are marked."""

@@ -392,7 +392,9 @@ def test_operations_that_litert_has_not_are_refused_by_name(pieces, tmp_path, ca
 def test_training_of_what_has_no_graphs_is_refused_before_it_begins():
     task = types.SimpleNamespace(is_portable=False, name="masking")
     for formats in (["saved_model", "onnx"], ["litert"]):
-        with pytest.raises(ValueError, match=rf"{','.join(formats)} is for .* --task=masking\. Leave"):
+        with pytest.raises(
+            ValueError, match=rf"{','.join(formats)} is for .* --task=masking\. Leave"
+        ):
             Task.__init__(task, {"export_formats": formats})
     Task.__init__(task, {"export_formats": ["saved_model"]})
 

@@ -19,6 +19,7 @@ class Room(Options):
     colour: str = option("red", "Colour.", choices=("red", "blue"))
     is_open: bool = option(True, "Whether it is open.")
     guests: tuple[str, ...] = option(("a",), "Guests.")
+    doors: tuple[str, ...] = option(("north",), "Doors.", choices=("north", "south"), at_least=1)
     height: float = option(2.0, "Height.", is_unset=True)
     plain: int = 7
 
@@ -28,8 +29,9 @@ def test_a_value_of_each_kind():
     assert room == Room(chairs=2, name="x", plain=1)
     assert room.height == 2.0
     assert Room.of({"share": 1}).share == 1
+    assert Room.of({"doors": ["south", "north"]}).doors == ("south", "north")
     assert list(settings(Room)) == [
-        *("chairs", "share", "name", "colour", "is_open", "guests", "height")
+        *("chairs", "share", "name", "colour", "is_open", "guests", "doors", "height")
     ]
     assert [settings(Room)[name].type for name in ("chairs", "name", "guests")] == [int, str, list]
     assert settings(Room)["name"].is_optional
@@ -49,6 +51,13 @@ def test_a_value_of_each_kind():
         ({"colour": "green"}, "`colour` must be one of red, blue. Received: colour='green'."),
         ({"is_open": 1}, "`is_open` must be True or False. Received: is_open=1."),
         ({"guests": "a"}, "`guests` must be a list. Received: guests='a'."),
+        *(
+            (
+                {"doors": doors},
+                f"`doors` must be some of north, south, each once. Received: doors={doors}.",
+            )
+            for doors in (["east"], ["north", "east"], ["north", "north"], [])
+        ),
     ],
 )
 def test_what_is_refused(values, message):
@@ -59,7 +68,7 @@ def test_what_is_refused(values, message):
 
 def test_a_section_like_another():
     small = like(Room, without=("guests", "name"), chairs=100)
-    assert [*settings(small)] == ["chairs", "share", "colour", "is_open", "height"]
+    assert [*settings(small)] == ["chairs", "share", "colour", "is_open", "doors", "height"]
     assert small().chairs == 100
     assert small.title() == Room.title() == "Room"
     assert settings(small)["chairs"].setting == settings(Room)["chairs"].setting

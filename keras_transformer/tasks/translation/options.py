@@ -96,10 +96,6 @@ class Augmentation(Options):
         given = dict(zip(AUGMENTED, rates, strict=True))
         return {kind: given[kind] for kind in self.augment}
 
-    def __post_init__(self):
-        object.__setattr__(self, "augment", tuple(self.augment))
-        super().__post_init__()
-
 
 @dataclasses.dataclass(frozen=True)
 class EmbeddingStart(Options):
