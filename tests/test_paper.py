@@ -56,7 +56,8 @@ ALL_OF_BASE = typed("""
     vocabulary_size=37000 num_layers=6 d_model=512 d_ff=2048 num_heads=8 dropout=0.1
     label_smoothing=0.1 residual_initialization=glorot max_steps=100000 average_checkpoints=5
     average_share=0.0694""")
-EN_FR = typed("dataset=wmt14_translate/fr-en target_language=fr vocabulary_size=32000")
+EN_FR = typed("""dataset=wmt14_translate/fr-en target_language=fr vocabulary_size=32000
+    vocabulary_model=word_piece""")
 ALL_OF_BIG = ALL_OF_BASE | typed("""
     d_model=1024 d_ff=4096 num_heads=16 dropout=0.3 max_steps=300000 keep_checkpoints=20
     average_checkpoints=20 average_share=0.0397""")

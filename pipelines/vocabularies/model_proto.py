@@ -1,6 +1,7 @@
 """The protocol buffer of a SentencePiece model, as far as we change it, and our rules in it."""
 
 import functools
+from collections.abc import Iterable
 
 # Numbers of a TrainerSpec's fields.
 IDS = {"unk_id": 40, "bos_id": 41, "eos_id": 42, "pad_id": 43}
@@ -8,6 +9,8 @@ NAMES = {"unk_piece": 45, "bos_piece": 46, "eos_piece": 47, "pad_piece": 48}
 KINDS = {"model_type": 3, "byte_fallback": 35}
 # Of a piece that a user named.
 USER_DEFINED = 4
+# The score of a word piece: no merge, probability or tag has one above 0.
+LEARNED = 1.0
 # Of a NormalizerSpec.
 SPACES = {"add_dummy_prefix": 3, "remove_extra_whitespaces": 4, "escape_whitespaces": 5}
 
@@ -80,5 +83,15 @@ def is_byte_level(model: bytes) -> bool:
 
 
 def whole_pieces(model: bytes) -> list[str]:
-    """The pieces that a text is never cut in, such as tags and marks."""
-    return [one.piece for one in message().FromString(model).pieces if one.type == USER_DEFINED]
+    """The pieces that a text is never cut in, such as tags and marks; not learned word pieces."""
+    pieces = message().FromString(model).pieces
+    return [one.piece for one in pieces if one.type == USER_DEFINED and one.score != LEARNED]
+
+
+def with_symbols(model: bytes, kept: int, symbols: Iterable[str]) -> bytes:
+    """A model with its first pieces and, in the place of the others, symbols that a user named."""
+    made = message().FromString(model)
+    del made.pieces[kept:]
+    for one in symbols:
+        made.pieces.add(piece=one, score=LEARNED, type=USER_DEFINED)
+    return made.SerializeToString()

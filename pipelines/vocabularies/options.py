@@ -39,8 +39,9 @@ class VocabularyOptions(Options):
     )
     vocabulary_model: str = option(
         "bpe",
-        "How the pieces are learned: by byte-pair encoding, or by a unigram language model.",
-        choices=("bpe", "unigram"),
+        "How the pieces are learned: by byte-pair encoding, by a unigram language model, or as "
+        "word pieces, the longest of which are cut from a text from left to right.",
+        choices=("bpe", "unigram", "word_piece"),
         resumed=FIXED,
         **LEARNED,
     )

@@ -104,3 +104,29 @@ def tokenizer_class(model: bytes) -> type:
             return text_of(tf.strings.reduce_join(pieces, axis=1))
 
     return OfBytes if is_byte_level(model) else Replacing
+
+
+def operation(model: bytes, name: str):
+    """A tokenizer of TensorFlow Text that closes each text by EOS, whose model belongs to the
+    process. TensorFlow Text's own belongs to the operation that made it: `tf.random.set_seed` and
+    `keras.utils.set_random_seed` forget all operations, and every tokenizer was broken from then on
+    (github.com/tensorflow/text, issue 570).
+
+    TensorFlow reloads tokenizers of one name in a SavedModel as the first of them, and gives those
+    of one name in a process the same memory: the name is of this model alone.
+    """
+    import tensorflow as tf
+    from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer
+
+    class NamedModel(tf.saved_model.experimental.TrackableResource):
+        def __init__(self):
+            super().__init__()
+            _ = self.resource_handle
+
+        def _create_resource(self):
+            with tf.name_scope(name):
+                return gen_sentencepiece_tokenizer.sentencepiece_op(model=model, shared_name=name)
+
+    tokenizer = tokenizer_class(model)(model=model, add_eos=not is_byte_level(model), name=name)
+    tokenizer._model_resource = NamedModel()
+    return tokenizer

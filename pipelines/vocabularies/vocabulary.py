@@ -22,8 +22,9 @@ import numpy as np
 import sentencepiece
 
 from pipelines.special_ids import BOS, EOS, PAD, UNK, Marks
-from pipelines.vocabularies.model_proto import is_byte_level
-from pipelines.vocabularies.tokenizers import tokenizer_class
+from pipelines.vocabularies import longest_match
+from pipelines.vocabularies.model_proto import with_symbols
+from pipelines.vocabularies.tokenizers import operation
 from pipelines.whole_files import write_whole
 
 BYTES = 256
@@ -67,9 +68,8 @@ def learn(
         tags: strings such as "<2de>" that tell the model what to do. Each is one piece wherever it
             stands, and no other piece crosses it.
         model_type: "bpe", byte-pair encoding (Sennrich et al. 2016), which merges the most frequent
-            pairs; or "unigram" (Kudo 2018), which keeps the pieces that make the text most likely.
-            The paper has byte pairs for English-German; for English-French it has word pieces,
-            which are not learned here.
+            pairs; "unigram" (Kudo 2018), which keeps the pieces that make the text most likely;
+            or "word_piece", as the paper has for English-French: see `longest_match`.
     """
     tags = list(tags)
     if taken := sorted({tag for tag in tags if tag in RESERVED or tags.count(tag) > 1}):
@@ -105,6 +105,12 @@ def learn(
 
 def _train(lines, size, tags, model_type, **limits):
     """The bytes of a SentencePiece model."""
+    if model_type == "word_piece":
+        room = size - 4 - BYTES - len(tags)
+        pieces = longest_match.learned(_without(tags, lines), room, tags, **limits)
+        # Of characters, the first two of which are left out.
+        made = _train(["a"], size - room + 2, tags, "char", hard_vocab_limit=False)
+        return with_symbols(made, size - room, pieces)
     model = io.BytesIO()
     with tempfile.NamedTemporaryFile("w", suffix=".tsv") as rules:
         rules.write(NORMALIZATION)
@@ -138,9 +144,7 @@ def _without_rarest(lines: Sequence[str], room: int, tags: Sequence[str]) -> Ite
     frequent words are pieces than if each character is one; in the second, if there is one, for a
     text whose words leave room, all of it.
     """
-    if tags:
-        pattern = re.compile("|".join(map(re.escape, sorted(tags, key=len, reverse=True))))
-        lines = [pattern.sub(BOUNDARY, line) for line in lines]
+    lines = _without(tags, lines)
     counts = collections.Counter(itertools.chain.from_iterable(lines))
     for character in COUNTED_OTHERWISE:
         del counts[character]
@@ -154,6 +158,14 @@ def _without_rarest(lines: Sequence[str], room: int, tags: Sequence[str]) -> Ite
             )
         table = dict.fromkeys(map(ord, [*rare, UNUSABLE]), BOUNDARY)
         yield [line.translate(table) for line in lines]
+
+
+def _without(tags, lines):
+    """Lines with `BOUNDARY` in the place of tags."""
+    if not tags:
+        return lines
+    pattern = re.compile("|".join(map(re.escape, sorted(tags, key=len, reverse=True))))
+    return [pattern.sub(BOUNDARY, line) for line in lines]
 
 
 def fingerprint_of(model: bytes) -> str:
@@ -244,7 +256,7 @@ class Vocabulary:
         # Special pieces, bytes and tags have the score 0.
         found = {piece: score for piece, score in scores.items() if score < 0}
         spelled = all(character in found for piece in found for character in piece)
-        return found if spelled else None
+        return found if found and spelled else None
 
     @functools.cached_property
     def marks(self) -> Marks:
@@ -263,7 +275,7 @@ class Vocabulary:
         """The same model as an operation of TensorFlow. A module whose graph uses it must track it,
         or it is not saved.
         """
-        return _operation(self.model, f"sentencepiece_{self.fingerprint}")
+        return operation(self.model, f"sentencepiece_{self.fingerprint}")
 
     def tokenize(self, text):
         """Strings (B,) to a ragged tensor of ids (B, None), each row closed by EOS."""
@@ -272,29 +284,3 @@ class Vocabulary:
     def detokenize(self, ids):
         """A ragged tensor of ids (B, None) to strings (B,), without the special ids."""
         return self.tokenizer.detokenize(ids)
-
-
-def _operation(model: bytes, name: str):
-    """A tokenizer of TensorFlow Text that closes each text by EOS, whose model belongs to the
-    process. TensorFlow Text's own belongs to the operation that made it: `tf.random.set_seed` and
-    `keras.utils.set_random_seed` forget all operations, and every tokenizer was broken from then on
-    (github.com/tensorflow/text, issue 570).
-
-    TensorFlow reloads tokenizers of one name in a SavedModel as the first of them, and gives those
-    of one name in a process the same memory: the name is of this model alone.
-    """
-    import tensorflow as tf
-    from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer
-
-    class NamedModel(tf.saved_model.experimental.TrackableResource):
-        def __init__(self):
-            super().__init__()
-            _ = self.resource_handle
-
-        def _create_resource(self):
-            with tf.name_scope(name):
-                return gen_sentencepiece_tokenizer.sentencepiece_op(model=model, shared_name=name)
-
-    tokenizer = tokenizer_class(model)(model=model, add_eos=not is_byte_level(model), name=name)
-    tokenizer._model_resource = NamedModel()
-    return tokenizer

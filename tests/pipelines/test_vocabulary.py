@@ -111,7 +111,7 @@ def test_text_survives_the_way_there_and_back_but_for_runs_of_spaces(vocabulary,
     assert there_and_back(vocabulary, text) == one_space_each(text)
 
 
-@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
+@pytest.mark.parametrize("model_type", ["bpe", "unigram", "word_piece"])
 @pytest.mark.parametrize(
     "text",
     ["Bitte warten…", "½ Liter", "（全角）", "e\u0301 ﬁ ①", "dix\u202f% \u00a0de", "a\tb", "㎞²"],
@@ -140,7 +140,7 @@ def lines_by_language():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
+@pytest.mark.parametrize("model_type", ["bpe", "unigram", "word_piece"])
 def test_every_line_of_every_language_of_the_default_corpus_survives(lines_by_language, model_type):
     """The vocabulary is of English and German: of most languages it spells the bytes."""
     known = lines_by_language["en"] + lines_by_language["de"]
@@ -234,8 +234,14 @@ def made_up_lines(count, start):
     return [" ".join(words[int(count * one**2)] for one in drawn.random(8)) for _ in range(count)]
 
 
-@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
-@pytest.mark.parametrize("pairs", [1, 10, 100, 1000])
+@pytest.mark.parametrize(
+    ("pairs", "model_type"),
+    [
+        *itertools.product([1, 10, 100, 1000], ["bpe", "unigram"]),
+        (1, "word_piece"),
+        (10, "word_piece"),
+    ],
+)
 @pytest.mark.parametrize("start", ALPHABETS_BY_START)
 def test_a_text_of_any_size_and_alphabet_gives_as_many_pieces_as_it_holds(
     pairs, start, model_type, caplog
