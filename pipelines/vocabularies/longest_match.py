@@ -92,7 +92,8 @@ def _pieces(counts: Mapping[str, int], room: int) -> list[str]:
             include_joiner_token=False,
         )
 
-    least, most = min(counts.values()), max(counts.values())
+    least = min(counts.values())
+    most = max(counts.values())
     steps = int(np.log(most / least) / np.log(STEP)) + 2
     thresholds = np.unique(np.geomspace(least, most, steps).astype(int)).tolist()
     enough = bisect.bisect_right(thresholds, -room, key=lambda one: -len(of(one)))
