@@ -173,7 +173,8 @@ def _download(package):
         except FileNotFoundError as error:
             raise OSError(f"{failure} there is no npm here. Install it. {remedy}") from error
         if answer.returncode != 0:
-            said = " ".join(line.removeprefix("npm error ") for line in answer.stderr.splitlines())
+            # The first line is its code, the others are where in npm that came about.
+            said = answer.stderr.partition("\n")[0].removeprefix("npm error ")
             raise OSError(f"{failure} npm said: {said} (is its registry reachable?). {remedy}")
         download = pathlib.Path(folder) / package.path.name
         if not (download.exists() and _is_whole(download, package)):

@@ -262,7 +262,8 @@ def test_a_package_that_is_not_what_was_pinned_is_not_taken(packages, monkeypatc
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with pytest.raises(OSError, match=r"what came has not the checksum sha512-.* Put the file"):
         web_folder.prepare(module_of({}))
-    (tmp_path / "npm").write_text('#!/bin/sh\necho "npm error code ENOTFOUND" >&2\nexit 1\n')
+    said = "npm error code ENOTFOUND\\nnpm error at somewhere"
+    (tmp_path / "npm").write_text(f"#!/bin/sh\nprintf '{said}' >&2\nexit 1\n")
     with pytest.raises(OSError, match=r"npm said: code ENOTFOUND \(is its registry reachable\?\)"):
         web_folder.prepare(module_of({}))
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
