@@ -79,9 +79,9 @@ def main(FLAGS):
     if FLAGS.task != "translation":
         raise ValueError(f"--task={FLAGS.task} has no teacher: --task must be translation.")
     folder = pathlib.Path(FLAGS.output_dir or f"{model_dir}_text")
-    values = {"cache_dir": None, "strict": False, **FLAGS.flag_values_dict()}
+    values = FLAGS.flag_values_dict()
     settings = corpus_settings(values)
-    corpus = load(settings, values["cache_dir"], values["strict"])
+    corpus = load(settings, values)
     how = {"batch_tokens": FLAGS.decode_tokens, "batches_at_once": cores()}
     mixture = write_synthetic(Teachers.of(values), settings, corpus, folder, **how)
     # The student's corpus is the mixture.

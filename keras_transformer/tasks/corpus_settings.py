@@ -19,6 +19,8 @@ DEFAULTS = {
 }
 
 FILES = ("data_file", "valid_file", "test_file")
+# What each start of a run says anew.
+OF_A_START = ("cache_dir", "map_dir", "strict")
 SINCE_0_8 = ("markup", "source_column", "target_column")
 
 
@@ -56,9 +58,11 @@ def folder_name(values: Mapping) -> str:
     return "_".join([values["corpus"], *CORPORA[values["corpus"]].languages(*asked)])
 
 
-def load(settings: Mapping, cache_dir: str | None, strict: bool) -> Corpus:
-    """Load the text of `corpus_settings`. Records or a mixture of other languages are refused."""
-    corpus = corpora.load(**settings, cache_dir=cache_dir, strict=strict)
+def load(settings: Mapping, values: Mapping) -> Corpus:
+    """Load the text of `corpus_settings`, with the flags that a run does not remember. Records or a
+    mixture of other languages are refused.
+    """
+    corpus = corpora.load(**settings, **{name: values.get(name) for name in OF_A_START})
     check_languages(corpus, settings)
     return corpus
 

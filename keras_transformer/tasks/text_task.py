@@ -51,9 +51,7 @@ class TextTask(Task):
 
     def read_corpus(self) -> Corpus:
         """Read it."""
-        return corpus_settings.load(
-            self.corpus_settings, self.values.get("cache_dir"), self.values.get("strict", False)
-        )
+        return corpus_settings.load(self.corpus_settings, self.values)
 
     @property
     def pieces(self):

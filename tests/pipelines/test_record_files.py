@@ -10,9 +10,11 @@ import os
 import numpy as np
 import pytest
 import tensorflow as tf
+from command_flags import values_of_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keras_transformer.tasks.translation.task import Translation
 from pipelines import corpora
 from pipelines.batches.batching import training_batches
 from pipelines.batches.texts import TokenizedPairs
@@ -318,6 +320,13 @@ def test_ids_that_are_mapped_are_those_in_memory(folder, tmp_path):
             for found, wanted in zip(*batches, strict=True):
                 np.testing.assert_array_equal(found, wanted)
     assert len(list((tmp_path / "maps").iterdir())) == 2
+
+
+@pytest.mark.parametrize("is_mapped", [True, False])
+def test_a_run_maps_the_ids_if_its_flag_says_so(folder, tmp_path, is_mapped):
+    arguments = ["--corpus=records", f"--data_dir={folder}", f"--map_dir={tmp_path / 'maps'}"]
+    task = Translation(values_of_task(Translation, *arguments[: 2 + is_mapped]))
+    assert (task.corpus.train.pairs().sources.folder is not None) == is_mapped
 
 
 def test_a_mapped_file_that_was_cut_is_told(folder, tmp_path):

@@ -49,7 +49,7 @@ def test_a_run_says_the_languages_of_its_corpus(settings_of, name):
         pytest.importorskip("hassil", reason="install the extra [intents]")
         pytest.importorskip("home_assistant_intents", reason="install the extra [intents]")
     settings, values = settings_of(name)
-    corpus = corpus_settings.load(settings, None, strict=False)
+    corpus = corpus_settings.load(settings, {})
     said = corpus_settings.described(settings, corpus)
     languages = (said["corpus"]["source_language"], said["corpus"]["target_language"])
     assert languages == (corpus.source_language, corpus.target_language) == SAID[name][1]
