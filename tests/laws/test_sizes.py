@@ -15,7 +15,7 @@ FILES = [
 LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
 # At least, at most.
 MEDIAN = 115
-MOST_FILES = 267 + 6 + 4 + 1 + 3 + 1 + 1 + 6 + 2 + 1 + 2 + 3 + 1 + 1 + 6 + 1 + 1 + 1 + 1 + 2 + 1 + 1 + 1
+MOST_FILES = 314
 # Lines of what was added after the program had been cut to 33,930.
 ADDED = {
     "Marian's translators": 760,
