@@ -24,9 +24,9 @@ from pipelines.corpora.parallel_text import ParallelText
 from pipelines.random_numbers import GOLDEN, mix
 from pipelines.vocabularies.protected_spans import with_translation
 from pipelines.vocabularies.segmentation import Variation, taken
-from pipelines.vocabularies.token_ids import TokenIds
+from pipelines.vocabularies.token_ids import TokenIds, as_tensor
 
-WORD = r"[^\W\d_]+(?:['’-][^\W\d_]+)*"
+WORD = r"[^\W\d_]+(?:['’][^\W\d_]+)*"
 MOST_WORDS = 3
 MOST_TERMS = 3
 # Letters of a term; of what two forms of a word share, and of the rest of each.
@@ -67,7 +67,8 @@ class Terms:
 
     def written(self, source: str, target: str, draw: random.Random) -> str:
         """A source with the translations of one to three terms behind them, if it has any. A term
-        is one to three words in a row that are linked to such words alone.
+        is one to three words in a row that are linked to such words alone. The words beside it are
+        linked too: what is not may belong to it, as a part of a compound does.
         """
         words = self._words(source)
         others = self._words(target)
@@ -142,17 +143,22 @@ class Terms:
         if not first <= min(back.values()) <= max(back.values()) <= last:
             return None
         term = words[first : last + 1]
-        if not _is_row(term) or not _is_row([others[other] for other in inside]):
+        given = [others[other] for other in inside]
+        if not all(_are_beside(*two) for row in (term, given) for two in itertools.pairwise(row)):
+            return None
+        is_whole = len(linked) == len(term) or _is_apart(others, links.values(), inside)
+        if not is_whole or not _is_apart(words, links, range(first, last + 1)):
             return None
         if term[-1].end() - term[0].start() < SHORTEST:
             return None
-        forms = (
+        forms = [
             self._form(words[back[other]][0].lower(), others[other][0])
             if other in back
             else others[other][0]
             for other in inside
-        )
-        return " ".join(forms)
+        ]
+        gaps = [one.string[one.end() : other.start()] for one, other in itertools.pairwise(given)]
+        return "".join(itertools.chain.from_iterable(zip(forms, [*gaps, ""], strict=True)))
 
     def _form(self, source, target):
         """The form of a word that translates another most often."""
@@ -162,10 +168,19 @@ class Terms:
         return forms[counts.argmax()]
 
 
-def _is_row(words):
-    """Whether nothing but spaces is between words."""
-    return all(
-        one.string[one.end() : other.start()] == " " for one, other in itertools.pairwise(words)
+def _are_beside(one, other):
+    """Whether nothing but a space or a hyphen is between two words."""
+    return one.string[one.end() : other.start()] in (" ", "-")
+
+
+def _is_apart(words, linked, inside):
+    """Whether each word beside those inside is linked."""
+    before = inside[0] - 1
+    behind = inside[-1] + 1
+    pairs = {before: (before, before + 1), behind: (behind - 1, behind)}
+    return not any(
+        0 <= place < len(words) and place not in linked and _are_beside(words[one], words[other])
+        for place, (one, other) in pairs.items()
     )
 
 
@@ -205,9 +220,8 @@ class GivenTerms(Variation):
     ):
         super().__init__(seed)
         self._threshold = tf.constant(min(int(rate * 2**64), 2**64 - 1), tf.uint64)
-        with tf.device("CPU:0"):
-            self._flat = tf.constant(sentences.flat)
-            self._starts = tf.constant(sentences.starts)
+        self._flat = as_tensor(sentences.flat)
+        self._starts = as_tensor(sentences.starts)
         self._longest = longest
         self._variation = variation
 

@@ -27,7 +27,7 @@ ADDED = {
     "T5 as a run": 115,
     "GPT-2 as a run": 260,
     "glossaries": 150,
-    "glossaries whose terms are inflected": 287,
+    "glossaries whose terms are inflected": 307,
     "MarianMT, M2M100 and NLLB-200, and languages that a request says": 940,
     "memory of an import, and of tables of 2^27 weights": 74,
     "fine-tuning: what is inherited, --freeze, LoRA, new pieces": 550,

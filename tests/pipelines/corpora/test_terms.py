@@ -52,14 +52,20 @@ def test_words_get_the_translations_of_the_dictionary():
 
 
 def test_a_translation_has_the_form_that_comes_most_often():
-    rows = [("der Schalter", 4), ("des Schalters", 2), ("das Schild", 1)]
-    targets = [line for line, times in rows for _ in range(times)]
-    text = ParallelText(["the switch"] * 6 + ["the sign"], targets)
-    lines = [*with_terms(text, 1)]
-    assert "Schild" in lines[-1]
-    translations = " ".join(GIVEN.findall(line)[0][1] for line in lines[:-1])
-    assert "Schalter" in translations
-    assert "Schalters" not in translations
+    targets = ["Schalter"] * 4 + ["Schalters"] * 2 + ["Schild"]
+    text = ParallelText(["switch"] * 6 + ["sign"], targets)
+    assert [*with_terms(text, 1)] == [
+        *["⟪ switch⟹ Schalter⟫"] * 6,
+        "⟪ sign⟹ Schild⟫",
+    ]
+
+
+def test_a_compound_is_the_translation_of_all_its_parts():
+    text = ParallelText(["effect palette", "jet mode"], ["Effektpalette", "Jet-Modus"])
+    whole, parts = ([*with_terms(text, seed)] for seed in (1, 2))
+    assert {whole[0], parts[0]} == {"⟪ effect palette⟹ Effektpalette⟫"}
+    given = {match for line in (whole[1], parts[1]) for match in GIVEN.findall(line)}
+    assert given <= {("jet mode", "Jet-Modus"), ("mode", "Modus")}
 
 
 @pytest.mark.parametrize(
