@@ -37,10 +37,6 @@ PICTURES = {
 }
 
 
-def _sentence(kind):
-    return f"{kind.title()[0].lower()}{kind.title()[1:]}."
-
-
 @dataclasses.dataclass(frozen=True)
 class PictureChoice(Options):
     """Picture."""
@@ -48,7 +44,7 @@ class PictureChoice(Options):
     picture: str | None = option(
         None,
         "Picture to draw. "
-        + " ".join(f"{name}: {_sentence(kind)}" for name, kind in PICTURES.items()),
+        + " ".join(f"{name}: {kind.title()}." for name, kind in PICTURES.items()),
         choices=tuple(PICTURES),
     )
 

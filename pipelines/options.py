@@ -124,19 +124,14 @@ class Declared(typing.NamedTuple):
         kinds = {float: (float, int), list: (list, tuple)}.get(self.type, (self.type,))
         if not isinstance(value, kinds) or isinstance(value, bool) != (self.type is bool):
             return KINDS[self.type]
-        if self.setting.choices is not None:
-            return self._wrong_choice(value)
         if self.type in (int, float):
             return self._wrong_number(value)
-        return None
-
-    def _wrong_choice(self, value):
-        names = ", ".join(self.setting.choices)
+        if (choices := self.setting.choices) is None:
+            return None
         if self.type is not list:
-            return None if value in self.setting.choices else f"one of {names}"
-        chosen = {*value} & {*self.setting.choices}
-        is_right = len(chosen) == len(value) >= (self.setting.at_least or 0)
-        return None if is_right else f"some of {names}, each once"
+            return None if value in choices else f"one of {', '.join(choices)}"
+        is_right = len({*value} & {*choices}) == len(value) >= (self.setting.at_least or 0)
+        return None if is_right else f"some of {', '.join(choices)}, each once"
 
     def _wrong_number(self, value):
         least = self.setting.at_least

@@ -1,5 +1,6 @@
 """The absl flags of the options that dataclasses declare: see `pipelines.options`."""
 
+import dataclasses
 import os
 import pathlib
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ LONGEST_NAME = 255
 LONGEST_PATH = 4095
 
 
+@dataclasses.dataclass
 class PathParser(flags.ArgumentParser):
     """Reads a path, or several joined by commas; "~" at the beginning of one is the user's home.
 
@@ -20,24 +22,21 @@ class PathParser(flags.ArgumentParser):
         is_folder: whether a command makes a folder there, if there is none.
     """
 
+    is_folder: bool = False
     syntactic_help = "a path"
-
-    def __init__(self, is_folder: bool = False):
-        self.is_folder = is_folder
 
     def parse(self, argument):
         return ",".join(map(os.path.expanduser, argument.split(",")))
 
 
-class ChoicesParser(flags.ListParser):
+@dataclasses.dataclass
+class ChoicesParser(flags.ArgumentParser):
     """Reads some choices of an option, joined by commas."""
 
-    def __init__(self, one: Declared):
-        super().__init__()
-        self.one = one
+    one: Declared
 
     def parse(self, argument):
-        values = super().parse(argument)
+        values = flags.ListParser().parse(argument)
         if wrong := self.one.wrong(values):
             raise ValueError(f"must be {wrong}.")
         return values

@@ -24,6 +24,9 @@ __all__ = [
 BATCHES_AHEAD = 8
 # Batches whose rows are computed together: a hundred small operations then cost each little.
 ORDERED_AT_ONCE = 16
+# tf.data does not rewrite a dataset's graph before it runs: for that it would copy all ids into it.
+AS_WRITTEN = tf.data.Options()
+AS_WRITTEN.experimental_optimization.apply_default_optimizations = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +95,7 @@ class TrainingBatches:
             _in_graph(self._batch), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
         )
         endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
-        return batches.apply(endless).prefetch(BATCHES_AHEAD).with_options(_as_written())
+        return batches.apply(endless).prefetch(BATCHES_AHEAD).with_options(AS_WRITTEN)
 
     def _places(self, epoch):
         """Of each part: its bucket, and where in that bucket's stream it begins and ends."""
@@ -178,22 +181,13 @@ def evaluation_batches(examples: Examples, batch_tokens: int) -> tf.data.Dataset
     return (
         dataset.map(_in_graph(batch), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
         .prefetch(tf.data.AUTOTUNE)
-        .with_options(_as_written())
+        .with_options(AS_WRITTEN)
     )
 
 
 def _load(examples, buckets, bucket, rows, *keys):
     """The batch of some rows of one bucket, each dimension static where all buckets share it."""
     return examples.batch(rows, [_of_bucket(bucket, side) for side in buckets.lengths.T], *keys)
-
-
-def _as_written():
-    """Options by which tf.data does not rewrite a dataset's graph before it runs: for that it would
-    copy all ids into the graph.
-    """
-    options = tf.data.Options()
-    options.experimental_optimization.apply_default_optimizations = False
-    return options
 
 
 def _of_bucket(bucket, values):

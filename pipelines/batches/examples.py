@@ -79,7 +79,9 @@ class Examples:
     @property
     def folder(self) -> pathlib.Path | None:
         """Where the sequences are mapped from; None: they are in memory."""
-        return next((column.folder for column in self.ragged.values()), None)
+        starts = next((column.starts for column in self.ragged.values()), None)
+        name = getattr(starts, "filename", None)
+        return name and pathlib.Path(name).parent
 
     def keys(self, buckets: tf.Tensor, places: tf.Tensor) -> list[tf.Tensor]:
         """What is drawn by at places of the buckets' streams, one uint64 (B,); none if nothing

@@ -59,12 +59,6 @@ class TokenIds:
         """Tokens of each sentence, int64 (sentences,)."""
         return np.diff(self.starts)
 
-    @property
-    def folder(self) -> pathlib.Path | None:
-        """Where the ids are mapped from; None: they are in memory."""
-        name = getattr(self.starts, "filename", None)
-        return name and pathlib.Path(name).parent
-
     def where(self, keep: np.ndarray) -> "TokenIds":
         """The sentences for which `keep`, booleans (sentences,), holds."""
         lengths = self.lengths[keep]

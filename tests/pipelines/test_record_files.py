@@ -325,7 +325,7 @@ def test_ids_that_are_mapped_are_those_in_memory(folder, tmp_path):
 def test_a_run_maps_the_ids_if_its_flag_says_so(folder, tmp_path, is_mapped):
     arguments = ["--corpus=records", f"--data_dir={folder}", f"--map_dir={tmp_path / 'maps'}"]
     task = Translation(values_of_task(Translation, *arguments[: 2 + is_mapped]))
-    assert (task.corpus.train.pairs().sources.folder is not None) == is_mapped
+    assert isinstance(task.corpus.train.pairs().sources.starts, np.memmap) == is_mapped
 
 
 def test_a_mapped_file_that_was_cut_is_told(folder, tmp_path):
