@@ -32,8 +32,9 @@ def main(FLAGS):
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
+    file_format = flags.file_format(FLAGS)
     streams.require_writable(FLAGS.output)
-    document = streams.read_document(FLAGS.input, FLAGS.file_format, FLAGS.all)
+    document = streams.read_document(FLAGS.input, file_format, FLAGS.all)
     at_once = spread_over_cores()
     translator = Translator.load(model, FLAGS.precision, **flags.translation_options(FLAGS))
     marked = marking(FLAGS.glossary, translator.description)
@@ -76,7 +77,6 @@ def _refuse(FLAGS):
             "--prefix_file and --split_sentences exclude each other: a prefix belongs to one "
             "sentence."
         )
-    flags.check_file_format(FLAGS)
     flags.check_stream(FLAGS, prefix_file=bool(FLAGS.prefix_file))
 
 

@@ -22,7 +22,7 @@ from keras_transformer.flags.scopes import read_sections, tasks_of
 from keras_transformer.runs.model_path import portable_folder
 from keras_transformer.startup import start_tensorflow
 from keras_transformer.tensorflow_errors import reason_of
-from pipelines.documents import BILINGUAL
+from pipelines.documents import BILINGUAL, ENDINGS
 from pipelines.options import Options, Sections, recipe, settings
 
 # Where each flag stands that the command was given, by name.
@@ -131,18 +131,23 @@ def check_stream(FLAGS: absl_flags.FlagValues, **others: bool) -> None:
         )
 
 
-def check_file_format(FLAGS: absl_flags.FlagValues) -> None:
-    """Refuse what a file that is no file of lines has no room for, and --all of another."""
-    if FLAGS.all and FLAGS.file_format not in BILINGUAL:
+def file_format(FLAGS: absl_flags.FlagValues) -> str:
+    """--file_format, or that of the ending of --input. What a file that is no file of lines has no
+    room for is refused, and --all of another.
+    """
+    ending = pathlib.Path(FLAGS.input).suffix.lower()
+    kind = FLAGS.file_format or ENDINGS.get(ending, "lines")
+    if FLAGS.all and kind not in BILINGUAL:
         raise ValueError(
             f"--all is for --file_format={' or '.join(BILINGUAL)}. Received: "
-            f"--file_format={FLAGS.file_format}. Leave it out."
+            f"--file_format={kind}. Leave it out."
         )
-    if FLAGS.file_format != "lines" and (FLAGS.json or FLAGS.prefix_file or FLAGS.stream):
+    if kind != "lines" and (FLAGS.json or FLAGS.prefix_file or FLAGS.stream):
         raise ValueError(
-            f"--file_format={FLAGS.file_format} is written as it was read: leave out --json, "
-            "--prefix_file and --stream."
+            f"--file_format={kind} is written as it was read: leave out --json, --prefix_file and "
+            "--stream."
         )
+    return kind
 
 
 def run(

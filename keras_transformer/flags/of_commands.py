@@ -72,10 +72,11 @@ class Documents(Options):
 
     needs = (("task", ("translation",)),)
 
-    file_format: str = option(
-        "lines",
+    file_format: str | None = option(
+        None,
         "What --input is, and what is written with the translations in their places: lines; a "
-        "catalogue of gettext (po); XLIFF 1.2 or 2; strings in JSON; subtitles (srt); a page.",
+        "catalogue of gettext (po); XLIFF 1.2 or 2; strings in JSON; subtitles (srt); a page. "
+        "Default: as the name of --input ends, such as .po, or lines.",
         choices=("lines", "po", "xliff", "json", "srt", "html"),
     )
     all_: bool = option(False, "Translate again what has a translation already, of po and xliff.")

@@ -14,6 +14,13 @@ FORMATS = {
     "srt": json_and_srt.cues,
     "html": html.segments,
 }
+# By how the name of a file ends.
+ENDINGS = {
+    **{f".{one}": one for one in FORMATS},
+    ".pot": "po",
+    ".xlf": "xliff",
+    ".htm": "html",
+}
 # Those with the source and its translation beside each other.
 BILINGUAL = ("po", "xliff")
 

@@ -93,7 +93,7 @@ class ProtectedSpans(Options):
         return (*MARKS, *(OF_TERMS if self.glossary_rate else ()))
 
     def as_dict(self) -> dict[str, Any]:
-        """What a run says of it. Those of 0.11 and before say nothing of glossaries."""
+        """What a run says of it. A run without terms says nothing of them, as older ones."""
         said = dataclasses.asdict(self)
         return {name: value for name, value in said.items() if value or name != "glossary_rate"}
 

@@ -291,6 +291,10 @@ def test_the_command_writes_the_file(file_format, protected, tmp_path, monkeypat
     translate.main(flags_of("translate", *given))
     wanted = translated(EXAMPLES[file_format], file_format, protects=protected)
     assert (tmp_path / "out").read_bytes() == wanted.encode()
+    # The ending says what is not said.
+    named = source.rename(tmp_path / f"in.{file_format.upper()}")
+    translate.main(flags_of("translate", "--model=x", f"--input={named}", given[-1]))
+    assert (tmp_path / "out").read_bytes() == wanted.encode()
     # Nothing is written of a file that is none.
     source.write_bytes(b"\xff")
     (tmp_path / "out").unlink()
