@@ -5,6 +5,7 @@ import json
 import pytest
 
 from keras_transformer.models import Hyperparameters
+from keras_transformer.models.variants import POSITIONS
 
 SIZES = (
     *("vocabulary_size", "num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
@@ -103,11 +104,7 @@ def test_an_odd_d_model_is_refused_with_a_remedy():
         ("norm", None, "a string"),
         ("activation", "tanh", "one of relu, gelu, gelu_tanh, swish, swiglu, geglu"),
         ("activation", ["relu"], "a string"),
-        (
-            "positions",
-            "t5",
-            "one of sinusoidal, tensor2tensor, marian_mt, learned, relative, shaw, rotary, none",
-        ),
+        ("positions", "t5", f"one of {', '.join(POSITIONS)}"),
         ("tie_embeddings", True, "a string"),
         ("attention", "softmax", ATTENTIONS),
         ("attention", "local", ATTENTIONS),

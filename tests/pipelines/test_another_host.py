@@ -2,6 +2,7 @@
 functions.
 """
 
+import ctypes
 import pathlib
 import pickle
 import re
@@ -124,6 +125,8 @@ def megabytes_taken(dataset):
         status = pathlib.Path("/proc/self/status").read_text(encoding="utf-8")
         return int(re.search(r"RssAnon:\s+(\d+) kB", status)[1]) / 1000
 
+    # What earlier tests have freed would be taken again without growing.
+    ctypes.CDLL(None).malloc_trim(0)
     before = own()
     iterator = iter(dataset)
     next(iterator)
@@ -131,11 +134,13 @@ def megabytes_taken(dataset):
 
 
 def test_a_dataset_holds_no_copy_of_the_ids(mapped):
-    """The control is what tf.data does if nobody says otherwise: it rewrites the graph."""
+    """The control is what tf.data does if nobody says otherwise: it rewrites the graph, and has at
+    least one of the two sides again, 100 MB.
+    """
     assert megabytes_taken(mapped) < 50
     rewritten = tf.data.Options()
     rewritten.experimental_optimization.apply_default_optimizations = True
-    assert megabytes_taken(mapped.with_options(rewritten)) > 190
+    assert megabytes_taken(mapped.with_options(rewritten)) > 90
 
 
 # Another process, without our package.

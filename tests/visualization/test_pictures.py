@@ -95,7 +95,7 @@ def test_a_run_of_another_task_is_refused(task, tmp_path):
 
 def test_all_pictures_are_told_by_name():
     told = settings(PictureChoice)["picture"].setting.help
-    assert "attention: maps of all layers and heads. head: heads of one layer" in told
+    assert "attention: Maps of all layers and heads. head: Heads of one layer" in told
     assert all(f"{name}: " in told for name in PICTURES)
 
 
