@@ -89,7 +89,7 @@ def status(name):
 
 
 def watch(own):
-    """Append the largest memory of this process' own to a list of one, for ever."""
+    """Keep the most memory of its own that this process had in a list of one, for ever."""
     while True:
         own[0] = max(own[0], status("RssAnon"))
         time.sleep(0.01)

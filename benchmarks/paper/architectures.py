@@ -86,18 +86,17 @@ def main(_):
     rows = []
     for name in CHOSEN.value:
         weights, chains = built(name)
-        digits = {"perplexity": 2, "perplexity_of_a_word": 1, "accuracy": 1, "bleu": 2}
         operations = [found[name, seed]["operations"] for seed in small_runs.SEEDS.value]
         rows.append(
             (
                 name,
                 f"{weights / 1e6:.2f}",
-                *small_runs.spreads(found, name, {**digits, "minutes": 1}),
+                *small_runs.spreads(found, name, {**small_runs.DIGITS, "minutes": 1}),
                 f"{np.mean(operations):.2g}",
                 *chains,
             )
         )
-    header = ("model", "million weights", "PPL a piece", "PPL a word", "accuracy", "BLEU (dev)")
+    header = ("model", "million weights", *small_runs.HEADS)
     chains = [f"chain, n = {length}" for length in (LENGTH.value, 2 * LENGTH.value)]
     print_table((*header, "minutes, one core", "operations", *chains), rows)
 

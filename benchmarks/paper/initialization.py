@@ -48,9 +48,8 @@ def main(_):
         for norm, start in itertools.product(NORMS, STARTS)
     }
     found = small_runs.train_all(RUN_DIR.value, arguments)
-    digits = {"perplexity": 2, "perplexity_of_a_word": 1, "accuracy": 1, "bleu": 2}
-    rows = [(name, *small_runs.spreads(found, name, digits)) for name in arguments]
-    print_table(("model", "PPL a piece", "PPL a word", "accuracy", "BLEU (dev)"), rows)
+    rows = [(name, *small_runs.spreads(found, name, small_runs.DIGITS)) for name in arguments]
+    print_table(("model", *small_runs.HEADS), rows)
 
 
 if __name__ == "__main__":

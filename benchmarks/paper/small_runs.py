@@ -43,6 +43,9 @@ RECIPE = (
     *("--checkpoint_minutes=2", "--keep_checkpoints=1", "--average_checkpoints=1"),
     *("--validation_sentences=0", "--norelease"),
 )
+# What tables show of scores: the heads of the columns, and digits by what `score` calls them.
+HEADS = ("PPL a piece", "PPL a word", "accuracy", "BLEU (dev)")
+DIGITS = {"perplexity": 2, "perplexity_of_a_word": 1, "accuracy": 1, "bleu": 2}
 # Runs side by side add to the file --kept one after the other.
 _KEEPING = threading.Lock()
 

@@ -89,26 +89,16 @@ def print_parameters():
 
 def print_results(found):
     """Print a line for each row, from what `small_runs.train_all` returned."""
-    digits = {"perplexity": 2, "perplexity_of_a_word": 1, "accuracy": 1, "bleu": 2}
     rows = [
         (
             row,
-            *small_runs.spreads(found, name_of(row), digits),
+            *small_runs.spreads(found, name_of(row), small_runs.DIGITS),
             f"{PAPER[row].perplexity:.2f}",
             PAPER[row].bleu,
         )
         for row in ROWS.value
     ]
-    header = (
-        "row",
-        "PPL a piece",
-        "PPL a word",
-        "accuracy",
-        "BLEU (dev)",
-        "paper: PPL",
-        "paper: BLEU",
-    )
-    print_table(header, rows)
+    print_table(("row", *small_runs.HEADS, "paper: PPL", "paper: BLEU"), rows)
 
 
 def against_base(found, what):

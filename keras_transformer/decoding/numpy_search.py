@@ -37,6 +37,12 @@ class Found(NamedTuple):
     log_probabilities: list[float]
 
 
+def beam_and_penalty(options: DecodingOptions) -> tuple[int, float]:
+    """K and alpha of a beam by these options: the paper's where they say none."""
+    alpha = LENGTH_PENALTY if options.length_penalty is None else options.length_penalty
+    return options.beam_size or BEAM_SIZE, alpha
+
+
 class NumpySearch:
     """The search that options ask for, with a vocabulary of V and the words that it forbids."""
 
@@ -50,8 +56,8 @@ class NumpySearch:
         self._forbidden = forbidden
         self._vocabulary_size = vocabulary_size
         self._samples = options.samples
-        self._beam = 1 if options.samples else options.beam_size or BEAM_SIZE
-        alpha = LENGTH_PENALTY if options.length_penalty is None else options.length_penalty
+        beam, alpha = beam_and_penalty(options)
+        self._beam = 1 if options.samples else beam
         self._alpha = np.float32(alpha if self._beam > 1 else 0.0)
         self._shrinks = options.beam_form == "shrinking" and self._beam > 1
         count = (options.top_k or vocabulary_size) if self._samples else 2 * self._beam

@@ -61,8 +61,8 @@ def export(
     With weights rounded to "float16" or "int8" the card says how many come out alike, the golden
     examples have what comes out of the folder, and text that was held out is translated by both.
     """
-    _refuse(module, precision, form)
     graphs = RUNS_AS.get(form, form)
+    _refuse(module, precision, form, graphs)
     conversion = CONVERSIONS[graphs]
     final = new_version(folder, version)
     if form == "web":
@@ -102,8 +102,7 @@ def export(
     return final
 
 
-def _refuse(module, precision, form):
-    graphs = RUNS_AS.get(form, form)
+def _refuse(module, precision, form, graphs):
     for name in CONVERSIONS[graphs].MODULES:
         try:
             importlib.import_module(name)

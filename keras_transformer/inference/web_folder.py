@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Mapping
 
 from keras_transformer.decoding.lengths import parse_length
-from keras_transformer.decoding.options import BEAM_SIZE, LENGTH_PENALTY
+from keras_transformer.decoding.numpy_search import beam_and_penalty
 from keras_transformer.inference.text_module import TextModule
 from pipelines import vocabularies
 from pipelines.corpora.options import cache_folder
@@ -140,13 +140,12 @@ def remark() -> str:
 def settings(module: TextModule) -> dict:
     """What the search of the page reads."""
     options = module.options
+    beam_size, length_penalty = beam_and_penalty(options)
     both = module.vocabulary
     sides = {"source": both.source, "target": both.target}
     found = {
-        "beam_size": options.beam_size or BEAM_SIZE,
-        "length_penalty": LENGTH_PENALTY
-        if options.length_penalty is None
-        else options.length_penalty,
+        "beam_size": beam_size,
+        "length_penalty": length_penalty,
         **{name: getattr(options, name) for name in PASSED_ON},
         "pieces": both.size,
         "vocabularies": vocabularies.FILES[both.kind],

@@ -10,9 +10,8 @@ import pathlib
 import numpy as np
 
 from keras_transformer.decoding.lengths import LONGEST
+from keras_transformer.decoding.numpy_search import beam_and_penalty
 from keras_transformer.decoding.options import (
-    BEAM_SIZE,
-    LENGTH_PENALTY,
     MOST_HYPOTHESES,
     STEEPEST_PENALTY,
     TEMPERATURES,
@@ -53,14 +52,13 @@ class ServedPortable:
         self.sentencepiece_models = self._portable.sentencepiece_models
         options = self._portable.options
         # A search by a request's options is a beam's, also where the export draws.
-        self._beam = options.beam_size or BEAM_SIZE
+        self._beam, penalty = beam_and_penalty(options)
         self._width = options.samples or self._beam
         drawn = {
             "temperature": np.array([options.temperature or 1.0], NUMBER),
             "seed": np.array([1 if options.seed is None else options.seed], LONG),
         }
         if self._portable.reads_source:
-            penalty = LENGTH_PENALTY if options.length_penalty is None else options.length_penalty
             searched = {
                 "beam_size": np.array([self._beam], INTEGER),
                 "length_penalty": np.array([penalty], NUMBER),

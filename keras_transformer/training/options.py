@@ -4,8 +4,6 @@ import dataclasses
 
 from pipelines.options import FIXED, FREE, TOLD, Options, option
 
-FORMATS = ("saved_model", "onnx", "litert")
-
 
 @dataclasses.dataclass(frozen=True)
 class Seed(Options):
