@@ -56,7 +56,7 @@ def main(FLAGS):
         imported.write_run(temporary, description, module)
         print("The run is written, and the SavedModel follows", flush=True)
         path = write.export(module, export_dir, description, version=FLAGS.version)
-    if unused := folder.told():
+    if unused := folder.unused_parts():
         print(unused)
     print(f"{task} in {run.path}, exported to {path}")
 

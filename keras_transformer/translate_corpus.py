@@ -60,7 +60,7 @@ def main(FLAGS):
     of |= {"options": options, **how}
     suffix = ".gz" if FLAGS.gzip else ""
     plan = bulk.Plan.of(FLAGS.input, FLAGS.output, FLAGS.shard_lines, suffix, of)
-    lacking = len(plan.lacking())
+    lacking = len(plan.shards_to_write())
     print(f"{lacking:,} of {len(plan.shards):,} shards to make.", flush=True)
     workers = f"--direct_num_workers={FLAGS.processes} --direct_running_mode=multi_processing"
     local = workers if FLAGS.processes > 1 else ""

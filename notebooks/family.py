@@ -45,7 +45,7 @@ from keras_transformer.models.vision import VisionTransformer
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 from keras_transformer.visualization import patch_maps
 from keras_transformer.visualization.attention_pictures import draw_matrix
-from keras_transformer.visualization.picture_file import Shown
+from keras_transformer.visualization.picture_file import Drawing
 from pipelines import json_files
 from pipelines.batches.hidden_pieces import Masking
 from pipelines.corpora.spans import cut, restored
@@ -97,7 +97,7 @@ assert found[1, 0, :5].numpy().tolist() == [4, 5, 6, 7, EOS]
 weights = gpt.attention_weights(read[:1])["decoder"][0, -1].numpy().mean(axis=0)
 words = ["start", *map(str, read[0, 1:])]
 assert not np.triu(weights, 1).any()
-Shown(functools.partial(draw_matrix, words, words, weights))
+Drawing(functools.partial(draw_matrix, words, words, weights))
 
 # %% [markdown]
 # ## BERT: the encoder alone
@@ -252,4 +252,4 @@ assert np.array_equal(cut_up[0], by_hand)
 # %%
 to_patches = weights[:, :, 0, 1:].reshape(2, 2, 4, 4)
 pixels = np.repeat((255 * picture[0]).astype(np.uint8), 3, axis=-1)
-Shown(functools.partial(patch_maps.draw, pixels, to_patches, "an untrained model"))
+Drawing(functools.partial(patch_maps.draw, pixels, to_patches, "an untrained model"))

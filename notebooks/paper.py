@@ -38,7 +38,7 @@ from keras_transformer.training import averaging, checkpoint
 from keras_transformer.visualization import charts, position_maps
 from keras_transformer.visualization.attention_pictures import draw_matrix
 from keras_transformer.visualization.charts import Panel, learning_rates
-from keras_transformer.visualization.picture_file import Shown
+from keras_transformer.visualization.picture_file import Drawing
 from keras_transformer.visualization.position_maps import Map
 from pipelines.batches.bucketing import bucket
 
@@ -106,7 +106,7 @@ series = {
     "divided by sqrt(d_k)": (WIDTHS, scaled),
     "not divided": (WIDTHS, unscaled),
 }
-Shown(functools.partial(charts.draw, [Panel("norm of the softmax's Jacobian", "d_k", series)]))
+Drawing(functools.partial(charts.draw, [Panel("norm of the softmax's Jacobian", "d_k", series)]))
 
 # %% [markdown]
 # ## 3.2.2 Multi-head attention
@@ -198,7 +198,7 @@ assert (nothing.numpy()[0] == 0).all()
 of_head = weights["decoder"].numpy()[0, 0, 0]
 assert (of_head[~mask] == 0).all()
 assert np.allclose(of_head.sum(axis=-1), 1)
-Shown(
+Drawing(
     functools.partial(draw_matrix, ["<s>", "y1", "y2", "y3"], ["y1", "y2", "y3", "(end)"], of_head)
 )
 
@@ -294,7 +294,7 @@ for order in ("post-norm", "pre-norm"):
 assert found["no residual sum"][-1] < 0.4
 series = {name: (list(range(1, LAYERS + 1)), norms) for name, norms in found.items()}
 panel = Panel("norm of the gradient, relative to the output's", "layer", series)
-Shown(functools.partial(charts.draw, [panel]))
+Drawing(functools.partial(charts.draw, [panel]))
 
 # %% [markdown]
 # ## 3.4 Embeddings
@@ -382,7 +382,7 @@ maps = [
         "column",
     ),
 ]
-Shown(functools.partial(position_maps.draw, maps))
+Drawing(functools.partial(position_maps.draw, maps))
 
 # %% [markdown]
 # "The wavelengths form a geometric progression from 2 pi to 10000 * 2 pi": the last one is not
@@ -440,7 +440,7 @@ for name in ("GRU", "convolution", "restricted"):
 # k = 3: three layers reach 27 positions, four 81, five 243.
 assert between["dilated convolution"] == [3, 4, 4, 5]
 series = {f"{name}: {PAPER[name][2]}": (LENGTHS, path / path[0]) for name, path in chains.items()}
-Shown(functools.partial(charts.draw, [Panel("longest path, relative to n = 16", "n", series)]))
+Drawing(functools.partial(charts.draw, [Panel("longest path, relative to n = 16", "n", series)]))
 
 # %% [markdown]
 # ## Table 3: the parameters of the base model, by hand
@@ -506,7 +506,7 @@ recipes = {
     "warm-up 8,000": {"d_model": 512, "warmup_steps": 8000, **same},
     "big: d_model 1024": {"d_model": 1024, "warmup_steps": 4000, **same},
 }
-Shown(functools.partial(charts.draw, [learning_rates(recipes, steps=20_000)]))
+Drawing(functools.partial(charts.draw, [learning_rates(recipes, steps=20_000)]))
 
 # %% [markdown]
 # ## 5.4 Label smoothing
@@ -550,7 +550,7 @@ for smoothing in (0.0, 0.1, 0.2):
     series[f"epsilon {smoothing}"] = (100 * certain, nats)
     assert abs(certain[nats.argmin()] - min(on_label, 0.999)) < 0.005
 panel = Panel("loss, nats a token", "probability of the label, %", series)
-Shown(functools.partial(charts.draw, [panel]))
+Drawing(functools.partial(charts.draw, [panel]))
 
 # %% [markdown]
 # ## 6.1 Averaged checkpoints
@@ -585,7 +585,7 @@ penalties = {
 }
 assert set(penalties["alpha 0.0"][1]) == {1.0}
 panel = Panel("lp(Y): what log P is divided by", "tokens", penalties)
-Shown(functools.partial(charts.draw, [panel]))
+Drawing(functools.partial(charts.draw, [panel]))
 
 # %%
 print("All claims hold.")

@@ -42,7 +42,7 @@ import keras_transformer
 from keras_transformer.models import Transformer
 from keras_transformer.visualization import charts
 from keras_transformer.visualization.charts import Panel
-from keras_transformer.visualization.picture_file import Shown
+from keras_transformer.visualization.picture_file import Drawing
 
 ROOT = pathlib.Path(keras_transformer.__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -127,7 +127,7 @@ series = {
     name: (list(found["seconds"]), list(found["seconds"].values()))
     for name, found in measured.items()
 }
-Shown(functools.partial(charts.draw, [Panel("seconds, forward and backward", "n", series)]))
+Drawing(functools.partial(charts.draw, [Panel("seconds, forward and backward", "n", series)]))
 
 # %% [markdown]
 # ## Table 3: what matters in the model
@@ -211,4 +211,4 @@ if BASE in scores:
             "paper": (places, [float(row[there]) - float(base[there]) for row in rows]),
         }
         panels.append(Panel(f"{title}, less base's", "", series, names=labels))
-    display(Shown(functools.partial(charts.draw, panels)))
+    display(Drawing(functools.partial(charts.draw, panels)))

@@ -48,7 +48,7 @@ from keras_transformer.visualization import charts
 from keras_transformer.visualization.attended import Attended
 from keras_transformer.visualization.attention_pictures import draw_lines, draw_matrix, rows_of
 from keras_transformer.visualization.charts import Panel
-from keras_transformer.visualization.picture_file import Shown
+from keras_transformer.visualization.picture_file import Drawing
 from pipelines.batches import batching, texts
 from pipelines.corpora.parallel_text import ParallelText
 from pipelines.vocabularies import vocabulary
@@ -180,7 +180,7 @@ for name in ("loss", "val_loss"):
     assert floor < history[name][-1] < floor + 0.1
 epochs = list(range(1, len(history["loss"]) + 1))
 series = {"training": (epochs, history["loss"]), "validation": (epochs, history["val_loss"])}
-Shown(functools.partial(charts.draw, [Panel("loss, nats a token", "epoch", series)]))
+Drawing(functools.partial(charts.draw, [Panel("loss, nats a token", "epoch", series)]))
 
 # %% [markdown]
 # ## Translate
@@ -224,7 +224,7 @@ verb = cross.rows.index("sieht.")
 most = [cross.columns[column] for column in cross.weights[:, :, verb].argmax(axis=-1).ravel()]
 print("at sieht., the heads look most at:", *most)
 assert "sees" in most
-Shown(functools.partial(draw_matrix, cross.columns, cross.rows, mean))
+Drawing(functools.partial(draw_matrix, cross.columns, cross.rows, mean))
 
 # %% [markdown]
 # What the English verb attends to in the encoder, in two heads of the first layer:
@@ -232,7 +232,7 @@ Shown(functools.partial(draw_matrix, cross.columns, cross.rows, mean))
 # %%
 encoder = Attended.of(attention, "encoder")
 rows = rows_of(encoder, "sees")
-Shown(functools.partial(draw_lines, encoder, 0, [0, 1], rows))
+Drawing(functools.partial(draw_lines, encoder, 0, [0, 1], rows))
 
 # %% [markdown]
 # ## Export

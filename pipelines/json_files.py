@@ -87,7 +87,7 @@ def read_object(
     value = read_json(path, remedy, most_bytes)
     if not isinstance(value, dict):
         raise ValueError(
-            f"{path} is damaged: it must hold a JSON object. Received: {shown(value)}. {remedy}"
+            f"{path} is damaged: it must hold a JSON object. Received: {quote(value)}. {remedy}"
         )
     return value
 
@@ -105,7 +105,7 @@ def settings(
         raise ValueError(f"{place} lacks {', '.join(missing)}. {remedy}")
     for name, values in schema.FIXED.items():
         if name in document and not any(_same(document[name], value) for value in values):
-            refuse(name, place, " or ".join(map(shown, values)), document[name], remedy)
+            refuse(name, place, " or ".join(map(quote, values)), document[name], remedy)
     try:
         made = msgspec.convert(document, schema)
     except msgspec.ValidationError as error:
@@ -123,10 +123,10 @@ def settings(
 
 def refuse(name: str, place: str | os.PathLike, wanted: str, value: Any, remedy: str) -> None:
     """Raise the ValueError for a key of a JSON object."""
-    raise ValueError(f"`{name}` of {place} must be {wanted}. Received: {shown(value)}. {remedy}")
+    raise ValueError(f"`{name}` of {place} must be {wanted}. Received: {quote(value)}. {remedy}")
 
 
-def shown(value: Any) -> str:
+def quote(value: Any) -> str:
     """A value as JSON has it, for an error: words without quotes, and of long ones the beginning.
     A list or an object is named only.
     """
@@ -142,7 +142,7 @@ def _once(pairs):
     if len(made) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in made if names.count(name) > 1)
-        raise ValueError(f"an object names {shown(twice)} twice")
+        raise ValueError(f"an object names {quote(twice)} twice")
     return made
 
 

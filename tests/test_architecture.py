@@ -91,7 +91,15 @@ NAMES_ITS_SECTION = ours("layers", "models", "training", "decoding")
 SECTION = re.compile(r"\b(sections?|figure|table) \d", re.IGNORECASE)
 # Of a run, a checkpoint and a SavedModel one place says which a path is.
 RESOLVER = "keras_transformer.runs.model_path"
-NO_NAMES = {"utils", "util", "helpers", "helper", "misc", "common"}
+NO_NAMES = {
+    *("utils", "util", "helpers", "helper", "misc", "common"),
+    *("examination", "trial", "attending", "reading", "seeing"),
+}
+# Participles that do not say of what: not for a public function, method or class.
+BARE = {
+    *("allowed", "asked", "barred", "done", "found", "given", "kept", "known", "lacking", "made"),
+    *("meant", "needed", "said", "seen", "shown", "taken", "told", "wanted"),
+}
 MOST_LINES = 300
 # Of a command: flags in, calls out.
 MOST_LINES_OF_A_COMMAND = 100
@@ -124,6 +132,15 @@ def decides_what_a_path_is(tree):
     asking = (node for node in ast.walk(tree) if isinstance(node, ast.Compare | ast.Call))
     parts = (part for node in asking for part in ast.iter_child_nodes(node))
     return any(isinstance(part, ast.Constant) and part.value == ".npz" for part in parts)
+
+
+def public_names(tree):
+    """Of a module's functions and classes, and of their methods."""
+    for node in getattr(tree, "body", ()):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        if isinstance(node, ast.ClassDef):
+            yield from public_names(node)
 
 
 def parallel_assignments(tree):
@@ -163,6 +180,8 @@ def offences(module, source):
         yield "decides by itself what a path leads to"
     if NO_NAMES & set(module.split(".")):
         yield "has a name that says nothing"
+    bare = (name for name in public_names(tree) if name.lower() in BARE)
+    yield from (f"calls something {name}, and not what" for name in bare)
     if within(module, NAMES_ITS_SECTION) and not SECTION.search(ast.get_docstring(tree) or ""):
         yield "does not name its section of the paper"
     most = MOST_LINES_OF_A_COMMAND if module in ours(*COMMANDS) else MOST_LINES
@@ -215,6 +234,7 @@ DOCSTRING = '"""Section 3."""\n'
         ("train", "flags.DEFINE_string('x', None, '')", "defines a flag"),
         ("tasks.x", "path.suffix == '.npz'", "decides by itself what a path leads to"),
         ("helpers.x", "", "has a name that says nothing"),
+        ("evaluation.x", "class A:\n def told(self): pass", "calls something told, and not what"),
         ("attic", "", "has no floor in MAY_IMPORT"),
         ("training.x", "x = 1\n" * 300, "has more than 300 lines"),
         ("train", "x = 1\n" * 100, "has more than 100 lines"),

@@ -114,4 +114,4 @@ def test_a_notebook_begins_with_its_title_and_asserts_what_it_claims(path):
     cells = re.split(r"^# %%", text, flags=re.MULTILINE)
     assert cells[1].startswith(" [markdown]\n# # ")
     assert text.count("\nassert ") + text.count("    assert ") >= 3
-    assert "Shown" in names_of(text)
+    assert "Drawing" in names_of(text)

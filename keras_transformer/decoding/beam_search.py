@@ -99,7 +99,7 @@ class BeamSearch:
         scores = tf.where(tf.range(width) == 0, 0.0, scores)
         own = {name: tf.broadcast_to(value, [sentences]) for name, value in self._own.items()}
         searched = {
-            **self.constraints.wanted(limits, minima, prefixes),
+            **self.constraints.wishes(limits, minima, prefixes),
             **own,
             "sentence": tf.range(sentences),
             "ids": ids,

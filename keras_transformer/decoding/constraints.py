@@ -54,7 +54,7 @@ class Constraints:
                 f"repetition_penalty={self.repetition_penalty}."
             )
 
-    def wanted(
+    def wishes(
         self,
         limits: tf.Tensor,
         minima: tf.Tensor | None = None,

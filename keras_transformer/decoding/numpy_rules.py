@@ -55,7 +55,7 @@ class NumpyRules:
         self._barred = _bias(vocabulary_size, options.barred)
         self._always = _bias(vocabulary_size, (*options.barred, *marks))
 
-    def wanted(
+    def wishes(
         self, limits: Sequence[int], minima: Sequence[int], prefixes: Sequence[Sequence[int]]
     ) -> dict[str, np.ndarray]:
         """What is wished for each sentence, arrays of B rows."""

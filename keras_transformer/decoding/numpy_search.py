@@ -29,7 +29,7 @@ from pipelines.random_numbers import GOLDEN, mix
 from pipelines.special_ids import BOS, EOS
 
 
-class Found(NamedTuple):
+class Hypothesis(NamedTuple):
     """A finished hypothesis: what it is ranked by, its tokens, EOS the last, and log P of each."""
 
     score: float
@@ -72,7 +72,7 @@ class NumpySearch:
         prefixes: Sequence[Sequence[int]],
         seeds: Sequence[int],
         spans: Spans | None = None,
-    ) -> list[list[Found]]:
+    ) -> list[list[Hypothesis]]:
         """The n best of what is found for each of B sentences; arguments as of any search. A
         prefix is a list, and [] where there is none. `spans` are those that must come.
         """
@@ -80,7 +80,7 @@ class NumpySearch:
         rules = NumpyRules(self._options, self._vocabulary_size, spans, self._forbidden)
         searched = {
             name: np.repeat(array, copies, axis=0)
-            for name, array in rules.wanted(limits, minima, prefixes).items()
+            for name, array in rules.wishes(limits, minima, prefixes).items()
         }
         searched["key"] = self._keys(seeds)
         source = [np.repeat(one, copies, axis=0) for one in source]
@@ -176,7 +176,9 @@ class NumpySearch:
         return searched, parents, ~self._settled(searched, found)
 
     def _finish(self, found, score, ids, logs):
-        found[:] = _best([*found, Found(float(score / self._lp(len(ids))), ids, logs)], self._beam)
+        found[:] = _best(
+            [*found, Hypothesis(float(score / self._lp(len(ids))), ids, logs)], self._beam
+        )
 
     def _lp(self, length):
         """The length penalty of one length or several, float32."""

@@ -30,7 +30,7 @@ class GreedySearch:
 
     def __call__(self, stepper, source, limits, minima=None, prefixes=None, seeds=None):
         ids, scores = self._one_by_one(
-            stepper, source, self.constraints.wanted(limits, minima, prefixes)
+            stepper, source, self.constraints.wishes(limits, minima, prefixes)
         )
         return ids[:, None, :], scores[:, None]
 
@@ -134,7 +134,7 @@ class Sampling(GreedySearch):
     def __call__(self, stepper, source, limits, minima=None, prefixes=None, seeds=None):
         samples = self.beam_size
         sentences = tf.shape(limits)[0]
-        searched = self.constraints.wanted(limits, minima, prefixes) | {
+        searched = self.constraints.wishes(limits, minima, prefixes) | {
             "temperature": tf.broadcast_to(self.temperature, [sentences])
         }
         searched, source = tf.nest.map_structure(

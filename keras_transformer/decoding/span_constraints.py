@@ -37,8 +37,8 @@ class SpanConstraints(Constraints):
     count: tf.Tensor
     opened_by: tf.Tensor
 
-    def wanted(self, limits, minima=None, prefixes=None):
-        sentences = super().wanted(limits, minima, prefixes)
+    def wishes(self, limits, minima=None, prefixes=None):
+        sentences = super().wishes(limits, minima, prefixes)
         smallest = tf.reduce_sum(self.count, axis=1) + 1
         if prefixes is not None:
             smallest += tf.math.count_nonzero(prefixes != PAD, axis=1, dtype=tf.int32)

@@ -34,7 +34,7 @@ class State(NamedTuple):
         """Whether nothing but EOS can come, booleans (rows,), if `left` (rows,) leaves are left."""
         return (self.depth <= 0) & (self.has_root | (left <= 0))
 
-    def needed(self, left: tf.Tensor) -> tf.Tensor:
+    def fewest_tokens(self, left: tf.Tensor) -> tf.Tensor:
         """Fewest tokens that complete the tree, EOS among them, (rows,)."""
         root = tf.where(self.has_root, 0, 2)
         return tf.where(
@@ -96,15 +96,15 @@ class TreeConstraints(Constraints):
                 "formed: they repeat their symbols. Leave it out."
             )
 
-    def wanted(self, limits, minima=None, prefixes=None):
-        sentences = super().wanted(limits, None, prefixes)
+    def wishes(self, limits, minima=None, prefixes=None):
+        sentences = super().wishes(limits, None, prefixes)
         count = tf.cast(self.count, tf.int32)
         begun = tf.zeros([tf.size(count), 1], tf.int32)
         if prefixes is not None:
             begun = tf.concat([begun, tf.cast(prefixes, tf.int32)], axis=1)
         length = tf.math.count_nonzero(begun, axis=1, dtype=tf.int32)
         state = self._state(begun)
-        smallest = length + state.needed(count - state.leaves)
+        smallest = length + state.fewest_tokens(count - state.leaves)
         sentences = {**sentences, "count": count, "limit": tf.maximum(sentences["limit"], smallest)}
         if self.leaves is None:
             return sentences
@@ -158,7 +158,7 @@ class TreeConstraints(Constraints):
         is_inside = state.depth > 0
         is_left = left > 0
         # Opening costs two tokens, its own and the one that closes.
-        grown = state.needed(left) + tf.where(state.has_root, 2, 0)
+        grown = state.fewest_tokens(left) + tf.where(state.has_root, 2, 0)
         may_open = is_left & (is_inside | ~state.has_root) & (room >= grown)
         may_close = is_inside & (~is_left | (state.has_leaf & (state.depth > 1)))
         return (

@@ -13,10 +13,10 @@ from keras_transformer.imports.folder_files import SettingsFiles
 from pipelines.json_files import (
     MOST_BYTES_OF_LISTS,
     Schema,
+    quote,
     read_json,
     read_text,
     refuse,
-    shown,
 )
 from pipelines.vocabularies.word_pieces import LONGEST_WORD, SUFFIX, UNKNOWN, WordPieces, fault
 
@@ -238,7 +238,7 @@ def _pooling_of(files, path):
     said = read_json(path, ANOTHER)
     if not isinstance(said, list) or not all(isinstance(module, dict) for module in said):
         raise ValueError(
-            f"{path} is damaged: it must hold a list of objects. Received: {shown(said)}. {ANOTHER}"
+            f"{path} is damaged: it must hold a list of objects. Received: {quote(said)}. {ANOTHER}"
         )
     modules = [files.of(Module, module, MODULES, ANOTHER) for module in said]
     kinds = [module.type.rpartition(".")[2] for module in modules]
@@ -246,7 +246,7 @@ def _pooling_of(files, path):
     if (*kinds, KINDS[-1])[:3] != KINDS or len(kinds) > len(KINDS):
         raise ValueError(
             f"{path} must have the modules {', '.join(KINDS)}, as our vectors are made. Received: "
-            f"{', '.join(map(shown, kinds)) or 'none'}. {ANOTHER}"
+            f"{', '.join(map(quote, kinds)) or 'none'}. {ANOTHER}"
         )
     if modules[0].path:
         refuse("path", f"the first module of {path}", '""', modules[0].path, ANOTHER)
@@ -267,6 +267,6 @@ def _refuse_another_pooling(files, pooling):
     if modes and modes not in MEAN:
         raise ValueError(
             f"the pooling of {path} must be mean, as that of our vectors. Received: "
-            f"{', '.join(map(shown, modes))}. Import another model, or delete {pooling} for "
+            f"{', '.join(map(quote, modes))}. Import another model, or delete {pooling} for "
             "vectors that are the mean all the same."
         )

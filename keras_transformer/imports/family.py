@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import msgspec
 import numpy as np
 
-from pipelines.json_files import Schema, refuse, shown
+from pipelines.json_files import Schema, quote, refuse
 
 AGAIN = "Take the config.json that was saved with the weights, or import another model."
 ANOTHER = "Import another model."
@@ -123,7 +123,7 @@ def encoder(
             yield from norm(f"{ours}/{name}", f"{theirs}.{their_name}", width)
 
 
-class Made(Mapping):
+class ArraysByPath(Mapping):
     """Our arrays by the paths of their variables. Each is read when it is asked for, so that no two
     need be in memory at once.
     """
@@ -151,7 +151,7 @@ def pieces_by_id(ids: Mapping[str, Any], path: pathlib.Path, remedy: str) -> lis
         if not is_id or pieces[number] is not None:
             raise ValueError(
                 f"{path} must number its {len(ids):,} pieces from 0, each once. Received: "
-                f"{shown(piece)}: {shown(number)}. {remedy}"
+                f"{quote(piece)}: {quote(number)}. {remedy}"
             )
         pieces[number] = piece
     return pieces
@@ -164,9 +164,9 @@ def unused_line(
     is.
     """
     parts = [
-        f"{len(lost):,} pieces of {name} that the vocabulary lacks, such as {shown(lost[0])}"
+        f"{len(lost):,} pieces of {name} that the vocabulary lacks, such as {quote(lost[0])}"
         for name, lost in pieces.items()
     ]
     if names:
-        parts.append(f"weights: {', '.join(map(shown, names[:8]))}")
+        parts.append(f"weights: {', '.join(map(quote, names[:8]))}")
     return f"Not used of {folder}: {'; '.join(parts)}." if parts else ""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pipelines import json_files
-from pipelines.json_files import Schema, regular_file, shown
+from pipelines.json_files import Schema, quote, regular_file
 
 INDEX = "model.safetensors.index.json"
 ENDING = ".safetensors"
@@ -110,7 +110,7 @@ class WeightFiles(Mapping):
         for name, file in index.items():
             if self._places.get(plain_name(name), (None,))[0] != folder / file:
                 raise ValueError(
-                    f"{folder / file} lacks the weight {shown(name)}, which {folder / INDEX} says "
+                    f"{folder / file} lacks the weight {quote(name)}, which {folder / INDEX} says "
                     f"it has. {WHOLE}"
                 )
 
@@ -125,7 +125,7 @@ class WeightFiles(Mapping):
                 plain = plain_name(name)
                 if plain in self._places:
                     raise ValueError(
-                        f"{self._folder} must have each weight once. Received: {shown(plain)} in "
+                        f"{self._folder} must have each weight once. Received: {quote(plain)} in "
                         f"{self._places[plain][0].name} and in {path.name}. Delete the file that "
                         "is not the model's."
                     )
@@ -152,12 +152,12 @@ class WeightFiles(Mapping):
         found, dtype = self._headers[name]
         if found != shape:
             raise ValueError(
-                f"{path}: the weight {shown(stored)} is {found}, expected {shape}. Check that "
+                f"{path}: the weight {quote(stored)} is {found}, expected {shape}. Check that "
                 f"{config} and the weights belong together."
             )
         if dtype not in FLOATS:
             raise ValueError(
-                f"{path}: the weight {shown(stored)} must be of {', '.join(FLOATS)}. Received: "
+                f"{path}: the weight {quote(stored)} must be of {', '.join(FLOATS)}. Received: "
                 f"{dtype}. Save the model in float32."
             )
 
@@ -181,7 +181,7 @@ class WeightFiles(Mapping):
             array = np.asarray(part, np.float32)
         if not np.isfinite(array).all():
             raise ValueError(
-                f"{path}: the weight {shown(stored)} must have finite numbers in float32. "
+                f"{path}: the weight {quote(stored)} must have finite numbers in float32. "
                 f"Received: {(~np.isfinite(array)).sum():,} others. Import a model that was saved "
                 "whole."
             )
@@ -199,7 +199,7 @@ def listed(folder: pathlib.Path, most: int = 5) -> str:
         return "no files, for it is no folder" if folder.exists() else "no files: it does not exist"
     names = sorted(path.name for path in folder.iterdir())
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(map(shown, names[:most])) + more if names else "no files"
+    return ", ".join(map(quote, names[:most])) + more if names else "no files"
 
 
 def _index(folder):
@@ -214,7 +214,7 @@ def _index(folder):
         if pathlib.Path(name).name != name or not name.endswith(ENDING) or "\0" in name:
             raise ValueError(
                 f"`weight_map` of {path} must name files beside it that end in {ENDING}. Received: "
-                f"{shown(name)}. {WHOLE}"
+                f"{quote(name)}. {WHOLE}"
             )
         if not (folder / name).exists():
             raise FileNotFoundError(f"{folder / name} does not exist, and {path} names it. {WHOLE}")

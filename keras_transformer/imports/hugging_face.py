@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 
 from keras_transformer.imports import bert, gpt2, m2m_100, marian_mt, t5, vit
-from keras_transformer.imports.family import AGAIN, ANOTHER, Made
+from keras_transformer.imports.family import AGAIN, ANOTHER, ArraysByPath
 from keras_transformer.imports.folder_files import INDEX, SettingsFiles, WeightFiles, listed
-from pipelines.json_files import Schema, read_object, refuse, shown
+from pipelines.json_files import Schema, quote, read_object, refuse
 
 FAMILIES = {family.MODEL_TYPE: family for family in (bert, gpt2, m2m_100, marian_mt, t5, vit)}
 CONFIG = "config.json"
@@ -105,7 +105,7 @@ class PretrainedFolder:
             count = getattr(self.config, key)
             begin = f"{prefix}.{count}."
             if more := next((name for name in self._tensors if name.startswith(begin)), None):
-                refuse(key, path, f"more, for the weights have {shown(more)}", count, AGAIN)
+                refuse(key, path, f"more, for the weights have {quote(more)}", count, AGAIN)
 
     def model(self, pieces: int | None = None) -> keras.Model:
         """Make the model, with its weights.
@@ -124,10 +124,10 @@ class PretrainedFolder:
         config = self.config
         if pieces:
             config = msgspec.structs.replace(config, vocab_size=pieces)
-        arrays = Made(self.family.table(config), self._tensors)
+        arrays = ArraysByPath(self.family.table(config), self._tensors)
         return config, vit.for_ours(arrays, self._pictures) if self._pictures else arrays
 
-    def told(self) -> str:
+    def unused_parts(self) -> str:
         """What of the folder is not used, in one line; "" if nothing is. Call it after `model`."""
         files = {CONFIG, INDEX, *self.files.unused}
         others = [path.name for path in sorted(self.path.glob("*.json")) if path.name not in files]
@@ -140,7 +140,7 @@ class PretrainedFolder:
         for kind, names in kinds.items():
             more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
             if names:
-                parts.append(f"{kind}: {', '.join(map(shown, names[:MOST_TOLD]))}{more}")
+                parts.append(f"{kind}: {', '.join(map(quote, names[:MOST_TOLD]))}{more}")
         return f"Not used of {self.path}: {'; '.join(parts)}." if parts else ""
 
 

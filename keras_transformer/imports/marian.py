@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.imports.family import NEVER, Made, Weight, pieces_by_id, unused_line
+from keras_transformer.imports.family import NEVER, ArraysByPath, Weight, pieces_by_id, unused_line
 from keras_transformer.imports.folder_files import listed
 from keras_transformer.imports.hugging_face import assign
 from keras_transformer.imports.marian_files import (
@@ -29,7 +29,7 @@ from keras_transformer.imports.marian_files import (
 from keras_transformer.imports.preprocessing import PREPROCESS, read_rules
 from keras_transformer.models import Hyperparameters, Transformer
 from pipelines import json_files
-from pipelines.json_files import shown
+from pipelines.json_files import quote
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabularies.other_order import SPECIAL, read_in_order
@@ -82,7 +82,7 @@ class MarianFolder:
     def _file(self, name):
         if pathlib.Path(name).name != name:
             raise ValueError(
-                f"{self.path / DECODER} must name files beside it. Received: {shown(name)}. {WHOLE}"
+                f"{self.path / DECODER} must name files beside it. Received: {quote(name)}. {WHOLE}"
             )
         if not (self.path / name).exists():
             more = ""
@@ -98,7 +98,7 @@ class MarianFolder:
         if unknown:
             raise ValueError(
                 f"{self.path / name} has settings that we do not know: "
-                f"{', '.join(map(shown, unknown[:8]))}. {ANOTHER}"
+                f"{', '.join(map(quote, unknown[:8]))}. {ANOTHER}"
             )
         return read
 
@@ -193,10 +193,10 @@ class MarianFolder:
     def model(self) -> Transformer:
         """Make the model, with its weights."""
         model = Transformer(self.hyperparameters)
-        assign(model, Made(self.table(), self._weights), self.path)
+        assign(model, ArraysByPath(self.table(), self._weights), self.path)
         return model
 
-    def told(self) -> str:
+    def unused_parts(self) -> str:
         """What of the folder is not used, in one line; "" if nothing is. Call it after `model`."""
         return unused_line(self.path, self.unused, self._weights.unread(SETTINGS))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_transformer.imports.family import Size
 from pipelines import json_files
-from pipelines.json_files import Schema, read_text, regular_file, shown
+from pipelines.json_files import Schema, quote, read_text, regular_file
 
 WHOLE = "Take the whole release again."
 ANOTHER = "Import another model."
@@ -114,10 +114,10 @@ class Arrays(Mapping):
             with np.load(self.path, allow_pickle=False) as archive:
                 array = archive[name]
         except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{self.path}: {shown(name)} is damaged. {WHOLE}") from error
+            raise ValueError(f"{self.path}: {quote(name)} is damaged. {WHOLE}") from error
         if array.dtype != dtype:
             raise ValueError(
-                f"{self.path}: {shown(name)} must be {np.dtype(dtype)}. Received: {array.dtype}. "
+                f"{self.path}: {quote(name)} must be {np.dtype(dtype)}. Received: {array.dtype}. "
                 f"{ANOTHER}"
             )
         return array
@@ -145,7 +145,7 @@ class Arrays(Mapping):
                 }[version]
                 return read(file)[0]
         except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{self.path}: {shown(name)} is damaged. {WHOLE}") from error
+            raise ValueError(f"{self.path}: {quote(name)} is damaged. {WHOLE}") from error
 
     def __getitem__(self, name: str) -> np.ndarray:
         array = self.read(name, np.float32)

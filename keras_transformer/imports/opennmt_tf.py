@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.imports.family import NEVER, Made, Weight, unused_line
+from keras_transformer.imports.family import NEVER, ArraysByPath, Weight, unused_line
 from keras_transformer.imports.hugging_face import assign
 from keras_transformer.imports.marian_files import ANOTHER, WHOLE
 from keras_transformer.imports.opennmt_tf_checkpoint import Checkpoint, read_description
@@ -174,10 +174,10 @@ class OpenNMTFolder:
     def model(self) -> Transformer:
         """Make the model, with its weights."""
         model = Transformer(self.hyperparameters)
-        assign(model, Made(self.table(), self._weights), self.path)
+        assign(model, ArraysByPath(self.table(), self._weights), self.path)
         return model
 
-    def told(self) -> str:
+    def unused_parts(self) -> str:
         """What of the folder is not used, in one line; "" if nothing is. Call it after `model`."""
         return unused_line(self.path, self.unused, self._weights.unread())
 

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from keras_transformer.imports.marian_files import ANOTHER, WHOLE
-from pipelines.json_files import read_text, refuse, shown
+from pipelines.json_files import quote, read_text, refuse
 
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
 # What TensorFlow's reader raises for a file that is no checkpoint.
@@ -76,7 +76,7 @@ def read_description(path: pathlib.Path) -> dict[str, Any]:
     own = [] if _name(call.func) == "get_model_from_catalog" else call.args
     given = dict(zip(ARGUMENTS, own, strict=False))
     given |= {one.arg: one.value for one in call.keywords}
-    if unknown := [shown(str(name)) for name in given if name not in ARGUMENTS]:
+    if unknown := [quote(str(name)) for name in given if name not in ARGUMENTS]:
         raise ValueError(
             f"{path} has arguments that we do not know: {', '.join(unknown)}. {ANOTHER}"
         )

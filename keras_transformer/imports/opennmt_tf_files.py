@@ -9,7 +9,7 @@ from keras_transformer.imports.family import Size
 from keras_transformer.imports.folder_files import listed
 from keras_transformer.imports.marian_files import ANOTHER, WHOLE, read_yaml
 from pipelines import json_files
-from pipelines.json_files import Schema, read_text, refuse, shown
+from pipelines.json_files import Schema, quote, read_text, refuse
 
 CONFIG = "config.yml"
 DESCRIPTION = "model_description.py"
@@ -157,7 +157,7 @@ class TextFiles:
         if path := self.find(*names):
             return path
         raise FileNotFoundError(
-            f"{self._folder} has no {' or '.join(map(shown, names))}, nor have the folders above. "
+            f"{self._folder} has no {' or '.join(map(quote, names))}, nor have the folders above. "
             f"It has {listed(self._folder)}. {WHOLE}"
         )
 
@@ -172,7 +172,7 @@ class TextFiles:
             raise ValueError(f"{path} must begin with the lines {', '.join(BLANK)}. {ANOTHER}")
         if len(set(pieces)) < len(pieces) or "" in pieces:
             twice = next(one for one in pieces if not one or pieces.count(one) > 1)
-            raise ValueError(f"{path} must name each piece once. Received: {shown(twice)}. {WHOLE}")
+            raise ValueError(f"{path} must name each piece once. Received: {quote(twice)}. {WHOLE}")
         return pieces
 
     def model_of_pieces(self, side: str) -> pathlib.Path | None:
@@ -183,7 +183,7 @@ class TextFiles:
             beside = [sorted(folder.glob("*.model")) for folder in self._all]
             models = next(filter(None, beside), [None])
             if len(models) > 1:
-                names = ", ".join(shown(one.name) for one in models)
+                names = ", ".join(quote(one.name) for one in models)
                 raise ValueError(f"{place} must name one of {names}. Received: nothing. Add it.")
             return models[0]
         if isinstance(said, str):

@@ -5,7 +5,7 @@ replace in a text before SentencePiece cuts it. The file is read as text, never 
 import pathlib
 import re
 
-from pipelines.json_files import read_text, shown
+from pipelines.json_files import quote, read_text
 
 PREPROCESS = "preprocess.sh"
 QUOTED = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"")
@@ -37,7 +37,7 @@ def read_rules(path: pathlib.Path) -> list[tuple[str, str]]:
         if found is None:
             raise ValueError(
                 f"line {number} of {path} must replace characters, by sed or Perl. Received: "
-                f"{shown(line.strip())}. Delete the line, or the file, to import without it."
+                f"{quote(line.strip())}. Delete the line, or the file, to import without it."
             )
         # The branches of a script have the same.
         rules |= dict.fromkeys(found)

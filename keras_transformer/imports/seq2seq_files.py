@@ -68,7 +68,7 @@ def generation(folder: Any) -> Generation:
     return json_files.settings(Generation, document, folder.path / "config.json", ANOTHER)[0]
 
 
-def barred(config: Any, said: Generation, place: Any) -> tuple[int, ...]:
+def barred_ids(config: Any, said: Generation, place: Any) -> tuple[int, ...]:
     """The ids of ours that `bad_words_ids` names."""
     words = said.bad_words_ids or []
     size = config.sizes()[1]
@@ -94,7 +94,7 @@ def decoding(folder: Any) -> dict[str, Any]:
         # PAD and BOS never come.
         "barred": [
             number
-            for number in barred(folder.config, said, folder.path / GENERATION)
+            for number in barred_ids(folder.config, said, folder.path / GENERATION)
             if number not in (PAD, BOS)
         ],
     }
@@ -106,7 +106,7 @@ def finish(folder: Any, model: Any) -> None:
     if said.renormalize_logits and said.bad_words_ids:
         bias = model.projection.bias
         values = bias.numpy()
-        values[list(barred(folder.config, said, folder.path / GENERATION))] = NEVER
+        values[list(barred_ids(folder.config, said, folder.path / GENERATION))] = NEVER
         bias.assign(values)
 
 

@@ -115,7 +115,7 @@ class Plan:
             )
         )
 
-    def lacking(self) -> list[Shard]:
+    def shards_to_write(self) -> list[Shard]:
         """The shards that are not written."""
         return [shard for shard in self.shards if not self.path(shard).exists()]
 
@@ -263,7 +263,7 @@ def run(plan: Plan, model_handler, runner: str = "", at_once: int | None = None)
 
 def _passes(plan, model_handler, options, at_once):
     totals = collections.Counter()
-    while lacking := plan.lacking()[:at_once]:
+    while lacking := plan.shards_to_write()[:at_once]:
         try:
             _run(plan, lacking, model_handler, options)
         except (ValueError, OSError, RuntimeError) as error:

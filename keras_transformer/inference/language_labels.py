@@ -64,7 +64,7 @@ class LanguageLabels:
         return labels if prefixes is None else tf.concat([labels, prefixes], axis=1)
 
     @staticmethod
-    def given(search):
+    def after_label(search):
         """The same search, where the first token is given: it costs nothing."""
         return under(search, dataclasses.replace(search.constraints, given=1))
 

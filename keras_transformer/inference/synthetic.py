@@ -94,7 +94,7 @@ def _translations(path, file, prefix, options, how):
     plan = bulk.Plan.of(
         glob.escape(str(file)), prefix, SHARD_LINES, "", {"path": named, "options": options}
     )
-    lacking = plan.lacking()
+    lacking = plan.shards_to_write()
     if lacking:
         print(f"{path} translates {file}: {len(lacking)} of {len(plan.shards)} shards", flush=True)
         teacher = Translator.load(path, **options)

@@ -173,7 +173,7 @@ def different(serve, definition, examples):
     ways = [("in a batch", batch) for batch in batches.values()]
     ways += [("alone", [example]) for example in examples]
     return [
-        told(way, example, outputs, definition)
+        difference(way, example, outputs, definition)
         for way, batch in ways
         for example, outputs in zip(batch, answers(serve, definition, batch), strict=True)
         if not all(equal(outputs[name], example[name]) for name in outputs if name in example)
@@ -197,7 +197,7 @@ def equal(came, expected):
     return np.allclose(came, expected, RELATIVE, ABSOLUTE, equal_nan=True)
 
 
-def told(way, example, outputs, definition):
+def difference(way, example, outputs, definition):
     """A difference in words."""
 
     def words(arrays):

@@ -24,7 +24,7 @@ class Window:
     count: int
     steps: float = math.inf
 
-    def done(self, seconds: float, step: int) -> float:
+    def share_done(self, seconds: float, step: int) -> float:
         return max(seconds / self.seconds, step / self.steps)
 
     @property
@@ -102,7 +102,7 @@ class Checkpointing(keras.callbacks.Callback):
             try:
                 seconds = checkpoint.progress_of(path)["seconds"]
                 step = checkpoint.step_in(path)
-                is_before = self.window.done(seconds, step) < self.window.begin
+                is_before = self.window.share_done(seconds, step) < self.window.begin
             except ValueError:
                 is_before = True
             if is_before:
@@ -157,7 +157,7 @@ class Checkpointing(keras.callbacks.Callback):
 
     def _done(self):
         step = checkpoint.step_of(self.model)
-        return self.window.done(self.stopwatch.seconds, step) if self.window else 0.0
+        return self.window.share_done(self.stopwatch.seconds, step) if self.window else 0.0
 
     def save(self, averaged: bool) -> None:
         """Write a checkpoint of this step, and delete those that are not kept any more."""

@@ -54,7 +54,7 @@ def write_picture(path: str | pathlib.Path, draw: Callable, theme: str) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Shown:
+class Drawing:
     """A picture that Jupyter shows where it is the last value of a cell.
 
     Args:
@@ -62,7 +62,7 @@ class Shown:
         theme: "light" or "dark".
 
     Example:
-        Shown(functools.partial(draw_matrix, columns, rows, weights))
+        Drawing(functools.partial(draw_matrix, columns, rows, weights))
     """
 
     draw: Callable

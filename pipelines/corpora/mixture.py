@@ -90,7 +90,7 @@ class Mixture(TreeLeaves, Downloaded, Strictness, name="mixture"):
 
     def members(self) -> list[Member]:
         """The corpora of the file, with the options that all have in common."""
-        path = self.needed("mixture", "the JSON file that lists its members")
+        path = self.require("mixture", "the JSON file that lists its members")
         own = {"cache_dir": self.cache_dir, "tree_leaves": self.tree_leaves, "strict": self.strict}
         shared = {name: value for name, value in own.items() if value is not None}
         return [

@@ -51,7 +51,7 @@ class OneFile(Target, Strictness):
         found: dict[str, list[Any]] = {split: [] for split in SPLITS}
         drawn = {split for split, path in files.items() if path is None}
         seen = {}
-        for split, path in {**files, "train": self.needed("data_file", "a file of pairs")}.items():
+        for split, path in {**files, "train": self.require("data_file", "a file of pairs")}.items():
             for number, *pair in self.pairs(path, dropped) if path else ():
                 by_source = split_of(pair[0])
                 home = by_source if split == "train" and by_source in drawn else split

@@ -87,7 +87,7 @@ class CorpusOptions(Options, abc.ABC):
         """The corpus without pairs to learn from: those that `stream` reads."""
         return dataclasses.replace(self.load(), train=ParallelText([], []), weights=None)
 
-    def needed(self, name: str, what: str) -> Any:
+    def require(self, name: str, what: str) -> Any:
         """An option that the corpus cannot do without."""
         value = getattr(self, name)
         if not value:
@@ -179,7 +179,7 @@ class Folder(CorpusOptions):
 
     def folder(self, what: str) -> Path:
         """The folder, which must exist."""
-        return existing_folder(self.needed("data_dir", what))
+        return existing_folder(self.require("data_dir", what))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,7 +30,7 @@ class PreparedRecords(Folder, name="records"):
     target_language: str | None = again(Target, "target_language", None)
 
     def load(self):
-        folder = self.needed("data_dir", "the folder that keras_transformer.prepare filled")
+        folder = self.require("data_dir", "the folder that keras_transformer.prepare filled")
         # TensorFlow's: the other corpora do without it.
         from pipelines.corpora.record_files import AGAIN, Records
 

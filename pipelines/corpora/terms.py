@@ -23,7 +23,7 @@ import tensorflow as tf
 from pipelines.corpora.parallel_text import ParallelText
 from pipelines.random_numbers import GOLDEN, mix
 from pipelines.vocabularies.protected_spans import with_translation
-from pipelines.vocabularies.segmentation import Variation, taken
+from pipelines.vocabularies.segmentation import Variation, sequences_at
 from pipelines.vocabularies.token_ids import TokenIds, as_tensor
 
 WORD = r"[^\W\d_]+(?:['’][^\W\d_]+)*"
@@ -228,8 +228,8 @@ class GivenTerms(Variation):
     def __call__(
         self, flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, keys: tf.Tensor
     ) -> tf.Tensor:
-        plain = taken(flat, starts, rows)
-        other = taken(self._flat, self._starts, rows)
+        plain = sequences_at(flat, starts, rows)
+        other = sequences_at(self._flat, self._starts, rows)
         is_other = mix(keys + GOLDEN * tf.constant(GIVEN, tf.uint64)) < self._threshold
         is_other &= other.row_lengths() <= self._longest
         count = tf.size(rows, tf.int64)

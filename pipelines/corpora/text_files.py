@@ -26,7 +26,7 @@ class TextFiles(Streamed, Files, name="text_files"):
         prefix = self.prefixes[split]
         if prefix is None:
             return iter(()), "", "line"
-        self.needed("data_dir", WHAT)
+        self.require("data_dir", WHAT)
         self.two_languages()
         folder = self.folder(WHAT)
         paths = [

@@ -52,7 +52,7 @@ class Tfds(Streamed, Folder, name="tfds"):
 
     @functools.cached_property
     def _builder(self):
-        dataset = self.needed("dataset", "a translation set such as wmt14_translate/de-en")
+        dataset = self.require("dataset", "a translation set such as wmt14_translate/de-en")
         return builder_of(dataset, self.data_dir, *self.two_languages())
 
     def rows(self, split, dropped, part=0, parts=1):

@@ -122,7 +122,7 @@ def digest(source, target):
     ).digest()
 
 
-def kept(pairs, filters, dropped):
+def usable_pairs(pairs, filters, dropped):
     """Yield the pairs that the filters leave, with their digests, and count the others by reason in
     `dropped`.
     """

@@ -26,7 +26,7 @@ from pipelines.corpora.record_files import (
 from pipelines.corpora.records import text_paths
 from pipelines.dropped import Dropped
 from pipelines.prepare.beam_runner import beam_options
-from pipelines.prepare.filtering import Filters, kept, sample, scripts_of
+from pipelines.prepare.filtering import Filters, sample, scripts_of, usable_pairs
 from pipelines.prepare.options import EACH, Preparation
 from pipelines.prepare.sharding import Shards, make_shards
 from pipelines.whole_files import write_json, write_whole
@@ -140,7 +140,7 @@ def _vocabulary(preparation, folder, filters, tags):
         return with_tags(found, tags, preparation.vocabulary or folder)
     dropped = Dropped()
     stream = corpora.stream(**preparation.settings, dropped=dropped)
-    pairs = sample(kept(stream, filters, dropped), preparation.vocabulary_sentences // 2)
+    pairs = sample(usable_pairs(stream, filters, dropped), preparation.vocabulary_sentences // 2)
     if not pairs:
         raise ValueError(
             f"no pair is left to learn a vocabulary from: {enumeration(dropped)} were dropped."

@@ -23,7 +23,7 @@ from pipelines.batches.texts import TokenizedPairs
 from pipelines.corpora.record_files import read_json, write_shard
 from pipelines.dropped import Dropped
 from pipelines.prepare.beam_runner import beam_options, original
-from pipelines.prepare.filtering import DIGEST, kept
+from pipelines.prepare.filtering import DIGEST, usable_pairs
 from pipelines.vocabularies.token_ids import TokenIds, smallest_dtype
 from pipelines.whole_files import write_json
 
@@ -212,7 +212,7 @@ def _read(part, parts, settings, filters, shards, wanted):
     from apache_beam.pvalue import TaggedOutput
 
     dropped = Dropped()
-    pairs = kept(
+    pairs = usable_pairs(
         corpora.stream(**settings, part=part, parts=parts, dropped=dropped), filters, dropped
     )
     yield from tokenized(pairs, shards.models, shards.number, wanted)

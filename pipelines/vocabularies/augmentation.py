@@ -18,7 +18,7 @@ import tensorflow as tf
 from pipelines.random_numbers import GOLDEN, mix
 from pipelines.vocabularies.model_proto import whole_pieces
 from pipelines.vocabularies.protected_spans import GIVEN
-from pipelines.vocabularies.segmentation import Segmentation, Variation, taken
+from pipelines.vocabularies.segmentation import Segmentation, Variation, sequences_at
 from pipelines.vocabularies.span_marks import BORDER, MARK, alternate, bordered
 from pipelines.vocabularies.vocabulary import Vocabulary
 
@@ -93,7 +93,7 @@ class AugmentedText(Variation):
     def __call__(
         self, flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, keys: tf.Tensor
     ) -> tf.Tensor:
-        plain = tf.cast(taken(flat, starts, rows), tf.int32)
+        plain = tf.cast(sequences_at(flat, starts, rows), tf.int32)
         text = self._vocabulary.detokenize(plain)
         changed = self.changed(text, keys)
         anew = self._vocabulary.tokenize(changed)

@@ -103,8 +103,8 @@ class Segmentation(Variation):
         return rows_of_ids.to_tensor()
 
     def _cut(self, flat, starts, rows, keys):
-        pieces = taken(flat, starts, rows)
-        characters = taken(self._characters.flat, self._characters.starts, pieces.values)
+        pieces = sequences_at(flat, starts, rows)
+        characters = sequences_at(self._characters.flat, self._characters.starts, pieces.values)
         sentences = tf.gather(pieces.value_rowids(), characters.value_rowids())
         counts = tf.math.bincount(tf.cast(sentences, tf.int32), minlength=tf.size(rows))
         # A character draws by its sentence and its place there, whatever stands beside it.
@@ -115,7 +115,7 @@ class Segmentation(Variation):
         return Characters(characters.values, words, sentences, draws)
 
 
-def taken(flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor) -> tf.RaggedTensor:
+def sequences_at(flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor) -> tf.RaggedTensor:
     """Some sequences of `TokenIds`, ragged int64."""
     begins = tf.gather(starts, rows)
     ends = tf.gather(starts, rows + 1)

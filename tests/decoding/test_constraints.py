@@ -174,7 +174,7 @@ def test_a_forced_prefix_comes_where_an_n_gram_rule_bars_it(search):
 
 
 def test_the_limit_grows_to_hold_prefix_and_eos_but_not_without_a_prefix():
-    searched = Constraints().wanted(
+    searched = Constraints().wishes(
         tf.constant([2, 2, 9, 4]), None, tf.constant([[4, 5, 6], [0, 0, 0], [4, 5, 6], [4, 5, 6]])
     )
     assert searched["limit"].numpy().tolist() == [4, 2, 9, 4]
@@ -221,7 +221,7 @@ def assert_penalty_equals_the_formula(theta):
     for row, came in zip(expected, history.reshape(6, 3)[:, 1:], strict=True):
         came = np.unique(came)
         row[came] = np.where(row[came] > 0, row[came] / theta, row[came] * theta)
-    sentences = Constraints().wanted(tf.constant([9, 9]))
+    sentences = Constraints().wishes(tf.constant([9, 9]))
     penalized, allowed, _, may_end = Constraints(0, theta)(
         tf.constant(logits), tf.constant(history), 2, sentences
     )
@@ -349,18 +349,18 @@ def test_an_argument_out_of_range_is_refused_by_name(arguments, name):
 class Broken:
     """Products that break one rule each."""
 
-    wanted = Constraints.wanted
+    wishes = Constraints.wishes
     apply = Constraints.__call__
     without_repeats = Constraints._without_repeats
 
     def no_minima(self, limits, minima, prefixes):
-        return Broken.wanted(self, limits, None, prefixes)
+        return Broken.wishes(self, limits, None, prefixes)
 
     def no_prefixes(self, limits, minima, prefixes):
-        return Broken.wanted(self, limits, minima, None)
+        return Broken.wishes(self, limits, minima, None)
 
     def limits_that_stay(self, limits, minima, prefixes):
-        return {**Broken.wanted(self, limits, minima, prefixes), "limit": tf.constant(limits)}
+        return {**Broken.wishes(self, limits, minima, prefixes), "limit": tf.constant(limits)}
 
     def longer_n_grams(self, logits, came):
         return Broken.without_repeats(Constraints(self.no_repeat_ngram_size + 1), logits, came)
@@ -382,9 +382,9 @@ class Broken:
 @pytest.mark.parametrize(
     ("name", "broken"),
     [
-        ("wanted", Broken.no_minima),
-        ("wanted", Broken.no_prefixes),
-        ("wanted", Broken.limits_that_stay),
+        ("wishes", Broken.no_minima),
+        ("wishes", Broken.no_prefixes),
+        ("wishes", Broken.limits_that_stay),
         ("_without_repeats", Broken.longer_n_grams),
         ("__call__", Broken.barred_tokens_give_their_share_to_the_rest),
         ("__call__", Broken.n_grams_before_prefixes),

@@ -255,7 +255,7 @@ def test_a_repetition_penalty_changes_logits_and_n_grams_are_refused():
     rules = rules_for([2], repetition_penalty=3.0)
     logits = tf.random.stateless_normal([1, 1, len(PIECES)], [1, 2])
     history = tf.constant([[[BOS, S, XX]]])
-    penalized, allowed, forced, _ = rules(logits, history, 2, rules.wanted(tf.constant([9])))
+    penalized, allowed, forced, _ = rules(logits, history, 2, rules.wishes(tf.constant([9])))
     z = logits[0, 0, XX]
     assert penalized[0, XX] == allowed[0, XX] == (z / 3.0 if z > 0 else z * 3.0)
     assert forced == FREE

@@ -423,9 +423,9 @@ def test_a_good_folder_is_read_and_what_is_not_used_is_named(tmp_path, name):
     with pytest.raises(Accepted):
         imported.module_of(folder)
     if name in ("stored once", "sentences", "longest", "padded"):
-        assert unused in folder.told()
+        assert unused in folder.unused_parts()
     else:
-        assert folder.told() == (f"Not used of {path}: {unused}." if unused else "")
+        assert folder.unused_parts() == (f"Not used of {path}: {unused}." if unused else "")
 
 
 def test_rows_behind_the_pieces_are_left_out(tmp_path):

@@ -342,7 +342,7 @@ def test_a_release_of_byte_pairs_is_refused_by_name(whole, tmp_path):
 def test_a_whole_folder_has_no_fault(whole, tmp_path):
     folder = MarianFolder(spoiled(whole, tmp_path, {}))
     assert folder.model().hyperparameters.num_decoder_layers == DEPTHS["decoder"]
-    assert folder.told() == ""
+    assert folder.unused_parts() == ""
 
 
 def test_it_is_trained_on_with_its_own_sizes_vocabulary_and_decoding(whole, tmp_path, capsys):

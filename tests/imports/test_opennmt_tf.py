@@ -459,4 +459,4 @@ def test_a_checkpoint_of_version_1_is_refused_by_name(one, tmp_path):
 def test_a_whole_folder_has_no_fault(one, tmp_path):
     folder = OpenNMTFolder(spoiled(one, tmp_path, {}))
     assert folder.model().hyperparameters.num_decoder_layers == DEPTHS["decoder"]
-    assert folder.told() == ""
+    assert folder.unused_parts() == ""

@@ -6,7 +6,7 @@ import small_folders
 from small_folders import config_of
 
 from keras_transformer.imports import vit
-from keras_transformer.imports.family import ANOTHER, Made
+from keras_transformer.imports.family import ANOTHER, ArraysByPath
 from pipelines.json_files import settings as settings_of
 
 SIZE = 2
@@ -40,7 +40,7 @@ def tensors():
 def test_patches_are_those_of_pictures_scaled_as_the_folder_says(
     tensors, preprocessor, mean, deviation
 ):
-    arrays = Made(vit.table(config_of(vit, CONFIG)), tensors)
+    arrays = ArraysByPath(vit.table(config_of(vit, CONFIG)), tensors)
     found = vit.for_ours(arrays, pictures_of(preprocessor))
     picture = np.random.default_rng(2).uniform(size=(SIZE, SIZE, 3))
     kernel = tensors["embeddings.patch_embeddings.projection.weight"]

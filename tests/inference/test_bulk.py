@@ -177,7 +177,7 @@ def test_a_shard_whose_lines_are_not_all_there_is_not_written(tmp_path):
     for wrong in (lines[:2], [*lines, lines[0]]):
         with pytest.raises(ValueError, match="Leave the input alone"):
             plan.write(0, [wrong])
-    assert plan.lacking() == [shard]
+    assert plan.shards_to_write() == [shard]
     assert plan.write(0, [lines[2:], lines[:2]]) == (3, 0)
     assert plan.path(shard).read_text() == "1\tb\n2\tb\n3\tb\n"
 

@@ -26,7 +26,7 @@ from keras_transformer.flags.recipes import recipe_of_records
 from pipelines import corpora, vocabularies
 from pipelines.corpora.record_files import Records
 from pipelines.prepare import sharding
-from pipelines.prepare.filtering import Filters, digest, kept, sample
+from pipelines.prepare.filtering import Filters, digest, sample, usable_pairs
 from pipelines.vocabularies.vocabulary import Vocabulary, learn
 from pipelines.vocabularies.word_pieces import SPECIAL, WordPieces
 
@@ -516,7 +516,7 @@ def test_the_sample_is_that_of_the_least_digests_in_any_order(pairs, size, rando
 def test_a_sample_of_a_long_text_is_that_too_and_like_a_random_one():
     pairs = [(str(number), "x") for number in range(20_000)]
     random.Random(0).shuffle(pairs)
-    found = sample(kept(pairs, Filters(), collections.Counter()), 500)
+    found = sample(usable_pairs(pairs, Filters(), collections.Counter()), 500)
     assert found == sorted(pairs, key=lambda pair: digest(*pair))[:500]
     assert 9000 < sum(int(source) for source, _ in found) / 500 < 11000
 

@@ -22,7 +22,7 @@ from pipelines.corpora import check_languages
 from pipelines.corpora import record_files as records
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 from pipelines.corpora.record_files import Records, deserialize, read_shard, serialize, write_shard
-from pipelines.prepare.filtering import Filters, kept
+from pipelines.prepare.filtering import Filters, usable_pairs
 from pipelines.prepare.preparation import manifest_of
 from pipelines.prepare.sharding import Shards, tokenized
 from pipelines.special_ids import EOS
@@ -63,7 +63,8 @@ def vocabulary():
 def folder(tmp_path, vocabulary):
     """A prepared corpus, without Beam."""
     shards = Shards(tmp_path, SHARDS, vocabulary, deduplicate=True)
-    packed = list(tokenized(kept(PAIRS, Filters(), {}), shards.models, SHARDS, range(SHARDS)))
+    usable = usable_pairs(PAIRS, Filters(), {})
+    packed = list(tokenized(usable, shards.models, SHARDS, range(SHARDS)))
     for shard in range(SHARDS):
         shards.write(shard, [pairs for number, pairs in packed if number == shard])
     vocabulary.save(tmp_path / "vocabulary.model")

@@ -8,7 +8,7 @@ import pytest
 
 from keras_transformer.visualization import picture_file, theme
 from keras_transformer.visualization.attention_pictures import draw_matrix
-from keras_transformer.visualization.picture_file import Shown, form_of, write_picture
+from keras_transformer.visualization.picture_file import Drawing, form_of, write_picture
 from keras_transformer.visualization.theme import THEMES
 
 image = pytest.importorskip("matplotlib.image")
@@ -69,7 +69,7 @@ def test_a_missing_matplotlib_is_told_with_the_command_that_installs_it(monkeypa
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_notebook_shows_a_picture_on_the_paper_of_its_theme(theme):
     draw = functools.partial(draw_matrix, ["a", "b"], ["c"], np.array([[0.2, 0.8]]))
-    pixels = image.imread(io.BytesIO(Shown(draw, theme)._repr_png_()))
+    pixels = image.imread(io.BytesIO(Drawing(draw, theme)._repr_png_()))
     paper = [int(THEMES[theme].paper[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     assert np.abs(pixels[0, 0, :3] - paper).max() < 1e-2
     # Something is drawn.

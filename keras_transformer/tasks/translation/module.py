@@ -222,7 +222,7 @@ class TranslationModule(TextModule):
         source, target = map(self.labels.ids_of, LANGUAGES, languages)
         tokens = cut(self.labels.before(super().source_tokens(text), source))
         prefixes = self.labels.begin(prefixes, target, tf.size(text))
-        return super().search(self.labels.given(search), text, prefixes, limits, tokens)
+        return super().search(self.labels.after_label(search), text, prefixes, limits, tokens)
 
     def begin(self, source, prefixes):
         return self.encode(source.to_tensor(default_value=PAD)), prefixes
