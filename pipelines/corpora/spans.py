@@ -7,13 +7,18 @@ The files are those of the corpus `lines`.
 """
 
 import dataclasses
-import random
-from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from pipelines.corpora.options import Seeded
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 from pipelines.corpora.text_files import Lines
 from pipelines.dropped import Dropped
+from pipelines.random_numbers import GOLDEN, key, mix
+
+# Of TensorFlow, which is imported where it is first needed.
+Tensor = Any
 
 # What the restored text is called as a language.
 LANGUAGE = "spans"
@@ -21,6 +26,8 @@ LANGUAGE = "spans"
 SHARE = 0.15
 SPAN = 3
 MOST_SPANS = 31
+# Lines that are cut together.
+AT_ONCE = 1000
 SENTINELS = tuple(f"<x{number}>" for number in range(MOST_SPANS + 1))
 
 
@@ -28,8 +35,9 @@ SENTINELS = tuple(f"<x{number}>" for number in range(MOST_SPANS + 1))
 class Spans(Lines, Seeded, name="spans"):
     """Text with spans cut out.
 
-    A line of one word, or that holds a sentinel such as `<x0>`, is dropped and counted. The same
-    seed cuts the same spans, in every epoch. The corpus' tags are the sentinels.
+    A line of one word, or that holds a sentinel such as `<x0>`, is dropped and counted. The seed
+    says which spans are cut; a translator that is trained on them cuts others each time that a line
+    comes (`spans_anew`). The corpus' tags are the sentinels.
     """
 
     @classmethod
@@ -39,18 +47,17 @@ class Spans(Lines, Seeded, name="spans"):
     def load(self):
         text = super().load()
         texts = (text.train, text.valid, text.test)
-        draw = random.Random(self.seed)
         dropped = Dropped(text.dropped, self.strict)
         splits = [
-            _cut_all(split, draw, prefix, dropped)
-            for split, prefix in zip(texts, self.prefixes, strict=True)
+            _cut_all(split, (self.seed, number), prefix, dropped)
+            for number, (split, prefix) in enumerate(zip(texts, self.prefixes, strict=True))
         ]
         return Corpus(
             "spans", self.source_language, LANGUAGE, *splits, dropped=dropped, tags=SENTINELS
         )
 
 
-def _cut_all(text, draw, prefix, dropped):
+def _cut_all(text, seed, prefix, dropped):
     if prefix is None:
         return text
     keep = []
@@ -65,31 +72,64 @@ def _cut_all(text, draw, prefix, dropped):
             f"the file {prefix} holds no line of two words or more, of which a span could be cut "
             "out. Name another prefix."
         )
-    sources, targets = zip(*(cut(line.split(), draw) for line in kept.sources), strict=True)
-    return ParallelText([*sources], [*targets], kept.origins)
+    sources = []
+    targets = []
+    for first in range(0, len(kept), AT_ONCE):
+        lines = [" ".join(line.split()) for line in kept.sources[first : first + AT_ONCE]]
+        keys = key(*seed, np.arange(first, first + len(lines)))
+        for side, texts in zip((sources, targets), cut(lines, keys), strict=True):
+            side.extend(text.decode() for text in texts.numpy())
+    return ParallelText(sources, targets, kept.origins)
 
 
-def cut(words: Sequence[str], draw: random.Random) -> tuple[str, str]:
-    """Cut spans out of two words or more: the text with a sentinel for each span; and the spans,
-    each after its sentinel, with one sentinel more at the end.
+def cut(texts: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+    """Cut spans out of texts of two words or more. Shapes: B texts; W words of the longest.
+
+    Args:
+        texts: strings (B,), words with spaces between them.
+        keys: what each text's spans are drawn by, uint64 (B,).
+
+    Returns:
+        Strings, both (B,): the text with a sentinel for each span; and the spans, each after its
+        sentinel, with one sentinel more at the end.
     """
-    cut_out = min(max(1, round(SHARE * len(words))), len(words) - 1)
-    count = min(max(1, round(cut_out / SPAN)), len(words) - cut_out, MOST_SPANS)
-    # A text may begin and end with a span; between two spans a word stands.
-    kept = _segments(len(words) - cut_out + 2, count + 1, draw)
-    kept[0] -= 1
-    kept[-1] -= 1
-    missing = _segments(cut_out, count, draw)
-    source = []
-    target = []
-    place = 0
-    for number in range(count):
-        source += [*words[place : place + kept[number]], SENTINELS[number]]
-        place += kept[number]
-        target += [SENTINELS[number], *words[place : place + missing[number]]]
-        place += missing[number]
-    source += words[place:]
-    return " ".join(source), " ".join([*target, SENTINELS[count]])
+    import tensorflow as tf
+
+    words = tf.strings.split(texts)
+    lengths = words.row_lengths()
+    missing = tf.minimum(_rounded(SHARE * tf.cast(lengths, tf.float64)), lengths - 1)
+    kept = lengths - missing
+    counts = _rounded(tf.cast(missing, tf.float64) / SPAN)
+    counts = tf.minimum(tf.minimum(counts, kept), MOST_SPANS)
+    # A text may begin and end with a span, as if there were a word before it and one behind it;
+    # between two spans a word stands. A word's part is 2 n before span n, and 2 n + 1 in it.
+    most = words.bounding_shape(1)
+    parts_of_kept = 2 * _segments(kept + 2, counts + 1, most + 2, keys)[:, 1:-1]
+    parts_of_missing = 2 * _segments(missing, counts, most, mix(keys + GOLDEN)) + 1
+    places = tf.range(most)
+    in_order = tf.sort(
+        tf.concat(
+            [
+                tf.where(places < kept[:, None], parts_of_kept, 2 * most),
+                tf.where(places < missing[:, None], parts_of_missing, 2 * most),
+            ],
+            axis=1,
+        )
+    )
+    parts = tf.RaggedTensor.from_tensor(in_order, lengths).flat_values
+    before = tf.pad(in_order[:, :-1], [[0, 0], [1, 0]])
+    begins = parts != tf.RaggedTensor.from_tensor(before, lengths).flat_values
+    is_missing = parts % 2 == 1
+    sentinels = tf.gather(SENTINELS, tf.minimum(parts // 2, MOST_SPANS))
+    text = words.flat_values
+    sources = tf.where(is_missing, tf.where(begins, sentinels, ""), text)
+    targets = tf.where(begins, sentinels + " " + text, text)
+    return (
+        _joined(words.with_values(sources), words.with_values(sources != "")),
+        _joined(words.with_values(targets), words.with_values(is_missing))
+        + " "
+        + tf.gather(SENTINELS, counts),
+    )
 
 
 def restored(source: str, target: str) -> str:
@@ -117,7 +157,30 @@ def spans_of(target: str) -> dict[str, list[str]]:
     return spans
 
 
-def _segments(length, count, draw):
-    """`count` lengths of at least 1 that add up to `length`, all ways equally likely."""
-    ends = sorted(draw.sample(range(1, length), count - 1))
-    return [end - start for start, end in zip([0, *ends], [*ends, length], strict=True)]
+def _rounded(numbers):
+    """The integer next to each, at least 1."""
+    import tensorflow as tf
+
+    return tf.maximum(tf.cast(tf.round(numbers), tf.int64), 1)
+
+
+def _segments(lengths, counts, most, keys):
+    """Places 0, 1, ... of B rows, each of so many places, are cut into so many segments of at least
+    1, all ways equally likely: the number of each one's segment, int64 (B, most).
+    """
+    import tensorflow as tf
+
+    places = tf.range(most)
+    draws = mix(keys[:, None] + GOLDEN * tf.cast(places + 1, tf.uint64))
+    may_begin = (places > 0) & (places < lengths[:, None])
+    # Segments begin where the least numbers are drawn.
+    drawn = tf.where(may_begin, tf.cast(draws // 2, tf.int64), tf.int64.max)
+    ranks = tf.argsort(tf.argsort(drawn, stable=True))
+    return tf.cumsum(tf.cast(tf.cast(ranks, tf.int64) < counts[:, None] - 1, tf.int64), axis=1)
+
+
+def _joined(words, keep):
+    """Texts of those words of each row that are to be kept."""
+    import tensorflow as tf
+
+    return tf.strings.reduce_join(tf.ragged.boolean_mask(words, keep), axis=-1, separator=" ")

@@ -15,7 +15,7 @@ FILES = [
 LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
 # At least, at most.
 MEDIAN = 115
-MOST_FILES = 314
+MOST_FILES = 315
 # Lines of what was added after the program had been cut to 33,930.
 ADDED = {
     "Marian's translators": 760,
@@ -49,6 +49,7 @@ ADDED = {
     "a page that translates in the browser": 197,
     "BLEU in the card of rounded weights": 64,
     "word pieces that are learned": 126,
+    "spans that are new each time": 174,
 }
 MOST_LINES = 33_930 + sum(ADDED.values())
 MOST_SHORT = 20

@@ -40,8 +40,11 @@ from keras_transformer.tasks.translation.score import TranslationScorer
 from keras_transformer.training.loss import label_measures
 from pipelines import vocabularies
 from pipelines.batches import texts
+from pipelines.corpora.parallel_text import ParallelText
 from pipelines.corpora.protected_text import ProtectedText, protect
 from pipelines.corpora.record_files import Records
+from pipelines.corpora.spans import SENTINELS
+from pipelines.corpora.spans_anew import SpansAnew, whole_texts
 from pipelines.corpora.terms import GivenTerms, with_terms
 from pipelines.dropped import Dropped
 from pipelines.vocabularies.protected_spans import ProtectedSpans
@@ -207,12 +210,29 @@ class Translation(TextTask):
 
     def examples(self, split):
         train, valid = self._pairs
-        if split == "train":
-            variations = self._variations(self.vocabulary)
-            if self.protected.glossary_rate:
-                variations["source"] = self._given_terms(train, variations.get("source"))
-            return train.examples(variations)
-        return valid.examples()
+        if split != "train":
+            return valid.examples()
+        variations = self._variations(self.vocabulary)
+        if self.protected.glossary_rate:
+            variations["source"] = self._given_terms(train, variations.get("source"))
+        elif self._cuts_spans():
+            variations = self._spans_anew(train, variations)
+        return train.examples(variations)
+
+    def _cuts_spans(self):
+        """Whether spans are cut anew, which sequences of any length come of."""
+        is_text = isinstance(self._texts.train, ParallelText)
+        return is_text and SENTINELS[0] in self.corpus.tags and not self.values["static_shapes"]
+
+    def _spans_anew(self, train, variations):
+        """What cuts other spans each time, and variations of both sides after it."""
+        pieces = whole_texts(self._texts.train, self.corpus.tags)
+        pieces = [train.of_those_kept(column) for column in pieces]
+        longest, seed = (self.values[name] for name in ("max_train_length", "seed"))
+        return {
+            side: SpansAnew(number, pieces, self.vocabulary, longest, seed, variations.get(side))
+            for number, side in enumerate(("source", "target"))
+        }
 
     def _given_terms(self, train, variation):
         """What gives some sources with the translations of terms, and a variation after it."""

@@ -1,0 +1,222 @@
+"""Spans cut out of text: put back they give the text, as many words are cut as T5 cuts, and others
+each time that a text is trained on.
+"""
+
+import collections
+from itertools import chain, islice, pairwise
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from command_flags import values_of_task
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keras_transformer.runs.run import Run
+from keras_transformer.tasks import TRAINING
+from keras_transformer.tasks.translation.task import Translation
+from pipelines import corpora
+from pipelines.batches.batching import training_batches
+from pipelines.batches.texts import tokenize_pairs
+from pipelines.corpora.spans import SENTINELS, cut, restored
+from pipelines.corpora.spans_anew import SpansAnew, whole_texts
+from pipelines.random_numbers import key
+from pipelines.vocabularies import learn
+from pipelines.vocabularies.segmentation import BpeDropout
+
+TEXTS = st.lists(
+    st.lists(st.sampled_from(["a", "cat", "sat", "größer", "."]), min_size=2, max_size=300),
+    min_size=1,
+    max_size=4,
+)
+
+
+def cut_all(texts, seed):
+    """Sources and targets of texts, by numbers that follow from a seed."""
+    sides = cut(tf.constant(texts), key(seed, np.arange(len(texts))))
+    return [[text.decode() for text in side.numpy()] for side in sides]
+
+
+@settings(deadline=None)
+@given(TEXTS, st.integers(0, 2**32))
+def test_what_is_cut_out_can_be_put_back(texts, seed):
+    for words, source, target in zip(
+        texts, *cut_all([" ".join(words) for words in texts], seed), strict=True
+    ):
+        assert restored(source, target).split() == words
+        missing = [word for word in target.split() if word not in SENTINELS]
+        assert len(missing) == min(max(1, round(0.15 * len(words))), len(words) - 1)
+        names = [word for word in target.split() if word in SENTINELS]
+        assert names == list(SENTINELS[: len(names)])
+        most = min(max(1, round(len(missing) / 3)), len(words) - len(missing), 31)
+        assert len(names) == most + 1
+        assert [word for word in source.split() if word in SENTINELS] == names[:-1]
+        # No two spans stand side by side.
+        assert not any({*pair} <= set(SENTINELS) for pair in pairwise(source.split()))
+
+
+def test_texts_do_not_depend_on_those_beside_them():
+    texts = [" ".join(f"w{number}" for number in range(count)) for count in (2, 70, 9)]
+    keys = key(1, np.arange(3))
+    together = cut(tf.constant(texts), keys)
+    for row, text in enumerate(texts):
+        alone = cut(tf.constant([text]), keys[row : row + 1])
+        assert [side.numpy()[0] for side in alone] == [side.numpy()[row] for side in together]
+    # The control: by another number other spans are cut.
+    assert cut(tf.constant(texts), keys + 1)[0].numpy()[1] != together[0].numpy()[1]
+
+
+def test_every_span_is_as_likely():
+    """Of three words one is cut out; of 14 two, in one span of two."""
+    found = collections.Counter(cut_all(["a b c"] * 600, 1)[0])
+    assert set(found) == {"<x0> b c", "a <x0> c", "a b <x0>"}
+    assert min(found.values()) > 150
+    words = [f"w{number}" for number in range(14)]
+    places = [source.split().index("<x0>") for source in cut_all([" ".join(words)] * 1300, 2)[0]]
+    counts = np.bincount(places, minlength=13)
+    # Chi squared of 12 degrees of freedom: 36 has a probability of 3e-4.
+    assert ((counts - 100) ** 2 / 100).sum() < 36
+
+
+def test_what_a_model_leaves_out_is_left_out():
+    assert restored("a <x0> sat <x1>", "<x1> there <x2>") == "a sat there"
+    assert restored("a <x0> sat", "nonsense") == "a sat"
+
+
+def test_the_corpus_names_its_sentinels_and_drops_what_has_no_span(tmp_path):
+    for name in ("train", "valid", "test"):
+        (tmp_path / f"{name}.en").write_text("Thank you for it .\nYes\na <x3> b\n")
+    settings = {"source_language": "en", "target_language": "en", "data_dir": tmp_path}
+    corpus = corpora.load("spans", **settings, seed=3)
+    assert len(corpus.train) == 1
+    assert corpus.dropped == {"without a span": 6}
+    assert corpus.tags == SENTINELS
+    assert (corpus.source_language, corpus.target_language) == ("en", "spans")
+    again = corpora.load("spans", **settings, seed=3)
+    assert again.train == corpus.train
+    (tmp_path / "valid.en").write_text("Yes\n")
+    with pytest.raises(ValueError, match=r"^the file valid holds no line of two words or more"):
+        corpora.load("spans", **settings)
+
+
+# A mixture, in which spans are cut anew.
+TAG = "<restore>"
+LINES = [
+    "Thank you for inviting me to your party last week .",
+    "Two dogs run over the green grass beside the lake .",
+    "It rains .",
+]
+
+
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory):
+    """The file of a mixture of spans and of lines that are copied."""
+    folder = tmp_path_factory.mktemp("mixture")
+    for split in ("train", "valid", "test"):
+        for language in ("en", "xx"):
+            (folder / f"{split}.{language}").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    member = '{"corpus": "%s", "data_dir": ".", "source_language": "en", "target_language": "xx"'
+    members = (member % "spans" + f', "tag": "{TAG}"}}', member % "text_files" + "}")
+    (folder / "tasks.json").write_text('{"corpora": [' + ", ".join(members) + "]}")
+    return folder / "tasks.json"
+
+
+@pytest.fixture(scope="module")
+def mixture(tasks):
+    return corpora.load("mixture", mixture=tasks)
+
+
+@pytest.fixture(scope="module")
+def vocabulary(mixture):
+    return learn(mixture.train.sources, mixture.train.targets, "joint", 350, mixture.tags)
+
+
+def batches(mixture, vocabulary, longest=100, anew=True, start=0, parts=1, dropout=None):
+    """The stream that a run with these spans is trained on: pairs of texts of each batch."""
+    train = tokenize_pairs(mixture.train, vocabulary)
+    texts = whole_texts(mixture.train, mixture.tags)
+    both = {
+        side: SpansAnew(number, texts, vocabulary, longest, 4, dropout)
+        for number, side in enumerate(("source", "target"))
+    }
+    examples = train.examples(both if anew else {})
+    stream = training_batches(examples, 48, seed=5, parts=parts).dataset(start)
+    for (source, _), target, _ in stream.as_numpy_iterator():
+        sides = (vocabulary.detokenize(tf.constant(ids)).numpy() for ids in (source, target))
+        yield [(one.decode(), other.decode()) for one, other in zip(*sides, strict=True)]
+
+
+def taken(stream, count):
+    """The first batches of a stream."""
+    return [*islice(stream, count)]
+
+
+def pairs(stream):
+    """Source and target of each example of the first 40 batches."""
+    return [*chain(*taken(stream, 40))]
+
+
+def test_each_epoch_has_other_spans_of_the_same_texts(mixture, vocabulary):
+    found = collections.defaultdict(set)
+    for source, target in pairs(batches(mixture, vocabulary)):
+        if target.startswith("<x0>"):
+            assert source.startswith(f"{TAG} ")
+            text = source.removeprefix(f"{TAG} ")
+            found[restored(text, target)].add(text)
+        else:
+            # The other task is as it was.
+            assert source == target
+            assert source in LINES
+    assert set(found) == set(LINES)
+    assert len(found[LINES[0]]) > 5
+    # The control: spans that are cut once.
+    fixed = pairs(batches(mixture, vocabulary, anew=False))
+    assert len({source for source, _ in fixed if source.startswith(TAG)}) == len(LINES)
+
+
+def test_a_stream_of_spans_that_is_entered_later_or_in_parts_is_the_same(mixture, vocabulary):
+    whole = taken(batches(mixture, vocabulary), 20)
+    assert taken(batches(mixture, vocabulary), 20) == whole
+    assert taken(batches(mixture, vocabulary, start=13), 7) == whole[13:]
+    parts = taken(batches(mixture, vocabulary, parts=2), 40)
+    assert [first + second for first, second in zip(*[iter(parts)] * 2, strict=True)] == whole
+
+
+def test_a_pair_that_became_too_long_stays_on_both_sides(mixture, vocabulary):
+    plain = {*zip(mixture.train.sources, mixture.train.targets, strict=True)}
+    texts = {restored(*pair) for pair in plain}
+    fewest, most = [len(vocabulary.tokenize(tf.constant([text]))[0]) for text in (LINES[2], TAG)]
+    assert {*pairs(batches(mixture, vocabulary, longest=most))} == plain
+    for longest in range(fewest, 60, 4):
+        found = {*pairs(batches(mixture, vocabulary, longest=longest))}
+        assert {restored(*pair) for pair in found} == texts
+        for pair in found - plain:
+            assert vocabulary.tokenize(tf.constant(pair)).row_lengths().numpy().max() <= longest
+    assert found - plain
+
+
+def test_new_spans_are_cut_by_the_segmentation_too(mixture, vocabulary):
+    dropout = BpeDropout(vocabulary, 0.5, 3)
+    varied = taken(batches(mixture, vocabulary, dropout=dropout), 10)
+    assert varied == taken(batches(mixture, vocabulary), 10)
+
+
+def test_a_run_cuts_spans_anew_to_train_alone(tmp_path, tasks):
+    def variations(*more):
+        flags = ("--flagfile=toy.flags", "--vocabulary_size=350", "--norelease", "--seed=7", *more)
+        corpus = ("--corpus=mixture", f"--mixture={tasks}", f"--model_dir={tmp_path / 'run'}")
+        languages = ("--source_language=en", "--target_language=spans+xx")
+        values = values_of_task(Translation, *flags, *corpus, *languages)
+        run = Run(Translation, values, TRAINING)
+        run._prepare_folder()
+        assert run.task.examples("valid").variations == {}
+        return run.task.examples("train").variations
+
+    found = variations("--bpe_dropout=0.1", "--max_train_length=90")
+    assert [(name, type(one), one.seed) for name, one in found.items()] == [
+        ("source", SpansAnew, 7),
+        ("target", SpansAnew, 7),
+    ]
+    assert {(one._longest, type(one._variation)) for one in found.values()} == {(90, BpeDropout)}
+    # Sequences of any length have no static shape.
+    assert variations("--static_shapes", "--max_train_length=90") == {}
