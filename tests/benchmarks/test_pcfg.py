@@ -14,7 +14,7 @@ TREES = [
     "(S (NP (D the) (N dog) (PP (P with) (NP (N cats)))) (VP (V slept)))",
     "(FRAG (NP (N eyes)))",
 ]
-SENTENCES = ["the dog saw the cat with eyes", "cats with cats slept well", "eyes saw the dog"]
+SENTENCES = ["the dog saw the cat with eyes", "the cat with eyes slept dell", "eyes saw the dog"]
 
 
 @pytest.fixture(scope="module")
