@@ -68,8 +68,10 @@ class Survey:
 
 
 def _mirrors(test, path):
-    """Whether a file of tests is named after a file of the package."""
+    """Whether a file of tests is named after a file of the package, or has the laws of its room."""
     name = pathlib.PurePath(test).stem.removeprefix("test_")
+    if "laws" in pathlib.PurePath(test).parts:
+        return name == path.parts[1]
     if path.suffix == ".flags":
         return name.startswith("flag_")
     return path.parent.name in pathlib.PurePath(test).parts and name.startswith(path.stem)
