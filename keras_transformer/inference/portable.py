@@ -23,7 +23,7 @@ from keras_transformer.runs.description import read_description
 from keras_transformer.saved_models.versions import portable_format
 from pipelines import vocabularies
 from pipelines.special_ids import EOS, PAD
-from pipelines.vocabularies.protected_spans import MARKS, TextMarks
+from pipelines.vocabularies.protected_spans import MARKS, MarkedText, TextMarks
 from pipelines.vocabularies.vocabulary import RESERVED
 
 GOLDEN = "golden.jsonl"
@@ -156,19 +156,18 @@ class Portable:
         ]
 
     def _marked(self, line):
-        """A line with marks in the place of its protected spans, and these."""
+        """A line with marks in the place of its protected spans."""
         line = _in_unicode(line)
-        return self._marks.marked(line) if self._marks else (line, [])
+        return self._marks.marked(line) if self._marks else MarkedText(line, (), False)
 
     def _sources(self, lines):
-        return _encoded(self._source, [self._marked(line)[0] for line in lines])
+        return _encoded(self._source, [self._marked(line).text for line in lines])
 
     def _targets_of(self, lines, targets):
         """The ids of targets with the marks that their lines have."""
         targets = map(_in_unicode, targets)
         if self._marks:
-            spans = (self._marked(line)[1] for line in lines)
-            targets = map(self._marks.marked_as, targets, spans)
+            targets = map(self._marks.marked_as, targets, map(self._marked, lines))
         return _encoded(self._target, targets)
 
     def _spans(self, lines, sources):
@@ -178,7 +177,7 @@ class Portable:
             for side in (self._source, self._target)
         )
         count = [(np.array(ids)[:, None] == of_source).sum(axis=0) for ids in sources]
-        opened_by = [self._marks.openings(self._marked(line)[1]) for line in lines]
+        opened_by = [self._marks.openings(self._marked(line).spans) for line in lines]
         shape = (-1, len(MARKS))
         return Spans(of_target, np.reshape(count, shape), np.reshape(opened_by, shape))
 
@@ -207,7 +206,7 @@ class Portable:
         if self._model.has_encoder and not _in_unicode(line).encode().strip():
             return ""
         text = self._target.decode([one for one in ids if one not in (PAD, EOS)])
-        return self._marks.put_back(text, self._marked(line)[1]) if self._marks else text
+        return self._marks.put_back(text, self._marked(line)) if self._marks else text
 
 
 def _options(exported, given):

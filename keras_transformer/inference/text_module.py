@@ -24,7 +24,7 @@ from keras_transformer.inference.model_graphs import traced
 from keras_transformer.saved_models.served_module import ServedText
 from pipelines.special_ids import EOS, PAD
 from pipelines.vocabularies.protected_spans import MARKS
-from pipelines.vocabularies.span_marks import SpanMarks
+from pipelines.vocabularies.span_marks import marks_of
 
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 NEXT_PIECES = 20
@@ -74,7 +74,7 @@ class TextModule(ServedText):
         self.source_tokenizer = vocabulary.source.tokenizer
         self.target_tokenizer = vocabulary.target.tokenizer
         self.options = options
-        self.marks = SpanMarks(vocabulary.protected) if vocabulary.protected else None
+        self.marks = marks_of(vocabulary.protected)
         words = options.forbidden_words
         self._forbidden = ForbiddenWords(words, vocabulary.target.spelled) if words else None
         self.stepper = model.stepper
@@ -218,9 +218,7 @@ class TextModule(ServedText):
         """Ids (B, L) that came of `text`, strings (B,), to strings (B,)."""
         words = tf.ragged.boolean_mask(ids, (ids != PAD) & (ids != EOS))
         written = self.target_tokenizer.detokenize(words)
-        return (
-            self.marks.put_back(written, self.marks.marked(text).spans) if self.marks else written
-        )
+        return self.marks.put_back(written, self.marks.marked(text)) if self.marks else written
 
     def target_texts(self, hypotheses: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         """Ids (B, n, L) to strings (B, n), as `target_text`."""

@@ -20,6 +20,7 @@ from keras_transformer.decoding.numpy_search import beam_and_penalty
 from keras_transformer.inference.text_module import TextModule
 from pipelines import vocabularies
 from pipelines.corpora.options import cache_folder
+from pipelines.vocabularies.casing import settings as casing_settings
 from pipelines.vocabularies.protected_spans import MARKS
 from pipelines.whole_files import write_json, write_whole
 
@@ -152,6 +153,7 @@ def settings(module: TextModule) -> dict:
         "marks": both.protected
         and {
             "expression": both.protected.expression,
+            "casing": both.protected.truecase and casing_settings(both.protected.cased_words),
             **{name: [*map(one.pieces.index, MARKS)] for name, one in sides.items()},
         },
     }

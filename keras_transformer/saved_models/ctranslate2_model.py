@@ -54,9 +54,9 @@ import pathlib
 from pipelines.vocabularies.protected_spans import ProtectedSpans, TextMarks
 
 marks = TextMarks(ProtectedSpans.load(pathlib.Path(FOLDER)))
-hidden, spans = marks.marked(text)
-# Translate `hidden` ...
-marks.put_back(translation, spans)
+hidden = marks.marked(text)
+# Translate `hidden.text` ...
+marks.put_back(translation, hidden)
 ```
 """
 

@@ -115,8 +115,9 @@ def fixed(description: Mapping) -> dict:
 
 def _markup(said):
     """What is done with markup: kept if it is protected. None: dropped."""
-    protects = said["corpus"] == "home_assistant" and ProtectedSpans.of(said).are_any
-    markup = said["markup"] or ("kept" if protects else "dropped")
+    spans = ProtectedSpans.of(said)
+    is_kept = said["corpus"] == "home_assistant" and (spans.protect or spans.protect_pattern)
+    markup = said["markup"] or ("kept" if is_kept else "dropped")
     return None if markup == "dropped" else markup
 
 

@@ -8,10 +8,11 @@ import dataclasses
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipelines.json_files import read_object
 from pipelines.options import FIXED, Options, option
+from pipelines.vocabularies.casing import Cased, TextCasing
 from pipelines.whole_files import write_json
 
 FILE = "protected_spans.json"
@@ -53,6 +54,7 @@ KINDS = {
 }
 
 
+NEWER = ("glossary_rate", "truecase")
 AGAIN = "Copy the file again from where the model was trained."
 
 
@@ -82,10 +84,24 @@ class ProtectedSpans(Options):
         resumed=FIXED,
     )
 
+    truecase: bool = option(
+        False,
+        "Whether a text to translate that is all in capitals, or all in lower case, and has five "
+        "letters is read as the training text would write it; what comes of one in capitals is "
+        "in capitals.",
+        resumed=FIXED,
+    )
+    # Those that the training text writes with capitals: see `casing`.
+    cased_words: tuple[str, ...] = dataclasses.field(default=(), compare=False)
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "cased_words", tuple(map(str, self.cased_words)))
+
     @property
     def are_any(self) -> bool:
-        """Whether anything is protected, or terms are marked."""
-        return bool(self.protect or self.protect_pattern or self.glossary_rate)
+        """Whether texts are not read as they stand, or terms are marked."""
+        return bool(self.protect or self.protect_pattern or self.glossary_rate or self.truecase)
 
     @property
     def pieces(self) -> tuple[str, ...]:
@@ -93,9 +109,10 @@ class ProtectedSpans(Options):
         return (*MARKS, *(OF_TERMS if self.glossary_rate else ()))
 
     def as_dict(self) -> dict[str, Any]:
-        """What a run says of it. A run without terms says nothing of them, as older ones."""
+        """What a run says of it. One without terms says nothing of them, as older ones."""
         said = dataclasses.asdict(self)
-        return {name: value for name, value in said.items() if value or name != "glossary_rate"}
+        del said["cased_words"]
+        return {name: value for name, value in said.items() if value or name not in NEWER}
 
     @property
     def expression(self) -> str:
@@ -106,7 +123,8 @@ class ProtectedSpans(Options):
 
     def save(self, folder: pathlib.Path) -> None:
         """Write a file beside those of a vocabulary."""
-        write_json(folder / FILE, self.as_dict())
+        cased = {"cased_words": self.cased_words} if self.truecase else {}
+        write_json(folder / FILE, self.as_dict() | cased)
 
     @classmethod
     def in_description(cls, description: Mapping[str, Any]) -> "ProtectedSpans | None":
@@ -138,8 +156,16 @@ def with_translation(text: str, begin: int, end: int, translation: str) -> str:
     return f"{text[: begin - has_space]}{term}{text[end:]}"
 
 
+class MarkedText(NamedTuple):
+    """A text in which marks stand for spans, these, and whether it was all in capitals."""
+
+    text: str
+    spans: Sequence[str]
+    is_capital: bool
+
+
 class TextMarks:
-    """What `span_marks.SpanMarks` does, of one text, by Python's regular expressions.
+    """What `span_marks.marks_of` does, of one text, by Python's regular expressions.
 
     Raises:
         ValueError: a pattern that RE2 knows and Python does not.
@@ -153,31 +179,35 @@ class TextMarks:
                 "without TensorFlow, `protect_pattern` must be a regular expression of Python's. "
                 f"Received: {protected.protect_pattern} ({error}). Export a SavedModel."
             ) from error
+        self._cased = TextCasing(protected.cased_words) if protected.truecase else _as_it_is
 
-    def marked(self, text: str) -> tuple[str, list[str]]:
-        """The text with marks in the place of its spans, and these."""
+    def marked(self, text: str) -> MarkedText:
+        """The text with marks in the place of its spans."""
         spans: list[str] = []
 
         def mark(match):
             spans.append(match[0])
             return MARKS[(len(spans) - 1) % MOST]
 
-        return self._expression.sub(mark, text), spans
+        cased, is_capital = self._cased(self._expression.sub(mark, text))
+        return MarkedText(cased, spans, is_capital)
 
-    def marked_as(self, text: str, spans: Sequence[str]) -> str:
+    def marked_as(self, text: str, marked: MarkedText) -> str:
         """A translation with the marks that the spans of its source have."""
         places = collections.defaultdict(list)
-        for place, span in reversed([*enumerate(spans)]):
+        for place, span in reversed([*enumerate(marked.spans)]):
             places[span].append(place)
 
         def mark(match):
             return MARKS[places[match[0]].pop() % MOST] if places[match[0]] else match[0]
 
-        return self._expression.sub(mark, text)
+        found = self._expression.sub(mark, text)
+        return self._cased(found).text if marked.is_capital else found
 
     @staticmethod
-    def put_back(text: str, spans: Sequence[str]) -> str:
+    def put_back(text: str, marked: MarkedText) -> str:
         """A translation with the spans of its source in the places of its marks."""
+        spans = marked.spans
         times = collections.Counter()
 
         def span(match):
@@ -185,7 +215,7 @@ class TextMarks:
             times[match[1]] += 1
             return re.sub(r"^⟦([^⟧]*)⟧\Z", r"\1", spans[place]) if place < len(spans) else ""
 
-        return re.sub(MARK, span, text)
+        return re.sub(MARK, span, text.upper() if marked.is_capital else text)
 
     @staticmethod
     def openings(spans: Sequence[str]) -> list[int]:
@@ -199,3 +229,7 @@ class TextMarks:
             elif tag and tag[1] and opened[tag[2]]:
                 found[place] = opened[tag[2]].pop()
         return found
+
+
+def _as_it_is(text):
+    return Cased(text, False)

@@ -8,13 +8,17 @@ comes twice depends on its order. Shapes: B texts; N spans of a text.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
+from pipelines.vocabularies.casing import LEAST_LETTERS, OPENING, START, TAG, WORD, Cased
 from pipelines.vocabularies.protected_spans import MARK, MARKS, MOST, ProtectedSpans
 from pipelines.vocabularies.token_ids import slices
 
 # No byte of UTF-8.
 BORDER = b"\xff"
+UTF8 = "utf-8"
+LONGEST = 2**30
 SYNTAX = "Write it as RE2 does: https://github.com/google/re2/wiki/Syntax."
 
 
@@ -24,10 +28,12 @@ class Marked(NamedTuple):
     Attributes:
         text: strings (B,).
         spans: what they stand for, in order, ragged strings (B, N).
+        is_capital: whether they were all in capitals, booleans (B,); None: nobody asks.
     """
 
     text: tf.Tensor
     spans: tf.RaggedTensor
+    is_capital: tf.Tensor | None = None
 
 
 class SpanMarks:
@@ -53,14 +59,14 @@ class SpanMarks:
         joined = tf.strings.reduce_join(parts.with_values(written), axis=-1)
         return Marked(joined, tf.ragged.boolean_mask(parts, is_span))
 
-    def marked_as(self, text: tf.Tensor, spans: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def marked_as(self, text: tf.Tensor, marked: Marked) -> tuple[tf.Tensor, tf.Tensor]:
         """Put marks in the place of spans of translations, strings (B,), with the numbers that
-        these spans have in their sources, which are ragged strings (B, N). What the source does not
-        have stays text.
+        these spans have in their sources. What the source does not have stays text.
 
         Returns:
             strings (B,), and whether source and translation have equal spans, booleans (B,).
         """
+        spans = marked.spans
         parts, is_span, _ = self._parts(text)
         own = tf.ragged.boolean_mask(parts, is_span)
         numbers = _places_of_equals(own.to_tensor(BORDER), spans.to_tensor(BORDER + BORDER))
@@ -75,15 +81,15 @@ class SpanMarks:
         agree = has_all & tf.reduce_all(numbers >= 0, axis=-1)
         return tf.strings.reduce_join(written, axis=-1), agree
 
-    def put_back(self, text: tf.Tensor, spans: tf.RaggedTensor) -> tf.Tensor:
-        """Put the spans of the sources, ragged strings (B, N), in the places of their marks."""
+    def put_back(self, text: tf.Tensor, marked: Marked) -> tf.Tensor:
+        """Put the spans of the sources in the places of their marks, in translations (B,)."""
         parts = tf.strings.split(bordered(text, MARK, b"\\1"), BORDER)
         is_mark = alternate(parts)
         digits = tf.where(is_mark.flat_values, parts.flat_values, "0")
         numbers = tf.strings.to_number(digits, tf.int32) - 1
         places = numbers + MOST * _times_before(numbers, parts.value_rowids())
         # One column more, to read where no span is.
-        meant = tf.pad(spans.to_tensor(""), [[0, 0], [0, 1]], constant_values="")
+        meant = tf.pad(marked.spans.to_tensor(""), [[0, 0], [0, 1]], constant_values="")
         # A pair of ⟦ and ⟧ was written to protect what it holds.
         meant = tf.strings.regex_replace(meant, "^⟦([^⟧]*)⟧$", "\\1")
         rows = tf.cast(parts.value_rowids(), tf.int32)
@@ -118,9 +124,9 @@ class SpanMarks:
     ) -> Iterator[tuple[str, str, bool]]:
         """Of each pair of lines: source and target with marks, and whether their spans agree."""
         for some, others in zip(slices(sources), slices(targets), strict=True):
-            source, spans = self.marked(tf.constant(some, tf.string))
-            target, agree = self.marked_as(tf.constant(others, tf.string), spans)
-            texts = (map(bytes.decode, one.numpy().tolist()) for one in (source, target))
+            source = self.marked(tf.constant(some, tf.string))
+            target, agree = self.marked_as(tf.constant(others, tf.string), source)
+            texts = (map(bytes.decode, one.numpy().tolist()) for one in (source.text, target))
             yield from zip(*texts, agree.numpy().tolist(), strict=True)
 
     def _parts(self, text):
@@ -130,6 +136,33 @@ class SpanMarks:
         parts = tf.strings.split(bordered(text, self._expression), BORDER)
         is_span = alternate(parts)
         return parts, is_span, parts.with_values(_numbers_in_rows(parts) // 2)
+
+
+class CasedMarks(SpanMarks):
+    """Puts marks in the place of spans, and what remains in the case of the training text."""
+
+    def __init__(self, protected: ProtectedSpans):
+        super().__init__(protected)
+        self._cased = GraphCasing(protected.cased_words)
+
+    def marked(self, text):
+        found = super().marked(text)
+        return found._replace(**self._cased(found.text)._asdict())
+
+    def marked_as(self, text, marked):
+        found, agree = super().marked_as(text, marked)
+        return tf.where(marked.is_capital, self._cased(found).text, found), agree
+
+    def put_back(self, text, marked):
+        upper = tf.strings.upper(text, UTF8)
+        return super().put_back(tf.where(marked.is_capital, upper, text), marked)
+
+
+def marks_of(protected: ProtectedSpans | None) -> SpanMarks | None:
+    """What puts marks into requests; None if nothing is protected."""
+    if protected is None:
+        return None
+    return CasedMarks(protected) if protected.truecase else SpanMarks(protected)
 
 
 def _check(pattern):
@@ -192,3 +225,46 @@ def _equals_before(spans):
     equal = spans[:, :, None] == spans[:, None]
     earlier = tf.range(count)[:, None] > tf.range(count)
     return tf.math.count_nonzero(equal & earlier, axis=-1, dtype=tf.int32)
+
+
+class GraphCasing:
+    """What `casing.TextCasing` does of one text, of strings (B,)."""
+
+    def __init__(self, words: Sequence[str]):
+        forms = np.array(["", *words])
+        hashes = _hash(tf.strings.lower(forms, UTF8)).numpy()
+        order = hashes.argsort()
+        self._forms = forms[order]
+        self._hashes = hashes[order]
+
+    def __call__(self, text: tf.Tensor) -> Cased:
+        lower = tf.strings.lower(text, UTF8)
+        upper = tf.strings.upper(text, UTF8)
+        parts = tf.strings.split(bordered(START + lower, WORD), BORDER)
+        is_word = alternate(parts)
+        lengths = tf.strings.length(parts.flat_values, "UTF8_CHAR")
+        letters = tf.where(is_word.flat_values, lengths, 0)
+        is_long = tf.reduce_sum(parts.with_values(letters), axis=1) >= LEAST_LETTERS
+        form = self._form(parts.flat_values)
+        opens = tf.strings.regex_full_match(parts.flat_values, OPENING)
+        begins = tf.concat([[False], opens[:-1]], axis=0) & is_word.flat_values
+        written = parts.with_values(tf.where(begins, _with_capital(form), form))
+        cased = tf.strings.substr(tf.strings.reduce_join(written, axis=1), len(START), LONGEST)
+        has_one = ((text == lower) | (text == upper)) & (lower != upper) & is_long
+        has_one &= tf.strings.regex_full_match(text, f"[^{TAG}]*")
+        return Cased(tf.where(has_one, cased, text), has_one & (text == upper))
+
+    def _form(self, word):
+        """The form of each word that has one."""
+        places = tf.searchsorted(self._hashes, _hash(word))
+        form = tf.gather(self._forms, tf.minimum(places, len(self._forms) - 1))
+        return tf.where(tf.strings.lower(form, UTF8) == word, form, word)
+
+
+def _hash(text):
+    return tf.strings.to_hash_bucket_fast(text, 2**62)
+
+
+def _with_capital(text):
+    first = tf.strings.regex_replace(text, r"^([\s\S])[\s\S]*$", r"\1")
+    return tf.strings.upper(first, UTF8) + tf.strings.regex_replace(text, r"^[\s\S]", "")

@@ -255,6 +255,7 @@ SPANS = [
     ),
     *("<p>a <b>b</b> <i>c</i></p>", "⟦keep me⟧ b\n{x}", "e {a} {a} {a}", "h \udcff {x}"),
     " ".join(f"{{x{number}}}" for number in range(40)),
+    *("A B CD {x} E F. G", "a b cd e f"),
 ]
 
 
@@ -262,7 +263,7 @@ SPANS = [
 def protecting(form, tmp_path_factory):
     """A module with protected spans, and its folder."""
     text = corpora.load("reverse", source_language="a", target_language="b").train
-    spans = ProtectedSpans(tuple(KINDS))
+    spans = ProtectedSpans(tuple(KINDS), truecase=True, cased_words=("B", "Cd"))
     pieces = vocabularies.learn(text.sources, text.targets, "joint", 340, protected=spans)
     options = DecodingOptions(beam_size=3, max_length="+6")
     model = drawn(vocabulary_size=pieces.size)
@@ -290,7 +291,7 @@ def test_protected_spans_come_back_as_from_the_live_model(protecting, options):
     expected = live.translate(SPANS)
     assert found.translate(SPANS) == expected
     assert [found.translate([line])[0] for line in SPANS] == expected
-    prefixes = ["{y} a", "me@a.org", "", "a", "", "b %s", "<b>", "", "{a} {a}", "", "{x2}"]
+    prefixes = ["{y} a", "me@a.org", "", "a", "", "b %s", "<b>", "", "{a} {a}", "", "{x2}", "C", ""]
     for one, other in zip(
         *(each.translate_in_detail(SPANS, prefixes) for each in (found, live)), strict=True
     ):

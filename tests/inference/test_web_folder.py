@@ -24,6 +24,7 @@ from keras_transformer.decoding.numpy_search import NumpySearch
 from keras_transformer.inference import web_folder
 from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines.special_ids import BOS, EOS, PAD
+from pipelines.vocabularies import casing
 from pipelines.vocabularies.protected_spans import KINDS, MARKS, MOST, ProtectedSpans, TextMarks
 
 SCRIPT = (web_folder.PAGE / "translator.js").read_text(encoding="utf-8")
@@ -61,6 +62,15 @@ OPTIONS = [
     {"beam_size": 2, "protect_all": False, "max_length": 3},
 ]
 SPANS = ["<b>", "{x}", "</b>", "<i>", "<br/>", "</i>", "</p>"]
+CASES = [
+    "Open MQTT. Émile is „home“",
+    "x < y",
+    "STRAßE",
+    "Σας Ǆ ŉ İ ı",
+    "ab cd",
+    "ab cde",
+    "𐐀 {a} 𝒜b",
+]
 LINES = [
     *("a {x} b <b>c {y}</b> d", "see https://a.b/c?d or me@a.org.", "", "%s d 12345 %(n)d 1.2.3"),
     *(
@@ -192,23 +202,25 @@ def test_control_a_search_without_one_of_its_rules_finds_others(cases, expected,
     assert found_by_the_page(cases, SCRIPT.replace(rule, other)) != expected
 
 
-def test_spans_become_marks_and_come_back_as_in_python():
-    protected = ProtectedSpans(tuple(KINDS))
+@pytest.mark.parametrize("words", [None, ("MQTT", "Home", "Émile")])
+def test_spans_become_marks_and_come_back_as_in_python(words):
+    protected = ProtectedSpans(tuple(KINDS), truecase=words is not None, cased_words=words or ())
     program = """
-        const [expression, lines] = given;
+        const [expression, casing, lines] = given;
         return lines.map((line) => {
-          const [shown, spans] = marked(line, expression);
-          const back = putBack(`\u27e64\u27e7${shown}\u27e61\u27e7`, spans);
-          return [shown, spans, openings(spans), back];
+          const read = marked(line, expression, casing);
+          const back = putBack(`\u27e64\u27e7${read.shown}\u27e61\u27e7`, read);
+          return [read.shown, read.spans, openings(read.spans), back];
         });
     """
     marks = TextMarks(protected)
     expected = []
-    for line in LINES:
-        shown, spans = marks.marked(line)
-        back = marks.put_back(f"⟦4⟧{shown}⟦1⟧", spans)
-        expected.append([shown, spans, marks.openings(spans), back])
-    assert run(program, protected.expression, LINES) == expected
+    lines = [*LINES, *CASES, *map(str.upper, CASES), *map(str.lower, CASES)]
+    for line in lines:
+        read = marks.marked(line)
+        back = marks.put_back(f"⟦4⟧{read.text}⟦1⟧", read)
+        expected.append([read.text, read.spans, marks.openings(read.spans), back])
+    assert run(program, protected.expression, words and casing.settings(words), lines) == expected
     assert sum(len(spans) for _, spans, *_ in expected) > MOST
     assert any(one >= 0 for _, _, openings, _ in expected for one in openings)
 

@@ -43,8 +43,8 @@ def marked(marks, *texts):
 
 
 def back(marks, texts, sources):
-    spans = marks.marked(tf.constant(sources, tf.string)).spans
-    return [text.decode() for text in marks.put_back(tf.constant(texts, tf.string), spans).numpy()]
+    read = marks.marked(tf.constant(sources, tf.string))
+    return [text.decode() for text in marks.put_back(tf.constant(texts, tf.string), read).numpy()]
 
 
 @pytest.mark.parametrize("kind", SPANS)
@@ -89,14 +89,15 @@ def test_python_s_marks_are_those_of_the_graph(sentences, random):
     texts = [" ".join(words) for words in sentences]
     targets = [" ".join(random.sample(words, len(words))) for words in sentences]
     hidden, spans = marked(graph, *texts)
-    assert [python.marked(text) for text in texts] == [*zip(hidden, spans, strict=True)]
-    tensors = graph.marked(tf.constant(texts)).spans
+    read = [*map(python.marked, texts)]
+    assert [one[:2] for one in read] == [*zip(hidden, spans, strict=True)]
+    tensors = graph.marked(tf.constant(texts))
     as_sources, _ = graph.marked_as(tf.constant(targets), tensors)
     as_sources = [text.decode() for text in as_sources.numpy()]
-    assert [*map(python.marked_as, targets, spans)] == as_sources
+    assert [*map(python.marked_as, targets, read)] == as_sources
     as_sources = [text + "⟦2⟧⟦32⟧⟦33⟧⟦2⟧" for text in as_sources]
-    assert [*map(python.put_back, as_sources, spans)] == back(graph, as_sources, texts)
-    assert [*map(python.openings, spans)] == graph.openings(tensors).numpy().tolist()
+    assert [*map(python.put_back, as_sources, read)] == back(graph, as_sources, texts)
+    assert [*map(python.openings, spans)] == graph.openings(tensors.spans).numpy().tolist()
 
 
 @pytest.mark.parametrize(
@@ -104,11 +105,11 @@ def test_python_s_marks_are_those_of_the_graph(sentences, random):
 )
 def test_python_s_marks_of_rare_texts_are_those_of_the_graph(marks, text):
     python = TextMarks(ALL)
-    assert [*python.marked(text)] == [one for [one] in marked(marks, text)]
-    hidden, spans = python.marked(text)
-    assert python.put_back(hidden, spans) == text
+    read = python.marked(text)
+    assert [*read[:2]] == [one for [one] in marked(marks, text)]
+    assert python.put_back(read.text, read) == text
     [openings] = marks.openings(marks.marked(tf.constant([text])).spans).numpy().tolist()
-    assert python.openings(spans) == openings
+    assert python.openings(read.spans) == openings
 
 
 def test_a_pattern_that_python_has_not_is_refused():
@@ -171,8 +172,7 @@ def test_a_kind_that_is_none_is_refused():
 def test_spans_of_a_translation_have_the_numbers_of_its_source(marks):
     sources = ["{a} {b}", "{a} {a}", "{a} {b}", "{a}", "plain"]
     targets = ["{b} {a}", "{a} und {a}", "{a} {c}", "{a} {a}", "einfach"]
-    spans = marks.marked(tf.constant(sources)).spans
-    texts, agree = marks.marked_as(tf.constant(targets), spans)
+    texts, agree = marks.marked_as(tf.constant(targets), marks.marked(tf.constant(sources)))
     assert [text.decode() for text in texts.numpy()] == [
         *("⟦2⟧ ⟦1⟧", "⟦1⟧ und ⟦2⟧", "⟦1⟧ {c}", "⟦1⟧ {a}", "einfach")
     ]

@@ -18,16 +18,32 @@ const inTokens = ([numerator, denominator, more], tokens) =>
 // Protected spans: keras_transformer's pipelines/vocabularies/protected_spans.py.
 const mark = (number) => `\u27e6${number % MOST_MARKS + 1}\u27e7`;
 
-// A text with marks in the place of its spans, and these.
-function marked(text, expression) {
-  const spans = [];
-  return [text.replace(new RegExp(expression, "g"), (span) => mark(spans.push(span) - 1)), spans];
+// A text with marks in the place of its spans, these, and whether it was all in capitals.
+function marked(text, expression, casing) {
+  const spans = [], shown = text.replace(new RegExp(expression, "g"), (span) => mark(spans.push(span) - 1));
+  return casing ? { spans, ...cased(shown, casing) } : { spans, shown, isCapital: false };
+}
+
+// A text without one of both cases as the training text would write it: pipelines/vocabularies/casing.py.
+function cased(text, { word, opening, start, least, tag, words }) {
+  const lower = text.toLowerCase(), upper = text.toUpperCase(), begins = new RegExp(`^${opening}$`);
+  const parts = (start + lower).split(new RegExp(`(${word})`));
+  const letters = parts.reduce((sum, part, n) => sum + (n % 2 ? [...part].length : 0), 0);
+  const hasBoth = lower === upper || ![lower, upper].includes(text);
+  if (hasBoth || text.includes(tag) || letters < least) return { shown: text, isCapital: false };
+  const forms = new Map(words.map((form) => [form.toLowerCase(), form]));
+  const written = parts.map((part, n) => {
+    if (n % 2 === 0) return part;
+    const [first, ...rest] = forms.get(part) ?? part;
+    return (begins.test(parts[n - 1]) ? first.toUpperCase() : first) + rest.join("");
+  });
+  return { shown: written.join("").slice(start.length), isCapital: text === upper };
 }
 
 // A translation with the spans of its source in the places of its marks.
-function putBack(text, spans) {
+function putBack(text, { spans, isCapital }) {
   const times = {};
-  return text.replace(/\u27e6([1-9]|[12][0-9]|3[0-2])\u27e7/g, (_, number) => {
+  return (isCapital ? text.toUpperCase() : text).replace(/\u27e6([1-9]|[12][0-9]|3[0-2])\u27e7/g, (_, number) => {
     times[number] = (times[number] ?? -1) + 1;
     const place = number - 1 + MOST_MARKS * times[number];
     return place < spans.length ? spans[place].replace(/^\u27e6([^\u27e7]*)\u27e7$/, "$1") : "";
@@ -190,11 +206,12 @@ class Translator {
   async translate(line, options = {}) {
     const text = line.replace(/\p{Surrogate}/gu, "?");
     if (/^[ \t\n\r\v\f]*$/.test(text)) return "";
-    const { marks } = this.settings, [shown, spans] = marks ? marked(text, marks.expression) : [text, []];
-    const ids = this.source.encodeIds(shown).slice(0, LONGEST_SOURCE - 1);
-    const found = await search(await this.graphs.reading([...ids, EOS]), request(this.settings, options, ids, spans));
+    const { marks } = this.settings;
+    const read = marks ? marked(text, marks.expression, marks.casing) : { shown: text, spans: [] };
+    const ids = this.source.encodeIds(read.shown).slice(0, LONGEST_SOURCE - 1);
+    const found = await search(await this.graphs.reading([...ids, EOS]), request(this.settings, options, ids, read.spans));
     const translation = this.target.decodeIds((found ?? []).filter((id) => id !== PAD));
-    return marks ? putBack(translation, spans) : translation;
+    return marks ? putBack(translation, read) : translation;
   }
 }
 

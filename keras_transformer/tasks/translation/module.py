@@ -244,7 +244,7 @@ class TranslationModule(TextModule):
         """Translations (B,) with the marks of the spans that their sources have."""
         if not self.marks:
             return reference
-        return self.marks.marked_as(reference, self.marks.marked(text).spans)[0]
+        return self.marks.marked_as(reference, self.marks.marked(text))[0]
 
     def target_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Translations (B,) to ragged ids (B, None), as `source_ids`."""

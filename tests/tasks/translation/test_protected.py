@@ -80,7 +80,7 @@ def trained(values, tmp_path_factory, shared):
     made = tmp_path_factory.mktemp("protected")
     places = (f"--model_dir={made / 'run'}", f"--export_dir={made / 'saved'}")
     with checks_here():
-        Run(Translation, values(KINDS, *places), TRAINING).train()
+        Run(Translation, values(KINDS, "--truecase", *places), TRAINING).train()
     shared.add(made)
     return made
 
@@ -88,9 +88,11 @@ def trained(values, tmp_path_factory, shared):
 def test_a_run_says_what_it_protects(trained):
     described = RunFolder(trained / "run").read_description()
     kinds = ["placeholders", "tags", "urls", "emails", "numbers"]
-    assert described["protected"] == {"protect": kinds, "protect_pattern": ""}
+    assert described["protected"] == {"protect": kinds, "protect_pattern": "", "truecase": True}
     for place in (trained / "run", trained / "saved" / "1" / "assets.extra"):
-        assert json.loads((place / FILE).read_text())["protect"] == kinds
+        assert json.loads((place / FILE).read_text()) == described["protected"] | {
+            "cased_words": []
+        }
 
 
 def test_marks_are_single_pieces_and_pairs_that_differ_are_counted(values, folder, tmp_path):
@@ -131,6 +133,20 @@ def test_the_savedmodel_translates_as_the_run(trained):
     np.testing.assert_allclose(*scored, rtol=1e-5)
 
 
+def test_text_in_capitals_has_its_own_translation_in_capitals(trained):
+    lines = ["A B C D E {name}", "F G A H B"]
+    for translator in map(Translator.load, (trained / "run", trained / "saved")):
+        [first, other] = translator.translate(lines)
+        # As the training text would have it.
+        as_read = translator.translate(["A b c d e {name}", "F g a h b"])
+        assert first == as_read[0].upper().replace("{NAME}", "{name}")
+        assert other == as_read[1].upper() != as_read[1]
+        scores = translator.score([lines[1], "F g a h b"], ["B H A G F", "B h a g f"])
+        np.testing.assert_allclose(*scores, rtol=1e-5)
+        [[best, *_]] = translator.translate_in_detail([lines[1]], [""])
+        assert best.text == other
+
+
 def test_nested_tags_stay_nested(trained):
     [translated] = Translator.load(trained / "run").translate([HARD[0]])
     opened = []
@@ -165,7 +181,7 @@ def test_another_engine_has_the_model_and_says_what_it_cannot(trained, tmp_path,
     assert "can lose protected spans" in capsys.readouterr().out
     assert "marks.put_back" in (folder / "README.md").read_text()
     marks = TextMarks(ProtectedSpans.load(folder))
-    hidden, _ = marks.marked("a {name}")
+    hidden = marks.marked("a {name}").text
     pieces = loaded[1].processor.encode(hidden, out_type=str)
     [found] = ctranslate2.Translator(str(folder)).translate_batch([pieces])
     assert found.hypotheses[0]
