@@ -30,10 +30,7 @@ CASES = [
     ("ВЫКЛЮЧИ СВЕТ", "Выключи свет", True),
     ("ΑΝΟΙΞΕ ΤΟΥΣ", "Ανοιξε τους", True),
     # Both kinds of letters, too few of them, none, ß, a mixture's tag.
-    *(
-        (text, text, False)
-        for text in ("Turn OFF the MQTT", "MQTT", "URL HA", "OK", "", "日本語 1")
-    ),
+    *((text, text, False) for text in ("Turn OFF the MQTT", "MQTT", "LG TV", "OK", "", "日本語 1")),
     *((text, text, False) for text in ("STRAßE AUS", "<2de> turn off", "iPhone", "123 %")),
 ]
 
