@@ -15,7 +15,7 @@ FILES = [
 LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
 # At least, at most.
 MEDIAN = 115
-MOST_FILES = 315
+MOST_FILES = 316
 # Lines of what was added after the program had been cut to 33,930.
 ADDED = {
     "Marian's translators": 760,
