@@ -7,12 +7,12 @@ import collections
 import dataclasses
 import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pipelines.json_files import read_object
 from pipelines.options import FIXED, Options, option
-from pipelines.vocabularies.casing import Cased, TextCasing
+from pipelines.vocabularies.casing import Cased, TextCasing, cased_words
 from pipelines.whole_files import write_json
 
 FILE = "protected_spans.json"
@@ -120,6 +120,11 @@ class ProtectedSpans(Options):
         own = [f"(?:{self.protect_pattern})"] if self.protect_pattern else []
         kinds = [one for kind, found in KINDS.items() if kind in self.protect for one in found]
         return "|".join([*own, *ALWAYS, *kinds])
+
+    def knowing(self, lines: Iterable[str]) -> "ProtectedSpans":
+        """The same with the words that lines write with capitals, if they are asked for."""
+        found = cased_words(lines) if self.truecase else ()
+        return dataclasses.replace(self, cased_words=found)
 
     def save(self, folder: pathlib.Path) -> None:
         """Write a file beside those of a vocabulary."""

@@ -1,6 +1,5 @@
 """Translation: pairs of sentences, an encoder-decoder, BLEU (Vaswani et al. 2017, section 6.1)."""
 
-import dataclasses
 import functools
 import logging
 import sys
@@ -48,7 +47,6 @@ from pipelines.corpora.spans import SENTINELS
 from pipelines.corpora.spans_anew import SpansAnew, whole_texts
 from pipelines.corpora.terms import GivenTerms, with_terms
 from pipelines.dropped import Dropped
-from pipelines.vocabularies.casing import cased_words
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 MAY_CHANGE = ("decoding", "evaluation")
@@ -117,9 +115,7 @@ class Translation(TextTask):
         training side.
         """
         train = self._texts.train
-        protected = self.protected if self.protected.are_any else None
-        if self.protected.truecase:
-            protected = dataclasses.replace(protected, cased_words=cased_words(train.sources))
+        protected = self.protected.knowing(train.sources) if self.protected.are_any else None
         if self.values["vocabulary_from"]:
             chosen = vocabulary_with(self.values["vocabulary_from"], self.corpus.tags, protected)
         else:
