@@ -1,5 +1,6 @@
 """Lengths of translations that depend on the source's: "input length + 50" (section 6.1)."""
 
+import functools
 import math
 import re
 from fractions import Fraction
@@ -12,6 +13,7 @@ LONGEST = 2048
 LENGTH = re.compile(r"(?:(?P<factor>\d+(?:\.\d+)?)x)?(?P<extra>\+?\d+)?")
 
 
+@functools.lru_cache
 def parse_length(name: str, length: int | str) -> tuple[Fraction, int]:
     """Read a length such as 80, "80", "+50", "1.5x" or "2x+10": (factor on the source's tokens, how
     many more); `name` is the argument's, for the error.

@@ -1,5 +1,5 @@
 """What must and must not come of section 6.1's decoding (Vaswani et al. 2017) without TensorFlow:
-the rules of `constraints` and `span_constraints` as numbers that a step adds to its logits.
+the rules of `constraints` and `span_constraints` as numbers that a step adds to log P.
 
 A row is one of b K hypotheses; M is the number of marks of protected spans.
 """
@@ -50,10 +50,13 @@ class NumpyRules:
         self._forbidden = forbidden
         self._size = vocabulary_size
         self._spans = spans
+        self._penalizes = options.repetition_penalty != 1.0
         marks = () if spans is None else spans.marks
         # What never comes, and what never comes of sentences without spans.
         self._barred = _bias(vocabulary_size, options.barred)
         self._always = _bias(vocabulary_size, (*options.barred, *marks))
+        # The steps at which no rule asks for more.
+        self._free = range(0)
 
     def wishes(
         self, limits: Sequence[int], minima: Sequence[int], prefixes: Sequence[Sequence[int]]
@@ -68,15 +71,20 @@ class NumpyRules:
         if self._spans is not None and self._spans.count.any():
             searched |= {"count": self._spans.count, "opened_by": self._spans.opened_by}
             limits = np.maximum(limits, self._spans.count.sum(axis=1) + 1 + lengths)
+        elif not (self._options.no_repeat_ngram_size or self._forbidden or self._penalizes):
+            first = max(padded.shape[1], searched["minimum"].max(initial=1) - 1)
+            self._free = range(first, min(limits, default=1) - 1)
         return {**searched, "limit": limits}
 
     def __call__(
         self, searched: Mapping[str, np.ndarray], position: int
     ) -> tuple[np.ndarray, np.ndarray]:
+        if position in self._free:
+            return self._always, NO_FACTOR
         sentences, beam = searched["ids"].shape[:2]
         rows = searched["ids"][:, :, 1:].reshape(sentences * beam, position)
         factor = NO_FACTOR
-        if self._options.repetition_penalty != 1.0 and position:
+        if self._penalizes and position:
             factor = np.ones((len(rows), self._size), np.float32)
             np.put_along_axis(factor, rows, np.float32(self._options.repetition_penalty), axis=1)
         forced = np.where(searched["limit"] == position + 1, EOS, PAD)

@@ -22,9 +22,16 @@ NEVER_REPLACED = ("task", "architecture")
 
 def every_flag(*own: type[Options]) -> absl_flags.FlagValues:
     """A flag of every option of this package and of some sections, to read names and values by."""
+    return _flags_of([*places(own), *_of_all()])
+
+
+def _of_all():
+    return (place for found in every_place().values() for place in found)
+
+
+def _flags_of(declared):
     flags = absl_flags.FlagValues()
-    define((place.option for place in places(own)), flags)
-    define((place.option for found in every_place().values() for place in found), flags)
+    define((place.option for place in declared), flags)
     return flags
 
 
@@ -76,18 +83,32 @@ def parse(
     """
     of_tasks = of_tasks or {}
     mine = (*sections, *(one for inner in of_tasks.values() for one in inner))
-    known = every_flag(*mine)
-    settings = _settings(placed(arguments), known, {one.option.name for one in places(mine)})
-    said = _chosen(settings, sections, of_tasks, known)
+    declared = list(places(mine))
+    names = {one.option.name for one in declared}
+    known = _flags_of(declared)
+    given = placed(arguments)
+    # Importing what other commands have takes as long as translating some lines. Nothing can be
+    # theirs where all flags are this command's own and none of these chooses what others are for.
+    is_alone = not _choosers(declared) & names and all(
+        _flag(_parts(one.text)[0], known)[0] is not None
+        for one in given
+        if one.text.startswith("-")
+    )
+    if not is_alone:
+        declared += _of_all()
+        known = _flags_of(declared)
+    choosers = _choosers(declared)
+    settings = _settings(given, known, names)
+    said = _chosen(settings, sections, of_tasks, known, choosers)
     own = active(read_sections(sections, of_tasks, said), said)
     settings = _without_replaced(settings, _said(settings, own, said), own)
-    said = _chosen(settings, sections, of_tasks, known)
+    said = _chosen(settings, sections, of_tasks, known, choosers)
     own = active(read_sections(sections, of_tasks, said), said)
     define(own.values(), FLAGS)
     said = _said(settings, own, said)
     found = {}
     for one in settings:
-        _refuse_foreign(one, said, own)
+        _refuse_foreign(one, said, own, None if is_alone else foreign_to(one.name, said))
         _check_value(one, FLAGS[one.name] if one.name in own else known[one.name])
         if one.name in own:
             _told(one, lambda one=one: FLAGS[one.name].parse(one.value))
@@ -104,7 +125,7 @@ def _settings(arguments, known, own):
     rest = iter(arguments)
     for argument in rest:
         text = argument.text
-        name, equals, value = text.removeprefix("-").removeprefix("-").partition("=")
+        name, equals, value = _parts(text)
         if not text.startswith("-") or not name:
             raise WrongFlag(
                 f"{argument.place}: unexpected argument {_short(text)!r}: every argument is a "
@@ -124,6 +145,15 @@ def _settings(arguments, known, own):
             value = following.text
         found.append(Setting(flag.name, value, argument))
     return found
+
+
+def _parts(text):
+    return text.removeprefix("-").removeprefix("-").partition("=")
+
+
+def _choosers(declared):
+    """The names of the options that choose what some are for."""
+    return {name for place in declared for name, _ in place.needs}
 
 
 def _flag(name, known):
@@ -146,11 +176,10 @@ def _unknown(name, argument, own, known):
     return f"--{_short(name)} does not exist. {remedy}"
 
 
-def _chosen(settings, sections, of_tasks, known):
+def _chosen(settings, sections, of_tasks, known, choosers):
     """What is said, by name, of the options that choose: their default if nothing is said of them,
     None of those that only other commands have.
     """
-    choosers = {name for found in every_place().values() for one in found for name, _ in one.needs}
     said: dict[str, str | None] = dict.fromkeys(sorted(choosers))
     for one in settings:
         if one.name in choosers:
@@ -195,10 +224,10 @@ def _without_replaced(settings, said, own):
     return [one for number, one in enumerate(settings) if not is_replaced(number, one)]
 
 
-def _refuse_foreign(one, said, own):
-    """Refuse a flag that has no use here."""
+def _refuse_foreign(one, said, own, lacking):
+    """Refuse a flag that has no use here, or lacks a choice."""
     place = one.argument.place
-    if lacking := foreign_to(one.name, said):
+    if lacking:
         chooser, words = lacking
         came = "" if chooser in NEVER_REPLACED else f" Received: --{chooser}={said[chooser]}."
         raise WrongFlag(f"{place}: --{one.name} is for {words}.{came} Leave it out.")

@@ -22,8 +22,9 @@ NORM = (
     *(("Add", 0), ("Mul", 1), ("Mul", 0), ("Reciprocal", 0), ("Sqrt", 0), ("Add", 0)),
     *(("ReduceMean", 0), ("Mul", 0), ("Sub", 1), ("ReduceMean", 0)),
 )
-# What a slice of all rows takes.
+# What a slice of all rows takes, and at least what one of all of several axes takes.
 WHOLE = 2**31 - 1
+ALL = 10**9
 # Those of a product of x with a matrix, and of the sizes that it is given at the end.
 PRODUCT = (("Reshape", 0), ("MatMul", 0), ("Reshape", 0))
 SIZES = (("Concat", 0), ("Gather", 0), ("Shape", 0))
@@ -40,7 +41,7 @@ def convert(function: Callable, specifications: Sequence, path: pathlib.Path, pr
         function, specifications, opset=OPSET, custom_op_handlers=handlers
     )
     join(onnx, model.graph)
-    share(model.graph)
+    share(onnx, model)
     if precision == "int8":
         # It would write a file and report to its maker from the import on.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -78,11 +79,12 @@ def halve(onnx, graph) -> None:
 def join(onnx, graph) -> None:
     """Make one LayerNormalization (Ba et al. 2016) of the ten operations of each norm, one MatMul
     of a product between two reshapes, and of some columns of a product, and one of two reshapes.
+    Nothing is left of what changes nothing.
     """
     made = {name: node for node in graph.node for name in node.output}
     values = {one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer}
     # A product between reshapes would not be known any more after the last rule.
-    for rule in (_norm, _product, _columns, _flat):
+    for rule in (_norm, _product, _columns, _flat, _same):
         for node in graph.node:
             if found := rule(node, made, values):
                 _become(onnx, graph, node, *found)
@@ -114,14 +116,23 @@ def _read_inside(graph):
             yield from _read_inside(inner)
 
 
-def share(graph) -> None:
+def share(onnx, model) -> None:
     """Compute once what several operations compute of the same tensors. The sizes of all states of
     one shape are the same, and so are those of all that is given of the source.
     """
-    sizes = {}
+    graph = model.graph
     for one in graph.input:
-        shape = [size.dim_value for size in one.type.tensor_type.shape.dim]
-        sizes[one.name] = (one.name.partition("_")[0], shape)
+        dims = one.type.tensor_type.shape.dim
+        kind = one.name.partition("_")[0]
+        shape = "x".join(str(size.dim_value) for size in dims)
+        for axis, size in enumerate(dims):
+            if not size.HasField("dim_value"):
+                size.dim_param = f"{kind}_{shape}_{axis}"
+    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    sizes = {
+        one.name: [size.dim_value or size.dim_param for size in one.type.tensor_type.shape.dim]
+        for one in (*inferred.input, *inferred.value_info)
+    }
     needed = {one.name for one in graph.output} | {*_read_inside(graph)}
     same = {}
     first = {}
@@ -129,10 +140,8 @@ def share(graph) -> None:
     for node in graph.node:
         node.input[:] = [same.get(name, name) for name in node.input]
         inputs = [*node.input]
-        if node.op_type == "Gather" and inputs[0] in sizes:
-            sizes[node.output[0]] = (sizes[inputs[0]], inputs[1])
-        if node.op_type == "Shape":
-            inputs = [sizes.get(inputs[0], inputs[0])]
+        if node.op_type == "Shape" and all(sizes.get(inputs[0], [""])):
+            inputs = sizes[inputs[0]]
         key = str((node.op_type, inputs, sorted(map(str, node.attribute))))
         earlier = first.setdefault(key, node)
         if earlier is node or {*node.output} & needed:
@@ -182,6 +191,21 @@ def _columns(end, made, values):
     if axes != [0, 1] or starts[0] or ends[0] < WHOLE or steps or matrix.ndim != 2:
         return None
     return "MatMul", [nodes[1].input[0], matrix[:, starts[1] : ends[1]]], {}
+
+
+def _same(end, made, values):
+    """A slice that leaves nothing out, and an axis that is added where it was taken away."""
+    if not {*end.input[1:]} <= values.keys():
+        return None
+    if end.op_type == "Slice":
+        starts, ends, _, *steps = (values[name] for name in end.input[1:])
+        if starts.any() or (ends < ALL).any() or any((one != 1).any() for one in steps):
+            return None
+        return "Identity", [end.input[0]], {}
+    nodes = _path(end.output[0], made, (("Unsqueeze", 0), ("Squeeze", 0)))
+    if not nodes or nodes[1].input[1:] != end.input[1:]:
+        return None
+    return "Identity", [nodes[1].input[0]], {}
 
 
 def _norm(end, made, values):

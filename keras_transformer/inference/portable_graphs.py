@@ -13,7 +13,7 @@ import numpy as np
 
 from keras_transformer.saved_models.versions import DECODERS
 
-LOGITS = ("logits", "tokens", "log_normalizer")
+LIKELIEST = ("logs", "tokens")
 
 
 class OnnxGraph:
@@ -94,7 +94,7 @@ class GraphModel:
         self._encoder = RUNTIMES[form](encoder) if encoder.exists() else None
         self._stop = None
         self._states = _numbered("state", self._decoder.inputs)
-        self._outputs = [*LOGITS, *_numbered("next", self._decoder.outputs)]
+        self._outputs = [*LIKELIEST, *_numbered("next", self._decoder.outputs)]
 
     @property
     def has_encoder(self) -> bool:
@@ -139,8 +139,8 @@ class GraphModel:
         }
         # A graph has no input that its architecture does not read, such as the position.
         feeds = {name: array for name, array in feeds.items() if name in self._decoder.inputs}
-        logits, tokens, log_normalizer, *state = self._decoder(self._outputs, feeds)
-        return logits, tokens, log_normalizer, state
+        logs, tokens, *state = self._decoder(self._outputs, feeds)
+        return logs, tokens, state
 
 
 @contextlib.contextmanager

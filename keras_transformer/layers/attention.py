@@ -201,10 +201,12 @@ class SelfAttentionStepper:
         policy = attention.dtype_policy
         self._num_heads = attention.num_heads
         self._width = attention.num_heads * attention.d_v
+        both = [attention.query_kernel, attention.key_kernel]
+        biases = [attention.query_bias, attention.key_bias]
         self._projections = Matrix(
-            [attention.query_kernel, attention.key_kernel, attention.value_kernel],
+            [ops.concatenate(both, axis=-1), attention.value_kernel],
             policy,
-            [attention.query_bias, attention.key_bias, attention.value_bias],
+            [ops.concatenate(biases) if attention.use_bias else None, attention.value_bias],
         )
         self._of_block = attention.heads
         self._heads = attention.heads.stepper()
@@ -215,11 +217,11 @@ class SelfAttentionStepper:
         return self._heads.start(rows)
 
     def __call__(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        query, key, value = (
-            ops.reshape(part, (-1, self._num_heads, 1, part.shape[-1] // self._num_heads))
-            for part in self._projections(x)
+        both, value = (
+            ops.reshape(part, (-1, heads, 1, part.shape[-1] // heads))
+            for part, heads in self._parts(x)
         )
-        heads, state = self._heads(query, key, value, state)
+        heads, state = self._heads(both, value, state)
         [output] = self._output(ops.reshape(heads, (-1, self._width)))
         return output, state
 
@@ -229,11 +231,12 @@ class SelfAttentionStepper:
         """
         size = mask.shape[1]
         parts = (
-            ops.reshape(part, (-1, size, self._num_heads, part.shape[-1] // self._num_heads))
-            for part in self._projections(x)
+            ops.reshape(part, (-1, size, heads, part.shape[-1] // heads))
+            for part, heads in self._parts(x)
         )
-        query, *newest = (ops.transpose(part, (0, 2, 1, 3)) for part in parts)
-        keys, values = map(lambda *both: ops.concatenate(both, axis=2), state, newest)
+        both, value = (ops.transpose(part, (0, 2, 1, 3)) for part in parts)
+        query, key = ops.split(both, 2, axis=1)
+        keys, values = map(lambda *both: ops.concatenate(both, axis=2), state, (key, value))
         # Keys are placed anew for each block, because only distances count.
         placed = self._of_block.positions.placed
         query = placed(query, after=state[0])
@@ -241,6 +244,10 @@ class SelfAttentionStepper:
         heads, _ = self._of_block.attend(query, placed(keys), values, mask)
         [output] = self._output(ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (-1, self._width)))
         return output, (keys, values)
+
+    def _parts(self, x):
+        """Queries beside keys, which positions place alike, then values, each with its heads."""
+        return zip(self._projections(x), (2 * self._num_heads, self._num_heads), strict=True)
 
 
 class MemoryStepper:

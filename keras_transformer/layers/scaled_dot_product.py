@@ -267,8 +267,8 @@ class SoftmaxHeads(AttentionHeads):
 
 
 class SoftmaxStepper:
-    """Attention of each row's newest position to itself and all positions before it. Its query, key
-    and value are (rows, h, 1, d).
+    """Attention of each row's newest position to itself and all positions before it. Its queries
+    above its keys are (rows, 2 h, 1, d_k), its values (rows, h, 1, d_v).
 
     The state is the cache of keys and values, (rows, h, t, d_k) and (rows, h, t, d_v). It grows by
     one along axis 2 at every step.
@@ -285,12 +285,11 @@ class SoftmaxStepper:
         return tuple(ops.zeros((rows, count, 0, width), dtype=dtype) for width in widths)
 
     def __call__(
-        self, query: Tensor, key: Tensor, value: Tensor, state: KeysAndValues
+        self, both: Tensor, value: Tensor, state: KeysAndValues
     ) -> tuple[Tensor, KeysAndValues]:
-        placed = self._heads.positions.placed
         before, values_before = state
-        keys = ops.concatenate([before, placed(key, after=before)], axis=2)
+        query, key = ops.split(self._heads.positions.placed(both, after=before), 2, axis=1)
+        keys = ops.concatenate([before, key], axis=2)
         values = ops.concatenate([values_before, value], axis=2)
-        query = placed(query, after=before)
         mask = ALL.joined(self._heads.pattern(query, keys))
         return self._heads.attend(query, keys, values, mask)[0], (keys, values)

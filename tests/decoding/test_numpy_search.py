@@ -63,10 +63,10 @@ class TableModel:
         logits = np.where(logits > 0, logits / factor, logits * factor)
         largest = logits.max(axis=1, keepdims=True)
         normalizer = largest[:, 0] + np.log(np.exp(logits - largest).sum(axis=1))
-        biased = logits + bias
+        biased = logits - normalizer[:, None] + bias
         biased[:, [PAD, BOS]] = -np.inf
         tokens = np.argsort(-biased, axis=1, kind="stable")[:, :count]
-        return np.take_along_axis(biased, tokens, 1), tokens.astype(np.int32), normalizer, state
+        return np.take_along_axis(biased, tokens, 1), tokens.astype(np.int32), state
 
 
 def found(sentences, options, spans=None):
@@ -154,7 +154,9 @@ def test_log_probabilities_are_those_of_each_token():
 def test_equal_scores_come_in_the_order_of_ids():
     tables = [enumeration.Table(1, WORDS, levels=1)]
     options = DecodingOptions(num_hypotheses=4)
-    [one] = NumpySearch(options, 4 + WORDS)(TableModel(tables), [[0]], [5], [1], [()], [0])
+    [one] = NumpySearch(options, 4 + WORDS)(
+        TableModel(tables), [np.zeros(1, int)], [5], [1], [()], [0]
+    )
     [other] = decode(options.search(), tables, [5])
     assert [tuple(each.ids) for each in one] == [ids for ids, _ in other]
 
@@ -166,8 +168,8 @@ def test_no_sentences_give_nothing():
 def test_control_rows_that_keep_the_state_of_others_fail_the_law(monkeypatch):
     longer = numpy_search._longer
 
-    def of_the_first(came, newest):
-        return longer(np.broadcast_to(came[:, :1], came.shape), newest)
+    def of_the_first(came, rows, newest):
+        return longer(came, np.broadcast_to(rows[:, :1], rows.shape), newest)
 
     monkeypatch.setattr(numpy_search, "_longer", of_the_first)
     with pytest.raises(AssertionError):

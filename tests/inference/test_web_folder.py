@@ -31,22 +31,21 @@ SCRIPT = (web_folder.PAGE / "translator.js").read_text(encoding="utf-8")
 TEXT = [f"w{number}" for number in range(8)]
 PIECES = ["<pad>", "<unk>", "<s>", "</s>", *MARKS, *TEXT]
 SUMS = 97
-# A model whose logits follow from the sum of all ids so far, its state.
+# A model whose log P follows from the sum of all ids so far, its state.
 MODEL = """
-const [tables, normalizers, cases] = given;
-const best = (logits, count) => logits.map((_, id) => id).sort((one, other) =>
-  logits[one] === logits[other] ? one - other : logits[other] - logits[one]).slice(0, count);
+const [tables, cases] = given;
+const best = (logs, count) => logs.map((_, id) => id).sort((one, other) =>
+  logs[one] === logs[other] ? one - other : logs[other] - logs[one]).slice(0, count);
 const start = (rows) => Array(rows).fill(0);
 function step(ids, position, rows, count, bias, state) {
-  const sums = rows.map((row, n) => state[row] + ids[n]), logits = [], tokens = [];
+  const sums = rows.map((row, n) => state[row] + ids[n]), logs = [], tokens = [];
   sums.forEach((sum, n) => {
     const ours = bias[bias.length > 1 ? n : 0];
     const biased = tables[sum % tables.length].map((one, id) => f32(one + ours[id]));
     biased[PAD] = biased[BOS] = -Infinity;
-    for (const id of best(biased, count)) { logits.push(biased[id]); tokens.push(id); }
+    for (const id of best(biased, count)) { logs.push(biased[id]); tokens.push(id); }
   });
-  const normalizer = sums.map((sum) => normalizers[sum % tables.length]);
-  return { logits, tokens, normalizer, state: sums };
+  return { logs, tokens, state: sums };
 }
 const found = [];
 for (const [settings, source, spans] of cases)
@@ -101,9 +100,8 @@ def run(program, *given, script=SCRIPT):
 class TableModel:
     """`MODEL` for the search in NumPy."""
 
-    def __init__(self, tables, normalizers):
+    def __init__(self, tables):
         self._tables = tables
-        self._normalizers = normalizers
 
     def start(self, rows):
         return np.zeros(rows, int)
@@ -113,8 +111,7 @@ class TableModel:
         biased = self._tables[sums % SUMS] + bias
         biased[:, [PAD, BOS]] = -np.inf
         tokens = np.argsort(-biased, axis=1, kind="stable")[:, :count]
-        logits = np.take_along_axis(biased, tokens, axis=1)
-        return logits, tokens, self._normalizers[sums % SUMS], sums
+        return np.take_along_axis(biased, tokens, axis=1), tokens, sums
 
 
 def module_of(options, protected=None):
@@ -146,12 +143,12 @@ def searched(model, options, source, spans):
 
 
 def tables():
-    """Logits by the sum of ids, and log sum exp of each."""
+    """Log P by the sum of ids."""
     random = np.random.default_rng(3)
     logits = random.normal(0, 2, (SUMS, len(PIECES))).astype(np.float32)
     # Most sentences have several translations that end.
     logits[:, EOS] += 3
-    return logits, np.log(np.exp(logits).sum(axis=1))
+    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
 
 
 def sentences():
@@ -170,7 +167,7 @@ def cases():
 
 @pytest.fixture(scope="module")
 def expected(cases):
-    model = TableModel(*tables())
+    model = TableModel(tables())
     return [searched(model, *case) for case in cases]
 
 
@@ -178,7 +175,7 @@ def found_by_the_page(cases, script=SCRIPT):
     given = [
         (web_folder.settings(module_of(options)), source, spans) for options, source, spans in cases
     ]
-    return run(MODEL, *(one.tolist() for one in tables()), given, script=script)
+    return run(MODEL, tables().tolist(), given, script=script)
 
 
 def test_the_search_of_the_page_finds_what_the_search_in_numpy_finds(cases, expected):

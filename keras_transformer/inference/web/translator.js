@@ -77,7 +77,7 @@ function request(settings, options, source, spans) {
   return { ...asked, limit: Math.max(limit, all + 1), count, openedBy: openings(spans), ids: settings.marks.target };
 }
 
-// What a step adds to the logits of hypotheses, one row for all or one for each.
+// What a step adds to log P of hypotheses, one row for all or one for each.
 function bias(asked, hypotheses, position) {
   const one = new Float32Array(asked.pieces);
   for (const id of asked.barred) one[id] = -Infinity;
@@ -107,8 +107,8 @@ function keepSpans(row, came, position, { count, openedBy, ids, limit }) {
 }
 
 // The ids of the best translation, its end left out; null if there is none. A model has `start(rows)`, the state before
-// the first token, and `step(ids, position, rows, count, bias, state)`: the `count` highest logits of each row, their
-// tokens, log sum exp of all, and the state.
+// the first token, and `step(ids, position, rows, count, bias, state)`: log P of the `count` likeliest of each row,
+// their tokens, and the state.
 async function search(model, asked) {
   const beam = asked.beam_size, alpha = f32(beam > 1 ? asked.length_penalty : 0);
   const shrinks = asked.beam_form === "shrinking" && beam > 1;
@@ -121,8 +121,8 @@ async function search(model, asked) {
     const count = Math.min(2 * beam, asked.pieces);
     const given = await model.step(newest, position, rows, count, bias(asked, hypotheses, position), state);
     state = given.state;
-    const candidates = Array.from(given.logits, (logit, n) => {
-      const parent = Math.floor(n / count), log = f32(logit - given.normalizer[parent]);
+    const candidates = Array.from(given.logs, (log, n) => {
+      const parent = Math.floor(n / count);
       return { parent, id: Number(given.tokens[n]), score: f32(hypotheses[parent].score + log) };
     }).sort(bestFirst).slice(0, 2 * beam);
     const inBeam = places;
@@ -179,9 +179,9 @@ class Graphs {
       ids: integers(ids, [1, ids.length]), position: integers([position], []), rows: integers(rows, [rows.length]),
       count: integers([count], []), bias: stacked(bias), factor: stacked([new Float32Array([1])]), ...this.source, ...state };
     const wanted = this.decoder.inputNames.map((name) => [name, feeds[name]]);
-    const { logits, tokens, log_normalizer, ...next } = await this.decoder.run(Object.fromEntries(wanted));
+    const { logs, tokens, ...next } = await this.decoder.run(Object.fromEntries(wanted));
     const renamed = Object.entries(next).map(([name, tensor]) => [name.replace("next", "state"), tensor]);
-    return { logits: logits.data, tokens: tokens.data, normalizer: log_normalizer.data, state: Object.fromEntries(renamed) };
+    return { logs: logs.data, tokens: tokens.data, state: Object.fromEntries(renamed) };
   }
 }
 

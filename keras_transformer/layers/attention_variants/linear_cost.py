@@ -87,8 +87,9 @@ class LinearStepper:
         return mixed, summed
 
     def __call__(
-        self, query: Tensor, key: Tensor, value: Tensor, state: tuple[Tensor, Tensor]
+        self, both: Tensor, value: Tensor, state: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        query, key = ops.split(both, 2, axis=1)
         newest = ops.swapaxes(features(key), -1, -2)
         mixed, summed = state
         mixed = mixed + newest * ops.cast(value, "float32")

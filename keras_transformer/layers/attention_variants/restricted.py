@@ -58,9 +58,10 @@ class WindowStepper(SoftmaxStepper):
     """
 
     def __call__(
-        self, query: Tensor, key: Tensor, value: Tensor, state: KeysAndValues
+        self, both: Tensor, value: Tensor, state: KeysAndValues
     ) -> tuple[Tensor, KeysAndValues]:
         placed = self._heads.positions.placed
+        query, key = ops.split(both, 2, axis=1)
         keys, values = (
             ops.concatenate([before[:, :, -self._heads.radius :], newest], axis=2)
             for before, newest in zip(state, (key, value), strict=True)
