@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 import types
 
 import pytest
@@ -398,3 +400,24 @@ def test_only_training_goes_on_where_it_was_interrupted(trains, monkeypatch, cap
     with pytest.raises(SystemExit):
         flags._call(None, {"max_steps": 1} if trains else {})
     assert ("the same command resumes" in capsys.readouterr().err) == trains
+
+
+READS = """
+import sys
+from absl import flags
+from keras_transformer import translate
+from keras_transformer.flags.arguments import parse
+try:
+    parse(flags.FlagValues(), sys.argv[1:], translate.SECTIONS)
+except ValueError:
+    pass
+print("keras_transformer.train" in sys.modules)
+"""
+
+
+# The second is the control: to tell whose flag it is, all commands are looked at.
+@pytest.mark.parametrize(("flag", "imports"), [("--beam_size=2", False), ("--d_model=8", True)])
+def test_only_a_flag_of_other_commands_imports_them(flag, imports):
+    program = [sys.executable, "-c", READS, flag]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(imports)
