@@ -41,6 +41,10 @@ class Portable:
         self._source = both.source.processor
         self._target = both.target.processor
         self._marks = TextMarks(both.protected) if both.protected else None
+        self._ids_of_marks = [
+            np.array([side.piece_to_id(mark) for mark in MARKS])
+            for side in (self._source, self._target)
+        ]
         # Its tables take long to make: requests share them.
         self._forbidding = functools.lru_cache(8)(
             lambda words: ForbiddenWords(words, both.target.spelled)
@@ -172,10 +176,7 @@ class Portable:
 
     def _spans(self, lines, sources):
         """The marks that must come of lines, whose ids are given."""
-        of_source, of_target = (
-            np.array([side.piece_to_id(mark) for mark in MARKS])
-            for side in (self._source, self._target)
-        )
+        of_source, of_target = self._ids_of_marks
         count = [(np.array(ids)[:, None] == of_source).sum(axis=0) for ids in sources]
         opened_by = [self._marks.openings(self._marked(line).spans) for line in lines]
         shape = (-1, len(MARKS))
