@@ -49,12 +49,9 @@ ADDED = {
     "a page that translates in the browser": 197,
     "BLEU in the card of rounded weights": 64,
     "word pieces that are learned": 126,
-<<<<<<< HEAD
     "spans that are new each time": 174,
     "text in capitals": 194,
-=======
     "a line at once: its search, its graphs, and flags of one command": 74,
->>>>>>> 79f61d1 (One sentence without TensorFlow takes fewer operations: queries and keys are placed together, a step gives log P, sizes are shared by shape inference, the search takes rows by one index, and a command imports no other's options)
 }
 MOST_LINES = 33_930 + sum(ADDED.values())
 MOST_SHORT = 20
