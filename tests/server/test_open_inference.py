@@ -139,6 +139,7 @@ def test_bytes_go_in_and_out_behind_the_json(client):
         ({"inputs": [{**tensor("text", "a"), "shape": [2]}]}, "shape [2], of 2 elements"),
         ({"inputs": [{**tensor("text", "a"), "shape": [-1]}]}, "must be a list of sizes"),
         ({"inputs": [{**tensor("text"), "shape": [0, 2**31 - 1] * 4}]}, "has the shape"),
+        ({"inputs": [{**tensor("text"), "shape": [0] * 9}]}, "must be a list of sizes"),
         ({"parameters": {"beam_size": 2}}, "no parameter `beam_size`"),
         ({"parameters": {"signature_name": "translate", "beam_size": "2"}}, "expected type: int32"),
         ({"parameters": {"signature_name": "none"}}, "not found in signature def"),

@@ -1,5 +1,6 @@
 """JSON to arrays and back, and what a request's arrays mean."""
 
+import base64
 import json
 
 import numpy as np
@@ -57,6 +58,14 @@ def test_an_answer_in_pieces_is_the_answer(monkeypatch, piece):
         )
         np.testing.assert_array_equal(np.array(found, np.float32), numbers)
     assert whole["outputs"]["text"] == ["a", "\ufffd"]
+
+
+def test_an_output_that_stands_alone_is_base64_by_its_name():
+    bytes_alone = {"picture_bytes": np.array([b"\xff"], dtype=object)}
+    [value] = json.loads(b"".join(to_json.response(bytes_alone, True)))["predictions"]
+    assert base64.b64decode(value["b64"]) == b"\xff"
+    text_alone = {"text": bytes_alone["picture_bytes"]}  # control
+    assert json.loads(b"".join(to_json.response(text_alone, True)))["predictions"] == ["\ufffd"]
 
 
 @given(
