@@ -33,18 +33,37 @@ def model(pieces):
     return made
 
 
-def test_words_behind_a_mask_have_their_own_tags(model, pieces):
-    """The space before a mask is left out where hidden words are guessed, and not here."""
-    tags = ["B-a " * len(text.split()) for text in TEXTS]
-    examples = labelled_texts.tagged_examples(TEXTS, tags, KNOWN, pieces, 50, "the text")
+def tags_of(module, texts):
     with eagerly():
-        found = TagModule(model, pieces, KNOWN).tag(tf.constant(TEXTS))
-    expected = {}
+        found = module.tag(tf.constant(texts))
+    return [[tag.decode() for tag in row if tag] for row in found["tags"].numpy()]
+
+
+def tags_in_training(model, pieces, texts, max_length):
+    """Those of the words that are read of texts, by the batches of a training, in any order."""
+    tags = ["B-a " * len(text.split()) for text in texts]
+    examples = labelled_texts.tagged_examples(texts, tags, KNOWN, pieces, max_length, "the text")
     for inputs, _, weights in evaluation_batches(examples, 1000):
         best = np.argmax(model(inputs), axis=-1)
-        for row, is_first, tokens in zip(best, weights.numpy(), inputs[0].numpy(), strict=True):
-            expected[tuple(tokens[tokens != 0])] = [KNOWN[n] for n in row[is_first > 0]]
-    rows = [[tag.decode() for tag in row if tag] for row in found["tags"].numpy()]
-    assert sorted(rows) == sorted(expected.values())
+        for row, is_first in zip(best, weights.numpy(), strict=True):
+            yield [KNOWN[number] for number in row[is_first > 0]]
+
+
+def test_words_behind_a_mask_have_their_own_tags(model, pieces):
+    """The space before a mask is left out where hidden words are guessed, and not here."""
+    rows = tags_of(TagModule(model, pieces, KNOWN), TEXTS)
+    assert sorted(rows) == sorted(tags_in_training(model, pieces, TEXTS, 50))
     assert list(map(len, rows)) == [5, 4, 5]
     assert len({tag for row in rows for tag in row}) > 2
+
+
+def test_a_long_text_is_cut_as_in_training(model, pieces):
+    text = "the " * 24
+    module = TagModule(model, pieces, KNOWN)
+    [row] = tags_of(module, [text])
+    # The mark of the beginning is one more.
+    [expected] = tags_in_training(model, pieces, [text], module.longest - 1)
+    assert row == expected + ["O"] * (24 - len(expected))
+    assert 6 < len(expected) < 24
+    # The control: the end of what is read says more than its place.
+    assert [*tags_in_training(model, pieces, [text], module.longest - 2)] != [expected]
