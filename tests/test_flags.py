@@ -20,7 +20,7 @@ from keras_transformer.saved_models.options import Precision, Version
 
 
 def values(arguments):
-    return dict(argument.removeprefix("--").split("=") for argument in arguments)
+    return dict(argument.removeprefix("--").partition("=")[::2] for argument in arguments)
 
 
 @pytest.mark.parametrize("argv", [["--flagfile=base.flags"], ["--flagfile", "base.flags"]])
