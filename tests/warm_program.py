@@ -1,12 +1,12 @@
 """Runs commands of the project as `python -m` would, without the seconds that each of them takes to
 import TensorFlow.
 
-Called with the descriptor of a Unix socket. Imports what the commands import of others, once, and
-forks for each request a child that becomes the command: its exit status, its output, its signals
-and its state are those of a process of its own. A request is a socket, sent over that one. What
-comes over it is JSON (`module`, `arguments`, and `folder` to run in) with the descriptors that
-become standard input, output and error; what goes back is the exit status in digits. The program
-ends when its socket is closed.
+Called with the descriptor of a Unix socket. Imports what the commands import, once, and forks for
+each request a child that becomes the command: its exit status, its output, its signals and its
+state are those of a process of its own. A request is a socket, sent over that one. What comes over
+it is JSON (`module`, `arguments`, and `folder` to run in) with the descriptors that become standard
+input, output and error; what goes back is the exit status in digits. The program ends when its
+socket is closed.
 
 Neither the modules of the commands are imported here, which `runpy` would warn of, nor is
 TensorFlow's runtime started, whose threads would be missing in a child.
@@ -25,13 +25,18 @@ THIRD_PARTY = (
     *("keras", "tensorflow_text", "sentencepiece", "sentencex", "sacrebleu", "absl.app"),
     *("rich.console", "rich.progress"),
 )
+# They import nearly all that commands do with models.
+OURS = (
+    *("keras_transformer.tasks.translation.task", "keras_transformer.inference.translator"),
+    *("keras_transformer.runs.run", "keras_transformer.saved_models.write"),
+)
 LONGEST_REQUEST = 2**20
 
 
 def preload():
     """Import what takes long."""
     importlib.import_module("keras_transformer.startup").start_tensorflow()
-    for name in THIRD_PARTY:
+    for name in THIRD_PARTY + OURS:
         importlib.import_module(name)
     # Collecting garbage in a child would copy all that was imported.
     gc.freeze()

@@ -79,7 +79,7 @@ def found(sentences, options, spans=None):
 
 
 @pytest.mark.parametrize("given_options", OPTIONS, ids=str)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @example(sentences=VARIED)
 @given(sentences=SENTENCES)
 def test_it_finds_what_tensorflow_s_searches_find(given_options, sentences):

@@ -100,7 +100,7 @@ def leaves(request):
 def other_module(leaves):
     corpus = corpora.load("treebank", data_dir=TREEBANK, tree_leaves=leaves)
     vocabulary = learn(corpus.train.sources + corpus.train.targets, 420, corpus.tags)
-    options = DecodingOptions(beam_size=2, constrained=True)
+    options = DecodingOptions(beam_size=2, constrained=True, max_length="+20")
     return ParsingModule(drawn(vocabulary_size=420), vocabulary, options)
 
 

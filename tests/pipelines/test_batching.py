@@ -197,13 +197,6 @@ def test_the_tokens_that_are_told_are_those_of_the_stream(batches, stream):
         assert int(count) == pytest.approx(tokens, abs=1.0)
 
 
-@pytest.mark.parametrize("start", [1, 7, 100])
-def test_the_stream_goes_on_where_an_interrupted_run_stopped(pairs, stream, start):
-    again = training_batches(pairs, BUDGET, seed=1)
-    rest = again.arrays(start) if start == 7 else again.dataset(start)
-    assert_same(taken(rest, 20), stream[start : start + 20])
-
-
 def replicated(batches, hosts, start, steps):
     """What the hosts of a job read, `hosts` their numbers of replicas, put together step by step
     and there replica by replica.

@@ -83,17 +83,13 @@ def test_what_is_drawn_follows_from_the_key_alone():
     assert (other.tokens.numpy() != whole.tokens.numpy()).any()
 
 
-def test_each_epoch_hides_other_pieces_and_the_same_seed_the_same():
-    def stream(seed, start=0):
+def test_each_epoch_hides_other_pieces():
+    def stream(seed):
         examples = hidden_pieces.examples(TEXTS, MARKS, Masking(MARKS, SIZE), seed)
-        return training_batches(examples, 600, 1).arrays(start)
+        return training_batches(examples, 600, 1).arrays()
 
     first = stream(7)
     batches = [next(first) for _ in range(9)]
-    later = stream(7, 5)
-    for batch in batches[5:]:
-        for one, other in zip(tf.nest.flatten(batch), tf.nest.flatten(next(later)), strict=True):
-            np.testing.assert_array_equal(one, other)
 
     def hidden_by_text(some):
         found = {}

@@ -1,5 +1,6 @@
 """Marks in the place of what is not translated, and back: Python's `re` is the oracle."""
 
+import functools
 import re
 
 import pytest
@@ -68,10 +69,20 @@ def test_spans_are_numbered_within_their_sentence(marks):
     assert spans == [["{a}", "%s", "{a}"], [], [], ["https://a.b/c"]]
 
 
+@functools.cache
+def graphs():
+    """What marks, as graphs for any number of texts."""
+    marks = SpanMarks(ALL)
+    for name in ("marked", "marked_as", "put_back", "openings"):
+        graph = tf.function(getattr(marks, name), autograph=False, reduce_retracing=True)
+        setattr(marks, name, graph)
+    return marks
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(WORDS, min_size=1, max_size=4))
 def test_what_is_marked_comes_back_verbatim(sentences):
-    marks = SpanMarks(ALL)
+    marks = graphs()
     texts = [" ".join(words) for words in sentences]
     # A pair of these protects what it holds, and is taken off.
     expected = [re.sub("⟦([^⟧]*)⟧", r"\1", text) for text in texts]
@@ -84,7 +95,7 @@ def test_what_is_marked_comes_back_verbatim(sentences):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(WORDS, min_size=1, max_size=4), st.randoms())
 def test_python_s_marks_are_those_of_the_graph(sentences, random):
-    graph = SpanMarks(ALL)
+    graph = graphs()
     python = TextMarks(ALL)
     texts = [" ".join(words) for words in sentences]
     targets = [" ".join(random.sample(words, len(words))) for words in sentences]

@@ -11,8 +11,6 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 
-from pipelines.batches.batching import training_batches
-from pipelines.batches.texts import TokenizedPairs
 from pipelines.special_ids import EOS
 from pipelines.vocabularies.segmentation import BpeDropout
 from pipelines.vocabularies.subword_regularization import SubwordRegularization
@@ -88,29 +86,6 @@ def test_a_sentence_draws_the_same_whatever_stands_beside_it_and_anew_each_time(
     assert cut(make(), ids, rows=[2, 0]) == [together[2], together[0]]
     assert cut(make(), ids, lap=1) != together
     assert cut(make(seed=2), ids) != together
-
-
-@pytest.mark.parametrize(
-    "kind", ["bpe", pytest.param("unigram", marks=pytest.mark.slow)], indirect=True
-)
-def test_the_stream_is_the_same_wherever_it_is_entered_and_in_any_number_of_parts(kind):
-    vocabulary, ids, make = kind
-    examples = TokenizedPairs(ids, ids).examples(dict.fromkeys(("source", "target"), make()))
-
-    def rows(parts, start, count):
-        """Of batches from one on."""
-        batches = training_batches(examples, 60, seed=1, parts=parts).dataset(start).take(count)
-        triples = batches.as_numpy_iterator()
-        return [[*filter(None, row)] for _, labels, _ in triples for row in labels.tolist()]
-
-    whole = rows(1, 0, 8)
-    later = rows(2, 10, 6)
-    assert 0 < len(later) < len(whole)
-    assert later == whole[-len(later) :]
-    cuts = collections.defaultdict(set)
-    for row in whole:
-        cuts[vocabulary.detokenize(tf.ragged.constant([row])).numpy()[0]].add(tuple(row))
-    assert max(map(len, cuts.values())) > 1
 
 
 @pytest.fixture(scope="module")

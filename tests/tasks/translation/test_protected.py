@@ -1,6 +1,7 @@
 """A translator that keeps placeholders, tags and links: trained, exported and asked."""
 
 import asyncio
+import functools
 import json
 import random
 
@@ -85,6 +86,17 @@ def trained(values, tmp_path_factory, shared):
     return made
 
 
+@pytest.fixture(scope="module")
+def translator(trained):
+    """A function of options: the translator of the run, which is loaded and traced once."""
+    return functools.cache(lambda **options: Translator.load(trained / "run", **options))
+
+
+@pytest.fixture(scope="module")
+def exported(trained):
+    return Translator.load(trained / "saved")
+
+
 def test_a_run_says_what_it_protects(trained):
     described = RunFolder(trained / "run").read_description()
     kinds = ["placeholders", "tags", "urls", "emails", "numbers"]
@@ -108,26 +120,25 @@ def test_marks_are_single_pieces_and_pairs_that_differ_are_counted(values, folde
 @pytest.mark.parametrize(
     "options", [{}, {"beam_size": 1}, {"samples": 2, "seed": 1}, {"beam_form": "shrinking"}]
 )
-def test_every_span_comes_back_once(trained, options):
+def test_every_span_comes_back_once(translator, options):
     lines = [" ".join(words) for words in sentences("new", 12)] + list(HARD)
-    translated = Translator.load(trained / "run", **options).translate(lines)
+    translated = translator(**options).translate(lines)
     for line, translation in zip(lines, translated, strict=True):
         assert times(translation) == times(line)
     assert translated[len(lines) - len(HARD) + 1] == ""
     assert "keep me" in translated[lines.index("⟦keep me⟧ b")]
 
 
-def test_control_without_the_rules_spans_are_lost(trained):
+def test_control_without_the_rules_spans_are_lost(translator):
     lines = [" ".join(words) for words in sentences("new", 40)]
-    translated = Translator.load(trained / "run", protect_all=False).translate(lines)
+    translated = translator(protect_all=False).translate(lines)
     pairs = zip(lines, translated, strict=True)
     assert any(times(line) != times(translation) for line, translation in pairs)
 
 
-def test_the_savedmodel_translates_as_the_run(trained):
+def test_the_savedmodel_translates_as_the_run(translator, exported):
     lines = [" ".join(words) for words in sentences("new", 6)] + list(HARD)
-    live = Translator.load(trained / "run")
-    exported = Translator.load(trained / "saved")
+    live = translator()
     assert exported.translate(lines) == live.translate(lines)
     scored = (np.array(one.score(lines[:4], lines[2:6])) for one in (live, exported))
     np.testing.assert_allclose(*scored, rtol=1e-5)
@@ -147,8 +158,8 @@ def test_text_in_capitals_has_its_own_translation_in_capitals(trained):
         assert best.text == other
 
 
-def test_nested_tags_stay_nested(trained):
-    [translated] = Translator.load(trained / "run").translate([HARD[0]])
+def test_nested_tags_stay_nested(translator):
+    [translated] = translator().translate([HARD[0]])
     opened = []
     for tag in translated.replace("<", " <").replace(">", "> ").split():
         if tag.startswith("</"):
@@ -158,18 +169,18 @@ def test_nested_tags_stay_nested(trained):
     assert opened == []
 
 
-def test_a_line_does_not_depend_on_its_batch(trained):
-    translator = Translator.load(trained / "run")
+def test_a_line_does_not_depend_on_its_batch(translator):
+    translate = translator().translate
     lines = [*HARD[:7], "a {name} b"]
-    assert translator.translate(lines) == [translator.translate([line])[0] for line in lines]
+    assert translate(lines) == [translate([line])[0] for line in lines]
 
 
-def test_references_and_prefixes_have_the_marks_of_their_sources(trained):
+def test_references_and_prefixes_have_the_marks_of_their_sources(trained, translator):
     module = TranslationModule(*load_trained(RunFolder(trained / "run")), DecodingOptions())
     attention = module.attention(tf.constant(["{x} a {y}"]), tf.constant(["{y} {x} {z}"]))
     pieces = [piece.decode() for piece in attention["target_pieces"][0].numpy()]
     assert [piece for piece in pieces if piece in MARKS] == ["⟦2⟧", "⟦1⟧"]
-    [[first, *_]] = Translator(module).translate_in_detail(["a {name}"], ["{name}"])
+    [[first, *_]] = translator().translate_in_detail(["a {name}"], ["{name}"])
     assert first.text.startswith("{name}")
     assert first.text.count("{name}") == 1
 
@@ -205,12 +216,12 @@ def test_a_damaged_file_is_told(trained, tmp_path):
     assert np.all([ProtectedSpans.load(tmp_path / "none") is None])
 
 
-def test_terms_of_a_glossary_get_their_translations(trained):
+def test_terms_of_a_glossary_get_their_translations(trained, translator, exported):
     protected = ProtectedSpans.load(trained / "run")
     glossary = Glossary({"a": "Alpha", "b c": "beta gamma"}, protected)
     lines = ["a b c {name}", "h", "A g"]
-    for path in (trained / "run", trained / "saved"):
-        translated = Translator.load(path).translate([glossary.applied(line) for line in lines])
+    for one in (translator(), exported):
+        translated = one.translate([glossary.applied(line) for line in lines])
         assert all(translated[0].count(term) == 1 for term in ("Alpha", "beta gamma", "{name}"))
         assert translated[2].count("Alpha") == 1
         assert "Alpha" not in translated[1]

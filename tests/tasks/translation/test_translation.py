@@ -218,21 +218,25 @@ def test_embeddings_of_a_new_run_start_from_cooccurrences(setup_of):
     np.testing.assert_array_equal(again, mixed)
 
 
-def test_embeddings_of_a_run_that_goes_on_are_its_own(run_of, monkeypatch):
+def one_step(model, feed, steps_per_epoch, last_step, watchers):
+    """Stands for `fit`: a step that moves every weight by 1."""
+    for weight in model.weights:
+        weight.assign_add(tf.ones_like(weight))
+    pretend_to_fit(model, feed, steps_per_epoch, last_step, watchers)
+
+
+def test_embeddings_of_a_run_that_goes_on_are_its_own(run_of, setup_of, monkeypatch):
     """The start belongs to step 0."""
-    monkeypatch.setattr(Run, "_finish", lambda *arguments, is_cut: None)
     begun = "--embedding_initialization=cooccurrence"
+    monkeypatch.setattr(fit, "fit", one_step)
     run_of(begun, "--max_steps=1").train()
     [path] = checkpoint.checkpoints(run_of().folder.checkpoints)
     saved = checkpoint.weights_of(path)["weights/embedding/table"]
-    found = []
-    monkeypatch.setattr(fit, "fit", lambda model, *rest: found.append(model))
-    run_of(begun, "--max_steps=2").train()
-    np.testing.assert_array_equal(table_of(found[0]), saved)
+    np.testing.assert_array_equal(table_of(setup_of(begun, "--max_steps=2").model), saved)
 
 
 def test_embeddings_of_another_run_are_kept(setup_of, run_of, monkeypatch, tmp_path):
-    monkeypatch.setattr(Run, "_finish", lambda *arguments, is_cut: None)
+    monkeypatch.setattr(fit, "fit", one_step)
     run_of("--max_steps=1", f"--model_dir={tmp_path / 'other'}").train()
     arguments = (f"--init_from={tmp_path / 'other'}", "--embedding_initialization=cooccurrence")
     [path] = checkpoint.checkpoints(RunFolder(tmp_path / "other").checkpoints)
@@ -317,7 +321,8 @@ def pretend_to_fit(model, feed, steps_per_epoch, last_step, watchers):
     """One step that changes nothing."""
     [folder] = [one.folder for one in watchers if type(one).__name__ == "Checkpointing"]
     model.optimizer.iterations.assign(1)
-    checkpoint.save(checkpoint.path_of(folder, 1), model, {"step": 1})
+    progress = {"step": 1, "seconds": 0.0}
+    checkpoint.save(checkpoint.path_of(folder, 1), model, progress)
 
 
 def test_the_search_of_a_flag_file_is_that_of_the_printed_and_the_kept_score(
