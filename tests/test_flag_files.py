@@ -30,7 +30,8 @@ validation_sentences=0 beam_size=5 length_penalty=1.0
 SAID = {
     "tiny": f"""{QUARTER_OF_AN_HOUR}
         num_layers=3 d_model=256 d_ff=512 num_heads=4 positions=rotary
-        embedding_initialization=cooccurrence protect=placeholders,tags,urls,emails,numbers""",
+        embedding_initialization=cooccurrence protect=placeholders,tags,urls,emails,numbers
+        truecase=""",
     "parsing_small": """
         task=parsing corpus=treebank source_language=en tree_leaves=words vocabulary_size=4000
         num_layers=4 d_model=192 d_ff=512 num_heads=4 dropout=0.1 positions=rotary
@@ -62,8 +63,9 @@ SAID = {
 @pytest.mark.parametrize("name", SAID)
 def test_a_flag_file_says_what_was_typed_and_no_more(name):
     arguments = expand_flagfiles([f"--flagfile={name}.flags"])
-    said = dict(argument.removeprefix("--").split("=", 1) for argument in arguments)
+    parts = (argument.removeprefix("--").partition("=") for argument in arguments)
     # What a word says last holds.
+    said = {name: value for name, _, value in parts}
     assert said == dict(word.split("=") for word in SAID[name].split())
 
 

@@ -21,7 +21,6 @@ import time
 import nltk
 import numpy as np
 
-from benchmarks.paper.parser_trainings import drawn
 from benchmarks.tables import print_table
 from keras_transformer.evaluation.parser_score import measure
 from pipelines.corpora import Treebank
@@ -146,6 +145,9 @@ def row(trees, gold, horizontal):
 
 
 def main():
+    # Its flags are not those of whoever imports a grammar.
+    from benchmarks.paper.parser_trainings import drawn
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data_dir", required=True, help="folder of the treebank")
     parser.add_argument("--sentences", type=int, help="of the test trees, the first")
