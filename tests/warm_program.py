@@ -16,6 +16,7 @@ import gc
 import importlib
 import json
 import os
+import pathlib
 import runpy
 import signal
 import socket
@@ -84,6 +85,8 @@ def become(module, arguments, folder):
 
 
 if __name__ == "__main__":
+    # This folder has one of the name of a package of ours.
+    sys.path[0] = str(pathlib.Path(__file__).parents[1])
     preload()
     # The way out of here ends the process as it ends that of a command, with its status or a
     # traceback.
