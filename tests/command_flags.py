@@ -5,14 +5,15 @@ import importlib
 from absl import flags as absl_flags
 
 from keras_transformer.flagfiles import expand_flagfiles
-from keras_transformer.flags.arguments import every_flag, parse
+from keras_transformer.flags.arguments import parse
 from keras_transformer.flags.definition import define
 from keras_transformer.flags.scopes import COMMANDS, every_place
 from keras_transformer.tasks import TRAINING
 from pipelines.options import places
 
 __all__ = ["COMMANDS", "EVERY_FLAG", "flags_of", "names_of", "values_of_task"]
-EVERY_FLAG = every_flag()
+EVERY_FLAG = absl_flags.FlagValues()
+define((place.option for found in every_place().values() for place in found), EVERY_FLAG)
 
 
 def flags_of(command, *arguments):

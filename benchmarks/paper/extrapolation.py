@@ -37,7 +37,7 @@ JOINED = {
 # Most pieces of the longer side, EOS among them.
 BUCKETS = (16, 32, 48, 64, 96, 128)
 SIZES = (
-    *("--flagfile=tiny.flags", "--d_model=128", "--d_ff=256", "--max_minutes=1e6", "--protect="),
+    *("--flagfile=tiny.flags", *small_runs.HALF_WIDTH, "--protect="),
     *("--warmup_steps=200", f"--max_train_length={LONGEST_TRAINED}", "--test_prefix=longer"),
 )
 

@@ -19,7 +19,6 @@ from pipelines.whole_files import write_whole
 
 RUN_DIR = flags.DEFINE_string("run_dir", "runs/initialization", "Where the runs lie.")
 WRITE = flags.DEFINE_string("write_default", None, "Write the default corpus here, and stop.")
-SIZES = ("--d_model=128", "--d_ff=256", "--max_minutes=1e6")
 NORMS = ("post", "pre")
 STARTS = ("glorot", "depth_scaled")
 
@@ -42,7 +41,7 @@ def main(_):
         return
     arguments = {
         f"{norm}-{start}": [
-            *("--flagfile=tiny.flags", *SIZES),
+            *("--flagfile=tiny.flags", *small_runs.HALF_WIDTH),
             *(f"--norm={norm}", f"--residual_initialization={start}"),
         ]
         for norm, start in itertools.product(NORMS, STARTS)

@@ -37,6 +37,8 @@ KEPT = flags.DEFINE_string("kept", None, "JSON file of scores, which new ones ar
 UPDATES = flags.DEFINE_integer("updates", 2000, "Updates of a run.", lower_bound=1)
 BATCH_TOKENS = flags.DEFINE_integer("batch_tokens", 1024, "Tokens of an update on either side.")
 
+# Half of tiny.flags' width, and as many updates as it takes.
+HALF_WIDTH = ("--d_model=128", "--d_ff=256", "--max_minutes=1e6")
 RECIPE = (
     *("--corpus=text_files", "--valid_prefix=val", "--test_prefix=val", "--vocabulary_size=4000"),
     *("--max_train_length=100", "--warmup_steps=400", "--learning_rate_scale=0.5"),

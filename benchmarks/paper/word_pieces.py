@@ -11,7 +11,7 @@ from benchmarks.paper import small_runs
 from benchmarks.tables import print_table
 
 RUN_DIR = flags.DEFINE_string("run_dir", "runs/word_pieces", "Where the runs lie.")
-SIZES = ("--flagfile=tiny.flags", "--d_model=128", "--d_ff=256", "--max_minutes=1e6", "--protect=")
+SIZES = ("--flagfile=tiny.flags", *small_runs.HALF_WIDTH, "--protect=")
 
 
 def main(_):

@@ -1,5 +1,6 @@
 """How a command line and its flag files are read: strictly, wherever a flag stands."""
 
+import contextlib
 import difflib
 import math
 import re
@@ -11,28 +12,13 @@ from absl import flags as absl_flags
 from keras_transformer.flagfiles import Argument, placed
 from keras_transformer.flags.definition import PathParser, define, no_folder, wrong_path
 from keras_transformer.flags.scopes import every_place, foreign_to, read_sections
-from pipelines.options import Options, Sections, active, as_text, places, unmet_only
+from pipelines.options import Sections, active, as_text, places, unmet_only
 
 LONGEST_SHOWN = 100
 # How absl says the values of an enumeration.
 CHOICES = re.compile("value should be one of <(.*)>")
 # What a later flag replaces, in a recipe, takes the recipe's own options with it; these do not.
 NEVER_REPLACED = ("task", "architecture")
-
-
-def every_flag(*own: type[Options]) -> absl_flags.FlagValues:
-    """A flag of every option of this package and of some sections, to read names and values by."""
-    return _flags_of([*places(own), *_of_all()])
-
-
-def _of_all():
-    return (place for found in every_place().values() for place in found)
-
-
-def _flags_of(declared):
-    flags = absl_flags.FlagValues()
-    define((place.option for place in declared), flags)
-    return flags
 
 
 class Setting(NamedTuple):
@@ -83,22 +69,7 @@ def parse(
     """
     of_tasks = of_tasks or {}
     mine = (*sections, *(one for inner in of_tasks.values() for one in inner))
-    declared = list(places(mine))
-    names = {one.option.name for one in declared}
-    known = _flags_of(declared)
-    given = placed(arguments)
-    # Importing what other commands have takes as long as translating some lines. Nothing can be
-    # theirs where all flags are this command's own and none of these chooses what others are for.
-    is_alone = not _choosers(declared) & names and all(
-        _flag(_parts(one.text)[0], known)[0] is not None
-        for one in given
-        if one.text.startswith("-")
-    )
-    if not is_alone:
-        declared += _of_all()
-        known = _flags_of(declared)
-    choosers = _choosers(declared)
-    settings = _settings(given, known, names)
+    settings, known, choosers, is_alone = _read(arguments, mine)
     said = _chosen(settings, sections, of_tasks, known, choosers)
     own = active(read_sections(sections, of_tasks, said), said)
     settings = _without_replaced(settings, _said(settings, own, said), own)
@@ -109,14 +80,35 @@ def parse(
     found = {}
     for one in settings:
         _refuse_foreign(one, said, own, None if is_alone else foreign_to(one.name, said))
-        _check_value(one, FLAGS[one.name] if one.name in own else known[one.name])
-        if one.name in own:
+        is_own = one.name in own
+        _check_value(one, (FLAGS if is_own else known)[one.name], is_own)
+        if is_own:
             _told(one, lambda one=one: FLAGS[one.name].parse(one.value))
             FLAGS[one.name].using_default_value = False
-            _refuse_no_folder(one, FLAGS[one.name])
             found[one.name] = one.argument
     FLAGS.mark_as_parsed()
     return found
+
+
+def _read(arguments, mine):
+    """The settings that arguments are, a flag of every option that they may be of, the names of
+    the options that choose what some are for, and whether all are of sections of the command.
+    """
+    own = list(places(mine))
+    names = {place.option.name for place in own}
+    choosers = {name for place in own for name, _ in place.needs}
+    known = absl_flags.FlagValues()
+    define((place.option for place in own), known)
+    given = placed(arguments)
+    # Importing what other commands have takes as long as translating some lines. Nothing can be
+    # theirs where all flags are this command's own and none of these chooses what others are for.
+    if not choosers & names:
+        with contextlib.suppress(WrongFlag):
+            return _settings(given, known, names), known, choosers, True
+    others = [place for found in every_place().values() for place in found]
+    define((place.option for place in others), known)
+    choosers |= {name for place in others for name, _ in place.needs}
+    return _settings(given, known, names), known, choosers, False
 
 
 def _settings(arguments, known, own):
@@ -125,7 +117,7 @@ def _settings(arguments, known, own):
     rest = iter(arguments)
     for argument in rest:
         text = argument.text
-        name, equals, value = _parts(text)
+        name, equals, value = text.removeprefix("-").removeprefix("-").partition("=")
         if not text.startswith("-") or not name:
             raise WrongFlag(
                 f"{argument.place}: unexpected argument {_short(text)!r}: every argument is a "
@@ -145,15 +137,6 @@ def _settings(arguments, known, own):
             value = following.text
         found.append(Setting(flag.name, value, argument))
     return found
-
-
-def _parts(text):
-    return text.removeprefix("-").removeprefix("-").partition("=")
-
-
-def _choosers(declared):
-    """The names of the options that choose what some are for."""
-    return {name for place in declared for name, _ in place.needs}
 
 
 def _flag(name, known):
@@ -241,21 +224,19 @@ def _refuse_foreign(one, said, own, lacking):
         raise WrongFlag(f"{place}: --{one.name} is for {words}. Received: {came}. Leave it out.")
 
 
-def _check_value(one, flag):
-    """Refuse what no flag of the kind may be, whoever reads it."""
+def _check_value(one, flag, is_read):
+    """Refuse what no flag of the kind may be, whoever reads it, and a folder that is none where it
+    is read.
+    """
     value = _told(one, lambda: flag.parser.parse(one.value))
     if isinstance(value, float) and not math.isfinite(value):
         raise WrongFlag(f"{one.argument.place}: {one.text} must be a finite number.")
     if isinstance(value, int) and abs(value) >= 2**63:
         raise WrongFlag(f"{one.argument.place}: {_short(one.text)} is beyond all whole numbers.")
-    if isinstance(flag.parser, PathParser) and (wrong := wrong_path(value)):
-        raise WrongFlag(f"{one.argument.place}: {_short(one.text)}: {wrong}")
-
-
-def _refuse_no_folder(one, flag):
-    is_folder = isinstance(flag.parser, PathParser) and flag.parser.is_folder
-    if is_folder and (wrong := no_folder(flag.value)):
-        raise WrongFlag(f"{one.argument.place}: {_short(one.text)}: {wrong}")
+    if isinstance(flag.parser, PathParser):
+        wrong = wrong_path(value) or (is_read and flag.parser.is_folder and no_folder(value))
+        if wrong:
+            raise WrongFlag(f"{one.argument.place}: {_short(one.text)}: {wrong}")
 
 
 def _told(one, read) -> Any:

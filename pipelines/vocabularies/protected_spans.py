@@ -94,10 +94,6 @@ class ProtectedSpans(Options):
     # Those that the training text writes with capitals: see `casing`.
     cased_words: tuple[str, ...] = dataclasses.field(default=(), compare=False)
 
-    def __post_init__(self):
-        super().__post_init__()
-        object.__setattr__(self, "cased_words", tuple(map(str, self.cased_words)))
-
     @property
     def are_any(self) -> bool:
         """Whether texts are not read as they stand, or terms are marked."""
@@ -145,7 +141,7 @@ class ProtectedSpans(Options):
             return None
         said = read_object(path, AGAIN)
         try:
-            return cls(**said)
+            return cls(**said | {"cased_words": tuple(map(str, said.get("cased_words", ())))})
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged: {error} {AGAIN}") from error
 

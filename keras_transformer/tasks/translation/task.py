@@ -213,16 +213,13 @@ class Translation(TextTask):
         if split != "train":
             return valid.examples()
         variations = self._variations(self.vocabulary)
+        has_spans = isinstance(self._texts.train, ParallelText) and SENTINELS[0] in self.corpus.tags
         if self.protected.glossary_rate:
             variations["source"] = self._given_terms(train, variations.get("source"))
-        elif self._cuts_spans():
+        # Spans that are cut anew make sequences of any length.
+        elif has_spans and not self.values["static_shapes"]:
             variations = self._spans_anew(train, variations)
         return train.examples(variations)
-
-    def _cuts_spans(self):
-        """Whether spans are cut anew, which sequences of any length come of."""
-        is_text = isinstance(self._texts.train, ParallelText)
-        return is_text and SENTINELS[0] in self.corpus.tags and not self.values["static_shapes"]
 
     def _spans_anew(self, train, variations):
         """What cuts other spans each time, and variations of both sides after it."""
