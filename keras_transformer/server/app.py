@@ -175,7 +175,7 @@ def _answer_about_the_model(app, service):
 
     @app.api_route(LABEL + "{rest:path}", methods=["GET", "POST"], include_in_schema=False)
     async def labels(label: str):
-        raise RequestError(400, f"Unrecognized servable version label: {label}")
+        raise RequestError(f"Unrecognized servable version label: {label}")
 
 
 def _page(name):

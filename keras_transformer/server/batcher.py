@@ -168,14 +168,11 @@ class Batcher:
             task: `Rows`.
             run: takes arrays by name and what cancels it, gives arrays by name.
             key: equal for requests that may share a batch; None: with none.
-
-        Raises:
-            RequestError: if the queue is full, or closed.
         """
         future = concurrent.futures.Future()
         with self._changed:
             if self._is_closed:
-                raise RequestError(503, "The server is shutting down.")
+                raise RequestError("The server is shutting down.", 503)
             batch = self._open_batch(task, key)
             if batch:
                 batch.tasks.append((task, future))
@@ -191,9 +188,9 @@ class Batcher:
         alike = [one for one in self._waiting if self._is_large(one) == self._is_large(batch)]
         if len(alike) >= self.max_enqueued_batches:
             raise RequestError(
-                503,
                 "The batch scheduling queue to which this task was submitted is full: "
                 f"{self.max_enqueued_batches} batches wait. Try again later.",
+                503,
             )
         self._waiting.append(batch)
 

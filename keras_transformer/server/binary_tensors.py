@@ -32,9 +32,8 @@ def from_bytes(name: str, binary: bytes, dtype: np.dtype, count: int) -> np.ndar
         return array
     if len(binary) != count * dtype.itemsize:
         raise RequestError(
-            400,
             f"`{name}` must have {count} elements of {dtype.itemsize} bytes each. Received: "
-            f"{len(binary)} bytes.",
+            f"{len(binary)} bytes."
         )
     if dtype.kind == "b":
         return np.frombuffer(binary, np.uint8) != 0
@@ -49,7 +48,7 @@ def _elements(name, binary) -> Iterator[bytes]:
         if begin <= len(binary):
             at += LENGTH.unpack_from(binary, begin - LENGTH.size)[0]
         if at > len(binary):
-            raise RequestError(400, f"The bytes of `{name}` end within an element.")
+            raise RequestError(f"The bytes of `{name}` end within an element.")
         yield binary[begin:at]
 
 

@@ -97,19 +97,17 @@ def within_limits(
     answer = task.count * WRITTEN * sum(_numbers(signature, lengths))
     if answer > limits.max_response_bytes:
         raise RequestError(
-            400,
             f"The answer of `{name}` to {task.count} rows of {max(lengths):,} tokens may have "
             f"{answer:,} bytes; --max_response_bytes={limits.max_response_bytes:,}. Send fewer "
-            "rows, or shorter texts.",
+            "rows, or shorter texts."
         )
     memory = row_memory(name, signature, task, sizes, lengths)
     at_once = 1 if signature.is_mergeable else task.count
     if memory * at_once > most_memory:
         raise RequestError(
-            400,
             f"`{name}` may take {memory * at_once:,} bytes of memory for {at_once} rows of "
             f"{max(lengths):,} tokens; half of --max_memory_bytes is {most_memory:,}. Send fewer "
-            "rows, shorter texts, or a smaller beam_size or max_length.",
+            "rows, shorter texts, or a smaller beam_size or max_length."
         )
     return dataclasses.replace(task, row_memory=memory)
 

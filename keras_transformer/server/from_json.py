@@ -29,25 +29,23 @@ TYPES = {
 def parse(body: bytes) -> dict:
     """The JSON object in a request's body."""
     if not body:
-        raise RequestError(400, "JSON Parse error: The document is empty")
+        raise RequestError("JSON Parse error: The document is empty")
     try:
         document = json.loads(body.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise RequestError(
-            400,
-            f"JSON Parse error: the body is not UTF-8 at offset: {error.start}. Send bytes as b64.",
+            f"JSON Parse error: the body is not UTF-8 at offset: {error.start}. Send bytes as b64."
         ) from error
     except json.JSONDecodeError as error:
-        raise RequestError(400, f"JSON Parse error: {error.msg} at offset: {error.pos}") from error
+        raise RequestError(f"JSON Parse error: {error.msg} at offset: {error.pos}") from error
     except (ValueError, RecursionError) as error:
-        raise RequestError(400, "JSON Parse error: a number too long, or lists too deep") from error
+        raise RequestError("JSON Parse error: a number too long, or lists too deep") from error
     if not isinstance(document, dict):
-        raise RequestError(400, f"JSON Value: {_shown(document)} Is not object")
+        raise RequestError(f"JSON Value: {_shown(document)} Is not object")
     if not isinstance(document.get("signature_name", ""), str):
         raise RequestError(
-            400,
             f"JSON Value: {_shown(document)} not formatted correctly. 'signature_name' key must "
-            "be a string value.",
+            "be a string value."
         )
     return document
 
@@ -58,31 +56,29 @@ def arrays(document: dict, signature: Signature) -> tuple[dict[str, np.ndarray],
     """
     if "instances" in document and "inputs" in document:
         raise RequestError(
-            400,
             f"JSON Value: {_shown(document)} Not formatted correctly expecting only one of "
-            "'inputs' or 'instances' keys to exist ",
+            "'inputs' or 'instances' keys to exist "
         )
     if "instances" in document:
         return _rows(document, signature), True
     if "inputs" in document:
         return _columns(document["inputs"], signature), False
-    raise RequestError(400, "Missing 'inputs' or 'instances' key")
+    raise RequestError("Missing 'inputs' or 'instances' key")
 
 
 def _rows(document, signature):
     instances = document["instances"]
     if not isinstance(instances, list):
         raise RequestError(
-            400, f"JSON Value: {_shown(document)} Expecting 'instances' to be an list/array"
+            f"JSON Value: {_shown(document)} Expecting 'instances' to be an list/array"
         )
     if not instances:
-        raise RequestError(400, f"JSON Value: {_shown(document)} No values in 'instances' array")
+        raise RequestError(f"JSON Value: {_shown(document)} No values in 'instances' array")
     named = _is_object(instances[0])
     if not named and len(signature.required) > 1:
         raise RequestError(
-            400,
             "instances is a plain list, but expecting list of objects as multiple input tensors "
-            "required as per tensorinfo_map",
+            "required as per tensorinfo_map"
         )
     rows = [_row(number, instance, named, signature) for number, instance in enumerate(instances)]
     given = [name for name in signature.inputs if any(name in row for row in rows)]
@@ -95,28 +91,24 @@ def _row(number, instance, named, signature):
     """Arrays by name of one instance."""
     if named != _is_object(instance):
         found, expected = ("object", "value/list") if not named else ("list", "object")
-        raise RequestError(
-            400, f"Expecting {expected} but got {found} at item {number} of input list"
-        )
+        raise RequestError(f"Expecting {expected} but got {found} at item {number} of input list")
     members = instance if named else {signature.plain_input: instance}
     for name in members:
         if name not in signature.inputs:
             raise RequestError(
-                400,
                 f"{_element(number, name)} Error: INVALID_ARGUMENT: JSON object: does not have "
-                f"named input: {name}",
+                f"named input: {name}"
             )
     missing = [name for name in signature.required if name not in members]
     if missing:
         raise RequestError(
-            400,
             f"{_element(number)} JSON object: {_shown(instance)} keys must be equal to: "
             f"{','.join(signature.inputs)}"
             + (
                 f", of which {','.join(signature.defaults)} may be left out"
                 if signature.defaults
                 else ""
-            ),
+            )
         )
     row = {}
     for name, value in members.items():
@@ -124,9 +116,8 @@ def _row(number, instance, named, signature):
             row[name] = array(value, signature.inputs[name].dtype)
         except RequestError as error:
             raise RequestError(
-                400,
                 f"{_element(number, name if named else None)} Error: INVALID_ARGUMENT: "
-                f"{error.message}",
+                f"{error.message}"
             ) from error
     return row
 
@@ -146,9 +137,8 @@ def _stacked(name, values, defaults):
     for number, shape in enumerate(shapes):
         if shape is None or shape != shapes[0]:
             raise RequestError(
-                400,
                 f"{_element(number, name)} Error: INVALID_ARGUMENT: Expecting shape "
-                f"{shapes[0] or 'a value'} but got: {shape or 'nothing'}",
+                f"{shapes[0] or 'a value'} but got: {shape or 'nothing'}"
             )
     return np.stack(values)
 
@@ -157,20 +147,18 @@ def _columns(value, signature):
     if not _is_object(value):
         if len(signature.required) > 1:
             raise RequestError(
-                400,
                 "inputs is a plain value/list, but expecting an object as multiple input tensors "
-                "required as per tensorinfo_map",
+                "required as per tensorinfo_map"
             )
         value = {signature.plain_input: value}
     for name in signature.required:
         if name not in value:
-            raise RequestError(400, f"Missing named input: {name} in 'inputs' object.")
+            raise RequestError(f"Missing named input: {name} in 'inputs' object.")
     for name in value:
         if name not in signature.inputs:
             raise RequestError(
-                400,
                 f"JSON object: does not have named input: {name}. Expected: "
-                f"{','.join(signature.inputs)}.",
+                f"{','.join(signature.inputs)}."
             )
     return {name: array(one, signature.inputs[name].dtype) for name, one in value.items()}
 
@@ -203,7 +191,7 @@ def array(value, dtype: np.dtype) -> np.ndarray:
     while isinstance(first, list):
         shape.append(len(first))
         if len(shape) > MOST_DIMENSIONS:
-            raise RequestError(400, f"Encountered more than {MOST_DIMENSIONS} lists in one another")
+            raise RequestError(f"Encountered more than {MOST_DIMENSIONS} lists in one another")
         first = first[0] if first else None
     flat = []
     _flatten(value, shape, 0, dtype, flat)
@@ -218,21 +206,17 @@ def _flatten(value, shape, level, dtype, flat):
     if not isinstance(value, list):
         if level != len(shape):
             raise RequestError(
-                400,
                 f"JSON Value: {_shown(value)} found at incorrect level: {level + 1} in the JSON "
-                f"DOM. Expected at level: {len(shape)}",
+                f"DOM. Expected at level: {len(shape)}"
             )
         flat.append(_scalar(value, dtype))
         return
     if level >= len(shape):
-        raise RequestError(
-            400, f"Encountered list at unexpected level: {level} expected < {len(shape)}"
-        )
+        raise RequestError(f"Encountered list at unexpected level: {level} expected < {len(shape)}")
     if len(value) != shape[level]:
         raise RequestError(
-            400,
             f"Encountered list at unexpected size: {len(value)} at level: {level} expected size: "
-            f"{shape[level]}",
+            f"{shape[level]}"
         )
     for one in value:
         _flatten(one, shape, level + 1, dtype, flat)
@@ -246,13 +230,13 @@ def _scalar(value, dtype):
             return value.encode("utf-8")
         except UnicodeEncodeError as error:
             raise RequestError(
-                400, "JSON Parse error: The surrogate pair in string is invalid."
+                "JSON Parse error: The surrogate pair in string is invalid."
             ) from error
     if dtype.kind == "O" and _is_base64(value):
         try:
             return base64.b64decode(value["b64"] + "=" * (-len(value["b64"]) % 4), validate=True)
         except (binascii.Error, ValueError) as error:
-            raise RequestError(400, "Unable to base64 decode") from error
+            raise RequestError("Unable to base64 decode") from error
     if dtype.kind == "b" and kind is bool:
         return value
     if dtype.kind in "fV" and kind in (int, float):
@@ -263,7 +247,6 @@ def _scalar(value, dtype):
     if dtype.kind in "iu" and kind is int and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
         return value
     raise RequestError(
-        400,
         f"JSON Value: {_shown(value)} Type: {TYPES[kind]} is not of expected type: "
-        f"{'string' if dtype.kind == 'O' else dtype.name}",
+        f"{'string' if dtype.kind == 'O' else dtype.name}"
     )

@@ -60,7 +60,7 @@ class Inference:
             given[name] = _array(name, tensor, self.binary.get(name), signature.inputs[name])
         for name in signature.required:
             if name not in given:
-                raise RequestError(400, f"`{self.signature_name}` needs the input `{name}`.")
+                raise RequestError(f"`{self.signature_name}` needs the input `{name}`.")
         return with_options(given, self.options, self.signature_name, signature)
 
     def answer(
@@ -91,14 +91,14 @@ class Inference:
 def read(body: bytes, length: str | None) -> Inference:
     """A request of its body and of the header that says how many bytes of it are JSON."""
     if length is not None and not (length.isascii() and length.isdigit() and len(length) < 12):
-        raise RequestError(400, f"{HEADER} must be a number of bytes. Received: {length!r}.")
+        raise RequestError(f"{HEADER} must be a number of bytes. Received: {length!r}.")
     size = len(body) if length is None else int(length)
     if size > len(body):
-        raise RequestError(400, f"{HEADER} is {size}, but the body has {len(body)} bytes.")
+        raise RequestError(f"{HEADER} is {size}, but the body has {len(body)} bytes.")
     document = from_json.parse(body[:size])
     inputs = _objects(document, "inputs")
     if not inputs:
-        raise RequestError(400, '"inputs" must be a list of at least one tensor.')
+        raise RequestError('"inputs" must be a list of at least one tensor.')
     binary = {}
     rest = memoryview(body)[size:]
     for name, tensor in inputs.items():
@@ -107,17 +107,16 @@ def read(body: bytes, length: str | None) -> Inference:
             continue
         if type(length) is not int or not 0 <= length <= len(rest):
             raise RequestError(
-                400,
                 f"binary_data_size of `{name}` must be the number of its bytes behind the JSON, "
-                f"whose length {HEADER} says: {len(rest)} are left. Received: {length!r}.",
+                f"whose length {HEADER} says: {len(rest)} are left. Received: {length!r}."
             )
         binary[name] = bytes(rest[:length])
         rest = rest[length:]
     if rest:
-        raise RequestError(400, f"{len(rest)} bytes behind the last tensor belong to none.")
+        raise RequestError(f"{len(rest)} bytes behind the last tensor belong to none.")
     said, options = parted(_parameters(document, "the request"))
     if not isinstance(document.get("id", ""), str):
-        raise RequestError(400, '"id" must be a string.')
+        raise RequestError('"id" must be a string.')
     return Inference(
         tensors=inputs,
         binary=binary,
@@ -135,12 +134,11 @@ def parted(parameters: dict) -> tuple[dict, dict]:
     for name, kind in SAID.items():
         if name in parameters and type(parameters[name]) is not kind:
             raise RequestError(
-                400,
                 f"The parameter `{name}` must be of type {kind.__name__}. Received: "
-                f"{json.dumps(parameters[name])[:100]}.",
+                f"{json.dumps(parameters[name])[:100]}."
             )
     if parameters.get("timeout", 0) < 0:
-        raise RequestError(400, "The parameter `timeout` must be at least 0 microseconds.")
+        raise RequestError("The parameter `timeout` must be at least 0 microseconds.")
     said = {name: value for name, value in parameters.items() if name in SAID}
     return said, {name: value for name, value in parameters.items() if name not in SAID}
 
@@ -158,7 +156,7 @@ def with_options(
         if option not in signature.defaults:
             raise _unknown("parameter", option, name, [*SAID, *signature.defaults])
         if option in given:
-            raise RequestError(400, f"`{option}` is given twice: as an input and a parameter.")
+            raise RequestError(f"`{option}` is given twice: as an input and a parameter.")
     arrays = {
         option: from_json.array(value, signature.inputs[option].dtype)
         for option, value in options.items()
@@ -181,9 +179,8 @@ def tensors(specs: Iterable[TensorSpec], optional: Iterable[str] = ()) -> list[d
 
 def _unknown(kind, name, signature_name, known):
     return RequestError(
-        400,
         f"`{signature_name}` has no {kind} `{name}`. It has: {', '.join(known)}. Another signature "
-        "is chosen by the parameter signature_name.",
+        "is chosen by the parameter signature_name."
     )
 
 
@@ -193,27 +190,27 @@ def _objects(document, key):
     if not isinstance(found, list) or not all(
         isinstance(one, dict) and isinstance(one.get("name"), str) for one in found
     ):
-        raise RequestError(400, f'"{key}" must be a list of objects, each with a "name".')
+        raise RequestError(f'"{key}" must be a list of objects, each with a "name".')
     by_name = {one["name"]: one for one in found}
     if len(by_name) < len(found):
-        raise RequestError(400, f'"{key}" must have each name once.')
+        raise RequestError(f'"{key}" must have each name once.')
     return by_name
 
 
 def _parameters(document, of):
     parameters = document.get("parameters", {})
     if not isinstance(parameters, dict):
-        raise RequestError(400, f'"parameters" of {of} must be an object.')
+        raise RequestError(f'"parameters" of {of} must be an object.')
     return parameters
 
 
 def _is_binary(name, output):
     parameters = _parameters(output, f"the output `{name}`")
     if parameters.get("classification"):
-        raise RequestError(400, "The classification extension is not supported. Leave it out.")
+        raise RequestError("The classification extension is not supported. Leave it out.")
     asked = parameters.get("binary_data")
     if asked not in (None, True, False):
-        raise RequestError(400, f"binary_data of the output `{name}` must be true or false.")
+        raise RequestError(f"binary_data of the output `{name}` must be true or false.")
     return asked
 
 
@@ -223,9 +220,8 @@ def _array(name, tensor, binary, spec):
     expected = binary_tensors.datatype(dtype)
     if tensor.get("datatype") != expected:
         raise RequestError(
-            400,
             f"The datatype of `{name}` must be {expected}. Received: "
-            f"{json.dumps(tensor.get('datatype'))[:100]}.",
+            f"{json.dumps(tensor.get('datatype'))[:100]}."
         )
     shape = tensor.get("shape")
     if (
@@ -233,10 +229,10 @@ def _array(name, tensor, binary, spec):
         or len(shape) > from_json.MOST_DIMENSIONS
         or not all(type(size) is int and 0 <= size < 2**31 for size in shape)
     ):
-        raise RequestError(400, f"The shape of `{name}` must be a list of sizes.")
+        raise RequestError(f"The shape of `{name}` must be a list of sizes.")
     count = math.prod(shape)
     if ("data" in tensor) == (binary is not None):
-        raise RequestError(400, f"`{name}` must have either data or a binary_data_size.")
+        raise RequestError(f"`{name}` must have either data or a binary_data_size.")
     if binary is None:
         array = from_json.array(tensor["data"], spec.dtype)
     else:
@@ -245,9 +241,8 @@ def _array(name, tensor, binary, spec):
         if array.ndim == 1 or list(array.shape) == shape:
             return array.reshape(shape)
     raise RequestError(
-        400,
         f"`{name}` has the shape {shape}, of {count} elements, but its data have {array.size}, in "
-        f"lists of the sizes {list(array.shape)}.",
+        f"lists of the sizes {list(array.shape)}."
     )
 
 

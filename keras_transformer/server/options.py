@@ -81,7 +81,7 @@ class ServeOptions(Options):
 class RequestError(Exception):
     """A request that is refused, with its HTTP status and what was expected and came."""
 
-    def __init__(self, status: int, message: str):
+    def __init__(self, message: str, status: int = 400):
         super().__init__(message)
         self.status = status
         self.message = message

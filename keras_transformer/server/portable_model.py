@@ -87,15 +87,11 @@ class ServedPortable:
     def run(
         self, name: str, inputs: dict[str, np.ndarray], cancellation: Cancellation | None = None
     ) -> dict[str, np.ndarray]:
-        """Call a signature.
-
-        Raises:
-            RequestError: if the model refuses the inputs, or nobody waits any more.
-        """
+        """Call a signature."""
 
         def stop():
             if cancellation and cancellation.is_cancelled:
-                raise RequestError(499, "Nobody waits for it.")
+                raise RequestError("Nobody waits for it.", 499)
 
         texts = {
             one: [text.decode(errors="replace") for text in inputs[one]]
@@ -110,7 +106,7 @@ class ServedPortable:
                 return self._search(texts["text"], options, stop)
             return self._best(texts["text"], options, stop)
         except ValueError as error:
-            raise RequestError(400, str(error)) from error
+            raise RequestError(str(error)) from error
 
     def warm_up(self) -> None:
         """Translate a text once."""

@@ -48,13 +48,12 @@ def rows(given: dict[str, np.ndarray], signature: Signature, limits: ServeOption
     required = {name: fitted[name] for name in signature.required}
     counts = {name: array.shape[0] for name, array in required.items() if array.ndim}
     if len(set(counts.values())) > 1:
-        raise RequestError(400, f"The inputs must have as many rows each. Received: {counts}.")
+        raise RequestError(f"The inputs must have as many rows each. Received: {counts}.")
     count = max(counts.values(), default=1)
     if count > limits.max_batch_size:
         raise RequestError(
-            400,
             f"Task size {count} is larger than maximum input batch size {limits.max_batch_size}. "
-            "Send several requests.",
+            "Send several requests."
         )
     inputs = dict(required)
     options = {}
@@ -62,8 +61,7 @@ def rows(given: dict[str, np.ndarray], signature: Signature, limits: ServeOption
         array = fitted.get(name, default)
         if array.ndim and array.shape[0] not in (1, count):
             raise RequestError(
-                400,
-                f"`{name}` must have one value, or {count}, one a row. Received: {array.shape[0]}.",
+                f"`{name}` must have one value, or {count}, one a row. Received: {array.shape[0]}."
             )
         array = _as_option(array, default)
         (inputs if array.ndim and count > 1 and array.shape[0] == count else options)[name] = array
@@ -86,9 +84,7 @@ def _fitted(name, array, shape):
     ):
         expected = ",".join("?" if size is None else str(size) for size in shape)
         raise RequestError(
-            400,
-            f"`{name}` must have shape [{expected}]. Received: "
-            f"[{','.join(map(str, array.shape))}].",
+            f"`{name}` must have shape [{expected}]. Received: [{','.join(map(str, array.shape))}]."
         )
     return array
 
@@ -107,9 +103,8 @@ def _refuse_long_texts(arrays, limits):
             longest = max(map(len, array.reshape(-1)), default=0)
             if longest > limits.max_text_bytes:
                 raise RequestError(
-                    400,
                     f"`{name}` must be no longer than {limits.max_text_bytes:,} bytes. Received: "
-                    f"{longest:,}. Split the text.",
+                    f"{longest:,}. Split the text."
                 )
 
 
@@ -140,7 +135,7 @@ def parted(outputs: dict[str, np.ndarray], counts: list[int]) -> list[dict[str, 
     if len(counts) == 1:
         return [outputs]
     if any(not array.ndim or array.shape[0] != sum(counts) for array in outputs.values()):
-        raise RequestError(500, f"The outputs must have a row for each of {sum(counts)}.")
+        raise RequestError(f"The outputs must have a row for each of {sum(counts)}.", 500)
     ends = np.cumsum(counts)[:-1]
     split = {name: np.split(array, ends) for name, array in outputs.items()}
     return [{name: parts[number] for name, parts in split.items()} for number in range(len(counts))]

@@ -23,16 +23,7 @@ from keras_transformer.server.vertex import Vertex
 
 
 def serve(options: ServeOptions, vertex: Vertex = NOT_VERTEX) -> None:
-    """Serve until SIGTERM or an interrupt. Then finish pending requests and return.
-
-    Args:
-        options: the server's.
-        vertex: paths at which Vertex AI asks.
-
-    Raises:
-        OSError: if the port is taken, or the host is none of ours, or there is no model.
-        ValueError: if the model cannot be loaded, or no URL can have its name.
-    """
+    """Serve until SIGTERM or an interrupt. Then finish pending requests and return."""
     began = time.monotonic()
     folder = pathlib.Path(options.model_base_path)
     name = options.model_name or folder.resolve().name

@@ -45,9 +45,8 @@ class Version:
         if name not in self.model.signatures:
             why = self.model.lacking.get(name)
             raise RequestError(
-                400,
                 f'Serving signature name: "{name}" not found in signature def'
-                + (f": {why}" if why else ""),
+                + (f": {why}" if why else "")
             )
         return self.model.signatures[name]
 
@@ -82,10 +81,6 @@ class Versions:
 
     Attributes:
         states: a `State` for each version that was ever seen, by number.
-
-    Raises:
-        FileNotFoundError: if there is no folder, or no version in it.
-        ValueError: if no version can be loaded.
     """
 
     def __init__(
@@ -233,7 +228,7 @@ def model_of(folder: pathlib.Path) -> "TensorFlowModel | ServedPortable":
 def not_served(name: str, number: int | None) -> RequestError:
     """The error that says that there is no such version, None: or none at all."""
     asked = f"Latest({name})" if number is None else f"Specific({name}, {number})"
-    return RequestError(404, f"Servable not found for request: {asked}")
+    return RequestError(f"Servable not found for request: {asked}", 404)
 
 
 def _content(folder):

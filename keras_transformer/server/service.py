@@ -43,14 +43,11 @@ class Service:
             body: of the request.
             seen: receives what may be logged of the request: its signature, its number of rows, its
                 version.
-
-        Raises:
-            RequestError: if it is refused, or fails.
         """
         document = await asyncio.to_thread(from_json.parse, body)
         parameters = document.get("parameters") or {}
         if not isinstance(parameters, dict):
-            raise RequestError(400, '"parameters" must be an object.')
+            raise RequestError('"parameters" must be an object.')
         said, options = open_inference.parted(parameters)
         said = {**said, **{one: document[one] for one in OF_DOCUMENT if one in document}}
         signature_name = said.get("signature_name") or DEFAULT_SIGNATURE
@@ -68,9 +65,6 @@ class Service:
     ) -> tuple[Iterator[bytes], dict[str, str]]:
         """The answer to a request of the Open Inference Protocol, in pieces, and its headers.
         Arguments as of `predict`; `length` is the header that says how long the body's JSON is.
-
-        Raises:
-            RequestError: if it is refused, or fails.
         """
         request = await asyncio.to_thread(open_inference.read, body, length)
         with self._use(name, number) as version:
@@ -89,7 +83,7 @@ class Service:
                 return await self._computed(version, signature_name, read, said, seen)
         except TimeoutError as error:
             raise RequestError(
-                504, f"It took longer than the request's timeout, {limit:g} s."
+                f"It took longer than the request's timeout, {limit:g} s.", 504
             ) from error
 
     async def _computed(self, version, signature_name, read, said, seen):
@@ -124,9 +118,9 @@ class Service:
         """The states of all versions, or of one, as TF Serving's GetModelStatusResponse."""
         states = self.versions.states if name == self.name else {}
         if number is not None and number not in states:
-            raise RequestError(404, f"Could not find version {number} of model {name}")
+            raise RequestError(f"Could not find version {number} of model {name}", 404)
         if not states:
-            raise RequestError(404, f"Could not find any versions of model {name}")
+            raise RequestError(f"Could not find any versions of model {name}", 404)
         chosen = sorted(states, reverse=True) if number is None else [number]
         return {"model_version_status": [_status(one, states[one]) for one in chosen]}
 
@@ -173,7 +167,7 @@ class Service:
         try:
             given = self._with_terms(glossary, read(signature), version)
         except RecursionError as error:
-            raise RequestError(400, "JSON Parse error: lists too deep") from error
+            raise RequestError("JSON Parse error: lists too deep") from error
         return costs.within_limits(
             name,
             signature,
@@ -186,7 +180,7 @@ class Service:
     def _with_terms(self, asked, given, version):
         """The arrays of a request, with the terms of a glossary marked in its texts."""
         if not isinstance(asked, dict) or not all(isinstance(one, str) for one in asked.values()):
-            raise RequestError(400, '"glossary" must be an object of terms and their translations.')
+            raise RequestError('"glossary" must be an object of terms and their translations.')
         terms = {**self._terms, **asked}
         if "text" not in given or not terms:
             return given
@@ -194,7 +188,7 @@ class Service:
             make = functools.partial(Glossary, terms) if asked else self._glossary
             glossary = make(version.protected)
         except ValueError as error:
-            raise RequestError(400, str(error)) from error
+            raise RequestError(str(error)) from error
         texts = given["text"]
         marked = [
             glossary.applied(text.decode("utf-8", "surrogateescape")).encode(

@@ -57,11 +57,7 @@ class TensorFlowModel(SavedModel):
     def run(
         self, name: str, inputs: dict[str, np.ndarray], cancellation: Cancellation | None = None
     ) -> dict[str, np.ndarray]:
-        """Call a signature.
-
-        Raises:
-            RequestError: if TensorFlow refuses the inputs, or fails.
-        """
+        """Call a signature."""
         # A run that fails cancels TensorFlow's own: it is of one run.
         manager = CancellationManager()
         if cancellation:
@@ -69,4 +65,4 @@ class TensorFlowModel(SavedModel):
         try:
             return super().run(name, inputs, manager)
         except tf.errors.OpError as error:
-            raise RequestError(STATUSES.get(error.error_code, 500), reason_of(error)) from error
+            raise RequestError(reason_of(error), STATUSES.get(error.error_code, 500)) from error

@@ -29,9 +29,8 @@ def response(outputs: dict[str, np.ndarray], in_rows: bool) -> Iterator[bytes]:
     sizes = {name: array.shape[0] if array.ndim else None for name, array in outputs.items()}
     if None in sizes.values() or len(set(sizes.values())) > 1:
         raise RequestError(
-            400,
             f"The outputs have no batch dimension, or different ones: {sizes}. Ask for them with "
-            "'inputs'.",
+            "'inputs'."
         )
     return _rows(outputs)
 

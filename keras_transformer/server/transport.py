@@ -10,7 +10,7 @@ import time
 import zlib
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute
@@ -47,11 +47,11 @@ async def read_body(request: Request, most: int) -> bytes:
     """Read a request's body, of which neither what comes nor what it is inflated to may have more
     than `most` bytes.
     """
-    refusal = RequestError(413, f"The request must be no longer than {most:,} bytes.")
+    refusal = RequestError(f"The request must be no longer than {most:,} bytes.", 413)
     encoding = ",".join(request.headers.getlist("content-encoding")).strip().lower()
     if encoding not in (*GZIP, *PLAIN):
         raise RequestError(
-            415, f"Content-Encoding must be gzip, or left out. Received: {encoding[:100]}."
+            f"Content-Encoding must be gzip, or left out. Received: {encoding[:100]}.", 415
         )
     if int(request.headers.get("content-length", 0)) > most:
         raise refusal
@@ -67,10 +67,10 @@ async def read_body(request: Request, most: int) -> bytes:
                     raise refusal
     except TimeoutError as error:
         raise RequestError(
-            400, f"The request's body did not come within {BODY_SECONDS} seconds."
+            f"The request's body did not come within {BODY_SECONDS} seconds."
         ) from error
     if inflater and not inflater.is_whole:
-        raise RequestError(400, "The gzip body ends before its end. Send all of it.")
+        raise RequestError("The gzip body ends before its end. Send all of it.")
     return bytes(body)
 
 
@@ -95,7 +95,7 @@ class _Inflater:
                 chunk = self._member.unused_data
         except zlib.error as error:
             raise RequestError(
-                400, f"The body is not gzip, as its Content-Encoding says: {error}."
+                f"The body is not gzip, as its Content-Encoding says: {error}."
             ) from error
         return inflated
 
@@ -108,9 +108,8 @@ def seconds(headers: Mapping[str, str], most_ms: int) -> float:
             match = re.fullmatch(pattern, headers[name], re.ASCII)
             if match is None:
                 raise RequestError(
-                    400,
                     f"The header {name} must be a time such as "
-                    f"{'500m or 30S' if name == GRPC else '500'}. Received: {headers[name]!r}.",
+                    f"{'500m or 30S' if name == GRPC else '500'}. Received: {headers[name]!r}."
                 )
             times.append(int(match[1]) * SECONDS.get(match[2], 1e-3))
     return min(times)
@@ -132,7 +131,7 @@ async def within(limit: float, request: Request, work: Coroutine):
             raise ClientDisconnect
         # The words of TensorFlow, and so of TF Serving.
         raise RequestError(
-            504, f"Timed out waiting for notification: it took longer than {limit:g} s."
+            f"Timed out waiting for notification: it took longer than {limit:g} s.", 504
         )
     finally:
         working.cancel()
@@ -193,28 +192,16 @@ async def _written(pieces, headers):
     return StreamingResponse(itertools.chain([first], pieces), headers=headers)
 
 
-class _Name(Convertor):
+class _Name(StringConvertor):
     """A part of a path without a colon, which begins the method."""
 
     regex = NAME
 
-    def convert(self, value):
-        return value
 
-    def to_string(self, value):
-        return value
-
-
-class _Number(Convertor):
+class _Number(IntegerConvertor):
     """A version's number, which is 64 bits wide in TF Serving."""
 
     regex = "[0-9]{1,19}"
-
-    def convert(self, value):
-        return int(value)
-
-    def to_string(self, value):
-        return str(value)
 
 
 def register_convertors() -> None:

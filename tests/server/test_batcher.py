@@ -41,7 +41,7 @@ class Recorder:
         self.gate.wait()
         self.batches.append(inputs["x"].tolist())
         if 13 in inputs["x"]:
-            raise RequestError(400, "unlucky")
+            raise RequestError("unlucky")
         return {"y": inputs["x"] * 2}
 
 
