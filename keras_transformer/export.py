@@ -54,11 +54,7 @@ def export(task, FLAGS):
 
 
 def run(task):
-    """Be the command that exports a task.
-
-    Args:
-        task: a subclass of `keras_transformer.tasks.task.Task`.
-    """
+    """Be the command that exports a task."""
     flags.run(lambda FLAGS: export(task, FLAGS), (*SECTIONS, *task.export_options))
 
 

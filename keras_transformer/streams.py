@@ -12,20 +12,12 @@ from pipelines.whole_files import errors_naming, write_whole
 
 
 def standard_input() -> Iterator[str]:
-    """Give each line of standard input when it comes.
-
-    Raises:
-        ValueError: if a line is not UTF-8, naming it.
-    """
+    """Give each line of standard input when it comes."""
     return line_files.decode_lines(sys.stdin.buffer, "standard input")
 
 
 def read_lines(name: str) -> list[str]:
-    """Read the lines of a file, or of standard input if the name is "-".
-
-    Raises:
-        ValueError: if a line is not UTF-8, naming it, or if there is no line.
-    """
+    """Read the lines of a file, or of standard input if the name is "-"."""
     is_stdin = name == "-"
     lines = list(standard_input()) if is_stdin else line_files.read_lines(name)
     if not lines:
@@ -36,11 +28,7 @@ def read_lines(name: str) -> list[str]:
 
 
 def read_prefixes(name: str | None, lines: Sequence[str]) -> list[str] | None:
-    """Read the words that the translations of lines must begin with; None if no file is named.
-
-    Raises:
-        ValueError: if the file has not as many lines.
-    """
+    """Read the words that the translations of lines must begin with; None if no file is named."""
     if not name:
         return None
     prefixes = line_files.read_lines(name)
@@ -55,9 +43,6 @@ def read_prefixes(name: str | None, lines: Sequence[str]) -> list[str] | None:
 def read_document(name: str, file_format: str, everything: bool) -> Document | None:
     """Read a file that people translate, or standard input; None if its format is lines: see
     `Document.read`.
-
-    Raises:
-        ValueError: naming the file, and the line that is wrong.
     """
     if file_format == "lines":
         return None
@@ -72,12 +57,6 @@ def read_document(name: str, file_format: str, everything: bool) -> Document | N
 def answer_lines(answer: Callable[[str], str]) -> None:
     """Answer each line of standard input on standard output as soon as it comes, until either is
     closed.
-
-    Args:
-        answer: takes a line, gives the text to write.
-
-    Raises:
-        ValueError: as `standard_input`; and naming the line that `answer` raises it for.
     """
     for number, line in enumerate(standard_input(), 1):
         try:
@@ -94,11 +73,7 @@ def as_lines(strings: Iterable[str]) -> str:
 
 
 def require_writable(name: str) -> None:
-    """Refuse a name that `write_text` cannot write to, before a command does its work.
-
-    Raises:
-        OSError: if the name is that of a folder, or no file can be written there.
-    """
+    """Refuse a name that `write_text` cannot write to, before a command does its work."""
     if name == "-":
         return
     path = pathlib.Path(name)

@@ -43,11 +43,7 @@ def train(task, FLAGS, **changed):
 
 
 def run(task):
-    """Be the command that trains a task.
-
-    Args:
-        task: a subclass of `keras_transformer.tasks.task.Task`.
-    """
+    """Be the command that trains a task."""
     flags.run(lambda FLAGS: train(task, FLAGS), (*TRAINING, Dump, *task.options))
 
 

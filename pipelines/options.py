@@ -107,11 +107,7 @@ class Declared(typing.NamedTuple):
     setting: Setting
 
     def check(self, value: Any) -> None:
-        """Refuse a value that this option cannot have.
-
-        Raises:
-            ValueError: naming the option, what it must be, and what came.
-        """
+        """Refuse a value that this option cannot have."""
         if value is None and (self.is_optional or self.setting.is_unset):
             return
         if wrong := self.wrong(value):

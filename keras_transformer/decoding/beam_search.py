@@ -55,9 +55,6 @@ class BeamSearch:
     Returns:
         ids, int32 (B, n, L); and log P(Y | X) / lp(Y) + cp(X; Y), float32 (B, n), best first, -inf
         where fewer than n were finished.
-
-    Raises:
-        ValueError: naming the argument that is out of range.
     """
 
     def __init__(

@@ -29,9 +29,6 @@ class Constraints:
         forbidden: a `ForbiddenWords`, or None.
         given: number of tokens of a prefix that belong to the question: they cost nothing.
 
-    Raises:
-        ValueError: naming the argument that is out of range.
-
     Reference: Keskar et al. 2019, "CTRL: A Conditional Transformer Language Model", section 4.1,
         for theta.
     """

@@ -49,9 +49,6 @@ class ForbiddenWords:
 
     Returns:
         float32 (b K, V), -inf at what is barred, else 0.
-
-    Raises:
-        ValueError: an empty word, or too many for the vocabulary.
     """
 
     def __init__(self, words: Sequence[str], pieces: Sequence[str | bytes]):

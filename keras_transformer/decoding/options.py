@@ -36,9 +36,6 @@ class DecodingOptions(Options):
     Options that exclude each other are refused. Lengths count tokens with EOS: 80 means 80 tokens,
     "+50" 50 more than the source has, "1.5x" one and a half times as many as the source, "2x+10"
     both.
-
-    Raises:
-        ValueError: naming the argument, or the arguments that exclude each other and why.
     """
 
     beam_size: int | None = option(

@@ -95,9 +95,6 @@ class Sampling(GreedySearch):
         ids, int32 (B, n, L); and log P(Y | X) of the model, whatever the temperature, float32 (B,
         n), best first.
 
-    Raises:
-        ValueError: naming the argument that is out of range.
-
     Reference: Holtzman et al. 2020, "The Curious Case of Neural Text Degeneration", for top_p.
     """
 

@@ -74,9 +74,6 @@ class TreeConstraints(Constraints):
         no_repeat_ngram_size: 0.
         repetition_penalty: see `Constraints`.
 
-    Raises:
-        ValueError: if n-grams may not repeat.
-
     Reference: Vinyals et al. 2015, "Grammar as a Foreign Language", section 2.1, for the symbols.
     """
 

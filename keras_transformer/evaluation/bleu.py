@@ -19,17 +19,9 @@ MANY = 0.1
 def score(hypotheses, references, tokenize="13a"):
     """Corpus BLEU and chrF of cased text, one reference a sentence.
 
-    Args:
-        hypotheses: translations.
-        references: what they should have been, as many.
-        tokenize: sacrebleu's tokenizer that BLEU is counted with; "none" of text that is tokenized.
-
     Returns:
         A dictionary: `bleu` and `chrf` in points out of 100, `bleu_signature` and `chrf_signature`
         that say how they were counted, `sentences`.
-
-    Raises:
-        ValueError: if their numbers differ, or there is none.
     """
     if len(hypotheses) != len(references) or not references:
         raise ValueError(
@@ -52,9 +44,6 @@ def doubt(references, tokenize):
 
     Returns:
         One line if the references look tokenized and `tokenize` is not "none", else None.
-
-    Raises:
-        ValueError: if the tokenizer is not installed.
     """
     bleu_of(tokenize)
     return warning(references, tokenize)
@@ -66,15 +55,7 @@ def tokenized_lines(lines: Sequence[str]) -> list[str]:
 
 
 def warning(references: Sequence[str], tokenize: str) -> str | None:
-    """A warning for references that look tokenized already, and are scored with a tokenizer.
-
-    Args:
-        references: lines, at least one.
-        tokenize: sacrebleu's tokenizer that BLEU is counted with.
-
-    Returns:
-        One line, or None if there is nothing to warn of.
-    """
+    """A warning for references that look tokenized already, and are scored with a tokenizer."""
     found = tokenized_lines(references)
     share = len(found) / len(references)
     if tokenize == "none" or share < MANY:

@@ -10,11 +10,6 @@ from keras_transformer.evaluation.table import aligned
 def confusion(right: Sequence[int], told: Sequence[int], classes: int) -> np.ndarray:
     """Count examples by class and by the class that was predicted.
 
-    Args:
-        right: the class of each example.
-        told: the predicted class of each.
-        classes: K.
-
     Returns:
         int64 (K, K): row i is the class, column j the predicted one.
     """
@@ -31,10 +26,6 @@ def accuracy(counts: np.ndarray) -> float:
 def as_text(counts: Sequence[Sequence[int]], names: Sequence[str]) -> str:
     """`confusion` as a table: a row for each class, what it was predicted as, and the share of it
     that was predicted correctly.
-
-    Args:
-        counts: (K, K).
-        names: of the K classes.
     """
     rows = [["class", *names, "right"]]
     for number, (name, row) in enumerate(zip(names, counts, strict=True)):

@@ -8,9 +8,6 @@ def measure(found: Sequence[str], truth: Sequence[str]) -> dict:
 
         F1 = 2 right / (found + true),    macro F1: its mean over the labels of the truth
 
-    Args:
-        found, truth: a label for each text; at least one text.
-
     Returns:
         "texts", "accuracy" and "macro_f1".
     """

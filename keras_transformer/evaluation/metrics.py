@@ -98,11 +98,7 @@ def _cutting(language):
 
 
 def bleu_of(tokenize: str, lowercase: bool = False) -> Metric:
-    """Sacrebleu's BLEU.
-
-    Raises:
-        ValueError: if the tokenizer needs a package that is not installed.
-    """
+    """Sacrebleu's BLEU."""
     try:
         # `force` silences sacrebleu's own warning of tokenized text; ours reads the references.
         return sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
@@ -169,10 +165,6 @@ def choose(
         names: keys of `METRICS`; None: all that say something of the language.
         tokenize: sacrebleu's tokenizer for `bleu` and `bleu_lc`; None: `tokenizer_of` the language.
         language: the target language's code, such as "de" or "zh-Hans"; "" if it is not known.
-
-    Raises:
-        ValueError: for an unknown name, a tokenizer that is not installed, or `bleu_language` of
-            a language for which sacrebleu has no tokenizer.
     """
     tokenize = tokenizer_of(language, tokenize)
     if names is None:

@@ -34,10 +34,6 @@ def with_leaves_of(gold: Tree, tree: Tree) -> Tree:
     """A tree with the parts of speech and the words of the gold tree.
 
     Its part of speech decides whether a word counts as punctuation.
-
-    Args:
-        gold: the right tree.
-        tree: the parser's, over as many words; another one comes back as it is.
     """
     leaves = list(gold.preterminals())
     if len(leaves) != len(tree.words):

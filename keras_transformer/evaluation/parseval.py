@@ -63,13 +63,6 @@ def read_parameters(text: str, name: str) -> Parameters:
     DEBUG, MAX_ERROR and QUOTE_LABEL are passed over: quotation marks are equal only if their tags
     are. A comment begins with "#", at the beginning of a line or after its values: "DELETE_LABEL
     #" leaves out the tag #.
-
-    Args:
-        text: of the file.
-        name: of the file, for errors.
-
-    Raises:
-        ValueError: naming the line that is not understood.
     """
     said = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -137,13 +130,7 @@ class Sentence:
 
 
 def compare(gold: Tree, test: Tree | None, parameters: Parameters = COLLINS) -> Sentence:
-    """Compare a parser's tree with the gold tree.
-
-    Args:
-        gold: the right tree.
-        test: the parser's; None, or a tree without words that count: it found none.
-        parameters: what counts.
-    """
+    """Compare a parser's tree with the gold tree."""
     length = sum(tree.label not in parameters.deleted_for_length for tree in gold.preterminals())
     gold_tags = _tagged(gold, parameters)
     test_tags = _tagged(test, parameters) if test else []

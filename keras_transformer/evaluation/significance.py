@@ -22,13 +22,6 @@ def compare(
 ) -> dict[str, dict[str, Any]]:
     """Test the difference of two systems on the same sentences, with sacrebleu's seed.
 
-    Args:
-        metrics: what `metrics.choose` gave, not used before.
-        baseline: translations of the other system.
-        hypotheses: translations of the system.
-        references: as many as either.
-        test: a key of `TESTS`: 1,000 paired resamples, or 10,000 random exchanges.
-
     Returns:
         For each name a dictionary: `label`, `baseline`, `score`, `difference`, `p_value`, the
         probability of so large a difference between equal systems, and `signature`. `p_value` is

@@ -32,13 +32,7 @@ def of_scores(scores: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def of_comparison(comparison: Mapping[str, Mapping[str, Any]], baseline: str, test: str) -> str:
-    """The table of what `significance.compare` gave.
-
-    Args:
-        comparison: what it gave.
-        baseline: the name of the other system.
-        test: the name of the test.
-    """
+    """The table of what `significance.compare` gave."""
     rows = [["metric", "baseline", "score", "difference", "p", "signature"]]
     for one in comparison.values():
         numbers = (f"{one[name]:.2f}" for name in ("baseline", "score"))

@@ -71,30 +71,17 @@ def score_searches(
 
 
 def beam_sizes_of(texts: Sequence[str]) -> list[int]:
-    """Read --beam_sizes.
-
-    Raises:
-        ValueError: if one is no integer of at least 1, or stands there twice.
-    """
+    """Read --beam_sizes."""
     return _numbers("beam_sizes", texts, int, 1, "integers of at least 1")
 
 
 def length_penalties_of(texts: Sequence[str]) -> list[float]:
-    """Read --length_penalties.
-
-    Raises:
-        ValueError: if one is no number of at least 0, or stands there twice.
-    """
+    """Read --length_penalties."""
     return _numbers("length_penalties", texts, float, 0, "numbers of at least 0")
 
 
 def refuse_other_searches(decoding: Mapping, beam_sizes: Sequence[int]) -> None:
-    """Refuse flags of decoding that leave nothing to tune, or exclude a beam size.
-
-    Args:
-        decoding: their values by name.
-        beam_sizes: what to try.
-    """
+    """Refuse flags of decoding that leave nothing to tune, or exclude a beam size."""
     if decoding["samples"]:
         raise ValueError(
             f"--samples={decoding['samples']} draws translations without a beam. Leave it out to "

@@ -36,15 +36,8 @@ def expand_flagfiles(argv: Sequence[str]) -> list[str]:
 
     A name is looked up in the working folder, then among the package's own flag files.
 
-    Args:
-        argv: arguments.
-
     Returns:
         Arguments without --flagfile, in order, so that a later flag overrides an earlier one.
-
-    Raises:
-        OSError: if there is no such file, naming those the package has; if it cannot be read.
-        ValueError: if a file includes itself, or is no text.
     """
     return [argument.text for argument in placed(argv)]
 

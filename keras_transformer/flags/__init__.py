@@ -93,10 +93,6 @@ def decoding_options(FLAGS: absl_flags.FlagValues) -> dict:
 def refuse(names: Iterable[str], reason: str) -> None:
     """Refuse flags that change nothing, on the command line. In a flag file they are left alone:
     it serves several commands.
-
-    Args:
-        names: of the flags.
-        reason: why, after the flag's name: "is for ...".
     """
     for name in names:
         if name in PLACES and not PLACES[name].file:
@@ -117,12 +113,7 @@ def refuse_foreign(task: str, model: str) -> None:
 
 
 def check_stream(FLAGS: absl_flags.FlagValues, **others: bool) -> None:
-    """Refuse --stream together with files.
-
-    Args:
-        FLAGS: with --stream, --input and --output.
-        **others: by its name, whether a further flag is set that makes no sense with it.
-    """
+    """Refuse --stream together with files."""
     if FLAGS.stream and (FLAGS.input != "-" or FLAGS.output != "-" or any(others.values())):
         *first, last = (f"--{name}" for name in ("input", "output", *others))
         raise ValueError(

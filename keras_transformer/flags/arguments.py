@@ -62,10 +62,6 @@ def parse(
 
     Returns:
         Where each flag that was set stands, by name.
-
-    Raises:
-        WrongFlag: naming file and line.
-        OSError, ValueError: as `expand_flagfiles`.
     """
     of_tasks = of_tasks or {}
     mine = (*sections, *(one for inner in of_tasks.values() for one in inner))

@@ -35,9 +35,6 @@ def help_of(
         doc: what the command does.
         sections, of_tasks: what it reads, see `arguments.parse`.
         everyday: the options that the first page shows of a command that has tasks.
-
-    Raises:
-        ValueError: if there is no such section, task, corpus or architecture.
     """
     asked = [one for one in arguments if one.partition("=")[0] in HELP]
     if not asked:

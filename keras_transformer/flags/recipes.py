@@ -18,10 +18,6 @@ def recipe_of_records(argv: Sequence[str], languages: Mapping[str, str]) -> list
     """What to train on prepared records with: the flag files of the command that prepared them,
     whose sizes suit the text, and the languages, which may be others than those of the files.
 
-    Args:
-        argv: arguments of that command.
-        languages: of the records, by flag.
-
     Returns:
         Arguments of `train`. None at all where a flag file is not for records.
     """
@@ -41,10 +37,6 @@ def recipe(text: str) -> Mapping[str, Any]:
 
     Args:
         text: names of flag files and flags, between spaces; a later one overrides an earlier one.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if a flag does not exist, or a value is out of range.
     """
     arguments = [
         word if word.startswith("-") else f"--flagfile={word}" for word in shlex.split(text)

@@ -108,12 +108,7 @@ def _architecture(config):
 
 
 def hyperparameters(config: Config) -> Hyperparameters:
-    """Sizes and variants from a `config.json`.
-
-    Raises:
-        ValueError: for what our encoder has not, and for a classifier whose logits are no choice of
-            one among several labels.
-    """
+    """Sizes and variants from a `config.json`."""
     architecture = _architecture(config)
     if architecture not in HEADED:
         wanted = f"one of {', '.join(HEADED)}"

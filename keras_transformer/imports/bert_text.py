@@ -115,13 +115,7 @@ OF_TEXT = {
 
 
 def load_vocabulary(files: SettingsFiles, most_pieces: int | None = None) -> WordPieces:
-    """Read the vocabulary of a folder, of at most as many pieces as the model's table has rows.
-
-    Raises:
-        FileNotFoundError: if there is none.
-        ValueError: if it is damaged, is not of word pieces, cuts text as we cannot, or has too many
-            pieces.
-    """
+    """Read the vocabulary of a folder, of at most as many pieces as the model's table has rows."""
     config = files.read(TokenizerConfig, SETTINGS, AGAIN)
     tokenizer = files.read(Tokenizer, TOKENIZER, AGAIN, MOST_BYTES_OF_LISTS)
     path = files.path / VOCABULARY

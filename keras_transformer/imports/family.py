@@ -55,11 +55,7 @@ class Config(Schema):
         return (self.architectures or [default])[0]
 
     def labels(self, path: str = "config.json") -> list[str]:
-        """The names of a classifier's labels in the order of its logits, two if it names none.
-
-        Raises:
-            ValueError: if they are not numbered from 0 without a gap.
-        """
+        """The names of a classifier's labels in the order of its logits, two if it names none."""
         names = self.id2label or {"0": "LABEL_0", "1": "LABEL_1"}
         numbers = [str(number) for number in range(len(names))]
         if gap := next((number for number in numbers if number not in names), None):

@@ -161,12 +161,7 @@ class Model(Schema):
 
 
 def read_pieces(files: SettingsFiles, config: Config) -> Pieces:
-    """What vocab.json and merges.txt, or tokenizer.json, have.
-
-    Raises:
-        FileNotFoundError: if there is neither.
-        ValueError: if they are damaged, or the table has fewer rows.
-    """
+    """What vocab.json and merges.txt, or tokenizer.json, have."""
     path = files.path / VOCABULARY
     if path.exists() and (files.path / MERGES).exists():
         ids = read_object(path, WHOLE, MOST_BYTES_OF_LISTS)

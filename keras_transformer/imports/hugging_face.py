@@ -51,9 +51,6 @@ class PretrainedFolder:
         family: its module, of `FAMILIES`.
         config: what config.json says, by the family's schema.
         files: its settings.
-
-    Raises:
-        FileNotFoundError, ValueError, ImportError: as `load`.
     """
 
     def __init__(self, folder: str | os.PathLike):
@@ -145,11 +142,7 @@ class PretrainedFolder:
 
 
 def assign(model: keras.Model, arrays: Mapping[str, np.ndarray], folder: pathlib.Path) -> None:
-    """Set each variable of a model to the array of its path. `folder` is where they are from.
-
-    Raises:
-        ValueError: if one is missing or has another shape.
-    """
+    """Set each variable of a model to the array of its path. `folder` is where they are from."""
     for variable in model.weights:
         # Beside a large table there is no memory for the one that it replaces.
         _set(variable, np.zeros([0] * len(variable.shape), np.float32))

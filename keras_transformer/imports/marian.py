@@ -51,11 +51,6 @@ class MarianFolder:
 
     Args:
         folder: with decoder.yml and what it names.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: if a file is damaged or says what we cannot compute.
-        ImportError: if PyYAML is not installed.
     """
 
     def __init__(self, folder: str | os.PathLike):

@@ -61,11 +61,7 @@ class Tokenizer(Schema):
 
 
 def hyperparameters(config: Config) -> Hyperparameters:
-    """Sizes and variants from a `config.json`.
-
-    Raises:
-        ValueError: as `seq2seq.hyperparameters`, and for one table of two sizes.
-    """
+    """Sizes and variants from a `config.json`."""
     source, target = config.sizes()
     if config.share_encoder_decoder_embeddings and source != target:
         refuse("decoder_vocab_size", "config.json", f"vocab_size, {source}", target, AGAIN)

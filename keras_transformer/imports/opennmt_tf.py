@@ -41,11 +41,6 @@ class OpenNMTFolder:
 
     Args:
         folder: a model_dir, its avg/, or a folder that holds one such.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: if a file is damaged or says what we cannot compute.
-        ImportError: if PyYAML is not installed.
     """
 
     def __init__(self, folder: str | os.PathLike):

@@ -56,11 +56,7 @@ CATALOG = {
 
 
 def read_description(path: pathlib.Path) -> dict[str, Any]:
-    """The arguments of the one Transformer that a model_description.py makes. It is not run.
-
-    Raises:
-        ValueError: if it makes none or several, or one by an argument that must be computed.
-    """
+    """The arguments of the one Transformer that a model_description.py makes. It is not run."""
     try:
         tree = ast.parse(read_text(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -153,11 +149,7 @@ class Checkpoint:
         return sum(one.local_name.isdecimal() for one in node.children) if node else 0
 
     def shape(self, path: str) -> tuple[int, ...]:
-        """The shape of a variable.
-
-        Raises:
-            ValueError: if the checkpoint has none of that path.
-        """
+        """The shape of a variable."""
         key = self.key(path)
         if key not in self._shapes:
             raise ValueError(

@@ -149,11 +149,7 @@ class TextFiles:
         return None
 
     def required(self, *names: str) -> pathlib.Path:
-        """As `find`.
-
-        Raises:
-            FileNotFoundError: if there is none.
-        """
+        """As `find`, and there must be one."""
         if path := self.find(*names):
             return path
         raise FileNotFoundError(

@@ -27,9 +27,6 @@ LABEL = re.compile(r"s/\^/>>\$\d<< /")
 def read_rules(path: pathlib.Path) -> list[tuple[str, str]]:
     """The replacements of a script, in their order: regular expressions of RE2, and what stands for
     what they find. The label of a language is no replacement: it is part of the text.
-
-    Raises:
-        ValueError: for a line that does something else.
     """
     rules = {}
     for number, line in enumerate(read_text(path).splitlines(), start=1):

@@ -88,11 +88,7 @@ class Config(family.Config, kw_only=True):
 
 
 def hyperparameters(config: Config, **variants: Any) -> Hyperparameters:
-    """Sizes and variants from a `config.json`.
-
-    Raises:
-        ValueError: for stacks of unlike heads or widths, and for special pieces that are one.
-    """
+    """Sizes and variants from a `config.json`."""
     for name in ("attention_heads", "ffn_dim"):
         both = {side: getattr(config, f"{side}_{name}") for side in ("encoder", "decoder")}
         if both["encoder"] != both["decoder"]:

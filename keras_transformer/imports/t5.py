@@ -102,11 +102,7 @@ def model(config: Config) -> Transformer:
 
 
 def hyperparameters(config: Config) -> Hyperparameters:
-    """Sizes and variants from a `config.json`.
-
-    Raises:
-        ValueError: for a table that lacks the special pieces.
-    """
+    """Sizes and variants from a `config.json`."""
     if config.vocab_size < 4:
         refuse("vocab_size", "config.json", "`int` >= 4", config.vocab_size, ANOTHER)
     return Hyperparameters(
@@ -133,12 +129,7 @@ def hyperparameters(config: Config) -> Hyperparameters:
 
 
 def vocabulary(files: SettingsFiles, config: Config) -> Vocabulary:
-    """The pieces of spiece.model by our ids, its sentinels, and names for rows without a piece.
-
-    Raises:
-        FileNotFoundError: if there is no spiece.model.
-        ValueError: if it is damaged, or has more pieces than the table has rows.
-    """
+    """The pieces of spiece.model by our ids, its sentinels, and names for rows without a piece."""
     path = files.path / PIECES
     if not path.exists():
         raise FileNotFoundError(

@@ -97,11 +97,7 @@ def model(config: Config) -> VisionTransformer:
 
 
 def hyperparameters(config: Config) -> VisionHyperparameters:
-    """Sizes and variants from a `config.json`.
-
-    Raises:
-        ValueError: for a model that does not choose one of several classes.
-    """
+    """Sizes and variants from a `config.json`."""
     architecture = config.architecture(ARCHITECTURE)
     if architecture != ARCHITECTURE:
         refuse("architectures", "config.json", ARCHITECTURE, architecture, ANOTHER)
@@ -154,9 +150,6 @@ def _first(array):
 def check_pictures(pictures: Pictures, config: Config, path: str) -> None:
     """Refuse pictures that are not scaled from bytes to 0 to 1 at first, or not as many means and
     deviations as channels.
-
-    Raises:
-        ValueError: naming the key.
     """
     if not np.isclose(pictures.rescale_factor, 1 / WHITE):
         refuse("rescale_factor", path, "1/255", pictures.rescale_factor, ANOTHER)

@@ -66,10 +66,6 @@ class Plan:
     def of(cls, pattern: str, prefix: str, shard_lines: int, suffix: str, model: Mapping) -> "Plan":
         """Count the lines of all files, and write down beside the shards what they are made of, in
         PREFIX.json.
-
-        Raises:
-            FileNotFoundError: if no file has such a name.
-            ValueError: if the shards that are there were made of other files, or otherwise.
         """
         names = sorted(
             one for one in glob.glob(pattern, recursive=True) if pathlib.Path(one).is_file()
@@ -209,15 +205,7 @@ def translated(batch: list[Line], translate: Callable[[list[str]], list[str]]) -
 
 
 def handler(path: str, precision: str, options: Mapping, **how):
-    """Beam's `ModelHandler` of a translator: a batch is an element of its `RunInference`.
-
-    Args:
-        path: of the model.
-        precision: in which a run's model computes.
-        options: of decoding.
-        how: arguments of `Translator.translate`. Without `batch_tokens` it would depend on the
-            number of lines.
-    """
+    """Beam's `ModelHandler` of a translator: a batch is an element of its `RunInference`."""
     from apache_beam.ml.inference.base import ModelHandler
 
     how["batch_tokens"] = how.get("batch_tokens") or BATCH_TOKENS

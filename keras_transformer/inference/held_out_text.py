@@ -21,18 +21,7 @@ def held_out_text(
     source_file: str | None = None,
     reference_file: str | None = None,
 ) -> tuple[list[str], list[str]]:
-    """Read sources and references.
-
-    Args:
-        description: what the model is: its `model.json`.
-        model: where it lies, for errors.
-        split: "train", "valid" or "test" of the corpus that the description names.
-        source_file, reference_file: both, in place of the split, or neither.
-
-    Raises:
-        ValueError: for one file of two, or unequal ones; for a model that names no corpus; for a
-            split that is ids and no text.
-    """
+    """Read sources and references."""
     files = (source_file, reference_file)
     if any(files):
         if not all(files):

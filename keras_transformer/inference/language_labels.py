@@ -22,9 +22,6 @@ class LanguageLabels:
     Args:
         vocabulary: with labels.
         source, target: the languages of texts and translations that do not say theirs.
-
-    Raises:
-        ValueError: for a language that the vocabulary has no label of.
     """
 
     def __init__(self, vocabulary: Vocabulary, source: str | None, target: str | None):
@@ -70,11 +67,7 @@ class LanguageLabels:
 
 
 def labels_of(vocabulary: Any, options: DecodingOptions) -> LanguageLabels | None:
-    """The labels of a vocabulary of one table for all languages; None of others.
-
-    Raises:
-        ValueError: if a language is said that has no label.
-    """
+    """The labels of a vocabulary of one table for all languages; None of others."""
     said = {name: getattr(options, name) for name in LANGUAGES}
     if not language_labels(vocabulary.target):
         for name, language in said.items():

@@ -32,9 +32,6 @@ def checked_lengths(
         lines: strings.
         named: what the error calls the one of a number, from 1. The only line is "the line".
         remedy: what the error advises.
-
-    Raises:
-        ValueError: naming the first line that is longer than the model takes.
     """
     lengths = []
     for start in range(0, len(lines), MAX_SOURCE_LENGTH):

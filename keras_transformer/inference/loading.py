@@ -55,11 +55,7 @@ def sentence_tasks() -> tuple[str, ...]:
 
 
 def trained_model(build: Callable, run, precision: str = "float32"):
-    """The model of a run with its weights, as `build(description, policy)` of its task makes it.
-
-    Raises:
-        ValueError: if the run does not say what its model is, or a file is damaged.
-    """
+    """The model of a run with its weights, as `build(description, policy)` of its task makes it."""
     from keras_transformer.models import translation_policy
 
     description = run.read_description()

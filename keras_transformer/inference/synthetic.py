@@ -28,13 +28,6 @@ def write_synthetic(
 ) -> pathlib.Path:
     """Translate a corpus by teachers, and write the pairs as a mixture, whose file is returned.
     What is translated already is not again.
-
-    Args:
-        teachers: the options `Teachers`.
-        settings: arguments of `corpora.load`, of the corpus.
-        corpus: what it loads.
-        folder: of all files.
-        how: arguments of `Translator.translate`.
     """
     texts = (corpus.train.sources, corpus.train.targets)
     paths = (teachers.teacher, teachers.back_translate)

@@ -83,9 +83,6 @@ class VisionHyperparameters(Sizes):
         num_layers, d_model, d_ff, num_heads, dropout, attention_dropout, activation_dropout,
             label_smoothing, norm, activation, residual_initialization, attention_bias,
             norm_epsilon: as in `Hyperparameters`.
-
-    Raises:
-        ValueError: naming the argument, what was expected, what came, and a remedy.
     """
 
     model: ClassVar[str] = "VisionTransformer"
@@ -154,14 +151,7 @@ class ArchitectureChoice(Options):
 
 
 def sizes_of_flags(values: Mapping[str, Any]) -> Sizes:
-    """The hyperparameters that flags say.
-
-    Args:
-        values: of all flags of the model and of `vocabulary_size`, by name.
-
-    Raises:
-        ValueError: if there is no such architecture, or a value makes no sense.
-    """
+    """The hyperparameters that flags say."""
     return _of_name(values.get("architecture", "transformer")).of(values)
 
 
@@ -169,9 +159,6 @@ def sizes_of_description(description: Mapping[str, Any]) -> Sizes:
     """The hyperparameters of a dictionary that their `as_dict` gave.
 
     One that names no architecture is a Transformer's: before 0.7 there was no other.
-
-    Raises:
-        ValueError: if there is no such architecture or hyperparameter, or a value makes no sense.
     """
     return _of_name(description.get("architecture", "transformer")).of_description(description)
 

@@ -20,9 +20,6 @@ class Ensemble:
 
     Args:
         models: `EncoderDecoder`s with one vocabulary; all else may differ.
-
-    Raises:
-        ValueError: if there is no model, or their vocabularies have different sizes.
     """
 
     # Its models differ in layers and heads, so there is no attention of all of them to show.

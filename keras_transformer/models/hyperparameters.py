@@ -53,12 +53,7 @@ class Sizes(Options):
 
     @classmethod
     def of_description(cls, values: Mapping[str, Any]) -> Self:
-        """The way back from `as_dict`: one that is missing has its default.
-
-        Raises:
-            ValueError: naming what it has not, or what is missing and has no default, or a value
-                that makes no sense.
-        """
+        """The way back from `as_dict`: one that is missing has its default."""
         fields = {field.name: field.default for field in dataclasses.fields(cls)}
         if unknown := sorted(values.keys() - fields.keys()):
             raise ValueError(
@@ -100,9 +95,6 @@ class Hyperparameters(Sizes):
         norm, activation, residual_initialization, attention_dropout, activation_dropout,
             token_dropout, positions, first_position, tie_embeddings, attention_bias, norm_epsilon,
             scaled_embeddings, output_bias, source_end, block_size: as their fields say.
-
-    Raises:
-        ValueError: naming the argument, what was expected, what came, and a remedy.
     """
 
     model: ClassVar[str] = "Transformer"

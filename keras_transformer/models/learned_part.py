@@ -29,9 +29,6 @@ def choose_learned(
         values: of the flags "freeze", "lora_rank", "lora_on", "lora_alpha" and "init_from".
         ends: of the names of an adapter's weights.
         set_layers: names of the layers that --init_from sets; None: all. Others learn.
-
-    Raises:
-        ValueError: if a pattern matches nothing, or nothing is left to learn.
     """
     if rank := values["lora_rank"]:
         if values["freeze"] or not values["init_from"]:

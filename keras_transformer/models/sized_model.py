@@ -279,14 +279,7 @@ class BFloat16Weights(keras.DTypePolicy):
 
 
 def translation_policy(precision: str) -> keras.DTypePolicy:
-    """The Keras dtype policy of a model to translate with.
-
-    Args:
-        precision: "float32" or "bfloat16".
-
-    Raises:
-        ValueError: for anything else.
-    """
+    """The Keras dtype policy of a model to translate with."""
     policies = {"float32": keras.DTypePolicy("float32"), "bfloat16": BFloat16Weights()}
     if precision not in policies:
         raise ValueError(f"`precision` must be {' or '.join(policies)}. Received: {precision!r}.")

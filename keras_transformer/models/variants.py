@@ -124,11 +124,7 @@ ATTENTIONS = {
 
 
 def attention_and_number(attention: str) -> tuple[str, int | None]:
-    """Split the name of an attention, such as "local:64", at its colon.
-
-    Raises:
-        ValueError: if there is no such attention, or its number is missing or none.
-    """
+    """Split the name of an attention, such as "local:64", at its colon."""
     name, colon, number = str(attention).partition(":")
     is_number = number.isdecimal() and int(number) > 0
     has_number = name in ATTENTIONS and ATTENTIONS[name].number is not None
@@ -166,11 +162,7 @@ TIES = {"three_way": _three_way, "decoder": _decoder, "none": _none, "inputs": _
 
 
 def check_together(hyperparameters: Any) -> None:
-    """Refuse variants that do not go together.
-
-    Raises:
-        ValueError: naming both of them.
-    """
+    """Refuse variants that do not go together."""
     hp = hyperparameters
     name, _ = attention_and_number(hp.attention)
     fitting = POSITIONS[hp.positions].attentions

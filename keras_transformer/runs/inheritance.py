@@ -25,16 +25,8 @@ def inherited(
     """The values of a command's flags, by name, with those of the run that it starts from or goes
     on with where no flag was given.
 
-    Args:
-        values: of all flags of the command.
-        given: names of the flags that the user gave.
-        default_dir: the run's folder where the values name none.
-
     Returns:
         The values. Of what is imported also "imported" and "decoding", as `model.json` has them.
-
-    Raises:
-        ValueError: if a flag that was given contradicts the other model.
     """
     origin = values["init_from"]
     if not origin:

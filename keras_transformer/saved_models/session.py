@@ -215,12 +215,7 @@ def _config():
 
 
 def read_meta_graph(folder: str | os.PathLike) -> Message:
-    """Read the MetaGraphDef that a SavedModel serves.
-
-    Raises:
-        OSError: if there is no file.
-        ValueError: if the file is damaged, or holds nothing to serve.
-    """
+    """Read the MetaGraphDef that a SavedModel serves."""
     path = pathlib.Path(folder) / "saved_model.pb"
     try:
         saved_model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
@@ -259,11 +254,7 @@ def _spec(info):
 
 
 def reload(version: str | os.PathLike) -> tf.Module:
-    """Load a SavedModel with all functions and variables that its module had.
-
-    Raises:
-        ValueError: if it is damaged.
-    """
+    """Load a SavedModel with all functions and variables that its module had."""
     import tensorflow_text  # noqa: F401  its tokenizer needs these operations
 
     try:

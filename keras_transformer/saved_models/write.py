@@ -42,10 +42,6 @@ def export(
 
     Returns:
         The path of the new version, `<folder>/<version>`.
-
-    Raises:
-        FileExistsError: if there is such a version.
-        ValueError: see `self_check.check`.
     """
     final = new_version(folder, version)
     with whole_folder(final) as temporary:

@@ -74,11 +74,7 @@ ANOTHER = (
 
 
 def task_class(name: str) -> type:
-    """Import the `Task` of a name.
-
-    Raises:
-        ValueError: if this package has none of that name.
-    """
+    """Import the `Task` of a name."""
     if name not in TASKS:
         raise ValueError(
             f"the task of a run must be one of {', '.join(TASKS)}. Received: task={name!r}. "

@@ -45,9 +45,6 @@ def module_of(
 ) -> tuple[str, ServedModule]:
     """The name of the task of a model, and the module that it is exported as. Languages are the
     source_language and the target_language that a model of many shall have by default.
-
-    Raises:
-        ValueError: for a family that no task is for.
     """
     if isinstance(folder, tuple(TRANSLATORS)):
         vocabulary = folder.vocabulary()

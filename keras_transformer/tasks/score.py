@@ -41,10 +41,6 @@ class Scorer(abc.ABC):
         description: what the model is: its `model.json`.
         model: where it lies.
         values: of the flags of scoring, of the tokenizer and of files, by name.
-
-    Raises:
-        ValueError: if flags do not fit together, or there is no such text.
-        OSError: if a file cannot be read.
     """
 
     searches: bool = False
@@ -80,11 +76,7 @@ class Scorer(abc.ABC):
         return task.reload(ModelPath.of(self.model).run, {"precision": precision})
 
     def corpus(self, instead: str) -> corpora.Corpus:
-        """The corpus that the model was trained on.
-
-        Args:
-            instead: what to pass if it does not say it.
-        """
+        """The corpus that the model was trained on."""
         return corpora.load(**self.corpus_settings(instead))
 
     def corpus_settings(self, instead: str) -> dict:
@@ -151,16 +143,7 @@ class SentenceScorer(Scorer):
 
 
 def validation_of(model: str, values: Mapping, asker: str) -> SentenceScorer:
-    """What `evaluate` asks of a model, of its validation split or of files.
-
-    Args:
-        model: a run's folder, a checkpoint or a SavedModel.
-        values: those of the flags of `evaluate` that are given.
-        asker: who wants to know, for the error.
-
-    Raises:
-        ValueError: if the model is no translator and no parser.
-    """
+    """What `evaluate` asks of a model, of its validation split or of files."""
     description = description_of(model)
     task = task_of(description)
     kind = task_class(task).scorer

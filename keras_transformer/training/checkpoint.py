@@ -109,11 +109,7 @@ def merged(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def with_adapter(weights: Mapping[str, np.ndarray], path: pathlib.Path) -> dict[str, np.ndarray]:
-    """Weights by name, with the adapter that `write_adapter` wrote added.
-
-    Raises:
-        ValueError: if it is of other weights than these.
-    """
+    """Weights by name, with the adapter that `write_adapter` wrote added."""
     adapter = read_archive(path)
     if BASE not in adapter or not adapters_in(adapter):
         raise ValueError(f"{path} is no adapter. Name the adapter.npz of a run with --lora_rank.")

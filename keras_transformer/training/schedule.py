@@ -32,9 +32,6 @@ class TransformerSchedule(LearningRateSchedule):
 
     Returns:
         float32, a scalar.
-
-    Raises:
-        ValueError: if an argument is not positive.
     """
 
     def __init__(self, d_model: int, warmup_steps: int = 4000, scale: float = 1.0):

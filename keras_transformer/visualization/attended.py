@@ -52,9 +52,6 @@ class Attended:
             attention: what it returned.
             stack: "encoder", "decoder" or "cross"; None: "cross", or the only one.
             by_pieces: keep pieces, instead of joining them to words.
-
-        Raises:
-            ValueError: if the stack has no weights between positions.
         """
         stacks = [name for name in reversed(STACKS) if name in attention]
         stack = stack or stacks[0]
@@ -161,10 +158,6 @@ def between_words(
 ) -> np.ndarray:
     """Attention (..., T, S) between pieces as (..., T', S') between words: a word's row is the mean
     of its pieces' rows, and it gets the sum of what its pieces get. So each row still sums to 1.
-
-    Args:
-        attention: between pieces.
-        row_words, column_words: the number of the word of each piece.
     """
     to_rows = np.eye(max(row_words) + 1)[list(row_words)]
     to_columns = np.eye(max(column_words) + 1)[list(column_words)]

@@ -80,12 +80,7 @@ class Curves(Options):
 
 
 def learning_rates(recipes: Mapping[str, Mapping[str, Any]], steps: int | None = None) -> Panel:
-    """The learning rate over the steps of training.
-
-    Args:
-        recipes: {name: arguments of `training.schedule.schedule`}.
-        steps: the last step; None: ten times the longest warm-up.
-    """
+    """The learning rate over the steps of training."""
     from keras import ops
 
     from keras_transformer.training.schedule import schedule
@@ -133,11 +128,7 @@ def names_of(paths: Sequence[str]) -> list[str]:
 
 
 def panels(histories: Mapping[str, Sequence[Mapping]]) -> list[Panel]:
-    """A panel for each measure that a run has, and in it a series for each run that has it.
-
-    Args:
-        histories: {name of a run: what `read_history` returned}.
-    """
+    """A panel for each measure that a run has, and in it a series for each run that has it."""
     measured = []
     for key, title in MEASURES.items():
         series = {}

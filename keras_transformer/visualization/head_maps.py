@@ -122,10 +122,6 @@ def agreement_with(translator, phrases: Sequence[Phrases]) -> tuple[np.ndarray, 
     """How often the word that a word attends to most, besides itself, lies in the smallest
     constituent around it.
 
-    Args:
-        translator: the model, whose encoder's heads are measured.
-        phrases: as `read_phrases` returns them, of the language that is translated from.
-
     Returns:
         The share of the words of all trees (N, h), in [0, 1], and what it would be by chance.
     """
@@ -162,15 +158,7 @@ def points_lost(
     quality: Callable[[Sequence[str]], float],
     search: Mapping,
 ) -> dict[str, np.ndarray]:
-    """How much the quality falls without each head: {stack: points (N, h)}.
-
-    Args:
-        trained: what `trained_model` returns.
-        path: where the run lies, for errors.
-        sources: sentences.
-        quality: scores what the model makes of them.
-        search: arguments of `DecodingOptions`; without any, the search is greedy.
-    """
+    """How much the quality falls without each head: {stack: points (N, h)}."""
     from keras_transformer.inference.loading import module_of
     from keras_transformer.inference.translator import Translator
 

@@ -54,12 +54,6 @@ class Patches(Options):
 def draw(pixels: np.ndarray, weights: np.ndarray, title: str, theme: Theme):
     """The picture, and beside it the picture once more for each layer and head, under a colour
     that is the stronger the more the class token attends to a patch. Each map has its own scale.
-
-    Args:
-        pixels: uint8 (H, W, C).
-        weights: shares of the patches, (N, h, rows, columns).
-        title: what the model says of the picture.
-        theme: colours.
     """
     layers, heads = weights.shape[:2]
     height, width = np.array(pixels.shape[:2]) * SIDE / max(pixels.shape[:2])

@@ -102,12 +102,6 @@ def examples(texts: TokenIds, marks: Marks, masking: Masking, seed: int) -> Exam
     A batch is `((tokens, segments, places), pieces, weights)`, of `Masked`; segments are 0. A text
     has other pieces hidden each time that it is trained on, and always the same where it is
     measured.
-
-    Args:
-        texts: each closed by the mark of the end.
-        marks: of the vocabulary.
-        masking: what hides pieces.
-        seed: of what is drawn, at least 0.
     """
 
     def to_batch(columns):

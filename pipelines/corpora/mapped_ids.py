@@ -25,16 +25,7 @@ AGAIN = "Delete its folder: it is written again."
 
 
 def mapped(folder: pathlib.Path, what: Any, parts: Iterable[TokenizedPairs]) -> TokenizedPairs:
-    """The pairs of all parts, in order. The parts are read only if their files are not there yet.
-
-    Args:
-        folder: has a folder of files for each corpus.
-        what: tells a corpus and its greatest length from others, in JSON.
-        parts: pairs, one or more after another.
-
-    Raises:
-        ValueError: files that have not the sizes that were written.
-    """
+    """The pairs of all parts, in order. They are read only if their files are not there yet."""
     name = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
     if not (folder / name).exists():
         with whole_folder(folder / name) as path:

@@ -208,11 +208,7 @@ def _check(member) -> None:
 
 
 def member_of(settings: Mapping[str, Any]) -> dict:
-    """A member of a corpus, by arguments of `corpora.load`: what its file says of it.
-
-    Raises:
-        ValueError: of records or a mixture, which cannot be members.
-    """
+    """A member of a corpus, by arguments of `corpora.load`: what its file says of it."""
     name = settings["name"]
     known = {*NEEDED, *_keys(CORPORA[name])}
     said = {key: value for key, value in settings.items() if key in known and value}

@@ -215,9 +215,6 @@ class Streamed(Target, Strictness):
     ) -> tuple[Iterator[tuple[int, str, str]], str]:
         """Open a part of a split: (number, source, target) of each usable pair, which are read when
         they are asked for, and what is numbered, for `ParallelText.from_rows`.
-
-        Raises:
-            ValueError, OSError: what shows before the first pair is read.
         """
 
     def load(self) -> Corpus:

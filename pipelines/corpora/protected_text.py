@@ -30,10 +30,6 @@ class ProtectedText(NamedTuple):
 def protect(corpus: Corpus, protected: ProtectedSpans, strict: bool) -> ProtectedText:
     """Put marks in the place of spans. Pairs whose sides differ are counted, or refused by
     `strict`.
-
-    Raises:
-        ValueError: records, which are ids; a tag that would be taken for a span; a pattern that
-            cannot be; or a split that has no pairs left.
     """
     from pipelines.vocabularies.span_marks import SpanMarks
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from pipelines.documents import html, json_and_srt, po, xliff
 from pipelines.documents.segments import Segment, translated
 
-# What gives the segments of a file of each format.
+# What gives the segments of a file of each format, from its text and whether what is translated
+# is translated again. A ValueError names the line that is wrong.
 FORMATS = {
     "po": po.segments,
     "xliff": xliff.segments,
@@ -41,16 +42,7 @@ class Document:
 
     @classmethod
     def read(cls, data: bytes, file_format: str, everything: bool = False) -> "Document":
-        """Read a file of a format of `FORMATS`, in UTF-8.
-
-        Args:
-            data: the file.
-            file_format: its format.
-            everything: translate again what is translated.
-
-        Raises:
-            ValueError: if it is no such file, naming the line.
-        """
+        """Read a file of a format of `FORMATS`, in UTF-8."""
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:

@@ -23,15 +23,7 @@ UNIT = re.compile(
 
 
 def segments(text: str, everything: bool) -> Iterator[Segment]:
-    """The texts of blocks that have a letter.
-
-    Args:
-        text: the file.
-        everything: is not asked here: a page has one language.
-
-    Raises:
-        ValueError: if there is no tag.
-    """
+    """The texts of blocks that have a letter."""
     page = _Page(text)
     if not page.has_tags:
         raise ValueError("it has no tag")

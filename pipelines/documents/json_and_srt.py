@@ -12,15 +12,7 @@ TIMES = re.compile(rf"[ \t]*{TIME}[ \t]*-->[ \t]*{TIME}(?:[ \t].*)?")
 
 
 def strings(text: str, everything: bool) -> Iterator[Segment]:
-    """The values that are strings with a letter; names are none.
-
-    Args:
-        text: the file.
-        everything: is not asked here: what is read has one language.
-
-    Raises:
-        ValueError: naming the line that is wrong.
-    """
+    """The values that are strings with a letter; names are none."""
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -42,15 +34,7 @@ def strings(text: str, everything: bool) -> Iterator[Segment]:
 
 
 def cues(text: str, everything: bool) -> Iterator[Segment]:
-    """The texts of all cues. A blank line ends a cue.
-
-    Args:
-        text: the file.
-        everything: as in `strings`.
-
-    Raises:
-        ValueError: naming the line that is wrong.
-    """
+    """The texts of all cues. A blank line ends a cue."""
     place = start = 0
     state = "between"
     for number, line in enumerate([*re.findall(r"[^\n]*\n|[^\n]+", text), ""], 1):

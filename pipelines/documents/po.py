@@ -14,15 +14,7 @@ ESCAPED = {value: f"\\{name}" for name, value in ESCAPES.items()} | {"\\": "\\\\
 
 
 def segments(text: str, everything: bool) -> Iterator[Segment]:
-    """Those to translate: without a translation, or marked as fuzzy.
-
-    Args:
-        text: the file.
-        everything: translate again what is translated.
-
-    Raises:
-        ValueError: naming the line that is wrong.
-    """
+    """Those to translate: without a translation, or marked as fuzzy."""
     fields: dict[str, list] = {}
     current = None
     is_fuzzy = False

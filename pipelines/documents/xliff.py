@@ -20,15 +20,7 @@ AGAIN = re.compile("new|initial|needs-.*")
 
 
 def segments(text: str, everything: bool) -> Iterator[Segment]:
-    """Those to translate: without a target, or with one that needs work, by its state.
-
-    Args:
-        text: the file.
-        everything: translate again what is translated.
-
-    Raises:
-        ValueError: naming the line that is wrong.
-    """
+    """Those to translate: without a target, or with one that needs work, by its state."""
     for unit in _Units(text).found:
         source = text[slice(*unit["source"])]
         parts = list(_parts(source))

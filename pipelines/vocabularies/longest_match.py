@@ -31,10 +31,6 @@ def learned(
 ) -> list[str]:
     """At most `room` word pieces of a text without its tags, the characters first, then the most
     frequent. None ends as a tag begins: it would hide the tag behind it.
-
-    Raises:
-        RuntimeError: if the text has no words, or more characters than `room`; or with
-            `hard_vocab_limit` fewer pieces.
     """
     counts = _counts(lines)
     starts = tuple({tag[:end] for tag in tags for end in range(1, len(tag))})

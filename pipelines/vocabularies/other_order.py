@@ -123,11 +123,7 @@ def _without_pieces(model_type):
 
 
 def read_model(path: pathlib.Path, remedy: str) -> bytes:
-    """The bytes of a SentencePiece model.
-
-    Raises:
-        ValueError: if it is none. The error ends with the remedy.
-    """
+    """The bytes of a SentencePiece model."""
     model = regular_file(path).read_bytes()
     try:
         if model:

@@ -166,11 +166,7 @@ class MarkedText(NamedTuple):
 
 
 class TextMarks:
-    """What `span_marks.marks_of` does, of one text, by Python's regular expressions.
-
-    Raises:
-        ValueError: a pattern that RE2 knows and Python does not.
-    """
+    """What `span_marks.marks_of` does, of one text, by Python's regular expressions."""
 
     def __init__(self, protected: ProtectedSpans):
         try:

@@ -41,9 +41,6 @@ class SpanMarks:
 
     Args:
         protected: what is protected.
-
-    Raises:
-        ValueError: a pattern that is no regular expression, or that finds what is empty.
     """
 
     def __init__(self, protected: ProtectedSpans):

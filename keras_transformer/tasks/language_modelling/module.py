@@ -68,9 +68,6 @@ class GenerationModule(TextModule):
         Args:
             given: arguments of `DecodingOptions`; None: the default. samples=0 asks for a search.
                 That has no use for the seed.
-
-        Raises:
-            ValueError: for an option that a language model cannot have.
         """
         given = {name: value for name, value in given.items() if value is not None}
         for name in ("constrained", "coverage_penalty"):

@@ -71,10 +71,6 @@ def _refuse_others(description, pictures, model):
 def scores_of(classifier: PictureClassifier, split: Split) -> dict:
     """Ask for the classes of all pictures of a split.
 
-    Args:
-        classifier: what is asked.
-        split: pixels and classes.
-
     Returns:
         "pictures", how many; "accuracy", a share; and "confusion", a list of rows: how many of
         class i were taken for j.

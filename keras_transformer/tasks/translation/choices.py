@@ -27,11 +27,7 @@ SEGMENTATIONS = {"bpe_dropout": BpeDropout, "subword_regularization": SubwordReg
 
 
 def scheduled_sampling(values: Mapping) -> ScheduledSampling | None:
-    """The objective that --scheduled_sampling asks for; None: it asks for none.
-
-    Raises:
-        ValueError: if --r_drop is given too.
-    """
+    """The objective that --scheduled_sampling asks for; None: it asks for none."""
     probability = values["scheduled_sampling"]
     if not probability:
         return None
@@ -52,19 +48,7 @@ def check_flags(values: Mapping) -> None:
 
 
 def check_vocabulary(values: Mapping, kind: str, shares_ids: bool, vocabulary_size: int) -> None:
-    """Refuse tables of embeddings that a vocabulary cannot have, and a start that they cannot have.
-
-    Args:
-        values: of the flags, by name.
-        kind: of the vocabulary: "joint" or "separate".
-        shares_ids: whether an id means the same piece in both languages.
-        vocabulary_size: its pieces, on each side.
-
-    Raises:
-        ValueError: if ids of two vocabularies were to share a table; with
-            --embedding_initialization=cooccurrence, if there are too many pieces, or several hosts,
-            whose rounding may differ.
-    """
+    """Refuse tables of embeddings that a vocabulary cannot have, and a start that these cannot."""
     tie_embeddings = values["tie_embeddings"]
     if tie_embeddings not in TIES[shares_ids]:
         fitting = " or ".join(TIES[shares_ids])
@@ -89,12 +73,7 @@ def check_vocabulary(values: Mapping, kind: str, shares_ids: bool, vocabulary_si
 def vocabulary_with(
     origin: str, tags: Sequence[str], protected: ProtectedSpans | None
 ) -> Vocabulary | SeparateVocabularies:
-    """The vocabulary of the run or SavedModel that --vocabulary_from names.
-
-    Raises:
-        ValueError: if it has none that writes text, or none with the tags of the corpus and the
-            spans that are protected.
-    """
+    """The vocabulary of the run or SavedModel that --vocabulary_from names."""
     found = vocabulary_of(origin)
     if found.kind not in OF_SIDES:
         raise ValueError(
