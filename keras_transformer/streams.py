@@ -125,7 +125,13 @@ def write_text(name: str, text: str) -> bool:
             sys.stdout.buffer.write(encoded)
             sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # What is left in the buffer would be tried again at exit, and be reported as an error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        leave_standard_output()
         return False
     return True
+
+
+def leave_standard_output() -> None:
+    """Forget what its reader, such as `head`, no longer reads: what is left in the buffer would be
+    tried again at exit, and be reported as an error.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,6 +4,8 @@ import concurrent.futures
 import os
 import shutil
 import stat
+import subprocess
+import sys
 
 import pytest
 from shared import SharedFolders, TemporaryFolder
@@ -30,6 +32,16 @@ def test_a_pipe_without_a_name_of_its_own_is_written_to():
     os.close(writer)
     with open(reader, "rb") as pipe:
         assert pipe.read() == b"a\n"
+
+
+def test_help_whose_reader_leaves_ends_in_silence():
+    """As before `| head`."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "keras_transformer.translate", "--help"]
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, b"")
 
 
 def test_a_link_stays_a_link(tmp_path):

@@ -37,6 +37,9 @@ FORCED_LENGTHS = flags.DEFINE_list(
 CHOSEN = flags.DEFINE_list(
     "systems", list(SYSTEMS), "The systems to measure; ratios are to the first."
 )
+flags.register_validator(
+    CHOSEN, lambda names: set(names) <= SYSTEMS.keys(), f"Choose from {', '.join(SYSTEMS)}."
+)
 ROUNDS = flags.DEFINE_integer("rounds", 3, "Rounds that count; one more warms up.", lower_bound=1)
 
 

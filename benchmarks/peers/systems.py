@@ -28,6 +28,7 @@ from pipelines.vocabularies.vocabulary import learn
 SYSTEMS = {
     "ctranslate2_float32": (CTRANSLATE2, {"precision": "float32", "spread": False}),
     "ctranslate2_float32_spread": (CTRANSLATE2, {"precision": "float32", "spread": True}),
+    "ctranslate2_int8": (CTRANSLATE2, {"precision": "int8", "spread": False}),
     "ctranslate2_int8_spread": (CTRANSLATE2, {"precision": "int8", "spread": True}),
     "saved_model_float32": (OURS, {"spread": False}),
     "saved_model_float32_spread": (OURS, {"spread": True}),

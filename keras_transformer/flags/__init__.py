@@ -21,6 +21,7 @@ from keras_transformer.flags.of_commands import Dump, Errors
 from keras_transformer.flags.scopes import read_sections, tasks_of
 from keras_transformer.runs.model_path import portable_folder
 from keras_transformer.startup import start_tensorflow
+from keras_transformer.streams import leave_standard_output
 from keras_transformer.tensorflow_errors import reason_of
 from pipelines.documents import BILINGUAL, ENDINGS
 from pipelines.options import Options, Sections, recipe, settings
@@ -171,10 +172,13 @@ def _parse(argv, sections, of_tasks, doc="", everyday=()):
     """The flags of a command line; help or a recipe that it asks for is printed instead."""
     try:
         if page := help_of(argv[1:], doc, sections, of_tasks, everyday):
-            print(page)
+            print(page, flush=True)
             sys.exit()
         FLAGS = absl_flags.FlagValues()
         places = parse(FLAGS, argv[1:], sections, of_tasks)
+    except BrokenPipeError:
+        leave_standard_output()
+        sys.exit()
     except (OSError, ValueError) as error:
         _exit(" ".join(str(error).split()), status=2)
     if "dump_flags" in FLAGS and FLAGS.dump_flags:
