@@ -3,6 +3,7 @@ model that learned it (see `pipelines.corpora.terms`); else each becomes a prote
 is the given translation (see `pipelines.vocabularies.span_marks`).
 """
 
+import functools
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -18,7 +19,8 @@ class Glossary:
     """Marks the terms of texts that a model with protected spans is to translate.
 
     The longest term comes first, and a term is whole words. One that is given in lower case is
-    found with a capital too, which its translation gets then. What is protected anyway stays as it
+    found with a capital too, which its translation gets then; in a text all in capitals each is
+    found in capitals, as its translation is then. What is protected anyway stays as it
     is, such as a term in the name of a placeholder.
 
     Args:
@@ -44,24 +46,33 @@ class Glossary:
                 )
             if mark := MARKS.search(term + translation):
                 raise ValueError(f"a glossary has no mark {mark[0]}. Received: {term!r}.")
-        self._terms = dict(terms)
+        self._given = dict(terms)
         self._write = with_translation if protected.glossary_rate else _in_place
-        found = sorted(terms, key=len, reverse=True)
-        words = "|".join(map(_pattern, found)) or r"(?!)"
-        self._expression = re.compile(f"(?P<term>{words})|(?:{protected.expression})")
+        self._spans = protected.expression
 
     def applied(self, text: str) -> str:
         """A text whose terms are marked with their translations."""
-        for match in reversed([*self._expression.finditer(text)]):
+        words = re.sub(self._spans, "", text)
+        terms, expression = self._in_capitals if words == words.upper() else self._in_sentences
+        for match in reversed([*expression.finditer(text)]):
             if term := match["term"]:
-                text = self._write(text, *match.span(), self._translation(term))
+                text = self._write(text, *match.span(), terms[term])
         return text
 
-    def _translation(self, term):
-        if term in self._terms:
-            return self._terms[term]
-        translation = self._terms[term[0].lower() + term[1:]]
-        return translation[0].upper() + translation[1:]
+    @functools.cached_property
+    def _in_sentences(self):
+        lower = {term: one for term, one in self._given.items() if term[0].islower()}
+        return self._found({_capital(term): _capital(one) for term, one in lower.items()})
+
+    @functools.cached_property
+    def _in_capitals(self):
+        return self._found({term.upper(): one.upper() for term, one in self._given.items()})
+
+    def _found(self, others):
+        """Translation by term, of those that are given and others, and what finds the terms."""
+        terms = others | self._given
+        words = "|".join(map(_pattern, sorted(terms, key=len, reverse=True))) or r"(?!)"
+        return terms, re.compile(f"(?P<term>{words})|(?:{self._spans})")
 
 
 def _in_place(text, begin, end, translation):
@@ -96,11 +107,11 @@ def read_terms(path: str | os.PathLike) -> dict[str, str]:
     return terms
 
 
+def _capital(text):
+    return text[0].upper() + text[1:]
+
+
 def _pattern(term):
-    first = re.escape(term[0])
-    capital = term[0].upper()
-    if term[0].islower() and len(capital) == 1:
-        first = f"[{first}{capital}]"
     before = r"\b" if re.match(r"\w", term) else ""
     behind = r"\b" if re.search(r"\w$", term) else ""
-    return f"{before}{first}{re.escape(term[1:])}{behind}"
+    return f"{before}{re.escape(term)}{behind}"

@@ -48,6 +48,14 @@ def test_the_case_of_the_first_letter_is_kept():
     assert marked("Öl öl", {"öl": "oil"}) == "⟦Oil⟧ ⟦oil⟧"
 
 
+def test_in_a_text_in_capitals_terms_are_in_capitals():
+    terms = {"light": "Leuchte", "us": "uns", "Acme Hub": "Acme-Hub", "ON": "AN"}
+    assert marked("ACME HUB: LIGHT ON {light}", terms) == (
+        "⟦ACME-HUB⟧: ⟦LEUCHTE⟧ ⟦AN⟧ {light}"
+    )
+    assert marked("Bring the US LIGHT to us", terms) == "Bring the US LIGHT to ⟦uns⟧"
+
+
 def test_without_terms_nothing_is_marked():
     assert marked("the light {x}", {}) == "the light {x}"
 
