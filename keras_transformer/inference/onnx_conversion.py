@@ -49,7 +49,7 @@ def convert(function: Callable, specifications: Sequence, path: pathlib.Path, pr
         kind = quantization.QuantType.QInt8
         # It advises to do what ONNX Runtime does when it loads a graph.
         logging.disable(logging.WARNING)
-        quantization.quantize_dynamic(model, path, weight_type=kind)
+        quantization.quantize_dynamic(model, path, per_channel=True, weight_type=kind)
         logging.disable(logging.NOTSET)
         return
     if precision == "float16":
