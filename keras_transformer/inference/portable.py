@@ -16,7 +16,7 @@ from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, par
 from keras_transformer.decoding.numpy_rules import Spans
 from keras_transformer.decoding.numpy_search import NumpySearch
 from keras_transformer.decoding.options import DecodingOptions
-from keras_transformer.decoding.remembered_options import options_of_run
+from keras_transformer.decoding.remembered_options import LANGUAGES, options_of_run
 from keras_transformer.inference.live import Hypothesis
 from keras_transformer.inference.portable_graphs import GraphModel
 from keras_transformer.runs.description import read_description
@@ -229,6 +229,7 @@ def refuse_unknown(options: DecodingOptions) -> None:
         "constrained": options.constrained,
         "beam_form": options.beam_form not in ("leaving", "shrinking"),
         "blockwise": options.blockwise,
+        **{name: getattr(options, name) for name in LANGUAGES},
     }
     for name in (name for name, is_asked_for in unknown.items() if is_asked_for):
         raise ValueError(

@@ -343,6 +343,7 @@ def test_the_folder_says_what_it_is(folder, form):
         ({"beam_form": "until_full"}, "searched without it: beam_form=until_full"),
         ({"beam_form": "until_worse"}, "searched without it: beam_form=until_worse"),
         ({"blockwise": True}, "searched without it: blockwise=True"),
+        ({"source_language": "xx"}, "searched without it: source_language=xx"),
         ({"samples": 1, "beam_size": 2}, "exclude each other"),
         ({"num_hypotheses": 9}, "num_hypotheses=9"),
     ],

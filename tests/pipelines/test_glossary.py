@@ -50,9 +50,8 @@ def test_the_case_of_the_first_letter_is_kept():
 
 def test_in_a_text_in_capitals_terms_are_in_capitals():
     terms = {"light": "Leuchte", "us": "uns", "Acme Hub": "Acme-Hub", "ON": "AN"}
-    assert marked("ACME HUB: LIGHT ON {light}", terms) == (
-        "⟦ACME-HUB⟧: ⟦LEUCHTE⟧ ⟦AN⟧ {light}"
-    )
+    assert marked("ACME HUB: LIGHT {light}", terms) == "⟦ACME-HUB⟧: ⟦LEUCHTE⟧ {light}"
+    assert marked("ON", terms) == "⟦AN⟧"
     assert marked("Bring the US LIGHT to us", terms) == "Bring the US LIGHT to ⟦uns⟧"
 
 
