@@ -41,6 +41,7 @@ def preload():
         importlib.import_module(name)
     # Collecting garbage in a child would copy all that was imported.
     gc.freeze()
+    gc.set_threshold(50_000, 20, 10)
 
 
 def serve(requests):

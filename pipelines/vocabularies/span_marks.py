@@ -21,6 +21,9 @@ UTF8 = "utf-8"
 LONGEST = 2**30
 SYNTAX = "Write it as RE2 does: https://github.com/google/re2/wiki/Syntax."
 
+# Whose graph calls it several times has it once.
+_as_one_operation = tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+
 
 class Marked(NamedTuple):
     """Texts in which marks stand for spans.
@@ -48,6 +51,7 @@ class SpanMarks:
         if protected.protect_pattern:
             _check(protected.protect_pattern)
 
+    @_as_one_operation
     def marked(self, text: tf.Tensor) -> Marked:
         """Put marks in the place of the spans of texts, strings (B,)."""
         parts, is_span, numbers = self._parts(text)
@@ -142,6 +146,7 @@ class CasedMarks(SpanMarks):
         super().__init__(protected)
         self._cased = GraphCasing(protected.cased_words)
 
+    @_as_one_operation
     def marked(self, text):
         found = super().marked(text)
         return found._replace(**self._cased(found.text)._asdict())

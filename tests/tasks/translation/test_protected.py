@@ -10,14 +10,12 @@ import pytest
 import tensorflow as tf
 from checks_here import checks_here
 
-from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference.loading import load_trained
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.run import Run
 from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.tasks import TRAINING
-from keras_transformer.tasks.translation.module import TranslationModule
 from keras_transformer.tasks.translation.task import Translation
 from pipelines.glossary import Glossary
 from pipelines.vocabularies.protected_spans import FILE, MARKS, ProtectedSpans, TextMarks
@@ -144,17 +142,17 @@ def test_the_savedmodel_translates_as_the_run(translator, exported):
     np.testing.assert_allclose(*scored, rtol=1e-5)
 
 
-def test_text_in_capitals_has_its_own_translation_in_capitals(trained):
+def test_text_in_capitals_has_its_own_translation_in_capitals(translator, exported):
     lines = ["A B C D E {name}", "F G A H B"]
-    for translator in map(Translator.load, (trained / "run", trained / "saved")):
-        [first, other] = translator.translate(lines)
+    for one in (translator(), exported):
+        [first, other] = one.translate(lines)
         # As the training text would have it.
-        as_read = translator.translate(["A b c d e {name}", "F g a h b"])
+        as_read = one.translate(["A b c d e {name}", "F g a h b"])
         assert first == as_read[0].upper().replace("{NAME}", "{name}")
         assert other == as_read[1].upper() != as_read[1]
-        scores = translator.score([lines[1], "F g a h b"], ["B H A G F", "B h a g f"])
+        scores = one.score([lines[1], "F g a h b"], ["B H A G F", "B h a g f"])
         np.testing.assert_allclose(*scores, rtol=1e-5)
-        [[best, *_]] = translator.translate_in_detail([lines[1]], [""])
+        [[best, *_]] = one.translate_in_detail([lines[1]], [""])
         assert best.text == other
 
 
@@ -175,11 +173,9 @@ def test_a_line_does_not_depend_on_its_batch(translator):
     assert translate(lines) == [translate([line])[0] for line in lines]
 
 
-def test_references_and_prefixes_have_the_marks_of_their_sources(trained, translator):
-    module = TranslationModule(*load_trained(RunFolder(trained / "run")), DecodingOptions())
-    attention = module.attention(tf.constant(["{x} a {y}"]), tf.constant(["{y} {x} {z}"]))
-    pieces = [piece.decode() for piece in attention["target_pieces"][0].numpy()]
-    assert [piece for piece in pieces if piece in MARKS] == ["⟦2⟧", "⟦1⟧"]
+def test_references_and_prefixes_have_the_marks_of_their_sources(translator):
+    attention = translator().attention("{x} a {y}", "{y} {x} {z}")
+    assert [piece for piece in attention["target_pieces"] if piece in MARKS] == ["⟦2⟧", "⟦1⟧"]
     [[first, *_]] = translator().translate_in_detail(["a {name}"], ["{name}"])
     assert first.text.startswith("{name}")
     assert first.text.count("{name}") == 1
