@@ -73,6 +73,11 @@ def _number_told_by_tensorflow(error):
     return told and words[told[1]]
 
 
+def as_read(value: dict) -> dict:
+    """A JSON object as a file of it gives it back: lists where it has tuples."""
+    return json.loads(json.dumps(value))
+
+
 def write_json(path: str | os.PathLike, value: dict | list) -> None:
     """Write a JSON object or list, whole or not at all, one entry a line."""
     if isinstance(value, dict):

@@ -22,7 +22,7 @@ from keras_transformer.training.schedule import schedule
 from keras_transformer.training.watchers import Watchers, window_of
 from pipelines.batches import batching, bucketing
 from pipelines.options import FIXED, TOLD, Sections, places, recipe
-from pipelines.whole_files import write_json
+from pipelines.whole_files import as_read, write_json
 
 
 class Run:
@@ -277,19 +277,21 @@ def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
         settings["max_steps"] = values["max_steps"]
     said = {name: value for name, value in values.items() if value is not None}
     asked = {name: value for name, value in said.items() if resumed.get(name) == FIXED}
+    now = as_read({**description, "asked": asked, "settings": settings})
+    said = now["asked"]
     was = folder.read_description().get("settings", {}) if folder.is_started else {}
 
     def fixed(whole):
         before = whole.get("asked", {})
         parts = {name: part for name, part in task.fixed(whole).items() if name != "settings"}
         # What an earlier version did not write is as it is now.
-        return {**parts, "asked": {name: before.get(name, asked[name]) for name in asked}}
+        return {**parts, "asked": {name: before.get(name, said[name]) for name in asked}}
 
-    folder.describe({**description, "asked": asked, "settings": settings}, fixed)
+    folder.describe(now, fixed)
     folder.write_recipe(f"--task={task.name}\n{recipe(sections, values)}")
     return [
         f"{name} was {_in_words(was[name])}, now {_in_words(value)}"
-        for name, value in settings.items()
+        for name, value in now["settings"].items()
         if name in was and was[name] != value
     ]
 

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import json
 import random
+import shutil
 
 import numpy as np
 import pytest
@@ -103,6 +104,15 @@ def test_a_run_says_what_it_protects(trained):
         assert json.loads((place / FILE).read_text()) == described["protected"] | {
             "cased_words": []
         }
+
+
+def test_the_same_command_goes_on_and_another_does_not(trained, values, tmp_path):
+    run = shutil.copytree(trained / "run", tmp_path / "run")
+    places = (f"--model_dir={run}", "--truecase")
+    assert RunFolder(run).is_started
+    Run(Translation, values(KINDS, *places), TRAINING)._prepare_folder()
+    with pytest.raises(ValueError, match="holds another run: protect was"):
+        Run(Translation, values("--protect=tags", *places), TRAINING)._prepare_folder()
 
 
 def test_marks_are_single_pieces_and_pairs_that_differ_are_counted(values, folder, tmp_path):
