@@ -85,6 +85,16 @@ def trained(values, tmp_path_factory, shared):
     return made
 
 
+def test_it_goes_on_where_it_was(trained, values, tmp_path, capsys):
+    shutil.copytree(trained / "run", tmp_path / "run")
+    go_on = (KINDS, "--truecase", f"--model_dir={tmp_path / 'run'}", "--norelease")
+    Run(Translation, values(*go_on, "--max_steps=13"), TRAINING).train()
+    assert "going on from step 12 " in capsys.readouterr().out
+    for other in (("--protect=tags", "--truecase"), (KINDS,)):
+        with pytest.raises(ValueError, match=r"holds another run: (protect|truecase) was "):
+            Run(Translation, values(*go_on[2:], *other), TRAINING).train()
+
+
 @pytest.fixture(scope="module")
 def translator(trained):
     """A function of options: the translator of the run, which is loaded and traced once."""
