@@ -2,6 +2,8 @@
 words that no target token attended to (Wu et al. 2016, section 7, eq. 14).
 """
 
+import functools
+
 import tensorflow as tf
 
 from keras_transformer.decoding import loop
@@ -95,6 +97,11 @@ class BeamSearch:
         ids, scores = no_hypotheses(sentences, width)
         scores = tf.where(tf.range(width) == 0, 0.0, scores)
         own = {name: tf.broadcast_to(value, [sentences]) for name, value in self._own.items()}
+        asked_for = own["n"]
+        preference = self.constraints.preference
+        if preference:
+            # The best score is not enough: the whole beam must be known.
+            own["n"] = tf.where(preference.is_asked, own["beam_size"], asked_for)
         searched = {
             **self.constraints.wishes(limits, minima, prefixes),
             **own,
@@ -104,9 +111,12 @@ class BeamSearch:
         }
         finished = no_hypotheses(sentences, self.kept)
         ids, scores = loop.run(stepper, source, searched, finished, self._extend)
-        ids = ids[:, : self.num_hypotheses, 1:]
-        scores = scores[:, : self.num_hypotheses]
-        not_its_own = tf.range(self.num_hypotheses) >= own["n"][:, None]
+        found = ids[:, :, 1:], scores
+        if preference:
+            ordered = functools.partial(_most_first, *found, preference.count)
+            found = tf.cond(tf.reduce_any(preference.is_asked), ordered, lambda: found)
+        ids, scores = (one[:, : self.num_hypotheses] for one in found)
+        not_its_own = tf.range(self.num_hypotheses) >= asked_for[:, None]
         return (
             tf.where(not_its_own[:, :, None], PAD, ids),
             tf.where(not_its_own, -float("inf"), scores),
@@ -210,6 +220,12 @@ class BeamSearch:
         last_asked_for = tf.gather(finished_scores, searched["n"] - 1, batch_dims=1)
         greedy = (last_asked_for > -float("inf")) | (likeliest == -float("inf"))
         return tf.where(searched["beam_size"] == 1, greedy, last_asked_for >= within_reach)
+
+
+def _most_first(ids, scores, count):
+    """Hypotheses in the order of a count; of equal ones the first stays before the others."""
+    order = tf.argsort(count(ids), direction="DESCENDING", stable=True)
+    return tf.gather(ids, order, batch_dims=1), tf.gather(scores, order, batch_dims=1)
 
 
 def no_hypotheses(sentences: tf.Tensor, count: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

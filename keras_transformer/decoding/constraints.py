@@ -5,12 +5,26 @@ section 6.1's decoding.
 import copy
 import dataclasses
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.candidates import FREE
 from pipelines.special_ids import EOS, PAD
+
+
+class Preference(NamedTuple):
+    """What goes before the score: a beam gives those of its hypotheses first that have the most of
+    something.
+
+    Attributes:
+        is_asked: in which sentences, booleans (B,).
+        count: gives how much hypotheses have, ids (B, K, L) to int32 (B, K).
+    """
+
+    is_asked: tf.Tensor
+    count: Callable[[tf.Tensor], tf.Tensor]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +41,7 @@ class Constraints:
             positive, else multiplied by it. 1: no penalty.
         barred: ids that never come.
         forbidden: a `ForbiddenWords`, or None.
+        preference: a `Preference` of beams, or None.
         given: number of tokens of a prefix that belong to the question: they cost nothing.
 
     Reference: Keskar et al. 2019, "CTRL: A Conditional Transformer Language Model", section 4.1,
@@ -38,6 +53,7 @@ class Constraints:
     barred: tuple[int, ...] = ()
     given: int = 0
     forbidden: Callable[[tf.Tensor], tf.Tensor] | None = None
+    preference: Preference | None = None
 
     def __post_init__(self):
         if not isinstance(self.no_repeat_ngram_size, int) or self.no_repeat_ngram_size < 0:

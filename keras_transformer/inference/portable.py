@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import hashlib
 import pathlib
+import re
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, parse_length
 from keras_transformer.decoding.numpy_rules import Spans
-from keras_transformer.decoding.numpy_search import NumpySearch
+from keras_transformer.decoding.numpy_search import NumpySearch, beam_and_penalty
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.decoding.remembered_options import LANGUAGES, options_of_run
 from keras_transformer.inference.live import Hypothesis
@@ -23,7 +24,7 @@ from keras_transformer.runs.description import read_description
 from keras_transformer.saved_models.versions import portable_format
 from pipelines import vocabularies
 from pipelines.special_ids import EOS, PAD
-from pipelines.vocabularies.protected_spans import MARKS, MarkedText, TextMarks
+from pipelines.vocabularies.protected_spans import MARKS, TRANSLATION, MarkedText, TextMarks
 from pipelines.vocabularies.vocabulary import RESERVED
 
 GOLDEN = "golden.jsonl"
@@ -41,6 +42,7 @@ class Portable:
         self._source = both.source.processor
         self._target = both.target.processor
         self._marks = TextMarks(both.protected) if both.protected else None
+        self._learned_terms = bool(both.protected and both.protected.glossary_rate)
         self._ids_of_marks = [
             np.array([side.piece_to_id(mark) for mark in MARKS])
             for side in (self._source, self._target)
@@ -183,7 +185,24 @@ class Portable:
         return Spans(of_target, np.reshape(count, shape), np.reshape(opened_by, shape))
 
     def _found(self, lines, prefixes, options):
-        """What is found for each line, after its prefix, ids."""
+        """What is found for each line, after its prefix, ids: those with the most of the terms that
+        are given for it come first, see `Preference`.
+        """
+        terms = [re.findall(TRANSLATION, line) if self._learned_terms else [] for line in lines]
+        if options.samples or not any(terms):
+            return self._searched(lines, prefixes, options)
+        beam, _ = beam_and_penalty(options)
+        whole = dataclasses.replace(options, num_hypotheses=beam)
+        found = map(self._most_first, lines, terms, self._searched(lines, prefixes, whole))
+        return [of_line[: options.num_hypotheses] for of_line in found]
+
+    def _most_first(self, line, terms, found):
+        """What was found for a line, by how many of its terms it has and then by score."""
+        texts = [self._text(line, one.ids) for one in found]
+        numbers = [sum(term in text for term in terms) for text in texts]
+        return [found[place] for place in sorted(range(len(found)), key=lambda at: -numbers[at])]
+
+    def _searched(self, lines, prefixes, options):
         sources = [ids[: MAX_SOURCE_LENGTH - 1] for ids in self._sources(lines)]
         lengths = [len(ids) + 1 for ids in sources]
         padded = np.full((len(sources), max(lengths, default=1)), PAD, np.int32)

@@ -15,16 +15,17 @@ import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.candidates import next_tokens
-from keras_transformer.decoding.constraints import under
+from keras_transformer.decoding.constraints import Preference, under
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.decoding.options import TEMPERATURES
+from keras_transformer.decoding.other_beams import BEAMS
 from keras_transformer.decoding.span_constraints import SpanConstraints
 from keras_transformer.inference.model_graphs import traced
 from keras_transformer.saved_models.served_module import ServedText
 from pipelines.special_ids import EOS, PAD
 from pipelines.vocabularies.protected_spans import MARKS
-from pipelines.vocabularies.span_marks import marks_of
+from pipelines.vocabularies.span_marks import given_terms, marks_of, terms_within
 
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 NEXT_PIECES = 20
@@ -75,6 +76,7 @@ class TextModule(ServedText):
         self.target_tokenizer = vocabulary.target.tokenizer
         self.options = options
         self.marks = marks_of(vocabulary.protected)
+        self._learned_terms = bool(vocabulary.protected and vocabulary.protected.glossary_rate)
         words = options.forbidden_words
         self._forbidden = ForbiddenWords(words, vocabulary.target.spelled) if words else None
         self.stepper = model.stepper
@@ -139,6 +141,8 @@ class TextModule(ServedText):
         if self._forbidden:
             rules = dataclasses.replace(search.constraints, forbidden=self._forbidden)
             search = under(search, rules)
+        if self._learned_terms and type(search) in BEAMS.values():
+            search = self._preferring_terms(search, text)
         memory, prefixes = self.begin(source, prefixes)
         limits = (limits or self.options.limits)(lengths)
         minima = self.options.minima(lengths)
@@ -244,6 +248,16 @@ class TextModule(ServedText):
             opened_by=self.marks.openings(self.marks.marked(text).spans),
         )
         return under(search, rules)
+
+    def _preferring_terms(self, search, text):
+        """The search whose best translation has the most of the terms that are given for texts."""
+        terms = given_terms(text)
+
+        def count(ids):
+            return terms_within(terms, self.target_texts(ids, text))
+
+        preference = Preference(terms.row_lengths() > 0, count)
+        return under(search, dataclasses.replace(search.constraints, preference=preference))
 
 
 def cut(tokens: tf.RaggedTensor) -> tf.RaggedTensor:

@@ -22,6 +22,7 @@ MARK = "⟦([1-9]|[12][0-9]|3[0-2])⟧"
 # Before a term, between it and the translation that is given for it, and behind.
 OF_TERMS = ("⟪", "⟹", "⟫")
 GIVEN = "⟹[^⟫]*⟫"
+TRANSLATION = "⟹ ([^⟫]+)⟫"
 # What somebody protects in a text of their own; what would part lines of files.
 BY_HAND = "⟦[^⟧]*⟧"
 ALWAYS = (BY_HAND, r"[\n\t]+")

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipelines.vocabularies.casing import LEAST_LETTERS, OPENING, START, TAG, WORD, Cased
-from pipelines.vocabularies.protected_spans import MARK, MARKS, MOST, ProtectedSpans
+from pipelines.vocabularies.protected_spans import MARK, MARKS, MOST, TRANSLATION, ProtectedSpans
 from pipelines.vocabularies.token_ids import slices
 
 # No byte of UTF-8.
@@ -165,6 +165,27 @@ def marks_of(protected: ProtectedSpans | None) -> SpanMarks | None:
     if protected is None:
         return None
     return CasedMarks(protected) if protected.truecase else SpanMarks(protected)
+
+
+def given_terms(text: tf.Tensor) -> tf.RaggedTensor:
+    """The translations that stand behind the terms of texts (B,), ragged strings (B, N)."""
+    parts = tf.strings.split(bordered(text, TRANSLATION, b"\\1"), BORDER)
+    return tf.ragged.boolean_mask(parts, alternate(parts))
+
+
+def terms_within(terms: tf.RaggedTensor, written: tf.Tensor) -> tf.Tensor:
+    """How many of the terms of B texts stand in each of their translations, strings (B, K): int32
+    (B, K).
+    """
+    rows = tf.cast(terms.value_rowids(), tf.int32)
+
+    def is_within(one):
+        term, row = one
+        return tf.strings.split(written[row], term).row_lengths() > 1
+
+    found = tf.map_fn(is_within, (terms.flat_values, rows), fn_output_signature=tf.bool)
+    found = tf.reshape(tf.cast(found, tf.int32), [tf.size(rows), tf.shape(written)[1]])
+    return tf.math.unsorted_segment_sum(found, rows, tf.shape(written)[0])
 
 
 def _check(pattern):
