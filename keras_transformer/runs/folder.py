@@ -111,8 +111,6 @@ class RunFolder:
             write_json(self.description, description)
             return
         before = self.read_description()
-        # As it is read again, with lists in place of tuples.
-        description = json.loads(json.dumps(description))
         parts = fixed(description)
         if task_of(before) != task_of(description):
             differences = [f"task was {task_of(before)}, now {task_of(description)}"]

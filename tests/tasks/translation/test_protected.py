@@ -116,15 +116,6 @@ def test_a_run_says_what_it_protects(trained):
         }
 
 
-def test_the_same_command_goes_on_and_another_does_not(trained, values, tmp_path):
-    run = shutil.copytree(trained / "run", tmp_path / "run")
-    places = (f"--model_dir={run}", "--truecase")
-    assert RunFolder(run).is_started
-    Run(Translation, values(KINDS, *places), TRAINING)._prepare_folder()
-    with pytest.raises(ValueError, match="holds another run: protect was"):
-        Run(Translation, values("--protect=tags", *places), TRAINING)._prepare_folder()
-
-
 def test_marks_are_single_pieces_and_pairs_that_differ_are_counted(values, folder, tmp_path):
     run = Run(Translation, values(KINDS, f"--model_dir={tmp_path / 'run'}"), TRAINING)
     run._prepare_folder()
