@@ -123,7 +123,9 @@ class Constraints:
             is_given = (position < self.given)[:, None]
             logits = tf.cond(
                 tf.reduce_any(is_given),
-                lambda: tf.where(is_given, _certain(forced, vocabulary_size), logits),
+                lambda: tf.where(
+                    is_given, tf.one_hot(forced, vocabulary_size, 0.0, -float("inf")), logits
+                ),
                 lambda: logits,
             )
         if self.repetition_penalty != 1.0:
@@ -193,11 +195,6 @@ def forced_tokens(position: tf.Tensor, sentences: dict[str, tf.Tensor]) -> tf.Te
 def of_rows(position: tf.Tensor, history: tf.Tensor) -> tf.Tensor:
     """How many tokens have come in each of the b K rows, from the arguments of `Constraints`."""
     return tf.reshape(tf.broadcast_to(position, tf.shape(history)[:2]), [-1])
-
-
-def _certain(tokens, vocabulary_size):
-    """Logits of distributions that hold one token each, (rows,)."""
-    return tf.one_hot(tokens, vocabulary_size, 0.0, -float("inf"))
 
 
 def _places(tokens):

@@ -110,18 +110,6 @@ def bleu_of(tokenize: str, lowercase: bool = False) -> Metric:
         ) from error
 
 
-def _bleu(tokenize, language):
-    return Named(f"BLEU {tokenize}", bleu_of(tokenize))
-
-
-def _lower_cased(tokenize, language):
-    return Named(f"BLEU {tokenize}, lower-cased", bleu_of(tokenize, lowercase=True))
-
-
-def _international(tokenize, language):
-    return Named("BLEU intl", bleu_of("intl"))
-
-
 def _of_language(tokenize, language):
     """BLEU by the language's own tokenizer, or of characters where that is not installed."""
     own, extra = OF_LANGUAGE[language]
@@ -139,9 +127,11 @@ def _compounds(tokenize, language):
 
 
 METRICS = {
-    "bleu": _bleu,
-    "bleu_intl": _international,
-    "bleu_lc": _lower_cased,
+    "bleu": lambda tokenize, language: Named(f"BLEU {tokenize}", bleu_of(tokenize)),
+    "bleu_intl": lambda tokenize, language: Named("BLEU intl", bleu_of("intl")),
+    "bleu_lc": lambda tokenize, language: Named(
+        f"BLEU {tokenize}, lower-cased", bleu_of(tokenize, lowercase=True)
+    ),
     OWN_TOKENIZER: _of_language,
     "bleu_compounds": _compounds,
     "chrf": lambda tokenize, language: Named("chrF2", sacrebleu.CHRF()),

@@ -89,7 +89,7 @@ def _line(one: Declared):
     """An option: how it is written with its default, its choices, what it does."""
     default = None if one.setting.is_unset else one.default
     if one.type is bool:
-        written = f"--[no]{one.name}" if default is None else f"--[no]{one.name} ({_yes(default)})"
+        written = f"--[no]{one.name}" + {None: "", True: " (yes)", False: " (no)"}[default]
     elif default in (None, ""):
         written = f"--{one.name}=..."
     else:
@@ -101,7 +101,3 @@ def _line(one: Declared):
         one.setting.help, WIDTH, initial_indent="      ", subsequent_indent="      "
     )
     return "\n".join(lines)
-
-
-def _yes(value):
-    return "yes" if value else "no"

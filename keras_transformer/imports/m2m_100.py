@@ -163,7 +163,8 @@ def decoding(folder: Any, languages: dict[str, str | None]) -> dict[str, Any]:
     pieces = _pieces(folder)
     first = seq2seq_files.generation(folder).forced_bos_token_id
     forced = pieces[first] if first is not None and first < len(pieces) else None
-    source = languages.get("source_language") or said.src_lang or _english(pieces)
+    english = next((one for one in ("__en__", "eng_Latn") if one in pieces), "en")
+    source = languages.get("source_language") or said.src_lang or english
     target = languages.get("target_language") or said.tgt_lang or forced
     if target is None:
         labels = ", ".join(sorted(one.strip("_") for one in pieces if LABEL.fullmatch(one)))
@@ -172,7 +173,3 @@ def decoding(folder: Any, languages: dict[str, str | None]) -> dict[str, Any]:
         )
     pair = {"source_language": source.strip("_"), "target_language": target.strip("_")}
     return {**seq2seq_files.decoding(folder), **pair}
-
-
-def _english(pieces):
-    return next((one for one in ("__en__", "eng_Latn") if one in pieces), "en")

@@ -14,7 +14,6 @@ from keras_transformer.inference.live import as_strings
 from keras_transformer.inference.text_reader import refuse_without_mask
 from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.saved_models.session import DEFAULT_SIGNATURE
-from keras_transformer.saved_models.signature import Signature
 from keras_transformer.tensorflow_errors import reason_of
 
 INPUTS_A_CALL = 64
@@ -48,7 +47,9 @@ class Predictor:
         """
         functions = saved_functions(ModelPath.exported(path))
         possible = sorted(
-            name for name, one in functions.signatures.items() if _takes_one_string(one)
+            name
+            for name, one in functions.signatures.items()
+            if [one.inputs[required].is_text for required in one.required] == [True]
         )
         if signature is None:
             signature = OF_FILES if OF_FILES in possible else DEFAULT_SIGNATURE
@@ -110,10 +111,6 @@ class Predictor:
     def _content(self, line):
         """The bytes that the model takes."""
         return pathlib.Path(line).read_bytes() if self._input == PNG else line.encode("utf-8")
-
-
-def _takes_one_string(signature: Signature):
-    return [signature.inputs[name].is_text for name in signature.required] == [True]
 
 
 def _plain(value):

@@ -43,7 +43,11 @@ class TextReader:
         """
         refuse_without_mask(texts, self._functions.facts)
         return [
-            [_by_piece(*mask) for mask in zip(pieces, shares, strict=True) if mask[0][0]]
+            [
+                dict(zip(as_strings(of_mask), map(float, likely), strict=True))
+                for of_mask, likely in zip(pieces, shares, strict=True)
+                if of_mask[0]
+            ]
             for answer in self._answers("fill_mask", texts)
             for pieces, shares in zip(answer["pieces"], answer["probabilities"], strict=True)
         ]
@@ -97,7 +101,3 @@ def refuse_without_mask(texts: Sequence[str], facts: Mapping) -> None:
                 f"every text must have a mask, {' or '.join(masks)}, in place of a word. "
                 f"Received: text {number}, {text!r}. Write one there."
             )
-
-
-def _by_piece(pieces, probabilities):
-    return dict(zip(as_strings(pieces), map(float, probabilities), strict=True))

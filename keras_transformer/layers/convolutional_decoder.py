@@ -14,7 +14,7 @@ from keras import ops
 from keras_transformer.layers.convolutions import HALVED, ConvolutionBlock
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Dense
-from keras_transformer.layers.prototypes import Layer
+from keras_transformer.layers.prototypes import KeepsShape, Layer
 from keras_transformer.layers.scaled_dot_product import scaled_dot_product_attention
 from keras_transformer.layers.tensors import KeysAndValues, State, Tensor
 
@@ -68,7 +68,7 @@ def _root_of_length(keys, memory_mask):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class ConvolutionalDecoder(Layer):
+class ConvolutionalDecoder(KeepsShape):
     """N causal blocks, each with an attention to the source, and a linear map.
 
     Without the map, section 3.2's "just before the softmax", the embeddings in the residual sum
@@ -151,9 +151,6 @@ class ConvolutionalDecoder(Layer):
 
     def stepper(self) -> "ConvolutionalDecoderStepper":
         return ConvolutionalDecoderStepper(self)
-
-    def compute_output_shape(self, x_shape, memory_shape):
-        return x_shape
 
 
 class ConvolutionalDecoderStepper:

@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Matrix, plus_bias
-from keras_transformer.layers.prototypes import Layer
+from keras_transformer.layers.prototypes import KeepsShape, Layer
 from keras_transformer.layers.tensors import State, Tensor
 
 # A sum of two has the variance of one.
@@ -58,7 +58,7 @@ def gated(x: Tensor) -> Tensor:
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class ConvolutionBlock(Layer):
+class ConvolutionBlock(KeepsShape):
     """A convolution of 2 d_model filters, a gated linear unit and a residual sum.
 
         (GLU(Conv(Dropout(x))) + x) sqrt(0.5)
@@ -109,9 +109,6 @@ class ConvolutionBlock(Layer):
 
     def stepper(self) -> "ConvolutionStepper":
         return ConvolutionStepper(self)
-
-    def compute_output_shape(self, x_shape):
-        return x_shape
 
 
 class ConvolutionStepper:

@@ -120,9 +120,6 @@ class DecoderLayer(EncoderLayer):
     def stepper(self) -> "DecoderLayerStepper":
         return DecoderLayerStepper(self)
 
-    def compute_output_shape(self, x_shape, memory_shape=None):
-        return x_shape
-
     def get_config(self):
         config = {**super().get_config(), "has_memory": self.has_memory}
         if self.has_memory:
@@ -188,9 +185,6 @@ class Decoder(Encoder):
 
     def stepper(self) -> "DecoderStepper":
         return DecoderStepper(self)
-
-    def compute_output_shape(self, x_shape, memory_shape=None):
-        return x_shape
 
 
 class DecoderLayerStepper:

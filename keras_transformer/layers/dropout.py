@@ -5,12 +5,12 @@ import math
 import keras
 from keras import ops
 
-from keras_transformer.layers.prototypes import Layer
+from keras_transformer.layers.prototypes import KeepsShape
 from keras_transformer.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Dropout(Layer):
+class Dropout(KeepsShape):
     """Each entry becomes 0 with probability `rate`, else x / (1 - rate), so that its expectation is
     x.
 
@@ -76,6 +76,3 @@ class Dropout(Layer):
         bytes_ = ops.reshape(ops.view(integers, "uint8"), (-1,))[:entries]
         threshold = ops.floor(256 * self.rate + keras.random.uniform((), seed=self.seed_generator))
         return ops.reshape(bytes_, shape) >= ops.cast(threshold, "uint8")
-
-    def compute_output_shape(self, x_shape):
-        return x_shape

@@ -12,13 +12,13 @@ from keras import ops
 from keras_transformer.layers.add_and_norm import EPSILON, NormPlacement, PostNorm, depth_scaled
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.feed_forward import FeedForward
-from keras_transformer.layers.prototypes import class_of, description
+from keras_transformer.layers.prototypes import KeepsShape, class_of, description
 from keras_transformer.layers.scaled_dot_product import AttentionHeads
 from keras_transformer.layers.tensors import Sublayer, Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class EncoderLayer(keras.layers.Layer):
+class EncoderLayer(KeepsShape):
     """Self-attention, then a feed-forward network, each inside an Add & Norm.
 
         x = PostNorm(x, MultiHead(x, x, x))
@@ -123,9 +123,6 @@ class EncoderLayer(keras.layers.Layer):
         x, [weights, _] = self.through(x, attend, self._feed)
         return x, weights
 
-    def compute_output_shape(self, x_shape):
-        return x_shape
-
     def get_config(self):
         attention = self.self_attention.get_config()
         feed_forward = self.feed_forward.get_config()
@@ -144,7 +141,7 @@ class EncoderLayer(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Encoder(keras.layers.Layer):
+class Encoder(KeepsShape):
     """A stack of N `EncoderLayer`s, and what the norm's placement puts after the last one.
 
     Args:
@@ -226,9 +223,6 @@ class Encoder(keras.layers.Layer):
 
         x, weights = self.through(x, through_layer, self.layers)
         return x, ops.stack(weights, axis=1)
-
-    def compute_output_shape(self, x_shape):
-        return x_shape
 
     def get_config(self):
         config = super().get_config()

@@ -13,13 +13,13 @@ from keras_transformer.layers.add_and_norm import EPSILON
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Dense, plus_bias
 from keras_transformer.layers.normalization import LayerNormalization
-from keras_transformer.layers.prototypes import Layer
+from keras_transformer.layers.prototypes import KeepsShape, Layer
 from keras_transformer.layers.tensors import Tensor
 from pipelines.special_ids import PAD
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class SegmentEmbedding(Layer):
+class SegmentEmbedding(KeepsShape):
     """Add a learned vector for the segment that each token is of, normalize the sum, drop out.
 
         Dropout(LayerNorm(x + S[segments])),    S: (segments, d_model)
@@ -61,9 +61,6 @@ class SegmentEmbedding(Layer):
     def call(self, x: Tensor, segments: Tensor) -> Tensor:
         x = x + ops.cast(ops.take(self.table, segments, axis=0), x.dtype)
         return self.sum_dropout(self.norm(x))
-
-    def compute_output_shape(self, x_shape, segments_shape):
-        return x_shape
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -114,7 +111,7 @@ class PiecePrediction(Layer):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class PieceBias(keras.layers.Layer):
+class PieceBias(KeepsShape):
     """Add a learned number to the logit of each piece: how frequent it is.
 
     Call arguments:
@@ -129,9 +126,6 @@ class PieceBias(keras.layers.Layer):
 
     def call(self, logits: Tensor) -> Tensor:
         return plus_bias(logits, self.bias)
-
-    def compute_output_shape(self, logits_shape):
-        return logits_shape
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Dense, Matrix
-from keras_transformer.layers.prototypes import Layer
+from keras_transformer.layers.prototypes import KeepsShape
 from keras_transformer.layers.tensors import Tensor
 
 
@@ -29,7 +29,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class FeedForward(Layer):
+class FeedForward(KeepsShape):
     """Two linear maps with an activation between them, the same at every position.
 
         FFN(x) = max(0, x W_1 + b_1) W_2 + b_2,    W_1: (d_model, d_ff), W_2: (d_ff, d_model)
@@ -86,9 +86,6 @@ class FeedForward(Layer):
     def stepper(self) -> "FeedForwardStepper":
         """The network for one position at a time, with the weights as they are now."""
         return FeedForwardStepper(self)
-
-    def compute_output_shape(self, x_shape):
-        return x_shape
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

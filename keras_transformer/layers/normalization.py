@@ -3,12 +3,12 @@
 import keras
 from keras import ops
 
-from keras_transformer.layers.prototypes import Layer
+from keras_transformer.layers.prototypes import KeepsShape
 from keras_transformer.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class LayerNormalization(Layer):
+class LayerNormalization(KeepsShape):
     """Shift and scale each position's activations to mean 0 and variance 1, then by a learned gain
     and bias.
 
@@ -86,12 +86,9 @@ class LayerNormalization(Layer):
         # gradient.
         return normalized(x, ops.reshape(self.gamma, (width,)), ops.reshape(self.beta, (width,)))
 
-    def compute_output_shape(self, x_shape):
-        return x_shape
-
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class RmsNormalization(Layer):
+class RmsNormalization(KeepsShape):
     """Scale each position's activations to a mean square of 1, then by a learned gain.
 
         y = gamma * x / sqrt(mean(x^2) + epsilon)              over the last axis, in float32
@@ -124,6 +121,3 @@ class RmsNormalization(Layer):
         wide = ops.cast(x, "float32")
         mean_square = ops.mean(ops.square(wide), axis=-1, keepdims=True)
         return ops.cast(wide * ops.rsqrt(mean_square + self.epsilon) * self.gamma, x.dtype)
-
-    def compute_output_shape(self, x_shape):
-        return x_shape

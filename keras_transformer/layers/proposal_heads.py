@@ -7,12 +7,12 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.feed_forward import FeedForward
-from keras_transformer.layers.prototypes import Layer
+from keras_transformer.layers.prototypes import KeepsShape
 from keras_transformer.layers.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class ProposalHeads(Layer):
+class ProposalHeads(KeepsShape):
     """From what the decoder gives at position t, k heads predict the tokens t + 1, ..., t + k.
 
         head_1(x_t) = x_t
@@ -72,9 +72,6 @@ class ProposalHeads(Layer):
     def stepper(self) -> "ProposalStepper":
         """The heads 2 to k for one position of each row, with the weights as they are now."""
         return ProposalStepper(self)
-
-    def compute_output_shape(self, x_shape):
-        return x_shape
 
 
 class ProposalStepper:

@@ -24,6 +24,13 @@ class Layer(keras.layers.Layer):
         return {**super().get_config(), **{name: _plain(getattr(self, name)) for name in names}}
 
 
+class KeepsShape(Layer):
+    """A layer whose output has the shape of its first input."""
+
+    def compute_output_shape(self, x_shape, *others):
+        return x_shape
+
+
 def _plain(value):
     """What a config says of an argument's value."""
     if isinstance(value, Part):

@@ -14,7 +14,7 @@ from keras import ops
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Matrix, plus_bias
-from keras_transformer.layers.prototypes import Layer
+from keras_transformer.layers.prototypes import KeepsShape
 from keras_transformer.layers.scaled_dot_product import Additive, SoftmaxHeads
 from keras_transformer.layers.tensors import KeysAndValues, State, Tensor
 
@@ -97,7 +97,7 @@ class LSTMStepper:
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class RecurrentEncoder(Layer):
+class RecurrentEncoder(KeepsShape):
     """N layers, of which half reads the sentence forward and half backward.
 
         x = x + Dropout([LSTM(x), reversed(LSTM(reversed(x)))])
@@ -141,12 +141,9 @@ class RecurrentEncoder(Layer):
             x = x + dropout(ops.concatenate([ahead, behind], axis=-1))
         return x
 
-    def compute_output_shape(self, x_shape):
-        return x_shape
-
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class RecurrentDecoder(Layer):
+class RecurrentDecoder(KeepsShape):
     """N LSTM layers; the output of the first attends to the source, for all that follow.
 
         x = x + Dropout(LSTM_1(x))
@@ -238,9 +235,6 @@ class RecurrentDecoder(Layer):
 
     def stepper(self) -> "RecurrentDecoderStepper":
         return RecurrentDecoderStepper(self)
-
-    def compute_output_shape(self, x_shape, memory_shape):
-        return x_shape
 
 
 class RecurrentDecoderStepper:

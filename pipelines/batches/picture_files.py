@@ -163,14 +163,10 @@ def read(path: str | os.PathLike, channels: int) -> np.ndarray:
             )
         return decoded(content, channels).numpy()
     except tf.errors.InvalidArgumentError as error:
+        why = ": it is in CMYK" if "CMYK" in error.message else ""
         raise UnreadablePicture(
-            f"{path} is no PNG or JPEG file that can be read{_why(error)}. Save it again."
+            f"{path} is no PNG or JPEG file that can be read{why}. Save it again."
         ) from error
-
-
-def _why(error):
-    """In CMYK, or nothing: TensorFlow's reasons are those of libraries."""
-    return ": it is in CMYK" if "CMYK" in error.message else ""
 
 
 def write(path: str | os.PathLike, pixels: np.ndarray) -> None:

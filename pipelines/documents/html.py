@@ -72,11 +72,7 @@ class _Page(HTMLParser):
     def handle_data(self, data):
         self._event("text")
 
-    def handle_entityref(self, name):
-        self._event("text")
-
-    def handle_charref(self, name):
-        self._event("text")
+    handle_entityref = handle_charref = handle_data
 
     def handle_comment(self, data):
         self._event("comment")
@@ -84,11 +80,7 @@ class _Page(HTMLParser):
     def handle_decl(self, decl):
         self._event("block")
 
-    def handle_pi(self, data):
-        self._event("block")
-
-    def unknown_decl(self, data):
-        self._event("block")
+    handle_pi = unknown_decl = handle_decl
 
     def _group(self):
         """Put together what belongs to one block."""

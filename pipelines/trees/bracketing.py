@@ -35,7 +35,8 @@ def trees(alphabet: Alphabet, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
     kept = (opens >= 0) & (tf.gather(before_or_end, closed_at, batch_dims=1) > before)
     closings = _closings(kept, closed_at)
     # Rule 4: a root that was not written is left out around a single child.
-    adds_root = ~_writes_root(opens) & (_outside(kept, takes, closings, counts) != 1)
+    writes_root = tf.reduce_any(opens[:, :1] >= 0, axis=1)
+    adds_root = ~writes_root & (_outside(kept, takes, closings, counts) != 1)
     escaped = _escaped(words)
     taken = tf.reduce_sum(tf.cast(takes, tf.int32), axis=1)
     bodies = tf.strings.join(
@@ -89,11 +90,6 @@ def _closings(kept, closed_at):
         tf.stack([numbers, closed_at], axis=-1),
         tf.cast(kept, tf.int32),
     )
-
-
-def _writes_root(opens):
-    """Whether the first symbol opens a constituent, (B,)."""
-    return tf.reduce_any(opens[:, :1] >= 0, axis=1)
 
 
 def _outside(kept, takes, closings, counts):

@@ -59,7 +59,11 @@ class Parsing(Translation):
         trees = Translator(module).translate(sources)
         numbers = parser_score.measure(trees, treebank.gold_trees(self.corpus_settings, "test"))
         beam_size = self.decoding.search().beam_size
-        shown = [pair for pair in zip(sources, trees, strict=True) if _is_short(*pair)]
+        shown = [
+            (sentence, tree)
+            for sentence, tree in zip(sources, trees, strict=True)
+            if len(sentence) <= SHORT_ENOUGH_TO_SHOW and len(tree) <= 2 * SHORT_ENOUGH_TO_SHOW
+        ]
         report = [
             f"beam {beam_size}: F1 {numbers['short']['f1']} of sentences of at most "
             f"{numbers['cutoff']} words, {numbers['all']['f1']} of all",
@@ -72,8 +76,3 @@ class Parsing(Translation):
     def convert(cls, folder, path, values):
         """Refuse: no other engine makes trees of symbols."""
         return super(Translation, cls).convert(folder, path, values)
-
-
-def _is_short(sentence, tree):
-    """Whether both fit on a line of the terminal or two."""
-    return len(sentence) <= SHORT_ENOUGH_TO_SHOW and len(tree) <= 2 * SHORT_ENOUGH_TO_SHOW
