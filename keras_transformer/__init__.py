@@ -1,6 +1,4 @@
-"""Train and serve your own translator: "Attention Is All You Need" (Vaswani et al. 2017) on
-TensorFlow and Keras 3.
-"""
+"""Train and serve your own translator: "Attention Is All You Need" (Vaswani et al. 2017)."""
 
 import pathlib
 import sys

@@ -1,6 +1,4 @@
-"""What a command sets in its process before TensorFlow does anything. Libraries and notebooks are
-left alone.
-"""
+"""What a command sets in its process before TensorFlow starts. Notebooks are left alone."""
 
 import atexit
 import contextlib

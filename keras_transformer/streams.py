@@ -41,9 +41,7 @@ def read_prefixes(name: str | None, lines: Sequence[str]) -> list[str] | None:
 
 
 def read_document(name: str, file_format: str, everything: bool) -> Document | None:
-    """Read a file that people translate, or standard input; None if its format is lines: see
-    `Document.read`.
-    """
+    """Read a file that people translate, as `Document.read`; None if its format is lines."""
     if file_format == "lines":
         return None
     data = sys.stdin.buffer.read() if name == "-" else pathlib.Path(name).read_bytes()
@@ -55,9 +53,7 @@ def read_document(name: str, file_format: str, everything: bool) -> Document | N
 
 
 def answer_lines(answer: Callable[[str], str]) -> None:
-    """Answer each line of standard input on standard output as soon as it comes, until either is
-    closed.
-    """
+    """Answer each line of standard input on standard output at once, until either is closed."""
     for number, line in enumerate(standard_input(), 1):
         try:
             text = answer(line)

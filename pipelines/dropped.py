@@ -15,9 +15,7 @@ class Dropped(collections.Counter):
         self.firsts = dict(getattr(counts, "firsts", {}))
 
     def leave_out(self, reason: str, place: str, error: str | None = None) -> None:
-        """Count one, by a reason of few words and its place, or refuse it if nothing may be left
-        out.
-        """
+        """Count one, by a reason of few words and its place, or refuse it if `strict`."""
         if self.strict:
             raise ValueError(error or f"{place}: {reason}. Correct it, or leave out --strict.")
         self.count(reason, place)

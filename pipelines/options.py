@@ -73,9 +73,7 @@ def again(kind: type["Options"], name: str, default: Any = dataclasses.MISSING, 
 
 
 def like(kind: type["Options"], without: Collection[str] = (), **defaults: Any) -> type["Options"]:
-    """A section like another: without the options that somebody has no use for, or with other
-    defaults.
-    """
+    """A section like another, without some options or with other defaults."""
     hints = typing.get_type_hints(kind)
     fields = []
     for field in dataclasses.fields(kind):
@@ -240,9 +238,7 @@ def active(sections: Sections, said: Mapping[str, str]) -> dict[str, Declared]:
 
 
 def unmet_only(one: Declared, said: Mapping[str, str]) -> tuple[list[str], str] | None:
-    """What an option has no effect without: the names of others, and how it is said; None: it has
-    an effect.
-    """
+    """What an option has no effect without: the names of others, in words; None: it has one."""
     # Of one that is not given nothing is known.
     only = {name: wanted for name, wanted in (one.setting.only or {}).items() if said.get(name)}
     if not only or any(

@@ -33,9 +33,7 @@ def key(seed: int, *numbers) -> Tensor:
 
 
 def mix(number: Tensor | np.ndarray) -> Tensor | np.ndarray:
-    """The last step of splitmix64: each bit of the result depends on each bit of the number,
-    uint64.
-    """
+    """The last step of splitmix64: each bit of the result depends on each of the number."""
     if isinstance(number, np.ndarray):
         shifted = np.right_shift
     else:

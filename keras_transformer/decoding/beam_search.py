@@ -146,9 +146,7 @@ class BeamSearch:
         return ids, best, parents
 
     def extensions(self, searched, logits, position):
-        """The 2 K best extensions of each hypothesis: log P and tokens, both (b, K, 2K), best
-        first.
-        """
+        """The 2 K best extensions of each hypothesis: log P and tokens, (b, K, 2K), best first."""
         count = tf.minimum(2 * self.beam_size, logits.shape[-1])
         shape = [tf.shape(logits)[0], self.beam_size, count]
         logits, allowed, forced, may_end = self.constraints(
@@ -166,9 +164,7 @@ class BeamSearch:
         return tf.reshape(penalties, [-1, self.beam_size])
 
     def _finish(self, candidates, finished, searched, length, coverage):
-        """The K best of the hypotheses finished before and now, of all sentences: ids (B, K, t + 1)
-        and scores (B, K).
-        """
+        """The K best finished hypotheses of all sentences: ids (B, K, t + 1) and scores (B, K)."""
         ids, scores, parents = candidates
         sentence = searched["sentence"]
         penalized = scores / self._lp(length, searched)[:, None]
@@ -190,9 +186,7 @@ class BeamSearch:
         )
 
     def _survivors(self, candidates, searched):
-        """The K best candidates that do not end, (ids, scores), and the hypotheses that they
-        extend, (b, K).
-        """
+        """The K best candidates that do not end, (ids, scores), and what they extend, (b, K)."""
         ids, scores, parents = candidates
         (ids, scores), chosen = self._best(
             ids, tf.where(ids[:, :, -1] == EOS, -float("inf"), scores)

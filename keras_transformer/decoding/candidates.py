@@ -29,9 +29,7 @@ def log_normalizer(logits: tf.Tensor) -> tf.Tensor:
 def possible_tokens(
     logits: tf.Tensor, forced: tf.Tensor, may_end: tf.Tensor | None = None
 ) -> tf.Tensor:
-    """The logits of all tokens that may come, -inf elsewhere: (rows, V). Arguments as in
-    `best_tokens`.
-    """
+    """The logits of all tokens that may come, -inf elsewhere: (rows, V); see `best_tokens`."""
     ids = tf.range(tf.shape(logits)[1])[None]
     forced = forced[:, None]
     return tf.where(

@@ -1,6 +1,4 @@
-"""What a translation must and must not contain, however likely it is: rules on top of
-section 6.1's decoding.
-"""
+"""What a translation must and must not contain: rules on top of section 6.1's decoding."""
 
 import copy
 import dataclasses

@@ -67,9 +67,7 @@ def run(
 
 
 def take(state: Rows, rows: tf.Tensor) -> Rows:
-    """Let row i continue what row `rows[i]` was, in any nest of tensors with the same number of
-    rows.
-    """
+    """Let row i continue what row `rows[i]` was, in any nest of tensors with equal rows."""
     return tf.nest.map_structure(lambda tensor: tf.gather(tensor, rows), state)
 
 
@@ -93,9 +91,7 @@ def fixed(state: Rows) -> Any:
 
 
 def shape_invariants(state: Rows, growing: Any) -> Any:
-    """Shapes for `tf.while_loop`: the number of rows changes, and so does the axis that `growing`
-    names, -1 for none.
-    """
+    """Shapes for `tf.while_loop`: rows change, and the axis that `growing` names, -1 for none."""
 
     def invariant(tensor, axis):
         sizes = list(tensor.shape)

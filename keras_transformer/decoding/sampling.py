@@ -62,9 +62,7 @@ class GreedySearch:
         return tf.where(scores[:, None] > -float("inf"), ids, PAD), scores
 
     def _choose(self, allowed, forced, may_end, position, searched):
-        """The logit (b,) and the id (b,) of each row's next token, from what `Constraints` return;
-        -inf where none may come.
-        """
+        """The logit and the id of each row's next token, (b,), from what `Constraints` return."""
         logits, tokens = best_tokens(allowed, 1, forced, may_end)
         return logits[:, 0], tokens[:, 0]
 

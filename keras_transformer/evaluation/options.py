@@ -1,6 +1,4 @@
-"""Flags of the commands that measure translations and choose a search by them (Vaswani et al. 2017,
-section 6.1).
-"""
+"""Flags of the commands that measure translations (Vaswani et al. 2017, section 6.1)."""
 
 import dataclasses
 

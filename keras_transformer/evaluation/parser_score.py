@@ -1,6 +1,4 @@
-"""How good a parser's trees are: the figures that parsers are compared by (Vaswani et al. 2017,
-section 6.3 and table 4).
-"""
+"""Figures that parsers are compared by (Vaswani et al. 2017, section 6.3 and table 4)."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -77,9 +75,7 @@ def measure(
 
 
 def _compared(gold, tree, parameters):
-    """A `Sentence` whose brackets are counted with gold's parts of speech, and its tags with the
-    parser's own.
-    """
+    """A `Sentence` whose brackets have gold's parts of speech, and its tags the parser's own."""
     sentence = compare(gold, with_leaves_of(gold, tree), parameters)
     if sentence.status != Status.VALID or len(tree.words) != len(gold.words):
         return sentence

@@ -1,6 +1,4 @@
-"""The recipes of this folder, one a `.flags` file, and how flag files are found and read from any
-folder.
-"""
+"""The recipes of this folder, one a `.flags` file, and how flag files are found and read."""
 
 import pathlib
 from collections.abc import Iterator, Sequence

@@ -80,9 +80,7 @@ def languages(FLAGS) -> dict[str, str]:
 
 
 def decoding_options(FLAGS: absl_flags.FlagValues) -> dict:
-    """The options of `DecodingOptions` that flags give. What was not given stays as it is, in a
-    SavedModel as it was exported.
-    """
+    """The options of `DecodingOptions` that flags give. Others stay as a model was exported."""
     names = [*settings(DecodingOptions), "seed"]
     given = {name: FLAGS[name].value for name in names if name in FLAGS and FLAGS[name].present}
     if not given.get("samples"):
@@ -92,9 +90,7 @@ def decoding_options(FLAGS: absl_flags.FlagValues) -> dict:
 
 
 def refuse(names: Iterable[str], reason: str) -> None:
-    """Refuse flags that change nothing, on the command line. In a flag file they are left alone:
-    it serves several commands.
-    """
+    """Refuse flags of the command line that change nothing. A flag file serves several commands."""
     for name in names:
         if name in PLACES and not PLACES[name].file:
             raise ValueError(f"--{name} {reason}. Leave it out.")

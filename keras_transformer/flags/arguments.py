@@ -221,9 +221,7 @@ def _refuse_foreign(one, said, own, lacking):
 
 
 def _check_value(one, flag, is_read):
-    """Refuse what no flag of the kind may be, whoever reads it, and a folder that is none where it
-    is read.
-    """
+    """Refuse what no flag of the kind may be, and where it is read a folder that is none."""
     value = _told(one, lambda: flag.parser.parse(one.value))
     if isinstance(value, float) and not math.isfinite(value):
         raise WrongFlag(f"{one.argument.place}: {one.text} must be a finite number.")

@@ -168,9 +168,7 @@ def table(config: Config) -> Iterator[Weight]:
 
 
 def plain_name(theirs: str) -> str:
-    """The name of a weight without the prefix, as PyTorch calls it: norms may have gamma and beta
-    in place of weight and bias.
-    """
+    """The name of a weight without the prefix, as PyTorch calls it: no gamma and beta of norms."""
     theirs = theirs.removeprefix(PREFIX)
     for end, today in NORMS.items():
         if theirs.endswith(end):

@@ -91,9 +91,7 @@ class Weight(NamedTuple):
 
 
 def linear(ours: str, theirs: str, outputs: int, inputs: int) -> Iterator[Weight]:
-    """A map of PyTorch, whose matrix is (outputs, inputs), and its bias: kernel and bias stand for
-    the braces in `ours`.
-    """
+    """A map of PyTorch, (outputs, inputs), and its bias; `ours` has braces for kernel and bias."""
     yield Weight(ours.format("kernel"), f"{theirs}.weight", (outputs, inputs), np.transpose)
     yield Weight(ours.format("bias"), f"{theirs}.bias", (outputs,))
 
@@ -120,9 +118,7 @@ def encoder(
 
 
 class ArraysByPath(Mapping):
-    """Our arrays by the paths of their variables. Each is read when it is asked for, so that no two
-    need be in memory at once.
-    """
+    """Our arrays by the paths of their variables, each read when it is asked for."""
 
     def __init__(self, table: Iterable[Weight], tensors: Mapping[str, np.ndarray]):
         self._table = {weight.ours: weight for weight in table}
@@ -156,9 +152,7 @@ def pieces_by_id(ids: Mapping[str, Any], path: pathlib.Path, remedy: str) -> lis
 def unused_line(
     folder: pathlib.Path, pieces: Mapping[str, Sequence[str]], names: Sequence[str]
 ) -> str:
-    """What of a translator's folder is not used: pieces by their file, and weights. "" if nothing
-    is.
-    """
+    """What of a translator's folder is not used: pieces by their file, and weights; or ""."""
     parts = [
         f"{len(lost):,} pieces of {name} that the vocabulary lacks, such as {quote(lost[0])}"
         for name, lost in pieces.items()

@@ -59,9 +59,7 @@ class SettingsFiles:
         remedy: str,
         part: str = "",
     ) -> Any:
-        """What an object says that stands in a file of that name, at the key `part` or as the whole
-        file.
-        """
+        """What an object says of the file of a name, at the key `part` or as the whole file."""
         path = self.path / name
         place = f"`{part}` of {path}" if part else path
         read, unknown = json_files.settings(schema, document, place, remedy)

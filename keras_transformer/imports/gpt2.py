@@ -98,9 +98,7 @@ def plain_name(theirs: str) -> str:
 
 
 def table(config: Config) -> Iterator[Weight]:
-    """The weights of a model of config.json, theirs as `plain_name` calls them. Matrices are as
-    ours.
-    """
+    """The weights of a model of config.json, theirs as `plain_name` calls them."""
     d = config.n_embd
     yield Weight("embedding/table", "wte.weight", (config.vocab_size, d))
     yield Weight("embedding/encoding/table", "wpe.weight", (config.n_positions, d))

@@ -63,9 +63,7 @@ def _rules_of(line):
 
 
 def _of_sed(pattern):
-    """A basic regular expression as one of RE2; None if it has more than characters, stars and the
-    ends of a line.
-    """
+    """A basic regular expression as one of RE2; None if it has more than a few operators."""
     if re.search(r"[\\\[\]]|.\^|\$.|^\*", pattern):
         return None
     return re.sub(r"[+?(){}|]", r"\\\g<0>", pattern)

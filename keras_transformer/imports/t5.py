@@ -90,9 +90,7 @@ class Tokenizer(Schema):
 
 
 def of_weights(config: Config, names: Collection[str]) -> Config:
-    """The config, tied if and only if the weights have no projection: transformers 5 writes that
-    every T5 is tied.
-    """
+    """The config, tied if the weights have no projection: transformers 5 writes that all are."""
     return msgspec.structs.replace(config, tie_word_embeddings=PROJECTION not in names)
 
 

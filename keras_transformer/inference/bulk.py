@@ -64,9 +64,7 @@ class Plan:
 
     @classmethod
     def of(cls, pattern: str, prefix: str, shard_lines: int, suffix: str, model: Mapping) -> "Plan":
-        """Count the lines of all files, and write down beside the shards what they are made of, in
-        PREFIX.json.
-        """
+        """Count the lines of all files, and write what the shards are made of into PREFIX.json."""
         names = sorted(
             one for one in glob.glob(pattern, recursive=True) if pathlib.Path(one).is_file()
         )

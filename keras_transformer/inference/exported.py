@@ -211,9 +211,7 @@ class Exported:
         return Live(reload(self._folder), gives_attention=True)
 
     def _module(self):
-        """The exported module with the functions that are no signatures, reloaded by the first
-        thread that asks.
-        """
+        """The exported module, reloaded once for the functions that are no signatures."""
         with self._lock:
             return self._reloaded
 

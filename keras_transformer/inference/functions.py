@@ -1,6 +1,4 @@
-"""A trained model as functions by name, arrays in, arrays out: the same of a run in memory and of a
-SavedModel.
-"""
+"""A trained model as functions by name, arrays in, arrays out: of a run or of a SavedModel."""
 
 import pathlib
 import threading

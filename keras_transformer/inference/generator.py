@@ -50,9 +50,7 @@ class Generator:
         return _exported(model, options)
 
     def generate(self, prompts: Sequence[str], at_once: int = 32) -> list[str]:
-        """Each prompt with what comes after it; an empty one begins anew. `at_once` go through the
-        model together.
-        """
+        """Each prompt with what comes after it. `at_once` go through the model together."""
         checked_lengths(self._lengths, prompts, remedy="Shorten it.")
         answers = self._answers("serving_default", prompts, at_once)
         return [text for answer in answers for text in as_strings(answer["generated"])]

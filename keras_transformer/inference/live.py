@@ -40,9 +40,7 @@ class Hypothesis(NamedTuple):
 
 
 class Live:
-    """What `Translator` calls of a module, in memory or reloaded. The model of an ensemble has no
-    attention of its own.
-    """
+    """What `Translator` calls of a module. An ensemble has no attention of its own."""
 
     def __init__(self, module, gives_attention: bool):
         self._module = module

@@ -20,9 +20,7 @@ from keras_transformer.runs.model_path import ModelPath
 def load_model(
     path: str | os.PathLike | Sequence[str | os.PathLike], precision: str, options: dict
 ) -> tuple:
-    """A `Live`, an `Exported` or a `Portable`, which makes sentences of sentences, and the
-    description of its (first) run.
-    """
+    """A `Live`, an `Exported` or a `Portable`, and the description of its (first) run."""
     models = ModelPath.listed(path)
     if len(models) == 1 and models[0].is_portable:
         return _load_portable(models[0], precision, options)

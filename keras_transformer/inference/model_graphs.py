@@ -33,9 +33,7 @@ def graphs_of(model: EncoderDecoder | Ensemble) -> "Graphs | AttentionGraphs":
 
 
 class Graphs:
-    """Encoding, scoring and what comes next, by a model that gives no attention, such as an
-    `Ensemble`.
-    """
+    """Encoding, scoring and what comes next, by a model without attention, as an `Ensemble`."""
 
     def __init__(self, model: Ensemble):
         self.model = model

@@ -152,9 +152,7 @@ def share(onnx, model) -> None:
 
 
 def _product(end, made, values):
-    """The product that a reshape ends: of x (..., d), which became (rows, d) and gets the shape of
-    x back, with a matrix.
-    """
+    """The product that a reshape ends: of x (..., d), which was (rows, d), with a matrix."""
     nodes = _path(end.output[0], made, PRODUCT)
     sizes = _path(end.input[1], made, SIZES) if nodes else None
     if not sizes:
@@ -209,9 +207,7 @@ def _same(end, made, values):
 
 
 def _norm(end, made, values):
-    """The norm that a sum ends:
-    (x - mean) * (1 / sqrt(mean((x - mean)^2) + epsilon) * gamma) + beta.
-    """
+    """The norm that a sum ends: (x - mean) * (1 / sqrt(mean((x - mean)^2) + e) * gamma) + beta."""
     nodes = _path(end.output[0], made, NORM)
     if not nodes:
         return None
@@ -233,9 +229,7 @@ def _norm(end, made, values):
 
 
 def _path(name, made, kinds):
-    """The operations of some kinds that lead back from a tensor, without casts between; None if
-    there are others.
-    """
+    """The operations of some kinds that lead back from a tensor, casts aside; None: others do."""
     nodes = []
     for kind, place in kinds:
         node = made.get(name)

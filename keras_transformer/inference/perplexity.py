@@ -1,6 +1,4 @@
-"""The exponential of a cross-entropy, as a number and in words (Vaswani et al. 2017, section
-6.2).
-"""
+"""The exponential of a cross-entropy, as number and in words (Vaswani et al. 2017, 6.2)."""
 
 import math
 

@@ -230,9 +230,7 @@ class Portable:
 
 
 def _options(exported, given):
-    """The exported options, replaced by those that are given; a search is asked for in place of
-    samples by its beam.
-    """
+    """The exported options, replaced by those that are given; a beam replaces samples."""
     given = {name: value for name, value in given.items() if value is not None}
     if not given.get("samples") and {"beam_size", "length_penalty", "samples"} & given.keys():
         exported = {name: exported[name] for name in exported if name not in DRAWING}

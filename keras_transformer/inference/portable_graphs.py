@@ -1,6 +1,4 @@
-"""The graphs of a translator or a language model, run by ONNX Runtime or LiteRT for the search of
-`decoding.numpy_search`.
-"""
+"""The graphs of a model, run by ONNX Runtime or LiteRT for `decoding.numpy_search`."""
 
 import contextlib
 import copy

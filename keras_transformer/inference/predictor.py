@@ -1,6 +1,4 @@
-"""Lines in, what a SavedModel says of each out: labels, tags, filled masks, vectors, classes of
-pictures.
-"""
+"""Lines in, what a SavedModel says of each out: labels, tags, filled masks, vectors, classes."""
 
 import os
 import pathlib
@@ -42,9 +40,7 @@ class Predictor:
 
     @classmethod
     def load(cls, path: str | os.PathLike, signature: str | None = None) -> "Predictor":
-        """Load one signature of a SavedModel, by default "classify_png" if there is such, else
-        "serving_default".
-        """
+        """Load a signature, by default "classify_png" if there is such, else "serving_default"."""
         functions = saved_functions(ModelPath.exported(path))
         possible = sorted(
             name

@@ -1,6 +1,4 @@
-"""What an encoder-only model says of texts in Python, a run's or an exported one: masked words,
-labels, tags, vectors.
-"""
+"""What an encoder-only model says of texts: masked words, labels, tags, vectors."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -91,9 +89,7 @@ class TextReader:
 
 
 def refuse_without_mask(texts: Sequence[str], facts: Mapping) -> None:
-    """Raise ValueError, naming the first text without a mask: the one that the facts of a model
-    name, else one of `MASKS`.
-    """
+    """Refuse texts without a mask: the one that the facts of a model name, else of `MASKS`."""
     masks = [facts["mask"]] if "mask" in facts else MASKS
     for number, text in enumerate(texts, start=1):
         if not any(mask in text for mask in masks):

@@ -1,6 +1,4 @@
-"""Multi-head attention (Vaswani et al. 2017, section 3.2.2), for whole sequences and for one new
-position at a time.
-"""
+"""Multi-head attention (Vaswani et al. 2017, section 3.2.2), of sequences and of one position."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""Token embeddings, tied to the output projection, plus positions (Vaswani et al. 2017,
-sections 3.4, 3.5 and 5.4).
-"""
+"""Token embeddings and positions (Vaswani et al. 2017, sections 3.4, 3.5 and 5.4)."""
 
 from typing import Any
 

@@ -238,9 +238,7 @@ class RecurrentDecoder(KeepsShape):
 
 
 class RecurrentDecoderStepper:
-    """A `RecurrentDecoder` for one new position of each of K hypotheses a sentence, called as
-    `DecoderStepper`.
-    """
+    """A `RecurrentDecoder` for one new position of each hypothesis, called as `DecoderStepper`."""
 
     def __init__(self, decoder):
         self._through = decoder.through

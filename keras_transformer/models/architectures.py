@@ -39,9 +39,7 @@ class RecurrentHyperparameters(Sizes):
 
 @dataclasses.dataclass(frozen=True)
 class ConvolutionalHyperparameters(Sizes):
-    """What decides a `ConvolutionalTranslator`'s weights; all but the kernel's size as in
-    `Hyperparameters`.
-    """
+    """What decides a `ConvolutionalTranslator`'s weights, as in `Hyperparameters`."""
 
     model: ClassVar[str] = "ConvolutionalTranslator"
 

@@ -1,6 +1,4 @@
-"""Several models that translate as one: an addition to the single models of Vaswani et al.
-2017, table 2.
-"""
+"""Several models that translate as one: beyond the single ones of Vaswani et al. 2017, table 2."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -51,9 +49,7 @@ class Ensemble:
 
 
 class EnsembleStepper:
-    """A `Stepper` for each model, with a state and an encoded source for each. The attention is the
-    mean of the models'.
-    """
+    """A `Stepper`, a state and an encoded source for each model; the mean of their attention."""
 
     def __init__(self, models: Sequence[EncoderDecoder]):
         self._steppers = [model.stepper() for model in models]

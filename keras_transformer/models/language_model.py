@@ -1,6 +1,4 @@
-"""A decoder-only model: the decoder of figure 1 (Vaswani et al. 2017) without an encoder, which
-continues text.
-"""
+"""A decoder-only model: the decoder of figure 1 (Vaswani et al. 2017) without an encoder."""
 
 import keras
 

@@ -250,9 +250,7 @@ class BlockStepper(Stepper):
         return self._logits(x), x, state
 
     def proposals(self, x: Tensor) -> Tensor:
-        """Logits of the heads 2 to k, float32 (B, k - 1, V), from what the decoder gave, (B,
-        d_model).
-        """
+        """Logits of the heads 2 to k, float32 (B, k - 1, V), from the decoder's, (B, d_model)."""
         return self._logits(self._heads(x))
 
 

@@ -141,9 +141,7 @@ class EncoderDecoder(SizedModel):
 
 
 def source_mask(source: Tensor, sizes: Sizes) -> Tensor:
-    """Which ids of sources (B, S) are read: no padding, and EOS only with `source_end`. Booleans
-    (B, 1, S).
-    """
+    """Which ids of sources (B, S) are read, (B, 1, S): no padding, and EOS with `source_end`."""
     mask = padding_mask(source)
     return mask if sizes.source_end else mask & keras.ops.not_equal(source, EOS)[:, None, :]
 

@@ -54,9 +54,7 @@ class VisionTransformer(SizedModel):
         return self.encoder(self.embedding(scaled(pictures)))
 
     def attention_weights(self, pictures: Tensor) -> dict[str, Tensor]:
-        """What every layer's heads attend to: {"encoder": (B, N, h, 1 + n, 1 + n)}, whose rows sum
-        to 1.
-        """
+        """What the heads attend to: {"encoder": (B, N, h, 1 + n, 1 + n)}, whose rows sum to 1."""
         _, weights = self.encoder.with_attention(self.embedding(scaled(pictures)))
         return {"encoder": weights}
 

@@ -64,9 +64,7 @@ class RunFolder:
         return bool(checkpoint.checkpoints(self.checkpoints))
 
     def export_dir(self, path: str | None) -> pathlib.Path:
-        """The folder of the model's exported versions: `saved_models/<name of the run>`, or `path`
-        if it is given.
-        """
+        """The folder of the exported versions: `path`, or `saved_models/<name of the run>`."""
         return pathlib.Path(path or f"saved_models/{self.path.resolve().name}")
 
     def refuse_finished(self) -> None:
@@ -104,9 +102,7 @@ class RunFolder:
     def describe(
         self, description: Mapping, fixed: Callable[[Mapping], Mapping] = lambda whole: whole
     ) -> None:
-        """Write what the run is; refuse to go on with a run that is something else. Parts that may
-        change are written anew.
-        """
+        """Write what the run is, whose fixed parts must be as before."""
         if not self.is_started:
             write_json(self.description, description)
             return
@@ -155,9 +151,7 @@ class RunFolder:
         return json.loads(self.examples.read_text(encoding="utf-8"))
 
     def load_weights(self, model: keras.Model, weights: pathlib.Path | None = None) -> None:
-        """Set the weights of a model of the run's task and sizes, from a checkpoint; by default
-        from `newest_weights`.
-        """
+        """Set the weights of a model from a checkpoint, by default from `newest_weights`."""
         checkpoint.load_weights(weights or self.newest_weights(), model, self._added)
 
     def newest_weights(self) -> pathlib.Path:

@@ -90,9 +90,7 @@ class ModelPath:
         )
 
     def describe(self) -> dict:
-        """The `model.json` of the run or beside the SavedModel; {} of a SavedModel that another
-        program exported.
-        """
+        """The `model.json` of the run or beside the SavedModel; {} of another program's."""
         if self.version is None and not self.is_portable:
             return self.run.read_description()
         path = (self.version or self.path) / "model.json"

@@ -1,6 +1,4 @@
-"""A run of a task, from its options to the weights that are scored and exported (Vaswani et al.
-2017, sections 5 and 6.1).
-"""
+"""A run of a task, from options to an export (Vaswani et al. 2017, sections 5 and 6.1)."""
 
 import contextlib
 import math

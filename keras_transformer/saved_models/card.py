@@ -70,9 +70,7 @@ def _listed(values):
 
 
 def _commit():
-    """The commit of the checkout that this file lies in, and "+" if files changed since; None where
-    it lies in no checkout.
-    """
+    """The commit of this file's checkout, and "+" if files changed since; None without one."""
     here = str(pathlib.Path(__file__).parent)
     options = ("--always", "--abbrev=40", "--dirty=+", "--exclude=*")
     command = ["git", "-C", here, "describe", *options]

@@ -1,6 +1,4 @@
-"""The same weights for CTranslate2, a second engine (C++, int8), which gives the same
-log-probabilities and translations.
-"""
+"""The same weights for CTranslate2, a second engine (C++, int8) with the same translations."""
 
 import importlib
 import pathlib

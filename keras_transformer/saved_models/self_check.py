@@ -36,9 +36,7 @@ ABSOLUTE = 1e-5
 
 
 def check(folder: pathlib.Path) -> None:
-    """Ask a SavedModel for its golden examples in a clean process, alone and in a batch, and check
-    its operations.
-    """
+    """Check a SavedModel's operations and its golden examples, alone and in a batch, elsewhere."""
     found = report(folder)
     if found["different"]:
         first = found["different"][0]
@@ -115,9 +113,7 @@ def ops_of(graph):
 
 
 def infos_of(definitions, default):
-    """What a name in golden.jsonl is: an input or output of the default signature, or an input of
-    another one.
-    """
+    """What a name in golden.jsonl is: of the default signature, or an input of another one."""
     others = {name: info for one in definitions.values() for name, info in one.inputs.items()}
     return {**others, **default.inputs, **default.outputs}
 

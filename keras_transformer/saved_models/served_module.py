@@ -161,9 +161,7 @@ class ServedText(ServedModule):
         }
 
     def score_rows(self, scores: Mapping) -> dict[str, str]:
-        """What the table in the README says of the test set; `scores` is empty if the run was not
-        scored.
-        """
+        """What the table in the README says of the test set; `scores` is empty without a score."""
         measured = [f"{name} {value}" for name, value in scores.items() if name != "split"]
         return {"test set": ", ".join(measured) or "unknown"}
 

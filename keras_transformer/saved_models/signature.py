@@ -1,6 +1,4 @@
-"""What a signature of a model takes and gives, in NumPy's types: models without TensorFlow have
-signatures too.
-"""
+"""What a signature of a model takes and gives, in NumPy's types, without TensorFlow too."""
 
 import dataclasses
 
@@ -27,9 +25,7 @@ class TensorSpec:
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """One of a model's functions: its tensors by name, and arrays for those of the inputs that
-    may be left out.
-    """
+    """A model's function: its tensors by name, and arrays for inputs that may be left out."""
 
     inputs: dict[str, TensorSpec]
     outputs: dict[str, TensorSpec]

@@ -52,9 +52,7 @@ class Cancellation:
 
 @dataclasses.dataclass(eq=False)
 class _Batch:
-    """Requests that one call will answer: `tasks` holds pairs of `Rows` and the future of their
-    outputs.
-    """
+    """Requests that one call will answer: pairs of `Rows` and the future of their outputs."""
 
     key: object
     run: object
@@ -259,9 +257,7 @@ class Batcher:
                     self._changed.notify_all()
 
     def _next(self):
-        """The oldest batch that waits for no more requests and for which there is room; None when
-        there will be none.
-        """
+        """The oldest batch that is full or due and has room; None when there will be none."""
         with self._changed:
             while True:
                 now = time.monotonic()

@@ -1,6 +1,4 @@
-"""The OpenAPI document: the shapes of requests and answers, and what FastAPI cannot see in the
-routes.
-"""
+"""The OpenAPI document: requests and answers, and what FastAPI cannot see in the routes."""
 
 from typing import Any
 
@@ -10,9 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class PredictRequest(BaseModel):
-    """`instances` (rows) or `inputs` (columns), not both. What a signature takes is in the model's
-    metadata.
-    """
+    """`instances` (rows) or `inputs` (columns), not both, as the model's metadata have them."""
 
     signature_name: str = Field("serving_default", description="One of the model's signatures.")
     instances: list[Any] = Field(
@@ -27,9 +23,7 @@ class PredictRequest(BaseModel):
 
 
 class Predictions(BaseModel):
-    """The answer to `instances`: a value, or an object of values by the names of outputs, for each
-    of them.
-    """
+    """The answer to `instances`: a value, or an object of values by outputs' names, for each."""
 
     model_config = ConfigDict(extra="forbid")
     predictions: list[Any]
@@ -201,9 +195,7 @@ DESCRIPTION = {
 
 
 def document(app: fastapi.FastAPI) -> dict:
-    """FastAPI's document, with the request that we read ourselves, and without the answer 422 that
-    we never give.
-    """
+    """FastAPI's document, with the requests that we read ourselves, and without 422."""
     if not app.openapi_schema:
         described = get_openapi(
             title=app.title, version=app.version, description=app.description, routes=app.routes

@@ -1,6 +1,4 @@
-"""The options of the server, named as TF Serving names them where it has them, and the error of a
-request that it refuses.
-"""
+"""The options of the server, named as TF Serving's, and the error of a refused request."""
 
 import dataclasses
 

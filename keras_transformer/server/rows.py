@@ -1,6 +1,4 @@
-"""A request's arrays as rows, which may share a batch with rows of other requests, and options,
-which hold for a whole batch.
-"""
+"""A request's arrays as rows, which may share a batch, and options, which hold for all of it."""
 
 import dataclasses
 
@@ -70,9 +68,7 @@ def rows(given: dict[str, np.ndarray], signature: Signature, limits: ServeOption
 
 
 def _fitted(name, array, shape):
-    """An array of the rank that a signature asks for: a value alone becomes a batch of one, lists
-    of one value are opened.
-    """
+    """An array of a signature's rank: a value alone becomes a batch, lists of one are opened."""
     if shape is None:
         return array
     if array.ndim == len(shape) - 1:

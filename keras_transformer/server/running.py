@@ -62,9 +62,7 @@ def serve(options: ServeOptions, vertex: Vertex = NOT_VERTEX) -> None:
 
 
 class Server(uvicorn.Server):
-    """A web server that calls `when_listening`. While it shuts down, no request waits for others to
-    share its batch.
-    """
+    """A web server that calls `when_listening`, and while it shuts down lets no request wait."""
 
     def __init__(self, application: ASGIApp, batcher: Batcher, when_listening: Callable[[], None]):
         super().__init__(

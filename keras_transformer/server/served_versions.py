@@ -63,9 +63,7 @@ class Version:
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """What `GET /v1/models/NAME` says of a version: LOADING, AVAILABLE, UNLOADING or END, and what
-    went wrong.
-    """
+    """What `GET /v1/models/NAME` says of a version, from LOADING to END, and what went wrong."""
 
     state: str
     error: str = ""

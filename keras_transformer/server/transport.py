@@ -44,9 +44,7 @@ CORS = (
 
 
 async def read_body(request: Request, most: int) -> bytes:
-    """Read a request's body, of which neither what comes nor what it is inflated to may have more
-    than `most` bytes.
-    """
+    """Read a request's body, of at most `most` bytes, as it comes and as it is inflated."""
     refusal = RequestError(f"The request must be no longer than {most:,} bytes.", 413)
     encoding = ",".join(request.headers.getlist("content-encoding")).strip().lower()
     if encoding not in (*GZIP, *PLAIN):

@@ -25,9 +25,7 @@ SINCE_0_8 = ("markup", "source_column", "target_column")
 
 
 def corpus_settings(values: Mapping) -> dict:
-    """What `corpora.load` needs to load the same text again, by the values of the flags of corpora
-    and of --seed.
-    """
+    """What `corpora.load` needs to load the same text again, by the values of flags."""
     said = {**DEFAULTS, **values}
     said["markup"] = _markup(said)
     has_own = CORPORA[said["corpus"]].has_own_languages
@@ -79,9 +77,7 @@ def described(settings: Mapping, corpus: Corpus) -> dict:
 
 
 def training(values: Mapping) -> dict:
-    """What a run says of the flags that decide what is learned of its text, as the part "training"
-    of its description.
-    """
+    """What a run says of the flags that decide what is learned of its text, as "training"."""
     # Records have their own vocabulary, whatever the flag says.
     learned = (
         {} if values["corpus"] == "records" else {"vocabulary_size": values["vocabulary_size"]}

@@ -1,3 +1,1 @@
-"""How the Transformer is trained (Vaswani et al. 2017, section 5): schedule, loss, checkpoints and
-what watches over a run.
-"""
+"""How the Transformer is trained (Vaswani et al. 2017, section 5)."""

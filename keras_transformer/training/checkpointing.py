@@ -1,6 +1,4 @@
-"""Checkpoints while `model.fit` runs, and which of them are averaged later (Vaswani et al. 2017,
-section 6.1).
-"""
+"""Checkpoints, and which of them are averaged later (Vaswani et al. 2017, section 6.1)."""
 
 import dataclasses
 import math

@@ -161,9 +161,7 @@ def operations_of_an_update(model: keras.Model, batches: Iterable, parts: int = 
 
 
 def sustained_rate(dtype: str) -> float:
-    """Operations a second of the product of two square matrices of a dtype on TensorFlow's first
-    device.
-    """
+    """Operations a second of a product of two square matrices on TensorFlow's first device."""
     a = tf.cast(tf.random.stateless_normal((WIDTH, WIDTH), (1, 2)), dtype)
     seconds = [_seconds(lambda: tf.matmul(a, a)) for _ in range(ROUNDS + 1)]
     return 2 * WIDTH**3 / statistics.median(seconds[1:])

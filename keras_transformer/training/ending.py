@@ -72,9 +72,7 @@ def diverged(what: str, step: int) -> ValueError:
 
 
 class StopAtLimit(keras.callbacks.Callback):
-    """End training after so many minutes, those of earlier sessions included, or at a step,
-    whichever comes first.
-    """
+    """End training after so many minutes of all sessions, or at a step, whichever comes first."""
 
     def __init__(self, ending: Ending, stopwatch: Stopwatch, minutes: float, last_step: float):
         super().__init__()

@@ -114,9 +114,7 @@ class _PerLabel(keras.metrics.Metric):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class LabelAccuracy(_PerLabel):
-    """Share of the labels to which the model gives the largest logit: of a translator's target
-    tokens, given those before.
-    """
+    """Share of the labels to which the model gives the largest logit, given those before."""
 
     def __init__(self, name="accuracy", dtype="float32"):
         super().__init__(name, dtype)

@@ -1,6 +1,4 @@
-"""The progress of a run (Vaswani et al. 2017, section 5.2: "each training step took about 0.4
-seconds"), drawn with rich.
-"""
+"""The progress of a run (Vaswani et al. 2017, section 5.2), drawn with rich."""
 
 import math
 import time

@@ -96,9 +96,7 @@ class Standing:
     waited: int = 0
 
     def after(self, step, value, higher_is_better):
-        """The standing after one more validation. An equal result is no better, and a NaN or
-        infinite one never is.
-        """
+        """The standing after one more validation. Equal, NaN and infinite results are no better."""
         if math.isfinite(value) and (
             self.value is None or (value > self.value if higher_is_better else value < self.value)
         ):

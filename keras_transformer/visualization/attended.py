@@ -1,6 +1,4 @@
-"""The weights of a model's heads for one sentence, between its words (Vaswani et al. 2017, section
-3.2.3).
-"""
+"""The weights of heads between a sentence's words (Vaswani et al. 2017, section 3.2.3)."""
 
 import dataclasses
 import re

@@ -255,9 +255,7 @@ def _two_columns(attended):
 
 
 def draw_matrix(columns: Sequence[str], rows: Sequence[str], weights: np.ndarray, theme: Theme):
-    """A grid of weights (T, S) with a row for each of T words that attend to S words; each row
-    sums to 1.
-    """
+    """A grid of weights (T, S), a row for each of T words that attend to S words; rows sum to 1."""
     is_wide = len(columns) > FEW
     cell = 0.4 if is_wide else 0.8
     turned = 60 if is_wide else 30

@@ -99,9 +99,7 @@ def learning_rates(recipes: Mapping[str, Mapping[str, Any]], steps: int | None =
 
 
 def read_history(path: str) -> list[dict]:
-    """What a run measured, a dictionary for each epoch. A line that is still being written is left
-    out.
-    """
+    """What a run measured, a dictionary for each epoch, without a line that is being written."""
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.training.validation import read_results
 
@@ -148,9 +146,7 @@ def panels(histories: Mapping[str, Sequence[Mapping]]) -> list[Panel]:
 
 
 def _whole_epochs(history):
-    """A history without an epoch that a limit ended within a tenth of its steps: its loss is a mean
-    of these few.
-    """
+    """A history without an epoch that a limit ended early: its loss is a mean of few steps."""
     steps = [line["step"] for line in history]
     made = [after - before for before, after in zip([0, *steps], steps, strict=False)]
     return [line for line, count in zip(history, made, strict=True) if count * 10 > max(made)]

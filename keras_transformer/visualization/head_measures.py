@@ -35,9 +35,7 @@ def entropy(weights: np.ndarray) -> np.ndarray:
 
 
 def beside(weights: np.ndarray, offset: int) -> np.ndarray:
-    """w(t, t + offset), 0 where there is no such column. An offset of 0 is the same position, -1
-    the one before.
-    """
+    """w(t, t + offset), 0 where there is no such column; an offset of -1 is the one before."""
     rows, columns = weights.shape[-2:]
     places = np.arange(rows) + offset
     there = (places >= 0) & (places < columns)

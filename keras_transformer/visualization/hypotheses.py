@@ -96,9 +96,7 @@ class Branch:
 
 
 def tree(hypotheses: Sequence) -> Branch:
-    """Join hypotheses, best first, where they begin alike. The branch that all share may have no
-    pieces.
-    """
+    """Join hypotheses, best first, where they begin alike; the common branch may be empty."""
     if not hypotheses or hypotheses[0].pieces is None:
         raise ValueError(
             "--picture=n_best needs the pieces of several hypotheses, which a SavedModel does not "

@@ -1,6 +1,4 @@
-"""How long the sentences of a corpus are, their buckets, and the padding in these (Vaswani et al.
-2017, section 5.1).
-"""
+"""Lengths of a corpus' sentences, buckets, and padding (Vaswani et al. 2017, section 5.1)."""
 
 import dataclasses
 import functools

@@ -53,9 +53,7 @@ class Buckets:
         return 1 - int(self.tokens.sum()) / int(self.lengths.sum(axis=1) @ self.counts)
 
     def sums(self, values: np.ndarray) -> np.ndarray:
-        """Sums of each column of values (examples, columns) over each bucket, float64 (columns,
-        B).
-        """
+        """Sums of columns of values (examples, columns) over the buckets, float64 (columns, B)."""
         found = np.zeros((values.shape[1], len(self.batch_sizes)))
         for start in range(0, len(values), ROWS):
             part = slice(start, start + ROWS)

@@ -1,6 +1,4 @@
-"""What is learned from, whatever it is: columns of examples, and how a batch of them becomes what
-`model.fit` takes.
-"""
+"""What is learned from: columns of examples, and how a batch becomes what `model.fit` takes."""
 
 import dataclasses
 import functools
@@ -84,9 +82,7 @@ class Examples:
         return name and pathlib.Path(name).parent
 
     def keys(self, buckets: tf.Tensor, places: tf.Tensor) -> list[tf.Tensor]:
-        """What is drawn by at places of the buckets' streams, one uint64 (B,); none if nothing
-        is drawn.
-        """
+        """What is drawn by at places of the buckets' streams, one uint64 (B,), or none."""
         own = [] if self.draws is None else [key(self.draws, buckets, places)]
         return [*(one.keys(buckets, places) for one in self.variations.values()), *own][:1]
 

@@ -61,9 +61,7 @@ class BatchOrder:
         return float((self.rates.sum(axis=1) / self.batch_sizes).sum())
 
     def locate(self, number: int) -> tuple[int, int]:
-        """Find batch `number` of the stream: its epoch, and how many batches of that come before
-        it.
-        """
+        """Find batch `number` of the stream: its epoch, and how many of that come before it."""
         # The estimate is never too late but for rounding, since what waits for a full batch is not
         # counted yet. At most so many epochs' worth of batches wait:
         waiting = (1 + self.kinds / self.batch_sizes).sum()

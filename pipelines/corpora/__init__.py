@@ -125,9 +125,7 @@ def held_out(name: str, **arguments: Any) -> Corpus:
 
 
 def check_languages(corpus: Corpus, arguments: Mapping[str, Any]) -> None:
-    """Refuse languages that somebody asks for and that are not those of records or a mixture, which
-    `load` passes over.
-    """
+    """Refuse languages that are not those of records or a mixture, which `load` passes over."""
     if not CORPORA[corpus.name].has_own_languages:
         return
     for argument in ("source_language", "target_language"):

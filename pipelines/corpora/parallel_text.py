@@ -69,9 +69,7 @@ class ParallelText:
         return len(self.sources)
 
     def place(self, index: int, side: str) -> str:
-        """Where a pair stands, for errors: "train.de, line 3"; the side and a number where it is
-        not known.
-        """
+        """Where a pair stands, for errors: "train.de, line 3", or the side and a number."""
         left = index
         for origin in self.origins:
             if left < len(origin.numbers):

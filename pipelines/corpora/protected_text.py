@@ -28,9 +28,7 @@ class ProtectedText(NamedTuple):
 
 
 def protect(corpus: Corpus, protected: ProtectedSpans, strict: bool) -> ProtectedText:
-    """Put marks in the place of spans. Pairs whose sides differ are counted, or refused by
-    `strict`.
-    """
+    """Put marks in the place of spans. Pairs whose sides differ are counted, or refused."""
     from pipelines.vocabularies.span_marks import SpanMarks
 
     if isinstance(corpus.train, Records):

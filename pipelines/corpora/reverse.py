@@ -19,9 +19,7 @@ SIZES = {"train": 4000, "valid": 200, "test": 200}
 
 @dataclasses.dataclass(frozen=True)
 class Reverse(Target, Seeded, name="reverse"):
-    """Reversed letters. Each source occurs once; equal seeds give equal corpora, and any text is a
-    language.
-    """
+    """Reversed letters. Each source occurs once, and equal seeds give equal corpora."""
 
     def load(self):
         draw = random.Random(self.seed)

@@ -242,9 +242,7 @@ def _cut(parts):
 
 
 def _read(parts, answer):
-    """The parts of an answer; None if its codes are others than those asked for, or a pair of tags
-    has lost its text.
-    """
+    """The parts of an answer; None if its codes are others, or a pair of tags has lost its text."""
     if not parts:
         return []
     plain = "".join(part.text for part in parts)

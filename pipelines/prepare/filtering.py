@@ -123,9 +123,7 @@ def digest(source, target):
 
 
 def usable_pairs(pairs, filters, dropped):
-    """Yield the pairs that the filters leave, with their digests, and count the others by reason in
-    `dropped`.
-    """
+    """The pairs that the filters leave, with digests; others are counted by reason."""
     for source, target in pairs:
         if reason := filters.reason_to_drop(source, target):
             dropped[reason] += 1

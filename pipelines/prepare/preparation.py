@@ -33,9 +33,7 @@ from pipelines.whole_files import write_json, write_whole
 
 
 def prepare(preparation: Preparation, folder: str | os.PathLike) -> dict[str, Any]:
-    """Make what is missing of a prepared corpus in a folder, which all workers of Beam must see.
-    Returns the manifest.
-    """
+    """Make what is missing of a prepared corpus in a folder that all workers see; its manifest."""
     options = beam_options(preparation.beam_options)
     folder = pathlib.Path(folder).expanduser()
     _refuse_differences(folder / PREPARATION, _decides(preparation, folder))

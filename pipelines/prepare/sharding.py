@@ -83,9 +83,7 @@ def unpacked(packed):
 
 
 class Shards:
-    """The shards of a preparation, each a file and, beside it, its counts, in a folder that all
-    workers see.
-    """
+    """The shards of a preparation, each with its counts, in a folder that all workers see."""
 
     def __init__(self, folder, number, vocabulary, deduplicate):
         self.folder = pathlib.Path(folder)

@@ -180,9 +180,7 @@ def plain_label(label: str) -> str:
 
 
 def plain(tree: Tree) -> Tree | None:
-    """A tree without traces, tags of functions and indices; unary chains stay. None if it has no
-    words.
-    """
+    """A tree without traces, tags of functions and indices; None if it has no words."""
     return fold(tree, _plain)
 
 
@@ -199,9 +197,7 @@ def unescaped(word: str) -> str:
 
 
 def escaped(word: str) -> str:
-    """A word of a text as it stands in brackets. Slashes and other brackets than round ones stay
-    as they are.
-    """
+    """A word of a text as it stands in brackets. Slashes and other brackets stay."""
     for bracket, escape in ESCAPES.items():
         word = word.replace(bracket, escape)
     return word

@@ -173,9 +173,7 @@ def _unescaped(symbols):
 
 
 def _before_on_level(tokens, values):
-    """Of each bracket, the value of the bracket before it on its level, (B, L): of a closing one,
-    that of its fellow.
-    """
+    """Of each bracket, the value of the one before on its level, (B, L): a closing one's fellow."""
     opens = tf.cast(tf.strings.regex_full_match(tokens, r"\(.*"), tf.int32)
     closes = tf.cast(tf.strings.regex_full_match(tokens, r"\).*"), tf.int32)
     levels = tf.cumsum(opens, axis=1) - tf.cumsum(closes, axis=1, exclusive=True)

@@ -151,9 +151,7 @@ def pieces_by_side(both: Vocabulary | SeparateVocabularies) -> dict[str, list[st
 def parts_by_side(
     both: Vocabulary | SeparateVocabularies | WordPieces,
 ) -> dict[str, Callable[[str], list[int]]]:
-    """What cuts a piece of another vocabulary, of "source" and of "target": see `parts_of`. Word
-    pieces cut none.
-    """
+    """What cuts a piece of another vocabulary, by side: see `parts_of`. Word pieces cut none."""
     sides = {"source": both.source, "target": both.target}
     return {name: parts_of(one) for name, one in sides.items() if isinstance(one, Vocabulary)}
 

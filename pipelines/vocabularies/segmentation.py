@@ -89,9 +89,7 @@ class Segmentation(Variation):
 
     @abc.abstractmethod
     def join(self, characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
-        """The ids of the pieces that characters are joined to, int64, and their sentences, both of
-        one length.
-        """
+        """The ids of the pieces that characters are joined to, int64, and their sentences."""
 
     def __call__(
         self, flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, keys: tf.Tensor

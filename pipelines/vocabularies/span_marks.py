@@ -221,9 +221,7 @@ def alternate(parts: tf.RaggedTensor) -> tf.RaggedTensor:
 
 
 def _times_before(numbers, rows):
-    """How often each number, from 0 to `MOST` - 1, stands before in its row. Others count for
-    nothing.
-    """
+    """How often each number below `MOST` stands before in its row. Others count for nothing."""
     came = tf.cumsum(tf.one_hot(numbers, MOST, dtype=tf.int32), exclusive=True)
     begins = tf.searchsorted(rows, rows)
     columns = tf.maximum(numbers, 0)[:, None]

@@ -139,9 +139,7 @@ def _filter(weights, draws, begins, lengths):
 
 
 def _trace(drawn, begins, lengths):
-    """Go back from each word's end by the lengths drawn: which characters end a piece, booleans
-    (N,).
-    """
+    """Go back from each word's end by the lengths drawn: which characters end a piece, (N,)."""
 
     def step(first, ends, is_end):
         is_end = tf.tensor_scatter_nd_update(is_end, ends[:, None], tf.ones_like(ends, tf.bool))
@@ -160,8 +158,6 @@ def _trace(drawn, begins, lengths):
 
 
 def _words(words):
-    """Where words begin, and how many characters each has, int64 (W,) both; from those of
-    characters (N,).
-    """
+    """Where words begin, and how many characters each has, int64 (W,), of characters (N,)."""
     lengths = tf.math.bincount(tf.cast(words, tf.int32), dtype=tf.int64)
     return tf.cumsum(lengths, exclusive=True), lengths

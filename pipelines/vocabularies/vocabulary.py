@@ -272,9 +272,7 @@ class Vocabulary:
 
     @functools.cached_property
     def tokenizer(self):
-        """The same model as an operation of TensorFlow. A module whose graph uses it must track it,
-        or it is not saved.
-        """
+        """The model as an operation of TensorFlow, which a module that is saved must track."""
         return operation(self.model, f"sentencepiece_{self.fingerprint}")
 
     def tokenize(self, text):

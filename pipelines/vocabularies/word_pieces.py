@@ -150,9 +150,7 @@ class WordPieces:
         )
 
     def tokenize(self, text):
-        """Strings (B,) to a ragged tensor of ids (B, None), each row closed by [SEP]. A [MASK] in
-        the text is one piece.
-        """
+        """Strings (B,) to ragged ids (B, None), each row closed by [SEP]; [MASK] is one piece."""
         import tensorflow as tf
 
         text = tf.strings.regex_replace(text, UNREADABLE, "")
@@ -176,9 +174,7 @@ class WordPieces:
 
     @functools.cached_property
     def _characters(self):
-        """The characters of each piece, int8 (V,), as far as they count; negative where the piece
-        continues a word.
-        """
+        """The characters of each piece, int8 (V,), negative where it continues a word."""
         lengths = [
             -len(piece.removeprefix(SUFFIX)) if piece.startswith(SUFFIX) else len(piece)
             for piece in self.pieces

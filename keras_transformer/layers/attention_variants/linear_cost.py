@@ -111,18 +111,14 @@ def _without_padding(keys, masks):
 
 
 def _to_all(queries, keys, values):
-    """Every query to every key: features (B, h, T, d_k) and (B, h, S, d_k), values (B, h, S,
-    d_v).
-    """
+    """Every query to every key: features (B, h, T, d_k), (B, h, S, d_k), values (B, h, S, d_v)."""
     transposed = ops.swapaxes(keys, -1, -2)
     sums = ops.matmul(queries, ops.sum(transposed, axis=-1, keepdims=True))
     return ops.matmul(queries, ops.matmul(transposed, values)) / ops.maximum(sums, LEAST)
 
 
 def _to_those_before(queries, keys, values):
-    """Every query to itself and the keys before it: within its block pair by pair, and to all
-    blocks before by their sums.
-    """
+    """Every query to itself and the keys before it: pairs within its block, else by their sums."""
     batch, heads, length, _ = ops.shape(queries)
     width = width_of_blocks(BLOCK, length)
     count = count_of_blocks(length, width)

@@ -105,9 +105,7 @@ class GenerationModule(TextModule):
         return {"generated": self.target_text(ids[:, 0], text)}
 
     def _score(self, text):
-        """Strings (B,) to log P(Y) in nats and |Y|, EOS included. Texts are cut after 1,024
-        tokens.
-        """
+        """Strings (B,) to log P(Y) in nats and |Y|, EOS included, of at most 1,024 tokens."""
         ids = self.ids_of(text)
         return {
             "log_probability": tf.reduce_sum(self.log_probabilities(ids), axis=1),

@@ -17,9 +17,7 @@ BATCH_TOKENS = 4096
 
 
 class MaskingScorer(Scorer):
-    """The texts of a split, or of the file --reference_file, with the same pieces hidden each time
-    that they are asked.
-    """
+    """The texts of a split or of --reference_file, with the same pieces hidden each time."""
 
     useless = OF_ANSWERS
     because = (

@@ -19,9 +19,7 @@ from keras_transformer.training.loss import label_measures
 
 
 class Masking(TextEncoding):
-    """Guess pieces that are hidden in the sources of any corpus, such as the lines of
-    `--corpus=lines`.
-    """
+    """Guess pieces that are hidden in the sources of any corpus, such as `--corpus=lines`."""
 
     name = "masking"
     labels = "hidden pieces"
@@ -42,9 +40,7 @@ class Masking(TextEncoding):
         return with_perplexity(label_measures(model, batches))
 
     def score(self, module):
-        """Cross-entropy and accuracy of the pieces hidden in the test set, and some of its lines
-        with a word hidden.
-        """
+        """Cross-entropy and accuracy of the test set, and some of its lines with a word hidden."""
         batches = batches_of(self.examples("test"), self.values["max_train_length"])
         numbers = measure(module, batches)
         name = self.vocabulary.marks.name

@@ -1,6 +1,4 @@
-"""The parser as one TensorFlow graph: sentences in, trees out (Vaswani et al. 2017, section
-6.3).
-"""
+"""The parser as one TensorFlow graph: sentences in, trees out (Vaswani et al. 2017, 6.3)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -64,9 +62,7 @@ class ParsingModule(TranslationModule):
         """Refuse nothing: a parser can have all options."""
 
     def search(self, search, text, prefixes=None, limits=None):
-        """Search as `TranslationModule` does, but with `constrained` only among well-formed
-        trees over the words of `text`.
-        """
+        """Search as `TranslationModule` does; with `constrained` among well-formed trees only."""
         if self.options.constrained:
             rules = self.options.constraints(
                 TreeConstraints,

@@ -1,6 +1,4 @@
-"""Constituency parsing: a treebank, a Transformer from words to brackets, labelled F1 (Vaswani et
-al. 2017, section 6.3).
-"""
+"""Constituency parsing: from words to brackets, labelled F1 (Vaswani et al. 2017, section 6.3)."""
 
 from keras_transformer.evaluation import parser_score
 from keras_transformer.inference.translator import Translator

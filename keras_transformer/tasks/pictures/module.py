@@ -121,9 +121,7 @@ class PictureModule(ServedModule):
         return {"attention": tf.reshape(weights, tf.concat([shape, self._grid], axis=0))}
 
     def _attend_png(self, png):
-        """PNG or JPEG files (B,) to what `attend` gives, and the pictures that the model saw,
-        (B, H, W, C).
-        """
+        """PNG or JPEG files (B,) to what `attend` gives, and the pictures seen, (B, H, W, C)."""
         seen = self._decoded(png)
         return {"seen": tf.ensure_shape(seen, [None, *self.size]), **self.attend(seen)}
 

@@ -77,9 +77,7 @@ class ImageClassification(Task):
 
     @classmethod
     def fixed(cls, description):
-        """All of it. An earlier version did not write the digest of a folder's files: that of today
-        is taken.
-        """
+        """All of it. Where an earlier version wrote no digest of files, today's is taken."""
         name, folder = (description["pictures"].get(key) for key in ("name", "folder"))
         if "files" in description or name != "folder" or not os.path.isdir(folder):
             return description

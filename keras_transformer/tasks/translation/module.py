@@ -1,6 +1,4 @@
-"""The translator as one TensorFlow graph, strings in, strings out (Vaswani et al. 2017, section 6.1
-for its decoding).
-"""
+"""The translator as one graph, strings in, strings out (Vaswani et al. 2017, section 6.1)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -139,9 +137,7 @@ class TranslationModule(TextModule):
             )
 
     def _translate(self, text):
-        """Strings (B,) to strings (B,). An empty or blank string stays empty; a source is cut after
-        1,024 tokens.
-        """
+        """Strings (B,) to strings (B,); blank ones stay empty, sources end after 1,024 tokens."""
         ids, _ = self._search_as_exported(text, tf.zeros([tf.size(text), 0], tf.int32))
         return {self.output: self.target_text(ids[:, 0], text)}
 

@@ -1,6 +1,4 @@
-"""BLEU and other metrics of translations, with intervals and beside another system (Vaswani et al.
-2017, section 6.1).
-"""
+"""BLEU and other metrics, with intervals and differences (Vaswani et al. 2017, section 6.1)."""
 
 from keras_transformer.evaluation import bleu, metrics, table
 from keras_transformer.evaluation.significance import compare

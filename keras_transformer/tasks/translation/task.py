@@ -111,9 +111,7 @@ class Translation(TextTask):
         return f"runs/{corpus_settings.folder_name(values)}"
 
     def write_files(self, folder):
-        """Write the vocabulary: that of --vocabulary_from or of the records, else learned from the
-        training side.
-        """
+        """Write the vocabulary of --vocabulary_from or of the records, or one that is learned."""
         train = self._texts.train
         protected = self.protected.knowing(train.sources) if self.protected.are_any else None
         if self.values["vocabulary_from"]:
