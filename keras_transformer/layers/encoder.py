@@ -1,4 +1,4 @@
-"""The encoder: N layers of attention and a feed-forward network (Vaswani et al. 2017, 3.1)."""
+"""The encoder: N layers of attention and feed-forward (Vaswani et al. 2017, section 3.1)."""
 
 import functools
 from collections.abc import Callable, Iterable
