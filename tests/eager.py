@@ -3,8 +3,12 @@ operation by operation.
 """
 
 import contextlib
+import warnings
 
+import pytest
 import tensorflow as tf
+
+from keras_transformer.training.train_function import TrainFunction
 
 
 @contextlib.contextmanager
@@ -15,3 +19,17 @@ def eagerly():
         yield
     finally:
         tf.config.run_functions_eagerly(False)
+
+
+@contextlib.contextmanager
+def eager_training():
+    """Let runs of a few steps trace neither these nor what validates: a step takes half a second,
+    and its graph several.
+    """
+    with eagerly(), pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        # The functions of tf.data stay graphs.
+        warnings.filterwarnings("ignore", "Even though the `tf.config")
+        patch.setattr(
+            TrainFunction, "_of_shape", lambda self, *_: (self._add_all, self._update_all)
+        )
+        yield

@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 from command_flags import flags_of
+from eager import eager_training
 
 from keras_transformer import train
 from keras_transformer.inference.loading import load_trained
@@ -27,7 +28,8 @@ KINDS = {"adapted": ["--lora_rank=2", "--lora_alpha=8"], "frozen": ["--freeze=en
 
 def trained(folder, steps, *flags):
     FLAGS = flags_of("train", f"--model_dir={folder}", f"--max_steps={steps}", *FEW, *flags)
-    train.train(task_class("translation"), FLAGS)
+    with eager_training():
+        train.train(task_class("translation"), FLAGS)
     return RunFolder(folder)
 
 
