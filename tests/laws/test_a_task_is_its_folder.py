@@ -24,12 +24,12 @@ print(*TASKS)
 
 
 @pytest.fixture
-def answer_without(tmp_path):
-    """A function of a folder below the program: what a copy without it answers to `WHOLE` and to
-    the laws of the house.
+def answers_without(tmp_path):
+    """A function of a folder below the program: what a copy without it answers, one by one, to
+    `WHOLE` and to the laws of the house.
     """
 
-    def answer(gone):
+    def answers(gone):
         for package in ("keras_transformer", "pipelines"):
             shutil.copytree(ROOT / package, tmp_path / package)
         shutil.rmtree(tmp_path / gone)
@@ -37,8 +37,8 @@ def answer_without(tmp_path):
         shutil.copy(ROOT / "tests" / "test_architecture.py", tmp_path / "tests")
         laws = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_architecture.py"]
         environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-        return [
-            subprocess.run(
+        for arguments in (["-c", WHOLE], laws):
+            yield subprocess.run(
                 [sys.executable, *arguments],
                 cwd=tmp_path,
                 env=environment,
@@ -46,14 +46,12 @@ def answer_without(tmp_path):
                 text=True,
                 check=False,
             )
-            for arguments in (["-c", WHOLE], laws)
-        ]
 
-    return answer
+    return answers
 
 
-def test_without_pictures_the_program_is_whole(answer_without):
-    whole, laws = answer_without("keras_transformer/tasks/pictures")
+def test_without_pictures_the_program_is_whole(answers_without):
+    whole, laws = answers_without("keras_transformer/tasks/pictures")
     assert whole.returncode == 0, whole.stderr
     assert whole.stdout.split() == [
         *("translation", "parsing", "language_modelling", "masking", "classification", "tagging")
@@ -61,7 +59,7 @@ def test_without_pictures_the_program_is_whole(answer_without):
     assert laws.returncode == 0, laws.stdout
 
 
-def test_control_without_what_parsers_are_made_of_it_is_not(answer_without):
-    whole, _ = answer_without("keras_transformer/tasks/translation")
+def test_control_without_what_parsers_are_made_of_it_is_not(answers_without):
+    whole = next(answers_without("keras_transformer/tasks/translation"))
     assert whole.returncode == 1
     assert "tasks.translation" in whole.stderr

@@ -3,6 +3,7 @@ What a layer computes is compared with an oracle in tests/layers.
 """
 
 import dataclasses
+import functools
 import importlib
 import inspect
 import pathlib
@@ -243,6 +244,14 @@ ELSEWHERE = {
 # The defaults of others, and the part of a decoder that has no output of its own.
 PARTS = {"SinusoidalEncoding", "NoRelativePositions", "ScaledDotProduct", "MultiStepAttention"}
 EACH = pytest.mark.parametrize("name", ROWS)
+
+
+@functools.cache
+def shaken(name):
+    """A row's layer with random weights. Not to be changed."""
+    return ROWS[name].shaken()
+
+
 MASKED = pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.mask])
 
 
@@ -295,7 +304,7 @@ def test_control_an_argument_at_its_default_is_seen():
 @EACH
 def test_the_shape_of_its_output_is_known_before(name):
     row = ROWS[name]
-    layer = row.made()
+    layer = shaken(name)
     out = row.output(layer)
     # What is called with a sublayer, or the other way round, has more than one output.
     if not row.call and name != "PositionalEmbedding":
@@ -306,7 +315,7 @@ def test_the_shape_of_its_output_is_known_before(name):
 @EACH
 def test_mixed_bfloat16_computes_in_bfloat16_near_float32_with_weights_in_float32(name):
     row = ROWS[name]
-    layer = row.shaken()
+    layer = shaken(name)
     mixed = row.shaken(dtype="mixed_bfloat16")
     mixed.set_weights(layer.get_weights())
     masks = {row.mask: mask(S)} if row.mask else {}
@@ -322,7 +331,7 @@ def test_mixed_bfloat16_computes_in_bfloat16_near_float32_with_weights_in_float3
 @EACH
 def test_dropout_acts_in_training_and_nowhere_else(name):
     row = ROWS[name]
-    layer = row.shaken()
+    layer = shaken(name)
     plain = np.array(row.output(layer))
     np.testing.assert_array_equal(row.output(layer, training=False), plain)
     drops = {"rate", "dropout", "heads"} & row.arguments.keys()
@@ -331,10 +340,10 @@ def test_dropout_acts_in_training_and_nowhere_else(name):
 
 
 @EACH
-def test_each_weight_gets_a_gradient(name):
+def test_each_weight_gets_a_gradient(name, monkeypatch):
     row = ROWS[name]
-    layer = row.shaken()
-    layer.trainable = True
+    layer = shaken(name)
+    monkeypatch.setattr(layer, "trainable", True)
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(row.output(layer) ** 3)
     variables = [variable.value for variable in layer.trainable_variables]
@@ -356,7 +365,7 @@ def real_outputs(row, out):
 @MASKED
 def test_what_stands_in_the_padding_its_width_and_batch_mates_change_nothing(name):
     row = ROWS[name]
-    layer = row.shaken()
+    layer = shaken(name)
     expected = real_outputs(row, row.output(layer, **{row.mask: mask(S)}))
     wide = list(row.inputs)
     for number in row.masked:
@@ -381,14 +390,14 @@ def test_what_stands_in_the_padding_its_width_and_batch_mates_change_nothing(nam
 @MASKED
 def test_nothing_but_padding_stays_finite(name):
     row = ROWS[name]
-    layer = row.shaken()
+    layer = shaken(name)
     assert np.isfinite(row.output(layer, **{row.mask: np.zeros((B, 1, S), bool)})).all()
 
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.causal is not None])
 def test_later_tokens_change_nothing_and_earlier_ones_do(name):
     row = ROWS[name]
-    layer = row.shaken()
+    layer = shaken(name)
     x, *others = row.inputs
     changed = x.copy()
     changed[:, 3] = random(B, D)

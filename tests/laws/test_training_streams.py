@@ -15,7 +15,11 @@ from pipelines.batches.batching import training_batches
 from pipelines.batches.texts import TokenizedPairs, token_ids
 from pipelines.corpora.images import Split
 from pipelines.corpora.parallel_text import ParallelText
+from pipelines.corpora.spans import SENTINELS
+from pipelines.corpora.spans import cut as cut_out
+from pipelines.corpora.spans_anew import SpansAnew, whole_texts
 from pipelines.corpora.terms import GivenTerms, with_terms
+from pipelines.random_numbers import key
 from pipelines.special_ids import Marks
 from pipelines.vocabularies import learn
 from pipelines.vocabularies.augmentation import AugmentedText
@@ -67,6 +71,18 @@ def with_given_terms(seed):
     return TokenizedPairs(*sides).examples({"source": terms})
 
 
+def with_spans(seed):
+    texts = tf.constant(SOURCES * 3)
+    sides = [
+        [text.decode() for text in side.numpy()] for side in cut_out(texts, key(1, np.arange(9)))
+    ]
+    words = learn(*sides, "joint", 350, SENTINELS)
+    wholes = whole_texts(ParallelText(*sides), ())
+    both = enumerate(("source", "target"))
+    anew = {name: SpansAnew(side, wholes, words, 100, seed) for side, name in both}
+    return TokenizedPairs(*(token_ids(side, words) for side in sides)).examples(anew)
+
+
 def hidden(seed):
     texts = TokenIds.of_lengths(IDS.astype(np.uint16), LENGTHS)
     return hidden_pieces.examples(texts, MARKS, hidden_pieces.Masking(MARKS, 105), seed)
@@ -82,6 +98,7 @@ KINDS = {
     "sampled segmentations": (functools.partial(segmented, "unigram", SubwordRegularization), 80),
     "sources as people type them": (typed, 80),
     "terms with their translations": (with_given_terms, 80),
+    "spans cut out anew": (with_spans, 80),
     "hidden pieces": (hidden, 100),
     "shifted pictures": (shifted, 20),
 }
@@ -123,7 +140,7 @@ def joined(parts):
         yield np.concatenate([np.pad(one, [(0, 0), (0, width - one.shape[1])]) for one in column])
 
 
-@pytest.mark.parametrize("kind", ["pairs", "byte pairs that are left out"])
+@pytest.mark.parametrize("kind", ["pairs", "byte pairs that are left out", "spans cut out anew"])
 def test_it_is_the_same_in_any_number_of_parts(kind):
     parts = read(batches_of(kind, parts=2).arrays(10), 6)
     whole = [(batch[0], batch[-2]) for batch in first(kind)[5:8]]

@@ -177,13 +177,13 @@ def counting_traces(model):
 
 def test_fit_traces_a_dataset_of_buckets_once_and_arrays_at_most_once_a_shape():
     ids = tf.TensorSpec([None, None], tf.int64)
-    shapes = ((8, 2), (4, 4), (2, 8), (1, 16))
+    shapes = ((8, 2), (4, 4), (2, 8))
     batches = tf.data.Dataset.from_generator(
         lambda: (copying(*shape) for shape in shapes), output_signature=((ids, ids), ids)
     )
     model = Transformer(**{**SIZES, "num_layers": 1})
     traces = counting_traces(model)
-    model.fit(batches.repeat(), steps_per_epoch=4, epochs=2, shuffle=False, verbose=0)
+    model.fit(batches.repeat(), steps_per_epoch=3, epochs=2, shuffle=False, verbose=0)
     assert len(traces) == 1
     model.make_train_function(force=True)
     for _ in range(2):
