@@ -62,9 +62,7 @@ def errors_naming(
 
 
 def _number_told_by_tensorflow(error):
-    """The error number of the system whose words end TensorFlow's message about a file; None if
-    there is none.
-    """
+    """The system's error number whose words end TensorFlow's message about a file, or None."""
     tensorflow = sys.modules.get("tensorflow")
     if tensorflow is None or not isinstance(error, tensorflow.errors.OpError):
         return None

@@ -21,9 +21,7 @@ FORMS = {"paper": 5.0, "length": 0.0}
 def length_penalty(
     length: int | tf.Tensor, alpha: float | tf.Tensor, c: float | tf.Tensor = FORMS["paper"]
 ) -> tf.Tensor:
-    """lp(Y) = ((c + |Y|) / (c + 1))^alpha, where |Y| counts the tokens of Y and its EOS; the
-    paper's c is 5.
-    """
+    """lp(Y) = ((c + |Y|) / (c + 1))^alpha; |Y| counts the EOS too, and the paper's c is 5."""
     return ((c + tf.cast(length, tf.float32)) / (c + 1.0)) ** alpha
 
 

@@ -133,9 +133,7 @@ def _histories(came, block):
 
 
 def _noted(found, newest, scores, stands, searched):
-    """The ids and scores of all sentences with the tokens that stand added. What does not stand is
-    PAD until it is overwritten.
-    """
+    """The ids and scores of all sentences, with the tokens that stand added; PAD elsewhere."""
     ids, totals = found
     sentence = searched["sentence"]
     places = searched["length"][:, None] + tf.range(tf.shape(newest)[1])

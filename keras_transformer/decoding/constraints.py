@@ -179,9 +179,7 @@ def under(search: Callable, constraints: Constraints) -> Callable:
 
 
 def forced_tokens(position: tf.Tensor, sentences: dict[str, tf.Tensor]) -> tf.Tensor:
-    """The only token that may come at each position (b, K) of a sentence: the next of its prefix,
-    EOS at its limit, or FREE if any may come.
-    """
+    """The only token that may come at each position: the prefix's, EOS at the limit, or FREE."""
     forced = tf.where(sentences["limit"][:, None] == position + 1, EOS, FREE)
     if "prefix" not in sentences:
         return forced

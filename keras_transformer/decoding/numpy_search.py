@@ -139,9 +139,7 @@ class NumpySearch:
         return found
 
     def _extended(self, searched, logs, tokens, found):
-        """One turn: the beam after it, and the rows that it extends, (b, K). What ends is put in
-        `found`.
-        """
+        """One turn: the beam after it, and the rows that it extends. `found` gets what ends."""
         sentences, beam = searched["scores"].shape
         count = logs.shape[1]
         # Places in all rows: `take` by them takes a third of the time of two indices.

@@ -49,9 +49,7 @@ class PenaltySweep(BeamSearch):
         return cls(beam_size, length_penalties, *of_each)
 
     def _finish(self, candidates, finished, searched, length, coverage):
-        """The best of the hypotheses finished before and now for each alpha, of all sentences: ids
-        (B, A, t + 1) and scores (B, A).
-        """
+        """The best hypotheses before and now for each alpha: ids (B, A, t + 1), scores (B, A)."""
         ids, scores, parents = candidates
         sentence = searched["sentence"]
         ended = first(tf.where(ids[:, :, -1] == EOS, scores, -float("inf")), searched["beam_size"])

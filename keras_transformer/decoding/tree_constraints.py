@@ -149,9 +149,7 @@ class TreeConstraints(Constraints):
         return tf.gather(leaves, tf.minimum(state.leaves, last), batch_dims=1)
 
     def _may_come(self, state, left, room):
-        """Which tokens may come, booleans (rows, V), where `left` leaves are left and `room` tokens
-        may still come, EOS among them.
-        """
+        """Which tokens may come, booleans (rows, V), by the leaves that are left and the room."""
         is_inside = state.depth > 0
         is_left = left > 0
         # Opening costs two tokens, its own and the one that closes.

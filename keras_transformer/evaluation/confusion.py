@@ -24,9 +24,7 @@ def accuracy(counts: np.ndarray) -> float:
 
 
 def as_text(counts: Sequence[Sequence[int]], names: Sequence[str]) -> str:
-    """`confusion` as a table: a row for each class, what it was predicted as, and the share of it
-    that was predicted correctly.
-    """
+    """`confusion` as a table: a row for each class, what it was predicted as, and its recall."""
     rows = [["class", *names, "right"]]
     for number, (name, row) in enumerate(zip(names, counts, strict=True)):
         share = f"{row[number] / sum(row):.1%}" if sum(row) else "-"

@@ -137,9 +137,7 @@ def hyperparameters(config: Config) -> Hyperparameters:
 
 
 def table(config: Config) -> Iterator[Weight]:
-    """The weights of a model of config.json, theirs as `plain_name` calls them. Rows of the tables
-    beyond its pieces are left out.
-    """
+    """The weights of a model of config.json, theirs as `plain_name` calls them."""
     d = config.hidden_size
     pieces = config.vocab_size
 

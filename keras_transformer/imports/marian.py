@@ -253,9 +253,7 @@ class MarianFolder:
         yield Weight(f"{ours}/beta", f"{theirs}_bias", width, np.ravel)
 
     def _by_our_ids(self, rows):
-        """Rows (V, ...) in the order of our ids, with zeros for PAD and BOS: Marian's decoder
-        begins with a zero embedding.
-        """
+        """Rows (V, ...) in the order of our ids. Marian's decoder begins with a zero embedding."""
         ordinary = [n for n, one in enumerate(self._pieces) if one not in (END, UNKNOWN)]
         made = np.zeros((len(rows) + 2, *rows.shape[1:]), rows.dtype)
         made[UNK] = rows[self._pieces.index(UNKNOWN)]

@@ -101,9 +101,7 @@ def table(config: Config) -> Iterator[Weight]:
 
 
 def decoding(folder: Any, languages: dict[str, str | None]) -> dict[str, Any]:
-    """How the model of a `PretrainedFolder` decodes: arguments of `DecodingOptions`. Labels of
-    languages stand in the text.
-    """
+    """How the model of a `PretrainedFolder` decodes: arguments of `DecodingOptions`."""
     return {**seq2seq_files.decoding(folder), **languages}
 
 

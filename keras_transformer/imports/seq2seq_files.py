@@ -121,9 +121,7 @@ def required_file(folder: Any, name: str) -> pathlib.Path:
 
 
 def pieces_in_order(config: Any, pieces: Sequence[str], size: int) -> list[str]:
-    """The pieces behind our special ones, of those by their ids; rows without a piece have names
-    too.
-    """
+    """The pieces behind our special ones, of those by their ids; rows without one are named too."""
     taken = {name for name, _ in SPECIAL.values()}
     named = [*pieces, *(f"<unused {number}>" for number in range(len(pieces), size))]
     found = [named[number] for number in config.order(size)[len(SPECIAL) :]]

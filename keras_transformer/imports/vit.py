@@ -148,9 +148,7 @@ def _first(array):
 
 
 def check_pictures(pictures: Pictures, config: Config, path: str) -> None:
-    """Refuse pictures that are not scaled from bytes to 0 to 1 at first, or not as many means and
-    deviations as channels.
-    """
+    """Refuse pictures that are not first scaled to 0 to 1, or without a mean for each channel."""
     if not np.isclose(pictures.rescale_factor, 1 / WHITE):
         refuse("rescale_factor", path, "1/255", pictures.rescale_factor, ANOTHER)
     for name in ("image_mean", "image_std") if pictures.do_normalize else ():

@@ -274,9 +274,7 @@ def request(options: Mapping, beam_size: int | None) -> tuple[str, dict]:
 
 
 def limits(description: Mapping) -> dict[str, float]:
-    """The most that options may be, by name, from `model.json`: a server clamps what lies beyond,
-    Python refuses it.
-    """
+    """The most that options may be, by name: a server clamps what is more, Python refuses it."""
     exported = description.get("decoding", {}).get("beam_size", 1)
     most = max(MOST_HYPOTHESES, exported)
     return {

@@ -35,9 +35,7 @@ class LanguageLabels:
         return f"`{name}` must be one of {', '.join(sorted(self.ids))}"
 
     def ids_of(self, name: str, languages: tf.Tensor | None = None) -> tf.Tensor:
-        """The ids (1,) or (B,) of the labels of languages, strings of that shape, "" for the
-        default; of the default alone without any.
-        """
+        """The ids of the labels of languages, strings (1,) or (B,), "" for the default."""
         default = tf.constant([self.ids[self.default[name]]])
         if languages is None:
             return default

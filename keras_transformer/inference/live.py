@@ -127,9 +127,7 @@ class Live:
     def cross_attention(
         self, lines: list[str], references: list[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Source pieces (B, S), target pieces (B, T), and the attention between them, (B, N, h, T,
-        S).
-        """
+        """Pieces of source (B, S) and target (B, T), and attention between, (B, N, h, T, S)."""
         answer = self.attention(lines, references)
         return answer["source_pieces"], answer["target_pieces"], answer["cross"]
 

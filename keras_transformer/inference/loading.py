@@ -72,9 +72,7 @@ def load_trained(run, precision: str = "float32") -> tuple:
 
 
 def module_of_run(run, values: Mapping):
-    """The module of a run of a task of this package, by the values of flags; missing ones are what
-    the run was trained with.
-    """
+    """The module of a run of a task of this package; missing flags are as in its training."""
     kind = module_class(run.read_description())
     model = trained_model(kind.build, run, values.get("precision", "float32"))
     return kind.of_model(model, run, values)

@@ -56,9 +56,7 @@ class PictureClassifier:
         return names, np.concatenate(probabilities)
 
     def attention(self, pixels: np.ndarray) -> np.ndarray:
-        """What the class token looks at in a picture, uint8 (H, W, C): the share of each patch,
-        (N, h, H / P, W / P).
-        """
+        """What the class token looks at in a picture, uint8 (H, W, C): (N, h, H / P, W / P)."""
         return self._answer("attend", pixels[None])["attention"][0]
 
     def _answer(self, name, pixels):

@@ -10,9 +10,7 @@ MANY_LINES = 500
 
 @contextlib.contextmanager
 def speed_bar(lines: int) -> Iterator[Callable[[int], None] | None]:
-    """Give a function that takes how many more of the lines are done, and shows a bar; None where
-    there is no terminal, or little to do.
-    """
+    """A function that takes how many more lines are done, and shows a bar; None where it cannot."""
     if lines < MANY_LINES or not sys.stderr.isatty():
         yield None
         return

@@ -103,15 +103,11 @@ class TextModule(ServedText):
         }
 
     def begin(self, source: tf.RaggedTensor, prefixes: tf.Tensor | None) -> tuple:
-        """What a search begins with: the memory of the steps, and ids (B, P), padded, that each
-        text begins with, or None.
-        """
+        """What a search begins with: the memory of the steps, and padded ids (B, P), or None."""
         raise NotImplementedError
 
     def next_logits(self, text: tf.Tensor, prefix: tf.Tensor) -> tf.Tensor:
-        """Logits of the piece that comes next, float32 (B, V), after those in `prefix`, joined by
-        spaces, strings (B,).
-        """
+        """Logits of the piece after those in `prefix`, strings (B,), float32 (B, V)."""
         raise NotImplementedError
 
     def search(

@@ -104,9 +104,7 @@ class DecoderLayer(EncoderLayer):
         memory_mask: Tensor | None = None,
         causal: Tensor | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor | None]]:
-        """`call`, and second what the heads attend to: of the target (B, h, T, T), and of the
-        memory (B, h, T, S), or None.
-        """
+        """`call`, and what the heads attend to: (B, h, T, T), and (B, h, T, S) or None."""
 
         def attend(x):
             return self.self_attention.with_attention(x, x, x, attention_mask, causal)

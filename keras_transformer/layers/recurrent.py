@@ -72,9 +72,7 @@ def lstm(
 
 
 class LSTMStepper:
-    """An `lstm` for one new position of each row, (rows, width), by the formula of `LSTMCell`. The
-    state is h and c, (rows, units) each.
-    """
+    """An `lstm` for one new position of each row, (rows, width). The state is h and c."""
 
     growing = (-1, -1)
 

@@ -110,9 +110,7 @@ class EncoderDecoder(SizedModel):
     def decode_with_attention(
         self, source: Tensor, target: Tensor, memory: Tensor
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """What `call` gives, from the memory of `encode_with_attention`, and what the decoder
-        attends to, as in `attention_weights`.
-        """
+        """What `call` gives, from the memory, and what the decoder attends to."""
         mask = source_mask(source, self.hyperparameters)
         x, weights = self.decoder.with_attention(self.embedding(target), memory, mask)
         return self._logits(x), {"cross": weights}

@@ -68,9 +68,7 @@ class RunFolder:
         return pathlib.Path(path or f"saved_models/{self.path.resolve().name}")
 
     def refuse_finished(self) -> None:
-        """Refuse, by a ValueError, to begin a run where a model lies that has no checkpoint to
-        resume from: training would overwrite it.
-        """
+        """Refuse to begin where a model lies without a checkpoint: it would be overwritten."""
         if self.averaged.exists() and not self.is_started:
             raise ValueError(
                 f"{self.path} holds a model without checkpoints: training would begin anew and "
@@ -155,9 +153,7 @@ class RunFolder:
         checkpoint.load_weights(weights or self.newest_weights(), model, self._added)
 
     def newest_weights(self) -> pathlib.Path:
-        """Find the averaged weights, or if there are none the newest checkpoint that can be read;
-        the checkpoint that was named, if one was.
-        """
+        """The checkpoint that was named, the averaged weights, or the newest that can be read."""
         if self._weights:
             return self._weights
         if self.averaged.exists():

@@ -18,9 +18,7 @@ CHECKPOINT = ".npz"
 
 
 def portable_folder(path: str | os.PathLike) -> pathlib.Path | None:
-    """The folder of graphs that need no TensorFlow which a path is, or the newest of its numbered
-    versions; None if it has none.
-    """
+    """The folder of portable graphs at a path, or the newest of its versions, or None."""
     path = pathlib.Path(path).expanduser()
     return path if portable_format(path) else newest_version(path, DECODERS.values())
 

@@ -133,9 +133,7 @@ class Run:
         return model
 
     def _measure(self, inference):
-        """A function of the model in training that measures its weights, the averaged ones where
-        it keeps them, in a float32 model of the task.
-        """
+        """A function of the model in training that measures its weights, or the averaged ones."""
         measure = self.task.validation(inference, self._validation_batches)
 
         def measure_of(model):

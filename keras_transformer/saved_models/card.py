@@ -23,9 +23,7 @@ def write(
     remark: str,
     packages: Sequence[str] = PACKAGES,
 ) -> None:
-    """Write `model.json`, the run's description, what the module says and further facts, and
-    `README.md`, which ends in a remark.
-    """
+    """Write `model.json`, the run's description and further facts, and `README.md`."""
     card = _card(module, description, facts, packages)
     write_json(folder / "model.json", card)
     (folder / "README.md").write_text(_readme(module, card, remark), encoding="utf-8")

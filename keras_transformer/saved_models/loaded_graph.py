@@ -20,9 +20,7 @@ LIBRARY = "python/ops/_sentencepiece_tokenizer.so"
 
 
 class Parts:
-    """Parts of a GraphDef: copies of what some tensors or operations, such as "text:0", are
-    computed by, without gradients.
-    """
+    """Parts of a GraphDef: copies of what some tensors or operations are computed by."""
 
     def __init__(self, graph: Message):
         self._graph = graph

@@ -136,9 +136,7 @@ def from_json(value):
 
 
 def arguments(dtypes, example):
-    """A batch of one for each input of a signature that has no default: the golden example's array
-    of its name, else the first of its dtype.
-    """
+    """A batch of one for each required input of a signature, of the golden example."""
     arrays = {}
     for name, dtype in dtypes.items():
         fitting = [array for array in example.values() if tf.as_dtype(array.dtype) == dtype]

@@ -19,9 +19,7 @@ DECODERS = {"onnx": "decoder.onnx", "litert": "decoder.tflite"}
 def newest_version(
     folder: str | os.PathLike, files: Iterable[str] = (GRAPH,)
 ) -> pathlib.Path | None:
-    """The folder of the SavedModel with the highest number, or of what else has one of some files;
-    None if there is none.
-    """
+    """The folder of the SavedModel with the highest number, or of what has one of some files."""
     versions = versions_in(folder, files)
     return versions[max(versions)] if versions else None
 

@@ -51,9 +51,7 @@ def parse(body: bytes) -> dict:
 
 
 def arrays(document: dict, signature: Signature) -> tuple[dict[str, np.ndarray], bool]:
-    """The inputs of a parsed request, by name; and whether it has them in rows ("instances") rather
-    than in columns ("inputs").
-    """
+    """The inputs of a parsed request, by name; and whether it has them in rows ("instances")."""
     if "instances" in document and "inputs" in document:
         raise RequestError(
             f"JSON Value: {_shown(document)} Not formatted correctly expecting only one of "

@@ -57,9 +57,7 @@ def folder_name(values: Mapping) -> str:
 
 
 def load(settings: Mapping, values: Mapping) -> Corpus:
-    """Load the text of `corpus_settings`, with the flags that a run does not remember. Records or a
-    mixture of other languages are refused.
-    """
+    """Load the text of `corpus_settings`, with the flags that a run does not remember."""
     corpus = corpora.load(**settings, **{name: values.get(name) for name in OF_A_START})
     check_languages(corpus, settings)
     return corpus

@@ -56,9 +56,7 @@ def best_number(
 
 
 def last_ones(folder: pathlib.Path, count: int) -> list[pathlib.Path]:
-    """The last `count` checkpoints of a folder that are there to be averaged; the newest state if a
-    run was too short to write one.
-    """
+    """The last `count` checkpoints of a folder that are there, or the newest state if none is."""
     return checkpoint.averaged_ones(folder)[-count:] or checkpoint.checkpoints(folder)[-1:]
 
 
@@ -68,9 +66,7 @@ def of_steps(paths: Iterable[pathlib.Path]) -> str:
 
 
 def cross_entropy_of(model, batches: Callable) -> Callable[[Mapping[str, np.ndarray]], float]:
-    """A function of weights by name that returns the cross-entropy of a model that takes them over,
-    on the examples that `batches()` returns.
-    """
+    """A function of weights by name: the cross-entropy of a model that takes them over."""
     measure = label_measures(model, batches)
 
     def measure_of(weights):

@@ -93,9 +93,7 @@ class Checkpointing(keras.callbacks.Callback):
         self._plan()
 
     def _leave_to_resume(self):
-        """Let the checkpoints that lie before the window be averaged no longer: the run goes on
-        after an end that came earlier.
-        """
+        """Let checkpoints before the window be averaged no longer: the run goes on after an end."""
         for path in checkpoint.averaged_ones(self.folder):
             try:
                 seconds = checkpoint.progress_of(path)["seconds"]

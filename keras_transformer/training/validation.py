@@ -170,9 +170,7 @@ class BestSoFar(keras.callbacks.Callback):
         return self.patience is not None and self.standing.waited >= self.patience
 
     def on_train_begin(self, logs=None):
-        """Keep the weights of this step if they are the best and a kill came between their line in
-        the history and the archive.
-        """
+        """Keep the weights of this step if they are best, but a kill came before the archive."""
         if self.standing.step == checkpoint.step_of(self.model) != self._kept_step:
             self._keep()
 

@@ -128,9 +128,7 @@ class Watchers:
         return self.limit.is_out_of_time or any(best.is_over for best in self.best)
 
     def catch_up(self, model: keras.Model, steps_per_epoch: int) -> None:
-        """Measure the end of an epoch, or of the run, that was saved by a run that was stopped
-        before it could be measured.
-        """
+        """Measure the end of an epoch or a run that a stopped run saved and did not measure."""
         step = self.step
         is_end = step % steps_per_epoch == 0 or step >= self.last_step
         if not step or not (is_end or self.limit.is_out_of_time):

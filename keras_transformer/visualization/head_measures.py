@@ -95,9 +95,7 @@ def read_phrases(path: str, most: int) -> list[Phrases]:
 
 
 def phrases_of(tree: trees.Tree) -> Phrases:
-    """The words of a tree without traces as they stand in the text, and the spans of its
-    constituents of at least two words.
-    """
+    """The words of a tree as they stand in the text, and the spans of its longer constituents."""
     words = [trees.unescaped(word) for word in tree.words]
     spans = {(begin, end) for _, begin, end in tree.spans() if end > begin + 1}
     return words, sorted(spans)

@@ -130,9 +130,7 @@ def _agree(ranked, place):
 
 @dataclasses.dataclass(frozen=True)
 class Box:
-    """A branch with the place of its left side and of its middle, in inches from the upper left
-    corner, and the box before it.
-    """
+    """A branch with its left side and its middle, in inches from the upper left corner."""
 
     branch: Branch
     left: float

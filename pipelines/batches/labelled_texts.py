@@ -32,9 +32,7 @@ def read(ids: tf.RaggedTensor, marks: Marks, longest: int) -> tf.Tensor:
 
 
 def closed(ids: tf.RaggedTensor, marks: Marks, longest: int) -> tf.RaggedTensor:
-    """Texts of at most `longest` tokens, the mark of the end among them, without spaces that a mask
-    makes needless: ragged int32 (B, None).
-    """
+    """Texts of at most `longest` tokens, the end among them, closed up: ragged int32 (B, None)."""
     ids = tf.cast(ids, tf.int32)
     # The last id of a text is its mark, so where it matters the next id is of the same text.
     following = tf.concat([ids.values[1:], [marks.last]], axis=0)
@@ -73,9 +71,7 @@ def examples(texts: TokenIds, labels: np.ndarray, vocabulary: Vocabulary) -> Exa
 def numbers_of(
     labels: Sequence[str], names: Sequence[str], place: Callable[[int], str]
 ) -> np.ndarray:
-    """The numbers of labels among their names, int32 (examples,). A label without a name is refused
-    with its `place`, a function of its index.
-    """
+    """The numbers of labels among their names, int32 (examples,). `place` is for the error."""
     known = {label: number for number, label in enumerate(names)}
     if unseen := [label for label in dict.fromkeys(labels) if label not in known]:
         more = f" and {len(unseen) - 1} more" if unseen[1:] else ""

@@ -96,9 +96,7 @@ class BatchOrder:
         return tf.cast(tf.reduce_sum(came, axis=1), tf.int64) // self.batch_sizes
 
     def examples(self, bucket: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        """Numbers of the examples, int64 (L,), at some places (L,) of the stream of a bucket, which
-        is a scalar or (L,), one for each place.
-        """
+        """Numbers of the examples, int64 (L,), at some places (L,) of the streams of buckets."""
         rates = tf.gather(self.rates, bucket)
         epoch = self._epoch_of(places, rates)
         # What each kind has given before the epoch, and what it gives in it: int64 (L, K).

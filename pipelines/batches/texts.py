@@ -93,9 +93,7 @@ def token_ids(lines: Sequence[str], vocabulary: Vocabulary) -> TokenIds:
 
 
 def cut(lengths: np.ndarray, most: int) -> np.ndarray:
-    """Lengths of the pieces that sequences of these lengths, each at least 1, are cut into: each
-    but a sequence's last of `most`.
-    """
+    """Lengths of the pieces of at most `most` that sequences of these lengths are cut into."""
     counts = -(-lengths // most)
     pieces = np.full(counts.sum(), most)
     pieces[np.cumsum(counts) - 1] = lengths - (counts - 1) * most

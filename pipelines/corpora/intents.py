@@ -210,9 +210,7 @@ def sentences(template: Template, most: int = SENTENCES) -> list[tuple[str, str]
 
 
 def _tagged(marked):
-    """A sentence without its marks, and the tags of its words. A word has the slot that begins
-    first in it, or continues in it.
-    """
+    """A sentence without its marks, and the tags of its words, by the slot that begins first."""
     begin, named, end = MARKS
     slot = re.compile(f"{begin}([^{named}]*){named}")
     words = []

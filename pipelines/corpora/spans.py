@@ -133,9 +133,7 @@ def cut(texts: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def restored(source: str, target: str) -> str:
-    """Put spans back into a text: what `cut` took apart, or what a model wrote. A sentinel whose
-    span is missing is left out.
-    """
+    """Put spans back into a text: what `cut` took apart, or what a model wrote."""
     spans = spans_of(target)
     return " ".join(
         piece

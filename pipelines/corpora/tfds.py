@@ -107,9 +107,7 @@ def _examples(
 def _pairs(
     examples: list, dropped: Dropped, name: str, part: int = 0, parts: int = 1
 ) -> Iterator[tuple[int, str, str]]:
-    """Yield the usable pairs of a split, each with its number there. A part, whose numbers are its
-    own, may have none.
-    """
+    """Yield the usable pairs of a split, each with its number in its part."""
     usable = 0
     place = name if parts == 1 else f"part {part + 1} of {parts} of {name}"
     for number, pair in enumerate(_read(examples), 1):

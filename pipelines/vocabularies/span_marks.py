@@ -131,9 +131,7 @@ class SpanMarks:
             yield from zip(*texts, agree.numpy().tolist(), strict=True)
 
     def _parts(self, text):
-        """Texts (B,) cut at the borders of spans, ragged strings; which of these are spans; and how
-        many spans stand before each.
-        """
+        """Texts (B,) cut at spans, ragged; which parts are spans; how many stand before each."""
         parts = tf.strings.split(bordered(text, self._expression), BORDER)
         is_span = alternate(parts)
         return parts, is_span, parts.with_values(_numbers_in_rows(parts) // 2)
@@ -174,9 +172,7 @@ def given_terms(text: tf.Tensor) -> tf.RaggedTensor:
 
 
 def terms_within(terms: tf.RaggedTensor, written: tf.Tensor) -> tf.Tensor:
-    """How many of the terms of B texts stand in each of their translations, strings (B, K): int32
-    (B, K).
-    """
+    """How many of the terms of B texts stand in their translations, (B, K): int32 (B, K)."""
     rows = tf.cast(terms.value_rowids(), tf.int32)
 
     def is_within(one):

@@ -245,9 +245,7 @@ class Vocabulary:
 
     @functools.cached_property
     def log_probabilities(self) -> dict[str, float] | None:
-        """The pieces of text of a unigram language model, with log P of each, in nats. None for
-        another kind of vocabulary.
-        """
+        """The pieces of text of a unigram language model, with log P of each; None for others."""
         if self.merges is not None:
             return None
         scores = {

@@ -46,9 +46,7 @@ class RelativePositions(Part):
     def of_weights(
         self, weights: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
     ) -> Tensor | None:
-        """What the weights (B, h, T, S) of distances add to the heads, (B, h, T, d_v); None:
-        nothing.
-        """
+        """What the weights (B, h, T, S) of distances add to the heads, (B, h, T, d_v), or None."""
         return None
 
 

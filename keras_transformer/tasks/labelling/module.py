@@ -79,9 +79,7 @@ class LabelModule(_OfLabels):
         return facts
 
     def _classify(self, text):
-        """Strings (B,) to the likeliest label (B,), and all labels and their probabilities, each
-        (B, C), in one order for all texts.
-        """
+        """Strings (B,) to the likeliest label (B,), and all labels and probabilities, (B, C)."""
         tokens = self.tokens(text)
         logits = self._logits(tokens, tf.zeros_like(tokens))
         labels = tf.constant(self.labels)

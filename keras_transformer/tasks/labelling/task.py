@@ -120,9 +120,7 @@ class Labelling(TextEncoding):
 
 
 class Classification(Labelling):
-    """Learn a label for a text: the intents of `--corpus=intents`, or any files of
-    `--corpus=text_files`, a text and a label a line.
-    """
+    """Learn a label for a text: the intents of `--corpus=intents`, or of `--corpus=text_files`."""
 
     name = "classification"
     labels = "texts"

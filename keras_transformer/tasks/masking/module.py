@@ -58,9 +58,7 @@ class MaskedTextModule(TextEncoderModule):
         return {**super().facts(), "mask": self.vocabulary.marks.name}
 
     def _fill(self, text):
-        """Strings (B,) to the same with the likeliest piece for each mask, each guessed by itself.
-        A text without a mask stays as it is.
-        """
+        """Strings (B,) to the same with the likeliest piece for each mask, guessed by itself."""
         tokens, places, is_hidden = self._hidden(text)
         best = tf.argmax(self._possible(tokens, places), axis=-1, output_type=tf.int32)
         rows = tf.broadcast_to(tf.range(tf.shape(tokens)[0])[:, None], tf.shape(places))

@@ -262,9 +262,7 @@ class TranslationModule(TextModule):
 
 
 def decoding_options(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> DecodingOptions:
-    """The options that the values of flags say, None where one was not given; for those, the
-    defaults of the task or of a run.
-    """
+    """The options that the values of flags say; for None, the defaults of the task or the run."""
     given = decoding_flags(values)
     if not given.get("samples"):
         # Training draws no translations: its seed is not theirs.
