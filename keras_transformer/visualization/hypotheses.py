@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from keras_transformer.visualization.attended import SPECIAL, plain_text
 from keras_transformer.visualization.attention_pictures import OfALine
-from keras_transformer.visualization.theme import SMALL, TEXT, Theme, new_figure, width_of
+from keras_transformer.visualization.theme import SMALL, TEXT, Theme, new_canvas, width_of
 from pipelines.vocabularies.vocabulary import SPACE
 
 # Characters of a line in a box, and inches.
@@ -178,11 +178,7 @@ def draw(root: Branch, theme: Theme):
     width = max(box.right for box in placed) + MARGIN
     lowest = max(box.middle + box.branch.height / 2 for box in placed) + MARGIN
     height = max(lowest, 2 * MARGIN + root.block)
-    figure = new_figure(width, height)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, width), ylim=(height, 0))
-    axes.set_axis_off()
-    figure.set_layout_engine("none")
+    figure, axes = new_canvas(width, height)
     for box in placed:
         branch = box.branch
         if box.parent:

@@ -180,3 +180,13 @@ def new_figure(width: float, height: float):
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def new_canvas(width: float, height: float):
+    """An empty figure and its only axes, both in inches from the upper left corner."""
+    figure = new_figure(width, height)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, width), ylim=(height, 0))
+    axes.set_axis_off()
+    figure.set_layout_engine("none")
+    return figure, axes

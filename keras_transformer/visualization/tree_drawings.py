@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from keras_transformer.visualization.picture_file import write_picture
-from keras_transformer.visualization.theme import Theme, new_figure, width_of
+from keras_transformer.visualization.theme import Theme, new_canvas, width_of
 from pipelines.trees import Tree, fold, parse, unescaped
 from pipelines.trees.linearization import WORD
 
@@ -182,11 +182,7 @@ def draw(trees: Sequence[Tree], theme: Theme):
     heights = [LEVEL * max(place.level for place in tree) + 2 * HALF for tree in placed]
     width = widest + 2 * MARGIN
     height = sum(heights) + BETWEEN_TREES * (len(trees) - 1) + 2 * MARGIN
-    figure = new_figure(width, height)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, width), ylim=(height, 0))
-    axes.set_axis_off()
-    figure.set_layout_engine("none")
+    figure, axes = new_canvas(width, height)
     top = MARGIN + HALF
     for tree, size in zip(placed, heights, strict=True):
         _draw_tree(axes, tree, top, theme)
