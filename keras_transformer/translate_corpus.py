@@ -50,9 +50,8 @@ def main(FLAGS):
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
     # Errors in Beam are raised, and printed in one line.
-    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-    # Each process translates a batch at a time, on a core.
-    spread_over_cores()
+    logging.getLogger().setLevel(logging.CRITICAL)
+    spread_over_cores()  # Each process translates a batch at a time, on a core.
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     options = flags.translation_options(FLAGS)
     how = {"split_sentences": FLAGS.split_sentences, "batch_tokens": FLAGS.decode_tokens}
@@ -75,7 +74,8 @@ def main(FLAGS):
     lines = done.get("lines", 0)
     failed = sum(plan.path(shard, bulk.FAILED).exists() for shard in plan.shards)
     print(f"{lines:,} lines in {seconds:.1f} s, {lines / seconds:.1f} a second.")
-    print(f"{failed:,} shards have lines that failed, in {FLAGS.output}-*.failed.tsv{suffix}.")
+    if failed:
+        print(f"{failed:,} shards have lines that failed, in {FLAGS.output}-*.failed.tsv{suffix}.")
 
 
 def _refuse(FLAGS):
