@@ -22,7 +22,7 @@ def length_penalty(
     length: int | tf.Tensor, alpha: float | tf.Tensor, c: float | tf.Tensor = FORMS["paper"]
 ) -> tf.Tensor:
     """lp(Y) = ((c + |Y|) / (c + 1))^alpha; |Y| counts the EOS too, and the paper's c is 5."""
-    return ((c + tf.cast(length, tf.float32)) / (c + 1.0)) ** alpha
+    return ((c + tf.cast(length, tf.float32)) / (c + 1.0)) ** tf.cast(alpha, tf.float32)
 
 
 class BeamSearch:

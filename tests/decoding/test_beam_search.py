@@ -299,6 +299,8 @@ def test_the_length_penalty_is_wu_et_al_s():
         np.testing.assert_allclose(
             length_penalty(tf.constant(lengths), alpha), ((5 + lengths) / 6) ** alpha, rtol=1e-6
         )
+    # An exponent is given as an integer too.
+    assert float(length_penalty(7, tf.constant(1))) == 2
 
 
 def test_control_a_search_that_leaves_its_cache_in_place_fails_the_laws(monkeypatch):
