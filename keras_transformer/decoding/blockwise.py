@@ -24,10 +24,7 @@ class BlockwiseSearch(GreedySearch):
     section 4. A result can differ from that of `GreedySearch` only by the order of sums, where two
     tokens are as likely to the last bits.
 
-    Args:
-        constraints: as in `GreedySearch`.
-
-    Call arguments and results as in `GreedySearch`, but of a stepper with `block_size`, `block` and
+    Arguments and results as in `GreedySearch`, but of a stepper with `block_size`, `block` and
     `proposals`: see `keras_transformer.decoding`.
     """
 

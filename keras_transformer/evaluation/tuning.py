@@ -11,13 +11,7 @@ from keras_transformer.evaluation.table import aligned
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """How good searches are.
-
-    Args:
-        beam_sizes: the K of each row.
-        length_penalties: the alpha of each column.
-        scores: a list of scores for each row, in points out of 100.
-    """
+    """Scores of searches in points out of 100: a row for each K, a column for each alpha."""
 
     beam_sizes: Sequence[int]
     length_penalties: Sequence[float]

@@ -75,14 +75,7 @@ class Config(Schema):
 
 
 class Weight(NamedTuple):
-    """A weight of ours.
-
-    Attributes:
-        ours: the path of its variable.
-        theirs: the name of what it is made of.
-        shape: of theirs.
-        made: makes ours of theirs.
-    """
+    """A weight of ours, by its variable's path, `made` of one of theirs, whose shape this says."""
 
     ours: str
     theirs: str

@@ -25,9 +25,6 @@ FLOATS = ("F64", "F32", "F16", "BF16")
 class SettingsFiles:
     """What the JSON files of a folder say, by schemas.
 
-    Args:
-        folder: the folder.
-
     Attributes:
         path: the folder.
         unused: keys that no schema knows, by the names of the files that were read.

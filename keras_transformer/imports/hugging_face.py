@@ -43,9 +43,6 @@ class PretrainedFolder:
     """The folder of a model that others trained: it is checked when this is made, and nothing of
     its size is allocated.
 
-    Args:
-        folder: as of `load`.
-
     Attributes:
         path: the folder.
         family: its module, of `FAMILIES`.

@@ -48,9 +48,6 @@ UNKNOWN = "<unk>"
 class MarianFolder:
     """The folder of a translator of Marian: it is checked when this is made, and nothing of the
     model's size is allocated.
-
-    Args:
-        folder: with decoder.yml and what it names.
     """
 
     def __init__(self, folder: str | os.PathLike):

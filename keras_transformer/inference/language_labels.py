@@ -17,12 +17,7 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 
 
 class LanguageLabels:
-    """The labels of source and target.
-
-    Args:
-        vocabulary: with labels.
-        source, target: the languages of texts and translations that do not say theirs.
-    """
+    """The labels of source and target, by default those of the languages that it is made with."""
 
     def __init__(self, vocabulary: Vocabulary, source: str | None, target: str | None):
         self.ids = language_labels(vocabulary)

@@ -33,14 +33,8 @@ FORMS = ("paper", "length")
 
 
 class ServedPortable:
-    """The model of a folder that `export --format=onnx` or `--format=litert` wrote.
-
-    Attributes:
-        folder, extras: where it lies, with its vocabularies.
-        platform: what the Open Inference Protocol calls its kind.
-        lacking: why it has no signature of a name.
-        signatures: each `Signature` by name.
-        sentencepiece_models: its vocabularies.
+    """The model of a folder that `export --format=onnx` or `--format=litert` wrote. It has what a
+    `TensorFlowModel` has.
     """
 
     lacking = dict.fromkeys(("align", "attend", "next_pieces"), WHY)

@@ -45,7 +45,6 @@ class Records:
     Missing and damaged files are told.
 
     Args:
-        folder: the folder.
         map_dir: folder of uncompressed ids that are mapped into memory; None: they are unpacked.
     """
 

@@ -40,11 +40,7 @@ class Marked(NamedTuple):
 
 
 class SpanMarks:
-    """Puts marks in the place of spans, and back.
-
-    Args:
-        protected: what is protected.
-    """
+    """Puts marks in the place of what is `protected`, and back."""
 
     def __init__(self, protected: ProtectedSpans):
         self._expression = protected.expression
