@@ -16,7 +16,7 @@ LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FI
 # At least, at most.
 MEDIAN = 115
 MOST_FILES = 316
-# Lines of what was added after the program had been cut to 33,930.
+# Lines of what was added after the program had been cut to 33,930, and what later cuts took of all.
 ADDED = {
     "Marian's translators": 760,
     "distill, and diversify in it": 282,
@@ -54,9 +54,10 @@ ADDED = {
     "given terms before the score": 89,
     "a line at once: its search, its graphs, and flags of one command": 74,
 }
-MOST_LINES = 33_930 + sum(ADDED.values())
+CUT = 1_129
+MOST_LINES = 33_930 + sum(ADDED.values()) - CUT
 MOST_SHORT = 20
-MOST_OF_DOCSTRINGS = 0.21
+MOST_OF_DOCSTRINGS = 0.18
 
 
 def docstring_lines(source):
