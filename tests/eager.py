@@ -23,8 +23,8 @@ def eagerly():
 
 @contextlib.contextmanager
 def eager_training():
-    """Let runs of a few steps trace neither these nor what validates: a step takes half a second,
-    and its graph several.
+    """Let runs of a few steps of a small model trace neither these nor what validates. Not for what
+    decodes: a search takes longer so than its graph does to make.
     """
     with eagerly(), pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         # The functions of tf.data stay graphs.

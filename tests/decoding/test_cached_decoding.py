@@ -71,7 +71,8 @@ def translate_with(search, variant=PAPER):
     transformer = model(variant)
 
     @tf.function(
-        input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)]
+        input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)],
+        autograph=False,
     )
     def decode(source, limits):
         return search(transformer.stepper(), transformer.encode(source), limits)[0][:, 0]
@@ -91,7 +92,7 @@ def last_log_probabilities(variant):
     """From sources and prefixes to log P of what may follow."""
     transformer = model(variant)
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2)
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2, autograph=False)
     def log_probabilities(source, target):
         return tf.nn.log_softmax(transformer((source, target), training=False)[:, -1])
 
@@ -166,9 +167,6 @@ def test_control_positions_that_are_off_by_one_change_tokens():
     some = sources()[:8]
     limits = [len(sentence) + EXTRA_LENGTH for sentence in some]
     encoded = model().encode(tf.ragged.constant(some, tf.int32).to_tensor(PAD))
-    found = {}
-    for name, stepper in (("right", model().stepper()), ("late", LateStepper(model().stepper()))):
-        ids, _ = BEAM(stepper, encoded, tf.constant(limits))
-        found[name] = [tuple(row[row != PAD].tolist()) for row in ids[:, 0].numpy()]
-    assert found["right"] == translate_with(BEAM)(some)
-    assert found["late"] != found["right"]
+    ids, _ = BEAM(LateStepper(model().stepper()), encoded, tf.constant(limits))
+    late = [tuple(row[row != PAD].tolist()) for row in ids[:, 0].numpy()]
+    assert late != translate_with(BEAM)(some)

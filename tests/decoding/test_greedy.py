@@ -166,7 +166,9 @@ def log_probabilities_of(sentence):
 
 def in_graph(search, stepper):
     signature = [tf.TensorSpec([None], tf.int32)] * 2
-    return tf.function(lambda source, limits: search(stepper, source, limits), signature)
+    return tf.function(
+        lambda source, limits: search(stepper, source, limits), signature, autograph=False
+    )
 
 
 @pytest.mark.parametrize(("search", "width"), [(GreedySearch(), 1), (BeamSearch(3, 0.6, 3), 3)])
