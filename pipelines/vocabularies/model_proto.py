@@ -26,45 +26,29 @@ def message():
 
     file = descriptor_pb2.FileDescriptorProto(name="pieces.proto", package="pieces")
     field = descriptor_pb2.FieldDescriptorProto
+    messages = {
+        name: file.message_type.add(name=name)
+        for name in ("Piece", "Trainer", "Normalizer", "Rule", "Model")
+    }
 
-    def add(name, **fields):
-        one = file.message_type.add(name=name)
-        for key, (number, kind, label, of) in fields.items():
-            one.field.add(name=key, number=number, type=kind, label=label, type_name=of)
+    def add(name, kind, numbers, of=None, label=field.LABEL_OPTIONAL):
+        for key, number in numbers.items():
+            messages[name].field.add(name=key, number=number, type=kind, label=label, type_name=of)
 
-    optional = field.LABEL_OPTIONAL
-    add(
-        "Piece",
-        piece=(1, field.TYPE_STRING, optional, None),
-        score=(2, field.TYPE_FLOAT, optional, None),
-        type=(3, field.TYPE_INT32, optional, None),
-    )
-    add(
-        "Trainer",
-        **{
-            name: (number, field.TYPE_INT32, optional, None)
-            for name, number in {**IDS, **KINDS}.items()
-        },
-        **{name: (number, field.TYPE_STRING, optional, None) for name, number in NAMES.items()},
-    )
-    add(
-        "Normalizer",
-        **{name: (number, field.TYPE_BOOL, optional, None) for name, number in SPACES.items()},
-    )
-    add(
-        "Rule",
-        pattern=(1, field.TYPE_STRING, optional, None),
-        rewrite=(2, field.TYPE_STRING, optional, None),
-    )
-    add(
-        "Model",
-        pieces=(1, field.TYPE_MESSAGE, field.LABEL_REPEATED, ".pieces.Piece"),
-        trainer_spec=(2, field.TYPE_MESSAGE, optional, ".pieces.Trainer"),
-        normalizer_spec=(3, field.TYPE_MESSAGE, optional, ".pieces.Normalizer"),
-        # SentencePiece leaves numbers from 200 to others.
-        rules=(200, field.TYPE_MESSAGE, field.LABEL_REPEATED, ".pieces.Rule"),
-        byte_level=(201, field.TYPE_BOOL, optional, None),
-    )
+    add("Piece", field.TYPE_STRING, {"piece": 1})
+    add("Piece", field.TYPE_FLOAT, {"score": 2})
+    add("Piece", field.TYPE_INT32, {"type": 3})
+    add("Trainer", field.TYPE_INT32, {**IDS, **KINDS})
+    add("Trainer", field.TYPE_STRING, NAMES)
+    add("Normalizer", field.TYPE_BOOL, SPACES)
+    add("Rule", field.TYPE_STRING, {"pattern": 1, "rewrite": 2})
+    inner = field.TYPE_MESSAGE
+    add("Model", inner, {"pieces": 1}, ".pieces.Piece", field.LABEL_REPEATED)
+    add("Model", inner, {"trainer_spec": 2}, ".pieces.Trainer")
+    add("Model", inner, {"normalizer_spec": 3}, ".pieces.Normalizer")
+    # SentencePiece leaves numbers from 200 to others.
+    add("Model", inner, {"rules": 200}, ".pieces.Rule", field.LABEL_REPEATED)
+    add("Model", field.TYPE_BOOL, {"byte_level": 201})
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("pieces.Model"))
