@@ -85,9 +85,8 @@ class NumpySearch:
             searched["key"] = self._keys(seeds)
             source = [np.repeat(one, copies, axis=0) for one in source]
         found = self._run(model, source, searched, rules)
-        most = self._options.num_hypotheses
         return [
-            _best(itertools.chain(*found[start : start + copies]), most)
+            _best(itertools.chain(*found[start : start + copies]), self._options.num_hypotheses)
             for start in range(0, len(found), copies)
         ]
 
@@ -202,6 +201,7 @@ class NumpySearch:
             return (searched["last"] > NEVER) | (likeliest == NEVER)
         return searched["last"] >= likeliest / searched["longest"]
 
+    @np.errstate(over="ignore")  # LiteRT's graphs have the lowest float32 of what never comes.
     def _drawn(self, logs, tokens, position, keys):
         """Log P and the id of the token that is drawn, (rows, 1) each: see `Sampling`."""
         options = self._options
