@@ -21,7 +21,7 @@ UTF8 = "utf-8"
 LONGEST = 2**30
 SYNTAX = "Write it as RE2 does: https://github.com/google/re2/wiki/Syntax."
 
-# Whose graph calls it several times has it once.
+# A graph that calls one several times holds it once.
 _as_one_operation = tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
 
 
