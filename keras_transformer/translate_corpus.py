@@ -50,7 +50,7 @@ def main(FLAGS):
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
     # Errors in Beam are raised, and printed in one line.
-    logging.getLogger().setLevel(logging.CRITICAL)
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     spread_over_cores()  # Each process translates a batch at a time, on a core.
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     options = flags.translation_options(FLAGS)

@@ -8,19 +8,15 @@ it, beside how often the head's strongest links go as many words back from any w
 no antecedents: the nearest noun phrase is often not it.
 """
 
+import argparse
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from absl import app, flags
 
 from benchmarks.tables import print_table
 from pipelines.trees import Tree, unescaped
 
-MODEL = flags.DEFINE_string("model", None, "Run of a translator from English.", required=True)
-DATA_DIR = flags.DEFINE_string("data_dir", None, "Folder of the treebank.", required=True)
-SENTENCES = flags.DEFINE_integer("sentences", 0, "Of the test trees, the first; 0: all.", 0)
-FAR = flags.DEFINE_integer("far", 5, "A link over more words than these is long.", 1)
 PRONOUNS = ("PRP", "PRP$")
 NOUN = "NN"
 
@@ -104,13 +100,19 @@ def links_to_nouns(found: list[Links]) -> tuple[np.ndarray, np.ndarray, int]:
     return np.mean(hits, axis=0), expected, len(hits)
 
 
-def main(_):
+def main():
     from keras_transformer import Translator
     from pipelines.corpora import Treebank
 
-    trees = Treebank(data_dir=DATA_DIR.value).trees("test")[: SENTENCES.value or None]
-    found = list(links(Translator.load(MODEL.value), trees))
-    far, drawn = long_links(found, FAR.value)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", required=True, help="run of a translator from English")
+    parser.add_argument("--data_dir", required=True, help="folder of the treebank")
+    parser.add_argument("--sentences", type=int, help="of the test trees, the first")
+    parser.add_argument("--far", type=int, default=5, help="a link over more words is long")
+    arguments = parser.parse_args()
+    trees = Treebank(data_dir=arguments.data_dir).trees("test")[: arguments.sentences]
+    found = list(links(Translator.load(arguments.model), trees))
+    far, drawn = long_links(found, arguments.far)
     to_nouns, expected, count = links_to_nouns(found)
     print(f"{len(found)} of {len(trees)} sentences, {count} pronouns")
     rows = [
@@ -118,9 +120,9 @@ def main(_):
         for values in [(far, to_nouns, expected)]
         for layer, head in np.ndindex(far.shape)
     ]
-    header = f"over {FAR.value} words, drawn {100 * drawn:.1f} %"
+    header = f"over {arguments.far} words, drawn {100 * drawn:.1f} %"
     print_table(["head", header, "pronoun to noun, %", "by distance, %"], rows)
 
 
 if __name__ == "__main__":
-    app.run(main)
+    main()
