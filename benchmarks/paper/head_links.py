@@ -112,6 +112,8 @@ def main():
     arguments = parser.parse_args()
     trees = Treebank(data_dir=arguments.data_dir).trees("test")[: arguments.sentences]
     found = list(links(Translator.load(arguments.model), trees))
+    if not any(one.pairs for one in found):
+        raise SystemExit("no pronoun in these sentences: read more by --sentences.")
     far, drawn = long_links(found, arguments.far)
     to_nouns, expected, count = links_to_nouns(found)
     print(f"{len(found)} of {len(trees)} sentences, {count} pronouns")
