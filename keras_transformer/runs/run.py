@@ -274,14 +274,14 @@ def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
     said = {name: value for name, value in values.items() if value is not None}
     asked = {name: value for name, value in said.items() if resumed.get(name) == FIXED}
     now = as_read({**description, "asked": asked, "settings": settings})
-    said = now["asked"]
     was = folder.read_description().get("settings", {}) if folder.is_started else {}
 
     def fixed(whole):
         before = whole.get("asked", {})
         parts = {name: part for name, part in task.fixed(whole).items() if name != "settings"}
         # What an earlier version did not write is as it is now.
-        return {**parts, "asked": {name: before.get(name, said[name]) for name in asked}}
+        then = {name: before.get(name, one) for name, one in now["asked"].items()}
+        return {**parts, "asked": then}
 
     folder.describe(now, fixed)
     folder.write_recipe(f"--task={task.name}\n{recipe(sections, values)}")
