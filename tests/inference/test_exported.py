@@ -3,13 +3,13 @@
 import functools
 import json
 import pathlib
-import tarfile
 import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_text
+from unpacking import unpack
 
 from keras_transformer.inference import exported as product
 from keras_transformer.inference.exported import request
@@ -28,8 +28,7 @@ SOURCES = OUTPUTS["sources"]
 def folder(tmp_path_factory):
     """A version that release 0.5 exported, in a folder of versions."""
     version = tmp_path_factory.mktemp("release_0_5") / "1"
-    with tarfile.open(FIXTURE / "saved_model.tar.gz") as archive:
-        archive.extractall(version, filter="data")
+    unpack(FIXTURE / "saved_model.tar.gz", version)
     return version.parent
 
 

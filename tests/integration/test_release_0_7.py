@@ -4,11 +4,11 @@
 
 import json
 import pathlib
-import tarfile
 
 import numpy as np
 import pytest
 from shell import Shell
+from unpacking import unpack
 
 pytestmark = pytest.mark.slow
 RELEASE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_7"
@@ -27,8 +27,7 @@ def unpacked(tmp_path_factory, warm):
     shells = {}
     for task in ANSWERS:
         shell = Shell(tmp_path_factory.mktemp(task), warm)
-        with tarfile.open(RELEASE / f"{task}.tar.xz") as archive:
-            archive.extractall(shell.folder, filter="data")
+        unpack(RELEASE / f"{task}.tar.xz", shell.folder)
         shells[task] = shell
     return shells
 

@@ -5,7 +5,6 @@ appears there.
 import json
 import pathlib
 import shutil
-import tarfile
 
 import keras
 import numpy as np
@@ -15,6 +14,7 @@ from checks_here import checks_here, report_here
 from drawn_models import Some, drawn
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
+from unpacking import unpack
 
 import keras_transformer
 from keras_transformer.decoding import DecodingOptions
@@ -417,8 +417,7 @@ def test_an_output_with_the_name_of_an_input_is_refused():
 def test_the_check_finds_what_differs_alone_and_in_a_batch_in_a_saved_model_of_0_5(tmp_path):
     """Its golden sentences are read, and those that nobody altered still come out."""
     fixture = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5" / "saved_model.tar.gz"
-    with tarfile.open(fixture) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(fixture, tmp_path)
     [graph] = tmp_path.rglob("saved_model.pb")
     path = graph.parent / "assets.extra" / "golden.jsonl"
     golden_lines = lines(path)

@@ -9,13 +9,14 @@ import gzip
 import json
 import pathlib
 import struct
-import tarfile
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("fastapi")
+
+from unpacking import unpack
 
 from keras_transformer.server import app as server_app
 from keras_transformer.server import open_inference
@@ -260,8 +261,7 @@ def test_any_request_is_answered(exported):
 @pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_any_request_to_a_model_of_any_task_is_answered(task, tmp_path):
-    with tarfile.open(RELEASE / f"{task}.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(RELEASE / f"{task}.tar.xz", tmp_path)
     (tmp_path / "m").mkdir()
     (tmp_path / "saved_model").rename(tmp_path / "m" / "1")
     check(tmp_path / "m", MANY)
