@@ -141,14 +141,16 @@ def test_without_it_nothing_happens():
     assert keras_transformer._refuse_the_dead_namesake() is None
 
 
-# TensorFlow is imported without what it does not need, works with it afterwards, and leaves no
-# file in the temporary folder.
+# TensorFlow, and what reads a SavedModel, are imported without what they do not need, work with it
+# afterwards, and leave no file in the temporary folder.
 PROGRAM = """
 import json, os, sys, tempfile
 from keras_transformer import startup
 
 startup.start_tensorflow()
 without = sorted({"keras", "jax", "tensorflow_text"} & set(sys.modules))
+from keras_transformer.inference import exported, predictor, translator
+without += sorted({"keras", "jax"} & set(sys.modules))
 import tensorflow as tf
 
 lazily = tf.keras.layers.Dense(2)(tf.ones([1, 3])).shape.as_list()

@@ -10,7 +10,6 @@ import tensorflow as tf
 from google.protobuf.message import Message
 
 from keras_transformer.runs.model_path import ModelPath
-from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.saved_models.session import (
     SavedModel,
     damaged,
@@ -34,9 +33,9 @@ class Functions(Mapping[str, Function]):
 
 
 class LiveFunctions(Functions):
-    """Those of a module in memory."""
+    """Those of a `ServedModule` in memory."""
 
-    def __init__(self, module: ServedModule):
+    def __init__(self, module: tf.Module):
         self.name = "the model"
         self.facts = module.facts()
         self._functions = module.functions()
