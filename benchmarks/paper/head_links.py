@@ -117,9 +117,9 @@ def main():
     far, drawn = long_links(found, arguments.far)
     to_nouns, expected, count = links_to_nouns(found)
     print(f"{len(found)} of {len(trees)} sentences, {count} pronouns")
+    shares = np.stack([far, to_nouns, expected], axis=-1)
     rows = [
-        (f"{layer + 1}.{head + 1}", *(f"{100 * one[layer, head]:.1f}" for one in values))
-        for values in [(far, to_nouns, expected)]
+        (f"{layer + 1}.{head + 1}", *(f"{100 * one:.1f}" for one in shares[layer, head]))
         for layer, head in np.ndindex(far.shape)
     ]
     header = f"over {arguments.far} words, drawn {100 * drawn:.1f} %"

@@ -167,6 +167,9 @@ def test_control_positions_that_are_off_by_one_change_tokens():
     some = sources()[:8]
     limits = [len(sentence) + EXTRA_LENGTH for sentence in some]
     encoded = model().encode(tf.ragged.constant(some, tf.int32).to_tensor(PAD))
-    ids, _ = BEAM(LateStepper(model().stepper()), encoded, tf.constant(limits))
-    late = [tuple(row[row != PAD].tolist()) for row in ids[:, 0].numpy()]
-    assert late != translate_with(BEAM)(some)
+    found = {}
+    for name, stepper in (("right", model().stepper()), ("late", LateStepper(model().stepper()))):
+        ids, _ = BEAM(stepper, encoded, tf.constant(limits))
+        found[name] = [tuple(row[row != PAD].tolist()) for row in ids[:, 0].numpy()]
+    assert found["right"] == translate_with(BEAM)(some)
+    assert found["late"] != found["right"]
