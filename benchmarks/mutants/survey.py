@@ -49,11 +49,11 @@ class Survey:
 
     def stages(self, mutant, most_seconds):
         """Files of tests in the order in which they run: two lists."""
-        room = mutant.path.parent.name
+        room = mutant.path.parts[1]
         lines = self.data.contexts_by_lineno(str(self.folder / mutant.path))
         contexts = {context for line in mutant.lines() for context in lines.get(line, ())}
         executing = {context.partition("::")[0] for context in contexts} & self.seconds.keys()
-        if not executing or room in ("keras_transformer", "flagfiles"):
+        if not executing or room.endswith(("flagfiles", ".py")):
             # Lines that are executed at import, and in other processes.
             rooms = (f"tests/{room}/", "tests/test_", INTEGRATION)
             executing |= {name for name in self.seconds if name.startswith(rooms)}

@@ -60,8 +60,10 @@ def gpt2(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def module(gpt2):
-    task, made = imported.module_of(PretrainedFolder(gpt2.folder))
+    folder = PretrainedFolder(gpt2.folder)
+    task, made = imported.module_of(folder)
     assert task == "language_modelling"
+    assert "vocab" not in folder.unused_parts()
     return made
 
 

@@ -46,6 +46,7 @@ def folder(tmp_path_factory):
         num_attention_heads=4,
         intermediate_size=32,
         layer_norm_eps=1e-3,
+        hidden_act="silu",
         num_labels=5,
         attn_implementation="eager",
     )

@@ -31,6 +31,7 @@ def test_sigterm_ends_the_server_when_all_is_answered(exported):
     while not lines or lines[-1]["event"] != "serving":
         lines.append(json.loads(process.stderr.readline()))
     url = lines[-1]["url"]
+    assert lines[-1]["model"] == "m"
     assert url.startswith("http://127.0.0.1:")
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         answer = pool.submit(predict, url)
@@ -56,6 +57,19 @@ def test_a_port_that_is_taken_is_told_in_a_line(exported, fresh_shell):
         done.stderr.decode()
         == f"error: --rest_api_port={port} is taken. Choose another, or 0 for any that is free.\n"
     )
+
+
+def test_a_server_begun_anew_has_its_port_at_once():
+    from keras_transformer.server.running import bind
+
+    with bind("127.0.0.1", 0) as listener:
+        listener.listen()
+        address = listener.getsockname()
+        with socket.create_connection(address) as client:
+            # Who hangs up first waits for a minute, and its port with it.
+            listener.accept()[0].close()
+            assert client.recv(1) == b""
+    bind(*address).close()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A task that lives in one file of the tests trains, resumes, averages and exports like any."""
 
+import collections
 import contextlib
 import errno
 import io
@@ -198,10 +199,11 @@ def test_a_second_process_does_not_train_in_the_same_folder(trained, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_tensorboard_s_curves_go_on_at_the_step_of_the_run(tmp_path):
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
-    for _ in range(2):
+    for epoch in range(2):
         board = Board(tmp_path)
         board.update_freq = 1
         board.set_model(model)
@@ -210,13 +212,16 @@ def test_tensorboard_s_curves_go_on_at_the_step_of_the_run(tmp_path):
             board.on_train_batch_begin(batch)
             model.optimizer.iterations.assign_add(1)
             board.on_train_batch_end(batch, {"loss": 1.0})
+        board.on_epoch_end(epoch, {"val_loss": 2.0})
         board.on_train_end()
     records = tf.data.TFRecordDataset([str(path) for path in sorted(tmp_path.rglob("*tfevents*"))])
     events = [tf.compat.v1.Event.FromString(record) for record in records.as_numpy_iterator()]
-    steps = {
-        event.step for event in events for value in event.summary.value if value.tag == "batch_loss"
-    }
-    assert steps == {1, 2, 3, 4, 5, 6}
+    steps = collections.defaultdict(set)
+    for event in events:
+        for value in event.summary.value:
+            steps[value.tag].add(event.step)
+    assert steps["batch_loss"] == {1, 2, 3, 4, 5, 6}
+    assert steps["epoch_loss"] == {0, 1}
 
 
 def test_curves_that_cannot_be_written_are_told_once_and_training_goes_on(tmp_path, monkeypatch):

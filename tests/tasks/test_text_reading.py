@@ -9,6 +9,7 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
+from eager import eagerly
 from tasks.new_models import new_module
 
 from keras_transformer.inference.text_reader import TextReader
@@ -234,6 +235,28 @@ def test_labels_that_could_not_be_scored_are_told_before_training(task_of, kind,
     task.corpus = dataclasses.replace(task.corpus, test=test)
     with pytest.raises(ValueError, match=said):
         task.introduce()
+
+
+def test_hidden_pieces_are_guessed_among_those_of_text(task_of):
+    task = task_of(Masking)
+    own = task.vocabulary
+    texts = tf.constant([f"turn {own.marks.name} the {own.marks.name}", "the lamp"])
+    with eagerly():
+        module = new_module(task, task.folder)
+        answer = {name: part.numpy() for name, part in module.fill_mask(text=texts).items()}
+        tokens = module.tokens(texts).numpy()
+        places = np.flatnonzero(tokens[0] == own.marks.mask)
+        logits = module.logits(tokens[:1], np.zeros_like(tokens[:1]), places[None])[0]
+    shares = tf.nn.softmax(tf.gather(logits, own.marks.ordinary, axis=1)).numpy()
+    order = np.argsort(-shares)[:, :10]
+    guessed = own.marks.ordinary[order]
+    assert answer["pieces"][0].tolist() == tf.gather(own.pieces, guessed).numpy().tolist()
+    expected = np.take_along_axis(shares, order, axis=1)
+    np.testing.assert_allclose(answer["probabilities"][0], expected, rtol=1e-5)
+    assert not answer["probabilities"][1].any()
+    tokens[0, places] = guessed[:, 0]
+    [whole] = own.detokenize(tf.ragged.constant([tokens[0, 1:-1]])).numpy()
+    assert answer["filled"].tolist() == [whole, b"the lamp"]
 
 
 def test_a_perplexity_that_no_float_holds_is_none_in_json():
