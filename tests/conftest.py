@@ -7,6 +7,7 @@ import os
 import pathlib
 import random
 import shutil
+import sys
 import tempfile
 
 import pytest
@@ -76,13 +77,24 @@ def pytest_runtest_call():
     random.seed(0)
 
 
-def pytest_collection_finish():
+def pytest_collection_finish(session):
     """What was imported stays: looking through it for garbage, again and again, takes a while. So
     does looking through graphs that are made (measured: 1 to 4 % of a file's seconds).
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 10)
+    unoptimized(session.config.option.markexpr)
+
+
+def unoptimized(lane):
+    """Most graphs are run once: to optimize one takes longer than to run it as it is (measured: 16
+    to 18 % of a file's seconds). Commands have their graphs optimized, and so has the slow lane.
+    """
+    if lane != "slow" and "tensorflow" in sys.modules:
+        import tensorflow as tf
+
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 @pytest.fixture(scope="session")
