@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import functools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -90,21 +91,26 @@ def _read(arguments, mine):
     """The settings that arguments are, a flag of every option that they may be of, the names of
     the options that choose what some are for, and whether all are of sections of the command.
     """
-    own = list(places(mine))
-    names = {place.option.name for place in own}
-    choosers = {name for place in own for name, _ in place.needs}
-    known = absl_flags.FlagValues()
-    define((place.option for place in own), known)
+    own, choosers = _known(mine)
     given = placed(arguments)
     # Importing what other commands have takes as long as translating some lines. Nothing can be
     # theirs where all flags are this command's own and none of these chooses what others are for.
-    if not choosers & names:
+    if not choosers & own.keys():
         with contextlib.suppress(WrongFlag):
-            return _settings(given, known, names), known, choosers, True
-    others = [place for found in every_place().values() for place in found]
-    define((place.option for place in others), known)
-    choosers |= {name for place in others for name, _ in place.needs}
-    return _settings(given, known, names), known, choosers, False
+            return _settings(given, own, own), own, choosers, True
+    others, of_others = _known()
+    known = others | own
+    return _settings(given, known, own), known, choosers | of_others, False
+
+
+@functools.cache
+def _known(mine=None):
+    """Flags of some sections, or of all commands, to read alone; the names of what chooses."""
+    groups = every_place().values() if mine is None else [places(mine)]
+    found = [place for group in groups for place in group]
+    known = absl_flags.FlagValues()
+    define((place.option for place in found), known)
+    return {one: known[one] for one in known}, {name for place in found for name, _ in place.needs}
 
 
 def _settings(arguments, known, own):

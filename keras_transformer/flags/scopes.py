@@ -58,20 +58,14 @@ def foreign_to(name: str, said: Mapping[str, str | None]) -> tuple[str, str] | N
         name: of the option.
         said: the value of each option that chooses; None: nothing is known of it.
     """
-    best = -1
-    lacking: dict[str, None] = {}
-    chooser = ""
-    for place in every_place().get(name, ()):
-        met = _met(place.needs, said)
-        if met == len(place.needs):
-            return None
-        if met > best:
-            best = met
-            chooser = place.needs[met][0]
-            lacking = {}
-        if met == best:
-            lacking |= dict.fromkeys(place.needs[met][1])
-    return (chooser, f"--{chooser}={' or '.join(lacking)}") if lacking else None
+    found = [(_met(place.needs, said), place.needs) for place in every_place().get(name, ())]
+    if not found or any(met == len(needs) for met, needs in found):
+        return None
+    best = max(met for met, _ in found)
+    lacking = [needs[best] for met, needs in found if met == best]
+    chooser = lacking[0][0]
+    values = dict.fromkeys(value for _, wanted in lacking for value in wanted)
+    return chooser, f"--{chooser}={' or '.join(values)}"
 
 
 def _met(needs, said):
