@@ -21,12 +21,13 @@ SECTIONS = (*SEARCHING, DecodeTokens, ScoringOptions, TreeScoring, Tokenizer, Js
 def main(FLAGS):
     from keras_transformer.runs.description import task_of
     from keras_transformer.runs.model_path import description_of
-    from keras_transformer.startup import spread_over_cores
+    from keras_transformer.startup import spread_over_cores, start_tensorflow
     from keras_transformer.tasks import task_class
 
     model = flags.required(FLAGS, "model")
     description = description_of(model)
-    # Reading a corpus may compute something.
+    # Scores need it, whatever the model is. Reading a corpus may compute something.
+    start_tensorflow()
     at_once = spread_over_cores()
     # Wrong flags are reported before anything is loaded.
     task = task_of(description)

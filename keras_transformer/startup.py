@@ -8,6 +8,8 @@ import os
 import pathlib
 import sys
 
+from keras_transformer.tensorflow_errors import silence
+
 # TensorFlow imports these where they are installed, and does without them where they are not
 # (measured: 2 to 8 s of its import). Who needs Keras imports it afterwards.
 NOT_NEEDED = ("keras", "jax")
@@ -34,7 +36,7 @@ def start_tensorflow() -> None:
         return
     # TensorFlow's C++ reports missing GPUs and compiled-in instructions, in part before it reads
     # its log level. Errors are raised all the same.
-    with _no_standard_error():
+    with silence():
         with _hidden(*NOT_NEEDED):
             import tensorflow as tf
 
@@ -106,17 +108,3 @@ def spread_over_cores() -> int:
 def cores() -> int:
     """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
-
-
-@contextlib.contextmanager
-def _no_standard_error():
-    sys.stderr.flush()
-    kept = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)

@@ -1,6 +1,10 @@
-"""What TensorFlow's errors say."""
+"""What TensorFlow's errors say, and that it says nothing else."""
 
+import contextlib
+import os
 import re
+import sys
+from collections.abc import Iterator
 
 # How lines begin that say where in the program or in the graph an error came from.
 PLACES = re.compile(
@@ -22,3 +26,17 @@ def reason_of(error: Exception) -> str:
         AFTER.sub("", BEFORE.sub("", line, count=1)) for line in lines if not PLACES.match(line)
     ]
     return next(filter(None, reasons), type(error).__name__)
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """What libraries write to the standard error by themselves is not seen."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

@@ -26,7 +26,7 @@ def main(FLAGS):
 
     from keras_transformer.evaluation import tuning
     from keras_transformer.inference.translator import Translator
-    from keras_transformer.startup import spread_over_cores
+    from keras_transformer.startup import spread_over_cores, start_tensorflow
     from keras_transformer.streams import require_writable
 
     model = flags.required(FLAGS, "model")
@@ -36,7 +36,8 @@ def main(FLAGS):
     )
     tuning.refuse_other_searches(flags.values(FLAGS, TUNED_SEARCH), tried[0])
     require_writable(FLAGS.output)
-    # Reading a corpus may compute something.
+    # Scores need it, whatever the model is. Reading a corpus may compute something.
+    start_tensorflow()
     at_once = spread_over_cores()
     scorer = _scorer(FLAGS, model)
     translator = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))

@@ -74,7 +74,7 @@ MAY_IMPORT = {
     "keras_transformer.serve": ours("flags", "server", "startup"),
     **dict.fromkeys(ours(*(command for command in COMMANDS if command != "serve")), OURS),
     "keras_transformer.streams": ["pipelines"],
-    "keras_transformer.startup": [],
+    "keras_transformer.startup": ours("tensorflow_errors"),
     "keras_transformer.tensorflow_errors": [],
     # Sections of options lie with those who use them; a test says that --help loads no TensorFlow.
     "keras_transformer.flags": OURS,

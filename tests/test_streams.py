@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -42,6 +43,30 @@ def test_help_whose_reader_leaves_ends_in_silence():
     ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE)
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("is_opened", [True, False], ids=["opened", "control"])
+def test_what_is_printed_goes_into_no_file_where_standard_error_is_closed(tmp_path, is_opened):
+    program = (
+        "import os, sys; from keras_transformer import streams\n"
+        f"{'streams.open_closed()' if is_opened else ''}\n"
+        f"files = [open({str(tmp_path / 'file')!r}, 'w') for number in range(3)]\n"
+        "assert is_opened == bool(sys.stdin and not sys.stdin.read() and sys.stdout)\n"
+        "os.write(2, b'a message of C++')\n"
+    ).replace("is_opened", str(is_opened))
+    command = f"exec {shlex.quote(sys.executable)} -c {shlex.quote(program)} <&- >&- 2>&-"
+    assert subprocess.call(command, shell=True) == 0
+    assert (tmp_path / "file").read_text() == ("" if is_opened else "a message of C++")
+
+
+def test_a_full_disk_is_told_in_one_line():
+    flags = ("--flagfile=toy.flags", "--dump_flags")
+    command = [sys.executable, "-m", "keras_transformer.train", *flags]
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE)
+    assert ended.returncode == 2
+    assert ended.stderr == b"error: [Errno 28] No space left on device\n"
+    assert b"--d_model=64" in subprocess.check_output(command)
 
 
 def test_a_link_stays_a_link(tmp_path):

@@ -48,17 +48,9 @@ def with_leaves_of(gold: Tree, tree: Tree) -> Tree:
 def measure(
     trees: Sequence[str], gold: Sequence[Tree], parameters: Parameters = COLLINS
 ) -> dict[str, int | dict[str, float]]:
-    """Compare trees with gold trees.
-
-    Args:
-        trees: in brackets, over the words of the gold trees; "" where the parser found none.
-        gold: as many.
-        parameters: EVALB's.
-
-    Returns:
-        JSON: "all" and "short" have the `FIGURES` of all sentences and of those of at most "cutoff"
-        words, in percent; the counts "errors" and "skipped"; and "tagging", in percent, if a tree
-        says another part of speech than XX.
+    """Compare trees in brackets, "" where the parser found none, with as many gold trees: "all" and
+    "short" have the `FIGURES` of all sentences and of those of at most "cutoff" words, in percent,
+    and so "tagging", if a tree says another part of speech than XX.
     """
     parsed = list(map(parse, trees))
     sentences = [

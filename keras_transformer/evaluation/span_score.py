@@ -8,14 +8,8 @@ OUTSIDE = "O"
 
 
 def spans_of(tags: Sequence[str]) -> set[tuple[str, int, int]]:
-    """The spans that tags mark.
-
-    Args:
-        tags: a tag for each word: "B-" and a name where a span begins, "I-" and the name where it
-            continues, "O" elsewhere. An "I-" after another name, or after "O", begins a span.
-
-    Returns:
-        Name, first word and the word after the last of each.
+    """Name, first word and the word after the last of each span that tags mark: "B-" and a name
+    where one begins, "I-" where it continues or follows another name or "O", "O" elsewhere.
     """
     found = set()
     begin = 0
@@ -36,14 +30,8 @@ def measure(found: Sequence[Sequence[str]], truth: Sequence[Sequence[str]]) -> d
 
         precision = right / found,    recall = right / true,    F1 = 2 right / (found + true)
 
-    A span is right if its name and both its ends are.
-
-    Args:
-        found, truth: the tags of each text, one a word; at least one word in all.
-
-    Returns:
-        "words", and the share of those with the right tag, "accuracy"; "spans" of the truth, and
-        their "precision", "recall" and "f1" in percent; "by_name", F1 of each name of the truth.
+    A span is right if its name and both its ends are. "accuracy" is the share of words with the
+    right tag, the rest is in percent, "by_name" F1 of each name of the truth.
     """
     pairs = list(zip(found, truth, strict=True))
     words = [pair for rows in pairs for pair in zip(*rows, strict=True)]

@@ -21,7 +21,7 @@ from keras_transformer.flags.of_commands import Dump, Errors
 from keras_transformer.flags.scopes import read_sections, tasks_of
 from keras_transformer.runs.model_path import portable_folder
 from keras_transformer.startup import start_tensorflow
-from keras_transformer.streams import leave_standard_output
+from keras_transformer.streams import leave_standard_output, open_closed
 from keras_transformer.tensorflow_errors import reason_of
 from pipelines.documents import BILINGUAL, ENDINGS
 from pipelines.options import Options, Sections, recipe, settings
@@ -153,6 +153,7 @@ def run(
         of_tasks: what it reads besides, by the task.
         everyday: the options that `--help` shows first.
     """
+    open_closed()
     # Libraries log warnings. Our pipelines also log what takes long, such as a download.
     logging.set_verbosity(logging.WARNING)
     pipelines = logging.logging.getLogger("pipelines")
@@ -172,16 +173,18 @@ def _parse(argv, sections, of_tasks, doc="", everyday=()):
             sys.exit()
         FLAGS = absl_flags.FlagValues()
         places = parse(FLAGS, argv[1:], sections, of_tasks)
+        if "dump_flags" in FLAGS and FLAGS.dump_flags:
+            values = FLAGS.flag_values_dict()
+            read = [
+                one for one in read_sections(sections, of_tasks, values) if one not in OF_ONE_CALL
+            ]
+            print(recipe(read, values), end="", flush=True)
+            sys.exit()
     except BrokenPipeError:
         leave_standard_output()
         sys.exit()
     except (OSError, ValueError) as error:
         _exit(" ".join(str(error).split()), status=2)
-    if "dump_flags" in FLAGS and FLAGS.dump_flags:
-        values = FLAGS.flag_values_dict()
-        read = read_sections(sections, of_tasks, values)
-        print(recipe([one for one in read if one not in OF_ONE_CALL], values), end="")
-        sys.exit()
     PLACES.clear()
     PLACES.update(places)
     # Libraries look at absl's own.
@@ -204,6 +207,10 @@ def _call(main, FLAGS):
 def _tell_errors(main, FLAGS):
     try:
         main(FLAGS)
+        # What is printed at exit would be told by a traceback if it cannot be.
+        sys.stdout.flush()
+    except BrokenPipeError:
+        leave_standard_output()
     except Exception as error:
         tensorflow = sys.modules.get("tensorflow")
         of_tensorflow = (tensorflow.errors.OpError,) if tensorflow else ()

@@ -9,7 +9,7 @@ from tensorflow.lite.python.convert import ConverterError
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from keras_transformer.inference.model_graphs import traced
-from keras_transformer.inference.portable_graphs import silence
+from keras_transformer.tensorflow_errors import silence
 
 PACKAGES = ("ai-edge-litert",)
 MODULES = ("ai_edge_litert.interpreter",)

@@ -5,11 +5,12 @@ import copy
 import importlib
 import os
 import pathlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from keras_transformer.saved_models.versions import DECODERS
+from keras_transformer.tensorflow_errors import silence
 
 LIKELIEST = ("logs", "tokens")
 
@@ -33,7 +34,8 @@ class OnnxGraph:
         # The operations of a step are too small to share. Threads translate a batch each.
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
-        self._session = package.InferenceSession(path, options, ["CPUExecutionProvider"])
+        with _whole(path):
+            self._session = package.InferenceSession(path, options, ["CPUExecutionProvider"])
         self.inputs = {
             one.name: [size if isinstance(size, int) else 0 for size in one.shape]
             for one in self._session.get_inputs()
@@ -55,7 +57,8 @@ class LiteRtGraph:
         self._package = _imported("ai_edge_litert.interpreter", self.runtime)
         self._path = str(path)
         # An interpreter holds the tensors of one call; threads that call at once have one each.
-        self._idle = [self._interpreter()]
+        with _whole(path):
+            self._idle = [self._interpreter()]
         details = self._idle[0].get_input_details()
         self.inputs = {
             name: np.maximum(one["shape_signature"], 0).tolist() for name, one in details.items()
@@ -89,7 +92,8 @@ class GraphModel:
         decoder = folder / DECODERS[form]
         encoder = decoder.with_stem("encoder")
         self._decoder = RUNTIMES[form](decoder)
-        self._encoder = RUNTIMES[form](encoder) if encoder.exists() else None
+        has_source = _numbered("source", self._decoder.inputs)
+        self._encoder = RUNTIMES[form](encoder) if has_source else None
         self._stop = None
         self._states = _numbered("state", self._decoder.inputs)
         self._outputs = [*LIKELIEST, *_numbered("next", self._decoder.outputs)]
@@ -142,16 +146,14 @@ class GraphModel:
 
 
 @contextlib.contextmanager
-def silence() -> Iterator[None]:
-    """What libraries write to the standard error by themselves is not seen."""
-    kept = os.dup(2)
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
+def _whole(path):
+    """Each runtime has errors of its own for a file that it cannot read."""
     try:
         yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+    except Exception as error:
+        raise ValueError(
+            f"{path} is missing or damaged ({error}). Export the run again."
+        ) from error
 
 
 def _imported(module, runtime):

@@ -135,13 +135,8 @@ def new_pairs(
     backward: bool,
     known: Collection[tuple[str, str]],
 ) -> list[tuple[str, str]]:
-    """The pairs of a file's lines and their translations, each once, without those that are known.
-
-    Args:
-        file: of the lines.
-        translations: of the lines that have one, by their number from 1; several of each.
-        backward: whether the lines are targets.
-        known: pairs.
+    """The pairs of a file's lines (`backward`: targets) and their translations, by the number of
+    the line from 1, each once, without those that are known.
     """
     pairs: dict[tuple[str, str], None] = {}
     for number, line in enumerate(read_lines(file), 1):

@@ -130,11 +130,17 @@ class RunFolder:
     def read_description(self) -> dict:
         """Read what `describe` wrote; a FileNotFoundError says that the folder holds no run."""
         try:
-            return read_description(self.description)
+            description = read_description(self.description)
         except FileNotFoundError:
             raise FileNotFoundError(
                 f"{self.path} holds no trained model: there is no {self.description.name} in it."
             ) from None
+        if "versions" in description:
+            raise ValueError(
+                f"{self.path} is no run's folder: its {self.description.name} is an export's. Name "
+                "the run's, or, if the graph was lost, export the run again."
+            )
+        return description
 
     def read_scores(self) -> dict:
         """{"scores": ...} of the last evaluation, or {}."""

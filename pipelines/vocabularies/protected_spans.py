@@ -136,9 +136,12 @@ class ProtectedSpans(Options):
 
     @classmethod
     def load(cls, folder: pathlib.Path) -> "ProtectedSpans | None":
-        """Read what `save` wrote; None if there is nothing."""
+        """Read what `save` wrote; None if there is nothing, and the model beside it has none."""
         path = folder / FILE
         if not path.exists():
+            beside = folder / "model.json"
+            if beside.exists() and read_object(beside, AGAIN).get("protected"):
+                raise FileNotFoundError(f"{path} is missing, and the model protects spans. {AGAIN}")
             return None
         said = read_object(path, AGAIN)
         try:

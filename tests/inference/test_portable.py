@@ -4,7 +4,9 @@ TensorFlow too.
 
 import functools
 import json
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import types
@@ -269,7 +271,7 @@ def protecting(form, tmp_path_factory):
     model = drawn(vocabulary_size=pieces.size)
     module = TranslationModule(model, pieces, options)
     path = tmp_path_factory.mktemp("protecting") / "model"
-    description = {"task": "translation"}
+    description = {"task": "translation", "protected": spans.as_dict()}
     folder = portable_export.export(module, path, description, SPANS[:2], form=form)
     return (model, pieces), folder
 
@@ -351,6 +353,37 @@ def test_the_folder_says_what_it_is(folder, form):
 def test_options_that_it_cannot_have_are_refused(folder, options, said):
     with pytest.raises(ValueError, match=said):
         Translator.load(folder, **options)
+
+
+def test_evaluate_shows_no_messages_of_tensorflow(folder, tmp_path):
+    files = [tmp_path / "source", tmp_path / "reference"]
+    for file in files:
+        file.write_text("a b\n")
+    command = (
+        *(sys.executable, "-m", "keras_transformer.evaluate", f"--model={folder}"),
+        *(f"--source_file={files[0]}", f"--reference_file={files[1]}", "--metrics=bleu"),
+    )
+    loud = {name: said for name, said in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, env=loud)
+    assert ran.stdout.startswith("1 sentence")
+    assert not ran.stderr
+    # The control: TensorFlow says something when it is imported.
+    command = (sys.executable, "-c", "import tensorflow")
+    assert subprocess.run(command, capture_output=True, check=True, env=loud).stderr
+
+
+def test_a_folder_that_lost_something_is_refused_by_the_name_of_the_file(protecting, tmp_path):
+    _, folder = protecting
+    graphs = [path.name for path in folder.iterdir() if path.suffix in (".onnx", ".tflite")]
+    for lost in (*sorted(graphs), "protected_spans.json"):
+        copied = shutil.copytree(folder, tmp_path / lost)
+        assert Translator.load(copied).translate(["a {x}"])[0].count("{x}") == 1
+        if lost.startswith("decoder"):
+            os.truncate(copied / lost, 1_000)
+        else:
+            (copied / lost).unlink()
+        with pytest.raises((ValueError, FileNotFoundError), match=rf"{lost} is (missing|damaged)"):
+            Translator.load(copied)
 
 
 def test_what_it_has_not_is_refused(folder):

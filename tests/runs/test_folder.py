@@ -86,6 +86,14 @@ def test_a_started_run_that_lost_its_hyperparameters_is_told(folder):
         folder.describe(description, lambda whole: {"size": whole["hyperparameters"]})
 
 
+def test_an_export_that_lost_its_graph_is_not_taken_for_a_run(folder):
+    folder.describe(DESCRIPTION)
+    assert ModelPath.of(folder.path).describe() == DESCRIPTION
+    folder.describe({**DESCRIPTION, "versions": {"tensorflow": "2"}})
+    with pytest.raises(ValueError, match=r"run is no run's folder: .* if the graph was lost"):
+        ModelPath.of(folder.path).describe()
+
+
 def test_what_may_change_is_the_word_of_the_task_and_is_written_anew(folder):
     folder.describe(DESCRIPTION)
     start(folder)

@@ -122,13 +122,8 @@ class TagModule(_OfLabels):
         return {"tags": tf.strings.reduce_join(_without_padding(tags), axis=-1, separator=" ")}
 
     def _tag(self, text):
-        """Strings (B,) to their words, the tag of each, and how likely the model holds it.
-
-        Words stand between white space. One without a piece, or after the longest text, is "O".
-
-        Returns:
-            words, tags: (B, W), "" where a text has fewer words than W.
-            probabilities: (B, W), 0 there, and where a word was not read.
+        """Strings (B,) to their words, the tag of each, and its probability, (B, W) each. A word
+        without a piece, or after the longest text, is "O" with a probability of 0.
         """
         found = in_words(text, self.vocabulary)
         tokens = self._read(found.ids)

@@ -147,17 +147,8 @@ class TranslationModule(TextModule):
         return {self.output: self.target_text(ids[:, 0], text)}
 
     def _translate_in_detail(self, text, prefix):
-        """Translate strings (B,) and compute how likely each translation is.
-
-        Args:
-            text: strings (B,).
-            prefix: what each translation must begin with, strings (B,); "" for anything.
-
-        Returns:
-            translations: (B, n), best first.
-            scores: (B, n), what they are ranked by, -inf where there are fewer than n.
-            pieces: (B, n, L), the tokens as strings, EOS among them; "" is padding.
-            log_probabilities: (B, n, L), the model's log P of each token; 0 at padding.
+        """Strings (B,) and what each translation must begin with, to translations and scores
+        (B, n), best first, and to pieces, EOS among them, and log P of each (B, n, L).
         """
         begins = self.target_tokenizer.tokenize(self._as_target_of(text, prefix))
         prefixes = begins[:, :-1].to_tensor(default_value=PAD)
@@ -187,12 +178,8 @@ class TranslationModule(TextModule):
         }
 
     def _attention(self, text, reference):
-        """Strings (B,) and their translations (B,) to what every layer's heads attend to.
-
-        Returns:
-            source_pieces, target_pieces: strings (B, S) and (B, T), EOS among them; "" is padding.
-            encoder, decoder, cross: (B, N, h, S, S), (B, N, h, T, T) and (B, N, h, T, S); row t is
-                of the step that gives target piece t.
+        """Strings (B,) and their translations (B,) to the pieces of both, EOS among them, and to
+        what every layer's heads attend to: of cross (B, N, h, T, S), row t gives target piece t.
         """
         source, target = self._padded(text, reference)
         first = self._labelled
