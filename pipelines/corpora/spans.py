@@ -95,11 +95,14 @@ def cut(texts: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
     """
     import tensorflow as tf
 
+    def at_least_1(numbers):
+        return tf.maximum(tf.cast(tf.round(numbers), tf.int64), 1)
+
     words = tf.strings.split(texts)
     lengths = words.row_lengths()
-    missing = tf.minimum(_rounded(SHARE * tf.cast(lengths, tf.float64)), lengths - 1)
+    missing = tf.minimum(at_least_1(SHARE * tf.cast(lengths, tf.float64)), lengths - 1)
     kept = lengths - missing
-    counts = _rounded(tf.cast(missing, tf.float64) / SPAN)
+    counts = at_least_1(tf.cast(missing, tf.float64) / SPAN)
     counts = tf.minimum(tf.minimum(counts, kept), MOST_SPANS)
     # A text may begin and end with a span, as if there were a word before it and one behind it;
     # between two spans a word stands. A word's part is 2 n before span n, and 2 n + 1 in it.
@@ -153,13 +156,6 @@ def spans_of(target: str) -> dict[str, list[str]]:
         elif name:
             spans[name].append(word)
     return spans
-
-
-def _rounded(numbers):
-    """The integer next to each, at least 1."""
-    import tensorflow as tf
-
-    return tf.maximum(tf.cast(tf.round(numbers), tf.int64), 1)
 
 
 def _segments(lengths, counts, most, keys):

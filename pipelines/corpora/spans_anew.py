@@ -19,6 +19,9 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 
 # The number of what is drawn, so that no other draw depends on it.
 SPANS = 7
+# One graph that those of both sides call: it takes a second to make.
+ARGUMENTS = [tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.uint64)]
+_cut = tf.function(cut, ARGUMENTS, autograph=False)
 
 
 def whole_texts(text: ParallelText, tags: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -74,7 +77,7 @@ class SpansAnew(Variation):
         whole = tf.gather(self._wholes, rows)
         is_new = whole != ""
         # What is not cut needs two words too.
-        source, target = cut(
+        source, target = _cut(
             tf.where(is_new, whole, "a b"), mix(keys + GOLDEN * tf.constant(SPANS, tf.uint64))
         )
         texts = (tf.gather(self._heads, rows) + source, target)

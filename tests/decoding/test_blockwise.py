@@ -2,6 +2,8 @@
 with random weights.
 """
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -209,6 +211,13 @@ def model():
     return drawn(positions="rotary", num_layers=1)
 
 
+@pytest.fixture(scope="module")
+def greedy(model):
+    """A function of prefixes by their name: the ids of greedy search without rules."""
+    return functools.cache(lambda name: searched(model, GreedySearch(), prefixes=GIVEN[name])[0])
+
+
+GIVEN = {"any": PREFIXES, "openings": np.minimum(PREFIXES, 4 * (PREFIXES > 0)), "none": None}
 MARKS = np.array([5, 6], np.int32)
 FORBIDDEN = ForbiddenWords(["f", "h d"], [""] * 4 + [f" {letter}" for letter in "abcdefghi"])
 RULES = {
@@ -235,15 +244,16 @@ RULES = {
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_rules_on_what_came_before_hold_for_each_token_of_a_block(model, name):
+def test_rules_on_what_came_before_hold_for_each_token_of_a_block(model, greedy, name):
     rules = RULES[name]()
-    prefixes = np.minimum(PREFIXES, 4 * (PREFIXES > 0)) if name == "trees" else PREFIXES
+    given = "openings" if name == "trees" else "any"
+    prefixes = GIVEN[given]
     expected = searched(model, GreedySearch(rules), prefixes=prefixes)
     in_a_graph = name in ("all of these", "spans", "trees")
     found = searched(model, BlockwiseSearch(rules), prefixes=prefixes, in_a_graph=in_a_graph)
     assert_alike(found, expected)
     # A control: the rules change something.
-    free, _ = searched(model, GreedySearch(), prefixes=prefixes)
+    free = greedy(given)
     assert free.shape != expected[0].shape or (free != expected[0]).any()
 
 
@@ -267,8 +277,8 @@ class Credulous(BlockwiseSearch):
         return newest, scores, ended == 0
 
 
-def test_control_without_verification_the_translations_are_others(model):
-    expected, _ = searched(model, GreedySearch(), prefixes=None)
+def test_control_without_verification_the_translations_are_others(model, greedy):
+    expected = greedy("none")
     found, _ = searched(model, Credulous(), prefixes=None)
     width = min(found.shape[1], expected.shape[1])
     assert (found[:, :width] != expected[:, :width]).any()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from checks_here import checks_here
+from eager import eager_training
 
 from keras_transformer.inference.loading import load_trained
 from keras_transformer.inference.translator import Translator
@@ -88,7 +89,8 @@ def trained(values, tmp_path_factory, shared):
 def test_it_goes_on_where_it_was(trained, values, tmp_path, capsys):
     shutil.copytree(trained / "run", tmp_path / "run")
     go_on = (KINDS, "--truecase", f"--model_dir={tmp_path / 'run'}", "--norelease")
-    Run(Translation, values(*go_on, "--max_steps=13"), TRAINING).train()
+    with eager_training():
+        Run(Translation, values(*go_on, "--max_steps=13"), TRAINING).train()
     assert "going on from step 12 " in capsys.readouterr().out
     for other in (("--protect=tags", "--truecase"), (KINDS,)):
         with pytest.raises(ValueError, match=r"holds another run: (protect|truecase) was "):
