@@ -191,7 +191,8 @@ class WeightFiles(Mapping):
 def listed(folder: pathlib.Path, most: int = 5) -> str:
     """What a folder holds, in words."""
     if not folder.is_dir():
-        return "no files, for it is no folder" if folder.exists() else "no files: it does not exist"
+        exists = "it is a file; unpack an archive first" if folder.exists() else "it does not exist"
+        return f"no files: {exists}"
     names = sorted(path.name for path in folder.iterdir())
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(quote, names[:most])) + more if names else "no files"

@@ -58,7 +58,7 @@ def test_gpt2_one_token_at_a_time_gives_them_too(gpt2):
 
 def test_what_cannot_be_read_is_told_in_one_line(gpt2, tmp_path):
     _, folder = gpt2
-    with pytest.raises(FileNotFoundError, match=r"has no config\.json: it must be a folder in"):
+    with pytest.raises(FileNotFoundError, match=r"must be a folder with config\.json"):
         hugging_face.load(tmp_path)
     config = json.loads((folder / "config.json").read_text())
     written = tmp_path / "config.json"
