@@ -74,8 +74,8 @@ class PretrainedFolder:
         path = self.path / CONFIG
         if not path.exists():
             raise FileNotFoundError(
-                f"{self.path} must be a folder with {CONFIG} (Hugging Face's), decoder.yml (Marian's) "
-                f"or a checkpoint (OpenNMT-tf's). It has {listed(self.path)}."
+                f"{self.path} must be a folder with {CONFIG} (Hugging Face's), decoder.yml "
+                f"(Marian's) or a checkpoint (OpenNMT-tf's). It has {listed(self.path)}."
             )
         document = read_object(path, AGAIN)
         name = document.get("model_type")

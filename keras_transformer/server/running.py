@@ -1,5 +1,6 @@
 """Run the server: bind a port, load the model, answer requests, and on SIGTERM finish them."""
 
+import contextlib
 import errno
 import gc
 import os
@@ -33,31 +34,32 @@ def serve(options: ServeOptions, vertex: Vertex = NOT_VERTEX) -> None:
     gc.freeze()
     # A new version is loaded beside requests, by Python that would keep the lock for 5 ms a turn.
     sys.setswitchinterval(0.0005)
-    with bind(options.host, options.rest_api_port) as listener:
-        batcher = Batcher(options)
-        versions = Versions(folder, log=monitoring.log, alone=batcher.without_large)
-        try:
-            versions.watch(options.file_system_poll_wait_seconds)
-            service = Service(name, versions, batcher, options)
-            # uvicorn raises the signal that ended it once more, when all is answered.
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: None)
-            host, port = listener.getsockname()[:2]
-            url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-            Server(
-                app.build(service, options.rest_api_enable_cors_support, vertex),
-                batcher,
-                lambda: monitoring.log(
-                    "serving",
-                    url=url,
-                    model=name,
-                    pid=os.getpid(),
-                    seconds=round(time.monotonic() - began, 1),
-                ),
-            ).run([listener])
-        finally:
-            batcher.close()
-            versions.close()
+    with (
+        bind(options.host, options.rest_api_port) as listener,
+        # Its threads keep the process alive: it is closed too where no version can be served.
+        contextlib.closing(Batcher(options)) as batcher,
+        contextlib.closing(
+            Versions(folder, log=monitoring.log, alone=batcher.without_large)
+        ) as versions,
+    ):
+        versions.watch(options.file_system_poll_wait_seconds)
+        service = Service(name, versions, batcher, options)
+        # uvicorn raises the signal that ended it once more, when all is answered.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
+        host, port = listener.getsockname()[:2]
+        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        Server(
+            app.build(service, options.rest_api_enable_cors_support, vertex),
+            batcher,
+            lambda: monitoring.log(
+                "serving",
+                url=url,
+                model=name,
+                pid=os.getpid(),
+                seconds=round(time.monotonic() - began, 1),
+            ),
+        ).run([listener])
     monitoring.log("ended")
 
 
