@@ -434,9 +434,12 @@ def test_what_diverged_is_not_saved_and_who_is_preempted_does_not_wait(tmp_path,
     task = types.SimpleNamespace(labels="words", higher_is_better={"bleu": True}, monitor="bleu")
     model = types.SimpleNamespace()
     watchers = Watchers(
-        *(task, values, RunFolder(tmp_path), is_chief, Ending(model), 0, Stopwatch(), 9),
+        *(task, values, RunFolder(tmp_path), is_chief, Ending(model), 1, Stopwatch(), 9),
         lambda model: {},
     )
+    # What a stopped run saved in the middle of an epoch is not measured.
+    watchers.catch_up(model, steps_per_epoch=2)
+    assert not watchers.folder.history.exists()
     names = [type(one).__name__ for one in watchers.callbacks]
     of_others = ["StopOnDivergence", "StopAtLimit", "StopOnSignal"]
     of_chief = [*of_others[:2], "Checkpointing", of_others[2], "Validation", "ProgressBar"]
