@@ -220,6 +220,7 @@ def test_requests_are_counted(exported, start):
         # What a client makes up is no label: there would be no end of them.
         'serve_requests_total{signature="unknown",status="400"} 1.0',
         'serve_request_seconds_count{signature="serving_default"} 2.0',
+        'serve_batch_rows_bucket{le="1.0"} 0.0',
         "serve_batch_rows_sum 2.0",
         "serve_queue_batches 0.0",
         "serve_loaded_versions 1.0",

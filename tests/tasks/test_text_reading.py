@@ -261,8 +261,8 @@ def test_hidden_pieces_are_guessed_among_those_of_text(task_of):
 
 def test_a_perplexity_that_no_float_holds_is_none_in_json():
     """As of a training that went wrong while its loss was still a number."""
-    logits = tf.constant([[0.0, 1000.0]])
+    logits = tf.constant([[0.0, 3000.0]] * 3)
     module = types.SimpleNamespace(logits=lambda tokens, segments, places: logits)
-    batch = ((None, None, None), tf.constant([0]), tf.ones(1))
+    batch = ((None, None, None), tf.constant([0, 0, 1]), tf.ones(3))
     found = measure(module, [batch])
-    assert found == {"pieces": 1, "cross_entropy": 1000.0, "perplexity": None, "accuracy": 0.0}
+    assert found == {"pieces": 3, "cross_entropy": 2000.0, "perplexity": None, "accuracy": 0.3333}
