@@ -66,6 +66,13 @@ def test_limits_and_paths_are_free(folder, name):
     assert resume(folder, {**BEGUN, name: numbered(name, 2)}) == []
 
 
+def test_what_no_task_describes_says_what_may_change():
+    of_training = {one.option.name for one in options.places(TRAINING)}
+    # These two each task has in its description.
+    described = {name for name in of_training if RESUMED[name] == options.DESCRIBED}
+    assert described == {"seed", "batch_tokens"}
+
+
 def test_the_end_of_a_cosine_is_told(folder):
     cosine = {**BEGUN, "schedule": "cosine"}
     assert resume(folder, cosine) == ["schedule was transformer, now cosine"]
