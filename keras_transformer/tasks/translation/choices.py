@@ -87,8 +87,8 @@ def vocabulary_with(
         )
     if found.protected != protected:
         raise ValueError(
-            f"the vocabulary of {origin} does not protect the spans that these flags do. Pass "
-            "--vocabulary_size, which learns another."
+            f"the vocabulary of {origin} protects other spans than these flags do. Pass --protect "
+            "as that run did, or --vocabulary_size without --vocabulary_from to learn another."
         )
     return found
 

@@ -421,7 +421,7 @@ def test_the_vocabulary_of_another_run_is_taken(run_of, tmp_path):
     assert (
         choices.vocabulary_with(other, ["e"], None).fingerprint == run.task.vocabulary.fingerprint
     )
-    with pytest.raises(ValueError, match=r"does not protect the spans that these flags do\. Pass"):
+    with pytest.raises(ValueError, match=r"protects other spans than these flags do\. Pass"):
         choices.vocabulary_with(other, [], ProtectedSpans(protect=("urls",)))
     with pytest.raises(ValueError, match=r"lacks the tags <2de> of this corpus\. Pass --voc"):
         choices.vocabulary_with(other, ["<2de>"], None)
