@@ -15,6 +15,8 @@ from shared import SharedFolders, TemporaryFolder
 from shell import Shell, WarmProgram
 
 LONG = "integration"
+# Folders whose graphs are run as they are, see `_optimize`.
+AS_THEY_ARE = ("decoding", "evaluation", "inference", "pipelines", "runs", "tasks", "visualization")
 TEMPORARY = pytest.StashKey[str]()
 
 # What the commands set for themselves. JAX would set a lower level when a test imports it, and the
@@ -64,11 +66,27 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup():
+def pytest_runtest_setup(item):
     """Keras draws the seeds of its weights from `random`: a test has the same weights in every
     run.
     """
     random.seed(0)
+    _optimize(item)
+
+
+def _optimize(item):
+    """Most graphs are run once: to optimize one takes longer than to run it as it is (measured: 16
+    to 18 % of a file's seconds). Where numbers are the subject, in commands and in the slow lane
+    they are optimized, as users' are.
+    """
+    if "tensorflow" in sys.modules:
+        from tensorflow.config import optimizer
+
+        in_folder = item.path.relative_to(pathlib.Path(__file__).parent).parts[0]
+        as_they_are = in_folder in AS_THEY_ARE and not item.get_closest_marker("slow")
+        name = "disable_meta_optimizer"
+        if optimizer.get_experimental_options().get(name, False) != as_they_are:
+            optimizer.set_experimental_options({name: as_they_are})
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -77,24 +95,13 @@ def pytest_runtest_call():
     random.seed(0)
 
 
-def pytest_collection_finish(session):
+def pytest_collection_finish():
     """What was imported stays: looking through it for garbage, again and again, takes a while. So
     does looking through graphs that are made (measured: 1 to 4 % of a file's seconds).
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 10)
-    unoptimized(session.config.option.markexpr)
-
-
-def unoptimized(lane):
-    """Most graphs are run once: to optimize one takes longer than to run it as it is (measured: 16
-    to 18 % of a file's seconds). Commands have their graphs optimized, and so has the slow lane.
-    """
-    if lane != "slow" and "tensorflow" in sys.modules:
-        import tensorflow as tf
-
-        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 @pytest.fixture(scope="session")

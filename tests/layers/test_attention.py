@@ -180,15 +180,12 @@ def compiled_operations():
         Hyperparameters(vocabulary_size=20, num_layers=1, d_model=8, d_ff=8, num_heads=2)
     )
     forward = tf.function(lambda source, target: model([source, target], training=False))
-    before = tf.config.optimizer.get_experimental_options()
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
     context.context().enable_graph_collection()
     try:
         forward(tf.constant(SOURCE), tf.constant(TARGET))
         collected = context.context().export_run_metadata()
     finally:
         context.context().disable_graph_collection()
-        tf.config.optimizer.set_experimental_options(before)
     graphs = [graph for one in collected.function_graphs for graph in one.partition_graphs]
     return {node.op for graph in graphs for node in graph.node}
 
