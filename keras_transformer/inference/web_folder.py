@@ -88,8 +88,8 @@ def prepare(module: TextModule) -> None:
     """Refuse what the page cannot do, and download the packages that are not there yet."""
     if module.output != "translation":
         raise ValueError(
-            f"--format=web is for translators. Received: a model whose output is a {module.output}."
-            " Export it by --format=onnx."
+            "--format=web is for translators. Received: a language model. Export it by "
+            "--format=onnx."
         )
     options = module.options
     for name in (name for name, value in PLAIN.items() if getattr(options, name) != value):
