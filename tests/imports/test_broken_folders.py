@@ -188,11 +188,11 @@ BROKEN = {
     "weights a FIFO": (in_place_of("model.safetensors", os.mkfifo), r"safetensors must be a file"),
     "dangling": (
         in_place_of("config.json", lambda path: path.symlink_to("nowhere")),
-        r"has no config\.json",
+        r"must be a folder with config\.json",
     ),
     "empty": (
         lambda folder: [path.unlink() for path in folder.iterdir()],
-        r"has no config\.json.*It has no files",
+        r"must be a folder with config\.json.*It has no files",
     ),
     "others": (in_place_of("config.json", lambda path: None), r"It has model\.safetensors, vocab"),
     "NUL": (text("vocab.txt", NUL), r"line 10 of .*vocab\.txt must not have the character NUL"),
