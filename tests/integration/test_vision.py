@@ -122,7 +122,9 @@ def test_a_vit_of_transformers_becomes_a_run_and_a_saved_model(fresh_shell):
     command = ("import_model", "--from=vit", "--model_dir=runs/pets")
     done = fresh_shell(*command)
     assert done.returncode == 0, done.stderr.decode()
-    assert done.stdout.startswith(b"image_classification in runs/pets, exported to ")
+    said = done.stdout.decode().splitlines()
+    assert said[0] == "vit: image_classification, 5,058 weights read"
+    assert said[-1].startswith("image_classification in runs/pets, exported to ")
     for model in ("runs/pets", "saved_models/pets"):
         classifier = PictureClassifier.load(fresh_shell.folder / model)
         assert classifier.classes == ["cat", "dog"]
