@@ -34,8 +34,8 @@ def in_order(
     Args:
         model: bytes of another, of any ids.
         pieces: strings by id, behind PAD, UNK, BOS and EOS, which the model need not know. Longer
-            ones that it does not know are never cut, but written. A label such as ">>deu<<" or
-            "<extra_id_0>" is one piece, at the beginning of a text or behind a space.
+            ones that it does not know are never cut, but written. A label such as `>>deu<<` or
+            `<extra_id_0>` is one piece, at the beginning of a text or behind a space.
         rules: as of `rules_of`.
         labels: pieces of the list that say a language: neither cut from text nor written.
 

@@ -204,7 +204,7 @@ LONGER = (13, 16)
 @pytest.mark.slow
 def test_sinusoids_read_longer_sentences_than_learned_positions_do():
     sinusoidal, learned = (
-        copies.train(positions, steps=1000) for positions in ("sinusoidal", "learned")
+        copies.train(1000, positions=positions) for positions in ("sinusoidal", "learned")
     )
     for model in (sinusoidal, learned):
         assert copies.accuracy(model, *copies.TRAINED) > 0.95
