@@ -11,17 +11,6 @@ from pipelines.documents import Document
 from pipelines.whole_files import errors_naming, write_whole
 
 
-def open_closed() -> None:
-    """Open what the caller of this process closed. Else the next file would get its number, and
-    what is printed would be written into that.
-    """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            os.dup2(os.open(os.devnull, os.O_RDWR), number)
-            opened = os.fdopen(number, "w" if number else "r", closefd=False)
-            setattr(sys, name, opened)
-
-
 def standard_input() -> Iterator[str]:
     """Give each line of standard input when it comes."""
     return line_files.decode_lines(sys.stdin.buffer, "standard input")

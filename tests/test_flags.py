@@ -8,6 +8,7 @@ import types
 
 import pytest
 import tensorflow as tf
+from absl import flags as absl_flags
 from command_flags import COMMANDS, EVERY_FLAG, flags_of, names_of
 
 from keras_transformer import flags
@@ -228,15 +229,23 @@ def test_the_node_of_a_graph_is_no_part_of_a_reason():
     assert flags._reason(error, None) == "a/b; No space left on device"
 
 
+def telling(traceback):
+    """The flags of a command that has no others."""
+    found = absl_flags.FlagValues()
+    absl_flags.DEFINE_bool("traceback", traceback, "", flag_values=found)
+    found.mark_as_parsed()
+    return found
+
+
 def test_a_package_that_is_missing_is_told_in_a_line(capsys):
     def main(_):
         raise ImportError("pip install it\nand more")
 
     with pytest.raises(SystemExit):
-        flags._tell_errors(main, types.SimpleNamespace(traceback=False))
+        flags._call(main, telling(traceback=False))
     assert capsys.readouterr().err == "error: pip install it\n"
     with pytest.raises(ImportError):
-        flags._tell_errors(main, types.SimpleNamespace(traceback=True))
+        flags._call(main, telling(traceback=True))
 
 
 @pytest.mark.parametrize("place", ["  File f.py, line 5, in main\n\n", "<stack unavailable>\n"])
@@ -251,7 +260,7 @@ def test_of_a_graph_s_error_the_reason_is_told(capsys, place):
         raise tf.errors.InvalidArgumentError(None, None, said)
 
     with pytest.raises(SystemExit):
-        flags._tell_errors(main, types.SimpleNamespace(traceback=False))
+        flags._call(main, telling(traceback=False))
     assert capsys.readouterr().err == "error: Unknown image file format.\n"
 
 
@@ -396,9 +405,8 @@ def test_only_training_goes_on_where_it_was_interrupted(trains, monkeypatch, cap
         raise KeyboardInterrupt
 
     monkeypatch.setattr(flags, "start_tensorflow", lambda: None)
-    monkeypatch.setattr(flags, "_tell_errors", interrupted)
     with pytest.raises(SystemExit):
-        flags._call(None, {"max_steps": 1} if trains else {})
+        flags._call(interrupted, {"max_steps": 1} if trains else {})
     assert ("the same command resumes" in capsys.readouterr().err) == trains
 
 

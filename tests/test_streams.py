@@ -48,8 +48,8 @@ def test_help_whose_reader_leaves_ends_in_silence():
 @pytest.mark.parametrize("is_opened", [True, False], ids=["opened", "control"])
 def test_what_is_printed_goes_into_no_file_where_standard_error_is_closed(tmp_path, is_opened):
     program = (
-        "import os, sys; from keras_transformer import streams\n"
-        f"{'streams.open_closed()' if is_opened else ''}\n"
+        "import os, sys; from keras_transformer import flags\n"
+        f"{'flags.open_closed()' if is_opened else ''}\n"
         f"files = [open({str(tmp_path / 'file')!r}, 'w') for number in range(3)]\n"
         "assert is_opened == bool(sys.stdin and not sys.stdin.read() and sys.stdout)\n"
         "os.write(2, b'a message of C++')\n"

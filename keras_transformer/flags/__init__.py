@@ -4,6 +4,7 @@ A command names the sections of options that it reads (`run`), so that its `--he
 only commands read flags.
 """
 
+import os
 import pathlib
 import re
 import sys
@@ -21,7 +22,7 @@ from keras_transformer.flags.of_commands import Dump, Errors
 from keras_transformer.flags.scopes import read_sections, tasks_of
 from keras_transformer.runs.model_path import portable_folder
 from keras_transformer.startup import start_tensorflow
-from keras_transformer.streams import leave_standard_output, open_closed
+from keras_transformer.streams import leave_standard_output
 from keras_transformer.tensorflow_errors import reason_of
 from pipelines.documents import BILINGUAL, ENDINGS
 from pipelines.options import Options, Sections, recipe, settings
@@ -165,6 +166,17 @@ def run(
     _call(main, FLAGS)
 
 
+def open_closed() -> None:
+    """Open what the caller of this process closed. Else the next file would get its number, and
+    what is printed would be written into that.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            opened = os.fdopen(number, "w" if number else "r", closefd=False)
+            setattr(sys, name, opened)
+
+
 def _parse(argv, sections, of_tasks, doc="", everyday=()):
     """The flags of a command line; help or a recipe that it asks for is printed instead."""
     try:
@@ -197,18 +209,13 @@ def _call(main, FLAGS):
         paths = [FLAGS[name].value for name in ("model", "model_base_path") if name in FLAGS]
         if not any(map(portable_folder, filter(None, paths))):
             start_tensorflow()
-        _tell_errors(main, FLAGS)
+        main(FLAGS)
+        # What is printed at exit would be told by a traceback if it cannot be.
+        sys.stdout.flush()
     except KeyboardInterrupt:
         # Of the commands that come here, only training resumes where it was.
         rest = " What was saved stays; the same command resumes from there."
         _exit(f"interrupted.{rest if 'max_steps' in FLAGS else ''}", status=130)
-
-
-def _tell_errors(main, FLAGS):
-    try:
-        main(FLAGS)
-        # What is printed at exit would be told by a traceback if it cannot be.
-        sys.stdout.flush()
     except BrokenPipeError:
         leave_standard_output()
     except Exception as error:

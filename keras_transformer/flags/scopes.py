@@ -58,19 +58,15 @@ def foreign_to(name: str, said: Mapping[str, str | None]) -> tuple[str, str] | N
         name: of the option.
         said: the value of each option that chooses; None: nothing is known of it.
     """
-    found = [(_met(place.needs, said), place.needs) for place in every_place().get(name, ())]
+    found = []
+    for place in every_place().get(name, ()):
+        unmet = [said.get(one) not in (None, *values) for one, values in place.needs]
+        found.append(([*unmet, True].index(True), place.needs))
     if not found or any(met == len(needs) for met, needs in found):
         return None
+    # The one of which the most first needs are met.
     best = max(met for met, _ in found)
     lacking = [needs[best] for met, needs in found if met == best]
     chooser = lacking[0][0]
     values = dict.fromkeys(value for _, wanted in lacking for value in wanted)
     return chooser, f"--{chooser}={' or '.join(values)}"
-
-
-def _met(needs, said):
-    """How many of the first needs are met."""
-    for number, (name, values) in enumerate(needs):
-        if said.get(name) is not None and said[name] not in values:
-            return number
-    return len(needs)
