@@ -25,7 +25,6 @@ GUESSER = {"architectures": ["BertForMaskedLM"]}
         ("bert", "is_decoder", False),
         ("bert", "add_cross_attention", False),
         ("bert", "tie_word_embeddings", True),
-        ("t5", "tie_word_embeddings", True),
         ("m2m_100", "tie_word_embeddings", True),
         ("marian", "normalize_before", False),
     ],
