@@ -50,7 +50,8 @@ def measure(
 ) -> dict[str, int | dict[str, float]]:
     """Compare trees in brackets, "" where the parser found none, with as many gold trees: "all" and
     "short" have the `FIGURES` of all sentences and of those of at most "cutoff" words, in percent,
-    and so "tagging", if a tree says another part of speech than XX.
+    and so "tagging", if a tree says another part of speech than XX; "errors" and "skipped" count
+    sentences. The parameters are EVALB's.
     """
     parsed = list(map(parse, trees))
     sentences = [

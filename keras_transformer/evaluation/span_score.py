@@ -30,8 +30,9 @@ def measure(found: Sequence[Sequence[str]], truth: Sequence[Sequence[str]]) -> d
 
         precision = right / found,    recall = right / true,    F1 = 2 right / (found + true)
 
-    A span is right if its name and both its ends are. "accuracy" is the share of words with the
-    right tag, the rest is in percent, "by_name" F1 of each name of the truth.
+    A span is right if its name and both its ends are. Gives the numbers of "words" and of "spans"
+    of the truth, "accuracy", the share of words with the right tag, and in percent the spans'
+    "precision", "recall" and "f1", and F1 of each name of the truth, "by_name".
     """
     pairs = list(zip(found, truth, strict=True))
     words = [pair for rows in pairs for pair in zip(*rows, strict=True)]

@@ -191,8 +191,8 @@ class WeightFiles(Mapping):
 def listed(folder: pathlib.Path, most: int = 5) -> str:
     """What a folder holds, in words."""
     if not folder.is_dir():
-        exists = "it is a file; unpack an archive first" if folder.exists() else "it does not exist"
-        return f"no files: {exists}"
+        why = "it is a file; unpack an archive first" if folder.exists() else "it does not exist"
+        return f"no files: {why}"
     names = sorted(path.name for path in folder.iterdir())
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(quote, names[:most])) + more if names else "no files"

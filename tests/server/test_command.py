@@ -19,7 +19,7 @@ def predict(url):
     return httpx.post(f"{url}/v1/models/m:predict", json={"instances": ["a"]}, timeout=60)
 
 
-def test_sigterm_ends_the_server_when_all_is_answered(exported):
+def test_sigterm_ends_the_server_when_all_is_answered(exported, request):
     # A request waits an hour for another to share its batch with, unless the server ends.
     flags = [
         f"--model_base_path={exported / 'm'}",
@@ -27,6 +27,8 @@ def test_sigterm_ends_the_server_when_all_is_answered(exported):
         f"--batch_timeout_micros={3600 * 10**6}",
     ]
     process = subprocess.Popen([*COMMAND, *flags], stderr=subprocess.PIPE, text=True)
+    # Where the test fails half way.
+    request.addfinalizer(process.kill)
     lines = []
     while not lines or lines[-1]["event"] != "serving":
         lines.append(json.loads(process.stderr.readline()))

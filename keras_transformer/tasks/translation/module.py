@@ -147,8 +147,9 @@ class TranslationModule(TextModule):
         return {self.output: self.target_text(ids[:, 0], text)}
 
     def _translate_in_detail(self, text, prefix):
-        """Strings (B,) and what each translation must begin with, to translations and scores
-        (B, n), best first, and to pieces, EOS among them, and log P of each (B, n, L).
+        """Strings (B,) and what each translation must begin with, "" for anything, to translations
+        and scores (B, n), best first, -inf where there are fewer, and to pieces, EOS among them, ""
+        where there is none, and log P of each by the model, 0 there, (B, n, L).
         """
         begins = self.target_tokenizer.tokenize(self._as_target_of(text, prefix))
         prefixes = begins[:, :-1].to_tensor(default_value=PAD)
@@ -179,7 +180,8 @@ class TranslationModule(TextModule):
 
     def _attention(self, text, reference):
         """Strings (B,) and their translations (B,) to the pieces of both, EOS among them, and to
-        what every layer's heads attend to: of cross (B, N, h, T, S), row t gives target piece t.
+        what every layer's heads attend to: encoder (B, N, h, S, S), decoder (B, N, h, T, T) and
+        cross (B, N, h, T, S), where row t is of the step that gives target piece t.
         """
         source, target = self._padded(text, reference)
         first = self._labelled
