@@ -1,6 +1,8 @@
 """Train and serve your own translator: "Attention Is All You Need" (Vaswani et al. 2017)."""
 
+import os
 import pathlib
+import signal
 import sys
 
 from keras_transformer.first_use import imported_at_first_use
@@ -32,6 +34,22 @@ __getattr__ = imported_at_first_use(__name__, _HOMES)
 
 def __dir__() -> list[str]:
     return [*globals(), *_HOMES]
+
+
+def end_when_interrupted(*_) -> None:
+    """End a command in one line, where nothing has to be cleaned up."""
+    os.write(2, b"error: interrupted.\n")
+    os._exit(130)
+
+
+# Of a command, `python -m keras_transformer.NAME`, this is first imported; `flags.run` answers
+# Ctrl-C afterwards. What else imports this, and who ignores Ctrl-C, is left alone.
+if (
+    sys.argv[0] == "-m"
+    and sys.orig_argv[-len(sys.argv)].startswith(f"{__name__}.")
+    and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+):
+    signal.signal(signal.SIGINT, end_when_interrupted)
 
 
 def _refuse_the_dead_namesake():

@@ -6,9 +6,7 @@ The same command again resumes where it was interrupted (Vaswani et al. 2017, se
 
 import dataclasses
 import logging
-import os
 import pathlib
-import signal
 import sys
 import time
 
@@ -74,16 +72,5 @@ def _refuse(FLAGS):
         flags.refuse(OF_LEARNING, f"{reason} {FLAGS.output_dir} has one")
 
 
-def _stop_at_once(*_):
-    # Files are whole or not there: nothing has to be cleaned up. Beam, and what runs in it, would
-    # take the interruption for an error.
-    print(
-        "error: interrupted. What was saved stays; the same command resumes from there.",
-        file=sys.stderr,
-    )
-    os._exit(130)
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, _stop_at_once)
-    flags.run(main, SECTIONS)
+    flags.run(main, SECTIONS, on_interrupt=flags.stop_at_once)

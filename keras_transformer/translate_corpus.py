@@ -8,7 +8,6 @@ section 6.1 of Vaswani et al. 2017, as in `translate`.
 import dataclasses
 import logging
 import os
-import signal
 import time
 
 from keras_transformer import flags
@@ -95,6 +94,4 @@ def _refuse(FLAGS):
 
 
 if __name__ == "__main__":
-    # Shards are whole or not there: nothing has to be cleaned up.
-    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
-    flags.run(main, SECTIONS)
+    flags.run(main, SECTIONS, on_interrupt=flags.stop_at_once)

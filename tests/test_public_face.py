@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import zipfile
@@ -199,6 +200,36 @@ def test_tensorflow_does_without_keras_and_has_it_when_asked(printed):
 def test_nothing_stays_in_the_temporary_folder(printed, temporary):
     assert printed[4] == ["", ".py"]  # control: a program, and a folder of what was compiled of it
     assert list(temporary.iterdir()) == []
+
+
+# A library that is interrupted by Ctrl-C while it is imported, and says that it goes on.
+INTERRUPTED = "import signal; signal.raise_signal(signal.SIGINT); raise SystemExit('went on')"
+
+
+@pytest.mark.parametrize(
+    ("program", "ignored", "status", "told"),
+    [
+        (("-m", "keras_transformer.translate"), False, 130, "error: interrupted."),
+        (("-m", "keras_transformer.prepare", "-m", "a"), False, 130, "error: interrupted."),
+        # Controls: another program that imports the package, and a command in the background.
+        (("-c", "import keras_transformer, absl"), False, -signal.SIGINT, "KeyboardInterrupt"),
+        (("-m", "keras_transformer.translate"), True, 1, "went on"),
+    ],
+)
+def test_a_command_that_is_interrupted_while_it_is_imported_ends_in_one_line(
+    program, ignored, status, told, tmp_path
+):
+    (tmp_path / "absl.py").write_text(INTERRUPTED)
+    start = f"trap '{'' if ignored else '-'}' INT; exec \"$@\""
+    done = subprocess.run(
+        ["sh", "-c", start, "sh", sys.executable, *program],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(PACKAGE.parent)])},
+        capture_output=True,
+        text=True,
+    )
+    lines = done.stderr.splitlines()
+    assert (done.returncode, lines[-1]) == (status, told)
+    assert (len(lines) == 1) == (told != "KeyboardInterrupt")
 
 
 # What is installed: a wheel holds each file of the packages, flag files and the page too.

@@ -267,7 +267,12 @@ def test_each_recipe_is_read_by_every_command_of_its_task(path):
         ("train", ["--seed=4294967296"], "--seed=4294967296: 4294967296 is not an integer in"),
         ("train", ["--ema=1"], "--ema=1: 1.0 is not a number in the range"),
         ("serve", ["--rest_api_port=65536"], "--rest_api_port=65536: 65536 is not an integer in"),
-        ("translate", ["--d_model=3"], "--d_model is a flag of other commands. Leave it out."),
+        ("translate", ["--num_heads=3"], "--num_heads is a flag of other commands. Leave it out."),
+        (
+            "translate",
+            ["--format=po"],
+            "--format is a flag of other commands. Did you mean --file_format? Else leave it out.",
+        ),
         ("train", ["tiny.flags"], "unexpected argument 'tiny.flags': every argument is a flag"),
         ("train", ["--", "x"], "unexpected argument '--'"),
     ],

@@ -40,8 +40,7 @@ def possible_tokens(
 def best_tokens(
     logits: tf.Tensor, count: int | tf.Tensor, forced: tf.Tensor, may_end: tf.Tensor | None = None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The likeliest next tokens of each row, without PAD and BOS. Of equal ones the lower id comes
-    first.
+    """The likeliest next tokens of each row, without PAD and BOS. Of equals the lower id is first.
 
     A search through whole rows is slow, so there are two stages: first the `count` blocks with the
     highest maxima, then the best entries inside these. Each of these blocks has an entry that comes

@@ -13,8 +13,7 @@ from pipelines.special_ids import EOS, PAD
 
 
 class Preference(NamedTuple):
-    """What goes before the score: a beam gives those of its hypotheses first that have the most of
-    something.
+    """Before the score: a beam gives hypotheses first that have the most of something.
 
     Attributes:
         is_asked: in which sentences, booleans (B,).

@@ -7,12 +7,14 @@ only commands read flags.
 import os
 import pathlib
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from absl import flags as absl_flags
 from absl import logging
 
+from keras_transformer import end_when_interrupted
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.flagfiles import Argument
 from keras_transformer.flags.arguments import parse
@@ -44,6 +46,7 @@ REQUIRED = {
     "source_file": TWO_FILES,
     "reference_file": TWO_FILES,
 }
+RESUMES = "interrupted. What was saved stays; the same command resumes from there."
 # How errors name flags, and arguments that are called as they are.
 MENTIONED = re.compile(r"--(\w+)|`(\w+)`|\b(\w+)=")
 
@@ -144,6 +147,7 @@ def run(
     sections: Sections,
     of_tasks: Mapping[str, Sections] | None = None,
     everyday: Sequence[str] = (),
+    on_interrupt: Callable = signal.default_int_handler,
 ) -> None:
     """Parse the command line, start TensorFlow unless the model needs none, call `main`, and
     print errors in one line.
@@ -153,6 +157,7 @@ def run(
         sections: what the command reads.
         of_tasks: what it reads besides, by the task.
         everyday: the options that `--help` shows first.
+        on_interrupt: answers Ctrl-C.
     """
     open_closed()
     # Libraries log warnings. Our pipelines also log what takes long, such as a download.
@@ -163,7 +168,17 @@ def run(
     pipelines.addHandler(logging.logging.StreamHandler())
     doc = sys.modules[main.__module__].__doc__ or ""
     FLAGS = _parse(sys.argv, (*sections, Errors), of_tasks or {}, doc, everyday)
+    if signal.getsignal(signal.SIGINT) is end_when_interrupted:
+        signal.signal(signal.SIGINT, on_interrupt)
     _call(main, FLAGS)
+
+
+def stop_at_once(*_) -> None:
+    """Answer Ctrl-C of a command that writes whole files and resumes: nothing has to be cleaned up,
+    and Beam, and what runs in it, would take the interruption for an error.
+    """
+    print(f"error: {RESUMES}", file=sys.stderr, flush=True)
+    os._exit(130)
 
 
 def open_closed() -> None:
@@ -214,8 +229,7 @@ def _call(main, FLAGS):
         sys.stdout.flush()
     except KeyboardInterrupt:
         # Of the commands that come here, only training resumes where it was.
-        rest = " What was saved stays; the same command resumes from there."
-        _exit(f"interrupted.{rest if 'max_steps' in FLAGS else ''}", status=130)
+        _exit(RESUMES if "max_steps" in FLAGS else "interrupted.", status=130)
     except BrokenPipeError:
         leave_standard_output()
     except Exception as error:

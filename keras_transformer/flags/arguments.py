@@ -156,9 +156,12 @@ def _unknown(name, argument, own, known):
     if space and flag in known:
         return f"--{_short(name)} does not exist. Write --{flag}={_short(value.strip())}."
     names = [one for one in known if argument.file or one in own]
+    return f"--{_short(name)} does not exist. {_alike(name, names) or 'See --help.'}"
+
+
+def _alike(name, names):
     alike = difflib.get_close_matches(name[:LONGEST_SHOWN], names, 1, 0.7)
-    remedy = f"Did you mean --{alike[0]}?" if alike else "See --help."
-    return f"--{_short(name)} does not exist. {remedy}"
+    return f"Did you mean --{alike[0]}?" if alike else ""
 
 
 def _chosen(settings, sections, of_tasks, known, choosers):
@@ -218,7 +221,9 @@ def _refuse_foreign(one, said, own, lacking):
         raise WrongFlag(f"{place}: --{one.name} is for {words}.{came} Leave it out.")
     if one.name not in own:
         if not one.argument.file:
-            raise WrongFlag(f"{place}: --{one.name} is a flag of other commands. Leave it out.")
+            alike = _alike(one.name, own)
+            remedy = f"{alike} Else leave it out." if alike else "Leave it out."
+            raise WrongFlag(f"{place}: --{one.name} is a flag of other commands. {remedy}")
         return
     if unmet := unmet_only(own[one.name], said):
         names, words = unmet

@@ -15,8 +15,7 @@ AGAIN = "Take the config.json that was saved with the weights, or import another
 ANOTHER = "Import another model."
 ONE_OF_SEVERAL = "single_label_classification"
 MOST = 2**31 - 1
-# The bias of pieces that a model does not have: as unlikely as float32 can say, and a loss stays
-# finite.
+# The bias of pieces that a model lacks: as unlikely as float32 can say, and losses stay finite.
 NEVER = -100.0
 Size = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
 Share = Annotated[float, msgspec.Meta(ge=0, lt=1)]

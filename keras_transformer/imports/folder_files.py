@@ -1,6 +1,5 @@
 """The files of a folder in Hugging Face's layout: what its settings say, and which of their keys
-are not used; what the headers of its `*.safetensors` say, and the arrays, which are read one by
-one.
+are not used; what the headers of its `*.safetensors` say, and the arrays, read one by one.
 """
 
 import math

@@ -11,8 +11,7 @@ from keras_transformer.layers.tensors import Tensor
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Dropout(KeepsShape):
-    """Each entry becomes 0 with probability `rate`, else x / (1 - rate), so that its expectation is
-    x.
+    """Each entry becomes 0 with probability `rate`, else x / (1 - rate), so its expectation is x.
 
     Each entry uses one random byte. It becomes 0 where its byte is below 256 * rate. That bound is
     rounded up or down at random in every call, so that each entry's probability is exactly `rate`.

@@ -1,6 +1,5 @@
 """Linear maps, such as those of section 3.3, eq. 2 (Vaswani et al. 2017): for training with biases
-that bfloat16 can train, and for decoding, which multiplies a few rows by each matrix for every
-token.
+that bfloat16 can train, and for decoding, which multiplies few rows by each matrix per token.
 
 TensorFlow's operation that adds a bias sums its gradient over all positions in the dtype of the
 gradient, on a processor. With the 8 bits of precision of bfloat16, such a sum stops growing at 256

@@ -70,8 +70,7 @@ class ConvolutionalHyperparameters(Sizes):
 
 @dataclasses.dataclass(frozen=True)
 class VisionHyperparameters(Sizes):
-    """What decides a `VisionTransformer`'s weights. The defaults are ViT-Base, of pictures of
-    ImageNet.
+    """What decides a `VisionTransformer`'s weights. Defaults: ViT-Base, pictures of ImageNet.
 
     Args:
         height, width: of the pictures, in pixels, multiples of `patch_size`.

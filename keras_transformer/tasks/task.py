@@ -172,8 +172,7 @@ class Task(abc.ABC):
             batches: gives the validation examples as `model.evaluate` takes them.
 
         Returns:
-            A function that gives numbers by name: cross-entropy and accuracy, unless told
-            otherwise.
+            A function giving numbers by name: cross-entropy and accuracy, unless told otherwise.
         """
         return label_measures(model, batches)
 

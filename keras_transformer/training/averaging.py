@@ -14,8 +14,7 @@ from keras_transformer.training.validation import kept_step
 
 
 def average(paths: Iterable[pathlib.Path]) -> dict[str, np.ndarray]:
-    """Average the weights of some checkpoints of one model by name, as they are trained, summed in
-    float64.
+    """Average the weights of checkpoints of one model by name, as trained, summed in float64.
 
     theta = (theta_1 + ... + theta_n) / n
     """

@@ -138,8 +138,7 @@ def fit(
 ) -> None:
     """Train a model that `resume` has set until a callback ends it, or the last step.
 
-    An epoch that was interrupted is finished first, in a call of `model.fit` of its own; then all
-    others.
+    An interrupted epoch is finished first, in a call of `model.fit` of its own; then all others.
     """
     model.stop_training = False
     while (step := checkpoint.step_of(model)) < last_step and not model.stop_training:

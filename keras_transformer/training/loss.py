@@ -44,8 +44,7 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
 
         def gradient(*args, upstream=None):
             upstream = args[-1] if upstream is None else upstream
-            # p is computed again: if the forward pass kept it, it would take as much memory as
-            # the logits.
+            # p is computed again: if it were kept, it would take as much memory as the logits.
             dense = (ops.softmax(z) - off) * upstream[:, None]
             p_label = ops.exp(z_label - z_max) * p_max
             return ops.scatter_update(dense, at_label, (p_label - off - on) * upstream)

@@ -113,8 +113,7 @@ def distribute(
     strategy: tf.distribute.Strategy, batches, start: int
 ) -> tf.distribute.DistributedDataset:
     """Make the distributed dataset of `TrainingBatches`, or of an object with its method `dataset`,
-    from part number `start` on, a multiple of R. Of every R parts in a row each of the R replicas
-    takes one.
+    from part `start` on, a multiple of R. Of R parts in a row each of the R replicas takes one.
     """
     replicas = strategy.num_replicas_in_sync
 

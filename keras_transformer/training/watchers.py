@@ -24,8 +24,7 @@ from pipelines.whole_files import errors_naming
 
 class Board(keras.callbacks.TensorBoard):
     """TensorBoard's files; the curves of a resumed run continue at its step, not at 0. If they
-    cannot be written, because the disk is full, a line says so, and training continues without
-    them.
+    cannot be written (a full disk), a line says so, and training continues without them.
     """
 
     def __init__(self, folder, report=print):

@@ -35,8 +35,7 @@ def form_of(path: str | pathlib.Path) -> str:
 def write_picture(path: str | pathlib.Path, draw: Callable, theme: str) -> None:
     """Draw a picture into a file, whole or not at all."""
     form = form_of(path)
-    # An SVG without the time and with ids that are not drawn by chance: equal pictures are equal
-    # files.
+    # An SVG without the time and with ids not drawn by chance: equal pictures are equal files.
     metadata = {"Date": None} if form == "svg" else {}
 
     def save(temporary):

@@ -1,7 +1,6 @@
 """Examples to the batches that `model.fit` takes.
 
-The way from ids to batches is a graph of tf.data operations without Python, so that another host
-can run it.
+From ids to batches goes a graph of tf.data operations without Python, so another host can run it.
 """
 
 import dataclasses

@@ -100,8 +100,7 @@ def examples(texts: TokenIds, marks: Marks, masking: Masking, seed: int) -> Exam
     """Texts as `Examples` of masked language modelling.
 
     A batch is `((tokens, segments, places), pieces, weights)`, of `Masked`; segments are 0. A text
-    has other pieces hidden each time that it is trained on, and always the same where it is
-    measured.
+    has other pieces hidden each time it is trained on, and the same where it is measured.
     """
 
     def to_batch(columns):

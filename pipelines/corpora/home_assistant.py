@@ -166,8 +166,7 @@ def _read(wheel: Path, language: str) -> list[tuple[dict, dict]]:
 
 @contextlib.contextmanager
 def _archive(wheel: Path) -> Iterator[zipfile.ZipFile]:
-    """Open a wheel whose table of contents is whole. zipfile checks the CRC of each member that is
-    read.
+    """Open a wheel whose table of contents is whole. zipfile checks the CRC of each member read.
 
     All errors inside the block count as a broken wheel, so only read in it, and interpret outside.
     """

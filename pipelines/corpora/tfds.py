@@ -188,8 +188,7 @@ def _prepare(builder, dataset: str) -> None:
     logger.info("%s is not prepared in %s: TFDS downloads it", dataset, place)
     try:
         builder.download_and_prepare()
-    # Names that do not resolve, refused connections, check sums, files to be fetched by hand, bad
-    # archives.
+    # Unresolved names, refused connections, check sums, files to be fetched by hand, bad archives.
     except Exception as error:
         raise OSError(
             f"{dataset} is not prepared in {place}, and TFDS could not download or prepare it: "

@@ -65,8 +65,7 @@ class Tree:
         self, counts: Callable[["Tree"], bool] = lambda preterminal: True
     ) -> list[tuple["Tree", int, int]]:
         """All constituents but parts of speech, outer ones first, with the words that each spans,
-        from the first to before the last number. `counts` says whether the word of a part of speech
-        counts.
+        from the first to before the last number. `counts`: whether a part of speech's word counts.
         """
         found = []
         end = 0
@@ -112,8 +111,7 @@ def fold(tree: Tree, make: Callable[[Tree, list], Any]) -> Any:
 
 def parse(text: str) -> Tree:
     """Read one tree: brackets around a label and either one word or constituents. Several that
-    stand side by side come under the label ""; brackets without a label around a single tree are
-    left out.
+    stand side by side come under the label ""; unlabelled brackets around one tree are left out.
     """
     return without_empty_label(Tree("", tuple(side_by_side(text))))
 

@@ -28,9 +28,7 @@ class Cased(NamedTuple):
 
 
 def cased_words(lines: Iterable[str]) -> tuple[str, ...]:
-    """The words that have capitals in most places where no sentence begins, the most frequent
-    first.
-    """
+    """The words with capitals in most places where no sentence begins, the most frequent first."""
     forms = collections.defaultdict(collections.Counter)
     for line in lines:
         gaps, words = _parts(line)
