@@ -26,8 +26,7 @@ def start_tensorflow() -> None:
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # Large tensors are kept for the next step: malloc gives them back, and the system clears their
-    # pages anew (measured: 3 to 11 % of a training step). TensorFlow's own limit is 64 GB whatever
-    # the memory.
+    # pages anew (measured: 3 to 11 % of a training step). TensorFlow's own limit is 64 GB.
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "1")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     os.environ.setdefault("TF_CPU_BFC_MEM_LIMIT_IN_MB", str(memory // 2**20))

@@ -45,11 +45,15 @@ SECTIONS = (*SEARCHING, DecodeTokens, Lines, *TRANSLATING, Output, Bulk)
 def main(FLAGS):
     from keras_transformer.inference import bulk
     from keras_transformer.startup import spread_over_cores
+    from pipelines.prepare.beam_runner import beam_options
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
     # Errors in Beam are raised, and printed in one line.
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    workers = f"--direct_num_workers={FLAGS.processes} --direct_running_mode=multi_processing"
+    local = workers if FLAGS.processes > 1 else ""
+    of_beam = beam_options(f"--runner={FLAGS.runner}" if FLAGS.runner else local)
     spread_over_cores()  # Each process translates a batch at a time, on a core.
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     options = flags.translation_options(FLAGS)
@@ -60,13 +64,11 @@ def main(FLAGS):
     plan = bulk.Plan.of(FLAGS.input, FLAGS.output, FLAGS.shard_lines, suffix, of)
     lacking = len(plan.shards_to_write())
     print(f"{lacking:,} of {len(plan.shards):,} shards to make.", flush=True)
-    workers = f"--direct_num_workers={FLAGS.processes} --direct_running_mode=multi_processing"
-    local = workers if FLAGS.processes > 1 else ""
     began = time.monotonic()
     done = bulk.run(
         plan,
         bulk.handler(of["path"], FLAGS.precision, options, **how),
-        f"--runner={FLAGS.runner}" if FLAGS.runner else local,
+        of_beam,
         FLAGS.shards_at_once or (None if FLAGS.runner else 20),
     )
     seconds = time.monotonic() - began

@@ -23,7 +23,6 @@ import io
 import json
 import os
 import pathlib
-import random
 import subprocess
 import sys
 import tempfile
@@ -168,10 +167,11 @@ assert not np.allclose(*[sinusoidal((one, target)).numpy() for one in (source, m
 # It is pretrained on plain text: spans of words are cut out, and it restores them.
 
 # %%
-sentence = ["Thank", "you", "for", "inviting", "me", "to", "your", "party", "last", "week", "."]
-source, target = cut(sentence, random.Random(4))
+sentence = "Thank you for inviting me to your party last week ."
+both = cut(tf.constant([sentence]), tf.constant([4], tf.uint64))
+source, target = (texts.numpy()[0].decode() for texts in both)
 print(source, "->", target)
-assert restored(source, target).split() == sentence
+assert restored(source, target) == sentence
 
 # %% [markdown]
 # ## Weights that others trained
@@ -182,7 +182,8 @@ assert restored(source, target).split() == sentence
 # like any other.
 
 # %%
-folder = pathlib.Path(tempfile.mkdtemp()) / "t5"
+temporary = tempfile.TemporaryDirectory()
+folder = pathlib.Path(temporary.name, "t5")
 folder.mkdir()
 model = io.BytesIO()
 sentencepiece.SentencePieceTrainer.train(

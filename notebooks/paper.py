@@ -559,7 +559,8 @@ Drawing(functools.partial(charts.draw, [panel]))
 # entry. By hand, three checkpoints of one weight, 1, 2 and 6: 3.
 
 # %%
-folder = pathlib.Path(tempfile.mkdtemp())
+temporary = tempfile.TemporaryDirectory()
+folder = pathlib.Path(temporary.name)
 paths = [folder / f"{weight}.npz" for weight in (1, 2, 6)]
 for path in paths:
     checkpoint.write_archive(path, {"weights/kernel": np.array([float(path.stem)], np.float32)})

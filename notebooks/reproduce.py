@@ -72,7 +72,8 @@ def table(header, rows):
 kept = RESULTS / "table1"
 is_kept = any(kept.glob("*.json"))
 if not is_kept:
-    kept = pathlib.Path(tempfile.mkdtemp())
+    temporary = tempfile.TemporaryDirectory()
+    kept = pathlib.Path(temporary.name)
     toy = ["--lengths=64,128,256", "--width=32", "--heads=2", "--rank=16"]
     chosen = "--layers=self-attention,linear,GRU,convolution"
     command = [

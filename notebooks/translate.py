@@ -238,10 +238,12 @@ Drawing(functools.partial(draw_lines, encoder, 0, [0, 1], rows))
 # ## Export
 #
 # A SavedModel takes strings and gives strings; vocabulary and search are in it. It is written only
-# if a fresh process, without our packages, translates with it as the model here does.
+# if a fresh process, without our packages, translates with it as the model here does. The folder
+# here goes with the page: name one of your own to keep it.
 
 # %%
-folder = pathlib.Path(tempfile.mkdtemp())
+temporary = tempfile.TemporaryDirectory()
+folder = pathlib.Path(temporary.name)
 module = TranslationModule(model, pieces)
 description = {
     "task": "translation",

@@ -32,7 +32,8 @@ def write_whole(
                 file.unlink(missing_ok=True)
             os.replace(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # A folder that cannot be written has none.
+            temporary.unlink()
 
 
 @contextlib.contextmanager

@@ -173,7 +173,7 @@ def test_a_text_with_line_breaks_is_left_to_the_real_pairs(tmp_path):
         (["--teacher=forth", "--monolingual=none.en"], "No such file or directory: 'none.en'"),
         (["--teacher=forth", "--monolingual=empty.en"], "--monolingual: empty.en holds no text"),
         (["--teacher=forth", "--monolingual=more.de"], "must name files whose names end in .en"),
-        (["--teacher=forth", "--notraining_text"], "no translation is new"),
+        (["--teacher=forth", "--notraining_text"], "is for --monolingual. Name its files"),
     ],
 )
 def test_what_cannot_be_is_told_in_a_line(arguments, expected, trained, tmp_path):

@@ -13,8 +13,7 @@ class ShrinkingBeamSearch(BeamSearch):
     in C++"): a hypothesis that ends takes its place in the beam with it.
 
     Of the k best extensions those that end are finished, and the others go on in a beam with as
-    many places fewer. A sentence is done when no place is left. Arguments, call and result as of
-    `BeamSearch`.
+    many places fewer. A sentence is done when no place is left. Called as `BeamSearch`.
     """
 
     def _extend(self, logits, state, position, searched, found):
@@ -82,8 +81,7 @@ class StayingBeamSearch(BeamSearch):
 class UntilFullBeamSearch(BeamSearch):
     """Hugging Face's beam search with early_stopping=True (Wolf et al. 2020, "Transformers:
     State-of-the-Art Natural Language Processing"): a sentence is done as soon as K hypotheses have
-    ended. At the limit all end, and this EOS costs nothing. Arguments, call and result as of
-    `BeamSearch`.
+    ended. At the limit all end, and this EOS costs nothing. Called as `BeamSearch`.
     """
 
     def extensions(self, searched, logits, position):

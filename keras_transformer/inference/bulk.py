@@ -18,7 +18,7 @@ from typing import NamedTuple
 from keras_transformer.inference.line_batches import BATCH_TOKENS, batches_of_tokens
 from pipelines.json_files import MOST_BYTES_OF_LISTS, read_object
 from pipelines.line_files import byte_lines, decode, open_bytes
-from pipelines.prepare.beam_runner import beam_options, original
+from pipelines.prepare.beam_runner import original
 from pipelines.whole_files import write_json, write_whole
 
 # Of the lines that a worker gets at once: a few batches of tokens, which the model counts itself.
@@ -87,6 +87,8 @@ class Plan:
             }
             for name in names
         ]
+        if not any(glob.iglob(f"{glob.escape(prefix)}-*-of-*.tsv*")):
+            known = {}  # Nothing was made.
         made = {"model": model, "shard_lines": shard_lines, "suffix": suffix, "files": files}
         for name, value in made.items():
             if known and known.get(name) != value:
@@ -229,16 +231,15 @@ def handler(path: str, precision: str, options: Mapping, **how):
     return TranslatorHandler()
 
 
-def run(plan: Plan, model_handler, runner: str = "", at_once: int | None = None) -> dict[str, int]:
+def run(plan: Plan, model_handler, options, at_once: int | None = None) -> dict[str, int]:
     """Make the shards that lack: how many lines were translated, and how many failed.
 
     Args:
         plan: `Plan`.
         model_handler: what `handler` gave.
-        runner: options of Beam; "" is Beam's own runner, in this process.
+        options: those of Beam, read by `beam_options`.
         at_once: shards in one pass, which Beam's own runner holds in memory; None: all.
     """
-    options = beam_options(runner)
     # Beam warns the root logger of clients and figures that nothing here needs.
     logging.disable(logging.WARNING)
     try:

@@ -114,6 +114,8 @@ def _check(teachers, languages, paths):
                 f"--{name} must translate {direction[0]} into {direction[1]}. Received: {path}, "
                 f"which translates {own[0]} into {own[1]}. Name another."
             )
+    if not teachers.training_text and not teachers.monolingual:
+        raise ValueError("--notraining_text is for --monolingual. Name its files, or leave it out.")
     read = [language for language, path in zip(languages, paths, strict=True) if path]
     for file in _named(teachers):
         if not any(_is_of(file, language) for language in read):

@@ -1,8 +1,7 @@
 """A folder of graphs of ONNX or LiteRT with the signatures that a SavedModel of its model has: no
 TensorFlow, and the search of `decoding.numpy_search`.
 
-Options out of range are clamped as in a SavedModel. Rows whose options differ are searched one
-after the other.
+Options out of range are clamped as in a SavedModel. Rows of unequal options take turns.
 """
 
 import pathlib

@@ -65,8 +65,7 @@ TERMS = {
 LOOPS = ("While", "StatelessWhile")
 # From how many updates the operations of one are counted.
 SAMPLE = 300
-# Of the matrices that show what a device sustains, and how often they are multiplied: the median
-# counts.
+# Matrices that show what a device sustains, and how often they are multiplied: the median counts.
 WIDTH = 2048
 ROUNDS = 5
 

@@ -88,8 +88,7 @@ def bucket(
     """Sort examples into buckets, and size each bucket's batch.
 
     A batch of a bucket has, on average, the multiple of `multiple` examples whose tokens come
-    nearest to `batch_tokens` a side. Padding is not counted, and the sides are: their mean is what
-    comes near.
+    nearest to `batch_tokens` a side. Padding is not counted; the mean of the sides comes near.
 
     Args:
         lengths: tokens of each side of each example, integers (examples, sides), each at least 1.

@@ -53,5 +53,6 @@ def original(error: Exception) -> Exception:
     kind = getattr(builtins, found[1], None) if found else None
     for told in (OSError, ValueError):
         if isinstance(kind, type) and issubclass(kind, told):
-            return told(found[2])
+            of_file = re.fullmatch(r"\[Errno (\d+)\] (.+): '(.+)'", found[2])
+            return told(int(of_file[1]), *of_file.groups()[1:]) if of_file else told(found[2])
     return error

@@ -454,6 +454,12 @@ def test_what_a_worker_says_is_told_without_what_beam_adds(kind):
         assert isinstance(told, OSError if kind is FileNotFoundError else ValueError)
 
 
+def test_a_file_that_a_worker_could_not_write_is_told_by_its_name():
+    error = OSError("[Errno 28] No space left on device: '/a/b' [while running 'write']")
+    told = sharding.original(error)
+    assert (told.errno, told.filename) == (28, "/a/b")
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -70,6 +70,17 @@ def test_what_the_new_content_makes_wrong_stays_until_it_is_on_the_disk(
     assert (path.read_text(), listed(tmp_path)) == (NEW, ["file"])
 
 
+def test_a_folder_that_cannot_be_written_is_told_by_the_name_of_the_file(tmp_path, monkeypatch):
+    def refuse(path, **_):
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    # There is no temporary file to remove, and it could not be.
+    monkeypatch.setattr(pathlib.Path, "unlink", refuse)
+    with pytest.raises(OSError, match="Read-only") as caught:
+        write_whole(tmp_path / "file", refuse)
+    assert caught.value.filename == str(tmp_path / "file")
+
+
 def test_a_writer_that_fails_leaves_nothing_where_nothing_was(tmp_path):
     with pytest.raises(RuntimeError):
         write_whole(tmp_path / "new_folder" / "file", half_way)
