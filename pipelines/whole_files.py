@@ -96,17 +96,30 @@ def whole_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     which is renamed when the block ends, and deleted if it fails.
     """
     path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary(path)
-    try:
-        with errors_naming(path, temporary):
+    with kept_if_used(path.parent), errors_naming(path, temporary):
+        try:
             yield temporary
             for file in temporary.rglob("*"):
                 if file.is_file():
                     _flush(file)
             os.rename(temporary, path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def kept_if_used(folder: pathlib.Path) -> Iterator[None]:
+    """Make a folder with its parents; a block that fails leaves no new one that is empty."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            for one in missing:
+                one.rmdir()
+        raise
 
 
 def _temporary(path):

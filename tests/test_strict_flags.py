@@ -288,7 +288,9 @@ def test_what_is_wrong_on_the_command_line_is_told(command, arguments, line):
         ("--d_modle=64", "--d_modle does not exist. Did you mean --d_model?"),
         ("--d_model", "--d_model needs a value: --d_model=VALUE."),
         ("d_model=64", "unexpected argument 'd_model=64': every argument is a flag"),
-        ("--d_model=x", "--d_model=x: invalid literal for int()"),
+        ("--d_model=x", "--d_model=x: must be a whole number."),
+        ("--d_model=1.5", "--d_model=1.5: must be a whole number."),
+        ("--length_penalty=x", "--length_penalty=x: must be a number."),
     ],
 )
 @pytest.mark.parametrize("command", ["train", "translate"])

@@ -252,6 +252,8 @@ def _told(one, read) -> Any:
         reason = str(error).removeprefix(f"flag {one.text}: ")
         if choices := CHOICES.fullmatch(reason):
             reason = f"must be one of {choices[1].replace('|', ', ')}."
+        reason = re.sub("invalid literal for int.*", "must be a whole number.", reason)
+        reason = re.sub("could not convert .*", "must be a number.", reason)
         raise WrongFlag(
             f"{one.argument.place}: {_short(one.text)}: {_short(reason, 600)}"
         ) from error

@@ -29,7 +29,7 @@ import numpy as np
 
 from keras_transformer.runs.description import hyperparameters_in, read_description, task_of
 from keras_transformer.training import checkpoint
-from pipelines.whole_files import write_json, write_whole
+from pipelines.whole_files import kept_if_used, write_json, write_whole
 
 
 class RunFolder:
@@ -99,28 +99,38 @@ class RunFolder:
 
     def describe(
         self, description: Mapping, fixed: Callable[[Mapping], Mapping] = lambda whole: whole
-    ) -> None:
-        """Write what the run is, whose fixed parts must be as before."""
-        if not self.is_started:
-            write_json(self.description, description)
-            return
-        before = self.read_description()
-        parts = fixed(description)
-        if task_of(before) != task_of(description):
-            differences = [f"task was {task_of(before)}, now {task_of(description)}"]
-        else:
-            if "hyperparameters" in description:
-                # Those of an earlier version may be others; a run without any is damaged.
-                hyperparameters_in(before, self.description, dict)
-            differences = _differences(fixed(before), parts)
-        if differences:
+    ) -> list[str]:
+        """Write what the run is. Fixed parts that change are told; with checkpoints, refused."""
+        before = self.read_description() if self.is_started or self.description.exists() else None
+        differences = [] if before is None else self._differences(before, description, fixed)
+        if differences and self.is_started:
             raise ValueError(
                 f"{self.path} holds another run: {'; '.join(differences)}. Name another "
                 "--model_dir, or delete this one."
             )
-        now = {**before, **{name: description[name] for name in description.keys() - parts.keys()}}
+        now = description
+        if self.is_started:
+            free = description.keys() - fixed(description).keys()
+            now = {**before, **{name: description[name] for name in free}}
         if now != before:
             write_json(self.description, now)
+        return [*differences]
+
+    def _differences(self, before, description, fixed):
+        """Each fixed value that is not what it was, in words; two parts may have the same."""
+        if task_of(before) != task_of(description):
+            return [f"task was {task_of(before)}, now {task_of(description)}"]
+        if "hyperparameters" in description:
+            # Those of an earlier version may be others; a run without any is damaged.
+            hyperparameters_in(before, self.description, dict)
+        was = fixed(before)
+        return dict.fromkeys(
+            f"{name} was {was.get(part, {}).get(name)}, now {value}"
+            for part, values in fixed(description).items()
+            if part != "task"
+            for name, value in values.items()
+            if was.get(part, {}).get(name) != value
+        )
 
     def write_recipe(self, text: str) -> None:
         """Write the flags that the run is trained with, as a flag file."""
@@ -133,7 +143,8 @@ class RunFolder:
             description = read_description(self.description)
         except FileNotFoundError:
             raise FileNotFoundError(
-                f"{self.path} holds no trained model: there is no {self.description.name} in it."
+                f"{self.path} holds no trained model: there is no {self.description.name} in it. "
+                "Name a folder that `train` or `export` wrote."
             ) from None
         if "versions" in description:
             raise ValueError(
@@ -171,40 +182,21 @@ class RunFolder:
         return weights
 
 
-def _differences(before, now):
-    """Each value that is not what it was, in words; two parts may have the same."""
-    return dict.fromkeys(
-        f"{name} was {before.get(part, {}).get(name)}, now {value}"
-        for part, values in now.items()
-        if part != "task"
-        for name, value in values.items()
-        if before.get(part, {}).get(name) != value
-    )
-
-
 @contextlib.contextmanager
 def exclusive(folder: pathlib.Path) -> Iterator[None]:
-    """Hold a folder while a block trains in it. It is made if it is missing, and then removed if
-    the block fails before it writes anything.
+    """Hold a folder while a block trains in it. What is missing of it is made, and removed if the
+    block fails before it writes anything.
 
     The folder itself is locked, so that no file is left in it. The system lets go of it when the
     process ends, even by SIGKILL. Where a file system knows no such locks, nothing is held.
     """
-    is_new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        _lock(opened, folder)
+    with kept_if_used(folder):
+        opened = os.open(folder, os.O_RDONLY)
         try:
+            _lock(opened, folder)
             yield
-        except BaseException:
-            if is_new:
-                # Fails if there is anything in it.
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
-            raise
-    finally:
-        os.close(opened)
+        finally:
+            os.close(opened)
 
 
 def _lock(opened, folder):
@@ -215,5 +207,4 @@ def _lock(opened, folder):
             f"another process trains in {folder}. Wait for its end, or name another --model_dir."
         ) from error
     except OSError:
-        # A file system without locks on folders.
         return

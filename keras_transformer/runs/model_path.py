@@ -61,9 +61,10 @@ class ModelPath:
         """A path that has to be a SavedModel's; a run's folder is refused."""
         model = cls.of(path)
         if model.version is None:
+            model.run.read_description()
             raise ValueError(
                 f"{path} is no SavedModel. Export the run: python -m keras_transformer.export "
-                f"--model_dir={path}."
+                f"--model_dir={model.run.path}."
             )
         return model
 

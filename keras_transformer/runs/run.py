@@ -71,12 +71,12 @@ class Run:
         if self.is_chief:
             folder.refuse_finished()
         if self.is_chief and not folder.is_started:
-            folder.path.mkdir(parents=True, exist_ok=True)
             self.task.write_files(folder)
         replicas.wait_for_all(self.strategy)
         self.task.read_files(folder)
         if self.is_chief and (told := describe(folder, self.task, self.values, self.sections)):
-            print(f"not as before: {'; '.join(told)}")
+            anew = "" if folder.is_started else ". No checkpoint was written: training begins anew"
+            print(f"not as before: {'; '.join(told)}{anew}")
 
     def _batches(self):
         static = self.values["static_shapes"]
@@ -260,7 +260,7 @@ def _refuse_together(values):
 def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
     """Write what a run is, and the options of some sections that it is trained with, in its
     `RunFolder`; refuse to go on with another. As each option says by `resumed`, another value is
-    refused, told or free. Returns what is told: which options are not as they were, in words.
+    refused, told or free; without checkpoints all are told. Returns what is told, in words.
     """
     resumed = {one.option.name: one.option.setting.resumed for one in places(sections)}
     description = task.description()
@@ -274,7 +274,7 @@ def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
     said = {name: value for name, value in values.items() if value is not None}
     asked = {name: value for name, value in said.items() if resumed.get(name) == FIXED}
     now = as_read({**description, "asked": asked, "settings": settings})
-    was = folder.read_description().get("settings", {}) if folder.is_started else {}
+    was = folder.read_description().get("settings", {}) if folder.description.exists() else {}
 
     def fixed(whole):
         before = whole.get("asked", {})
@@ -283,9 +283,9 @@ def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
         then = {name: before.get(name, one) for name, one in now["asked"].items()}
         return {**parts, "asked": then}
 
-    folder.describe(now, fixed)
+    told = folder.describe(now, fixed)
     folder.write_recipe(f"--task={task.name}\n{recipe(sections, values)}")
-    return [
+    return told + [
         f"{name} was {_in_words(was[name])}, now {_in_words(value)}"
         for name, value in now["settings"].items()
         if name in was and was[name] != value

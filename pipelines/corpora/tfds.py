@@ -184,12 +184,15 @@ def _check_languages(builder, dataset: str, languages: Sequence[str]) -> None:
 
 
 def _prepare(builder, dataset: str) -> None:
+    from tensorflow_datasets.core.download import downloader
+
+    # Half a minute, with its own ten nearly four.
+    downloader.MAX_RETRIES = 7
     place = builder.data_dir_root
     logger.info("%s is not prepared in %s: TFDS downloads it", dataset, place)
     try:
         builder.download_and_prepare()
-    # Unresolved names, refused connections, check sums, files to be fetched by hand, bad archives.
-    except Exception as error:
+    except Exception as error:  # No network, check sums, files to be fetched by hand, bad archives.
         raise OSError(
             f"{dataset} is not prepared in {place}, and TFDS could not download or prepare it: "
             f"{one_line(error)}. "

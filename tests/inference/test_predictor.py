@@ -169,6 +169,9 @@ def test_a_damaged_model_is_told(models, tmp_path):
 
 
 def test_a_folder_without_a_saved_model_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"holds no trained model: .* Name a folder that"):
+        Predictor.load(tmp_path)
+    (tmp_path / "model.json").write_text("{}")
     with pytest.raises(ValueError, match=r"is no SavedModel\. Export the run: "):
         Predictor.load(tmp_path)
     with pytest.raises(FileNotFoundError, match="there is no model at"):

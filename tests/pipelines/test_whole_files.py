@@ -223,9 +223,14 @@ def half_a_folder(path):
 
 
 def test_a_folder_that_fails_half_way_leaves_nothing(tmp_path):
-    with pytest.raises(RuntimeError, match="half way"), whole_folder(tmp_path / "folder") as path:
+    new = tmp_path / "new" / "models" / "1"
+    with pytest.raises(RuntimeError, match="half way"), whole_folder(new) as path:
         half_a_folder(path)
     assert listed(tmp_path) == []
+    new.parents[1].mkdir()
+    with pytest.raises(RuntimeError, match="half way"), whole_folder(new) as path:
+        half_a_folder(path)
+    assert listed(tmp_path) == ["new"]
 
 
 def test_a_folder_that_exists_stays(tmp_path):

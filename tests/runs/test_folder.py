@@ -44,12 +44,15 @@ def start(folder):
 
 
 def test_a_run_is_described_until_it_has_saved_anything(folder):
-    folder.describe(DESCRIPTION)
-    folder.describe({**DESCRIPTION, "sizes": {"width": 4}})
-    assert folder.read_description()["sizes"] == {"width": 4}
+    wide = {**DESCRIPTION, "sizes": {"width": 4}}
+    assert folder.describe(DESCRIPTION) == []
+    assert folder.describe(wide) == ["width was 3, now 4"]
+    assert folder.describe({**wide, "task": "u"}) == ["task was t, now u"]
+    folder.describe(wide)
+    assert folder.read_description() == wide
     start(folder)
-    folder.describe({**DESCRIPTION, "sizes": {"width": 4}})
-    assert folder.read_description()["sizes"] == {"width": 4}
+    assert folder.describe(wide) == []
+    assert folder.read_description() == wide
 
 
 @pytest.mark.parametrize(

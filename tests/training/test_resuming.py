@@ -61,6 +61,15 @@ def test_what_the_rest_of_the_run_does_otherwise_is_told(folder, name):
     assert resume(folder, {**BEGUN, name: None}) == [f"{name} was {now}, now not given"]
 
 
+@pytest.mark.parametrize("name", [*FIXED, *TOLD])
+def test_a_run_that_was_killed_before_it_saved_anything_says_what_begins_otherwise(tmp_path, name):
+    run = RunFolder(tmp_path)
+    resume(run, BEGUN)
+    was, now = BEGUN[name], numbered(name, 2)
+    assert resume(run, {**BEGUN, name: now}) == [f"{name} was {was}, now {now}"]
+    assert resume(run, {**BEGUN, name: now}) == []
+
+
 @pytest.mark.parametrize("name", FREE)
 def test_limits_and_paths_are_free(folder, name):
     assert resume(folder, {**BEGUN, name: numbered(name, 2)}) == []

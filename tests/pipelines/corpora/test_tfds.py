@@ -6,6 +6,8 @@ import collections
 import itertools
 import shutil
 import socket
+import time
+import types
 
 import pytest
 import tensorflow_datasets
@@ -211,6 +213,19 @@ def test_unusable_pairs_are_dropped_and_counted_and_line_breaks_become_spaces(tm
     options = {"dataset": "wmt14_translate/de-en", "data_dir": tmp_path, "dropped": dropped}
     assert len(list(stream(**options))) == 2
     assert dropped == {"empty": 3, "huge line": 2}
+
+
+def test_without_a_network_it_gives_up_after_half_a_minute(tmp_path, monkeypatch):
+    def unknown(*arguments, **_):
+        raise socket.gaierror(-2, "Name or service not known")
+
+    waits = []
+    clock = types.SimpleNamespace(sleep=waits.append, time=time.time)
+    monkeypatch.setattr("urllib3.util.retry.time", clock)
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(OSError, match="TFDS could not download or prepare it: ConnectionError"):
+        tfds.builder_of("wmt14_translate/de-en", str(tmp_path), "en", "de")
+    assert 0 < sum(waits) < 40
 
 
 def test_a_language_that_the_set_lacks_lists_those_it_has_before_anything_is_downloaded(
