@@ -23,7 +23,11 @@ MEASURES = {
     "loss": "training loss, nats a label",
     "val_cross_entropy": "validation cross-entropy, nats a label",
     "val_bleu": "validation BLEU",
+    "val_f1": "validation F1",
+    "val_accuracy": "validation accuracy",
 }
+# With one of these a run's accuracy, that of single pieces, is not drawn.
+SCORES = {"val_bleu", "val_f1"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +74,7 @@ class LearningRates(Options):
 
 @dataclasses.dataclass(frozen=True)
 class Curves(Options):
-    """Loss and BLEU of several runs."""
+    """Loss and BLEU, F1 or accuracy of several runs."""
 
     def measure(self, model: str, search: Mapping):
         paths = model.split(",")
@@ -133,14 +137,14 @@ def panels(histories: Mapping[str, Sequence[Mapping]]) -> list[Panel]:
         for name, history in histories.items():
             epochs = _whole_epochs(history)
             points = [(line["step"], line[key]) for line in epochs if key in line]
-            if points:
+            if points and not (key == "val_accuracy" and SCORES & epochs[0].keys()):
                 series[name] = tuple(zip(*points, strict=True))
         if series:
             measured.append(Panel(title, "step", series))
     if not measured:
         raise ValueError(
             f"the histories of {', '.join(histories)} hold none of {', '.join(MEASURES)}. Name "
-            "the runs of translators that have trained for an epoch."
+            "runs that have trained for an epoch."
         )
     return measured
 

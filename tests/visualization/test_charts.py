@@ -90,6 +90,16 @@ def test_a_measure_has_a_panel_and_a_run_a_series():
         panels({"c": [{"step": 1, "f1": 3}]})
 
 
+def test_a_classifier_shows_its_accuracy_and_a_parser_its_f1():
+    classifier = [{"step": 1, "val_accuracy": 0.5}]
+    parser = [{"step": 1, "val_accuracy": 0.2, "val_f1": 40.0}]
+    translator = [{"step": 1, "val_accuracy": 0.1, "val_bleu": 3.0}]
+    bleu, f1, accuracy = panels({"c": classifier, "p": parser, "t": translator})
+    assert bleu.series == {"t": ((1,), (3.0,))}
+    assert f1.series == {"p": ((1,), (40.0,))}
+    assert accuracy.series == {"c": ((1,), (0.5,))}
+
+
 def test_an_epoch_that_a_limit_cut_short_is_left_out():
     history = [{"step": step, "loss": 1.0} for step in (100, 200, 209)]
     assert panels({"a": history})[0].series == {"a": ((100, 200), (1.0, 1.0))}
