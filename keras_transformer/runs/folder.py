@@ -190,21 +190,16 @@ def exclusive(folder: pathlib.Path) -> Iterator[None]:
     The folder itself is locked, so that no file is left in it. The system lets go of it when the
     process ends, even by SIGKILL. Where a file system knows no such locks, nothing is held.
     """
-    with kept_if_used(folder):
+    with kept_if_used(folder), contextlib.ExitStack() as held:
         opened = os.open(folder, os.O_RDONLY)
+        held.callback(os.close, opened)
         try:
-            _lock(opened, folder)
-            yield
-        finally:
-            os.close(opened)
-
-
-def _lock(opened, folder):
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise ValueError(
-            f"another process trains in {folder}. Wait for its end, or name another --model_dir."
-        ) from error
-    except OSError:
-        return
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ValueError(
+                f"another process trains in {folder}. Wait for its end, or name another "
+                "--model_dir."
+            ) from error
+        except OSError:
+            pass
+        yield

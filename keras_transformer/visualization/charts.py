@@ -26,8 +26,6 @@ MEASURES = {
     "val_f1": "validation F1",
     "val_accuracy": "validation accuracy",
 }
-# With one of these a run's accuracy, that of single pieces, is not drawn.
-SCORES = {"val_bleu", "val_f1"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +135,7 @@ def panels(histories: Mapping[str, Sequence[Mapping]]) -> list[Panel]:
         for name, history in histories.items():
             epochs = _whole_epochs(history)
             points = [(line["step"], line[key]) for line in epochs if key in line]
-            if points and not (key == "val_accuracy" and SCORES & epochs[0].keys()):
+            if points and not (key == "val_accuracy" and {"val_bleu", "val_f1"} & {*epochs[0]}):
                 series[name] = tuple(zip(*points, strict=True))
         if series:
             measured.append(Panel(title, "step", series))
