@@ -28,6 +28,9 @@ from keras_transformer.decoding.options import BEAM_SIZE, LENGTH_PENALTY, Decodi
 from pipelines.random_numbers import GOLDEN, mix
 from pipelines.special_ids import BOS, EOS
 
+# Beams of `other_beams` that last until as many hypotheses have ended as they have places.
+FILLING = ("until_full", "until_worse")
+
 
 class Hypothesis(NamedTuple):
     """A finished hypothesis: what it is ranked by, its tokens, EOS the last, and log P of each."""
@@ -44,23 +47,32 @@ def beam_and_penalty(options: DecodingOptions) -> tuple[int, float]:
 
 
 class NumpySearch:
-    """The search that options ask for, with a vocabulary of V and the words that it forbids."""
+    """The search that options ask for, with a vocabulary of V and the words that it forbids. The
+    first `given` tokens of each prefix cost nothing, and are no part of what is found.
+    """
 
     def __init__(
         self,
         options: DecodingOptions,
         vocabulary_size: int,
         forbidden: ForbiddenWords | None = None,
+        given: int = 0,
     ):
         self._options = options
+        self._given = given
         self._forbidden = forbidden
         self._vocabulary_size = vocabulary_size
         self._samples = options.samples
         beam, alpha = beam_and_penalty(options)
         self._beam = 1 if options.samples else beam
         self._alpha = np.float32(alpha if self._beam > 1 else 0.0)
-        self._shrinks = options.beam_form == "shrinking" and self._beam > 1
+        self._form = options.beam_form if self._beam > 1 else None
+        self._shrinks = self._form == "shrinking"
+        self._fills = self._form in FILLING
+        # How many must have ended before a sentence is done.
         self._most = options.num_hypotheses if self._beam > 1 else 1
+        if self._fills:
+            self._most = self._beam
         count = (options.top_k or vocabulary_size) if self._samples else 2 * self._beam
         self._count = np.array(min(count, vocabulary_size), np.int32)
 
@@ -127,7 +139,8 @@ class NumpySearch:
             )
             if self._samples:
                 logs, tokens = self._drawn(logs, tokens, position, searched["key"])
-            searched, parents = self._extended(searched, logs, tokens, found)
+            costs = self._costs(logs, searched, position)
+            searched, parents = self._extended(searched, costs, logs, tokens, found)
             goes_on = ~self._settled(searched)
             if not goes_on.all():
                 searched = {name: array[goes_on] for name, array in searched.items()}
@@ -137,13 +150,25 @@ class NumpySearch:
             position += 1
         return found
 
-    def _extended(self, searched, logs, tokens, found):
+    def _costs(self, logs, searched, position):
+        """What is added to the scores of extensions, (b K, count): log P, or 0 where the only one
+        that may come costs nothing. That is a token that is given, and in a beam that lasts until
+        it is full the EOS at the limit.
+        """
+        costs_nothing = (searched["limit"] == position + 1) & self._fills
+        costs_nothing |= position < self._given
+        if not costs_nothing.any():
+            return logs
+        of_rows = np.repeat(costs_nothing, self._beam)[:, None]
+        return np.where(of_rows, np.where(np.arange(logs.shape[1]), NEVER, np.float32(0)), logs)
+
+    def _extended(self, searched, costs, logs, tokens, found):
         """One turn: the beam after it, and the rows that it extends. `found` gets what ends."""
         sentences, beam = searched["scores"].shape
         count = logs.shape[1]
         # Places in all rows: `take` by them takes a third of the time of two indices.
         each = np.arange(sentences)[:, None]
-        scores = searched["scores"].reshape(-1, 1) + logs
+        scores = searched["scores"].reshape(-1, 1) + costs
         order = _descending(scores.reshape(sentences, -1), 2 * beam)
         width = order.shape[1]
         order += each * (beam * count)
@@ -182,8 +207,9 @@ class NumpySearch:
         searched["places"] -= ended.sum(axis=1) * self._shrinks
 
     def _finish(self, found, score, ids, logs):
+        score = float(score / self._lp(len(ids)))
         found[:] = _best(
-            [*found, Hypothesis(float(score / self._lp(len(ids))), ids, logs)], self._beam
+            [*found, Hypothesis(score, ids[self._given :], logs[self._given :])], self._beam
         )
 
     def _lp(self, length):
@@ -193,12 +219,16 @@ class NumpySearch:
         return np.asarray(base, np.float32) ** self._alpha
 
     def _settled(self, searched):
-        """Which sentences are done, (b,): see `BeamSearch._settled`."""
+        """Which sentences are done, (b,): see `_settled` of `BeamSearch` and `other_beams`."""
         likeliest = searched["scores"][:, 0]
         if self._shrinks:
             return (searched["places"] == 0) | (likeliest == NEVER)
         if self._beam == 1:
             return (searched["last"] > NEVER) | (likeliest == NEVER)
+        if self._fills:
+            bound = likeliest / self._lp(searched["ids"].shape[2] - 1)
+            is_worse = (self._form == "until_full") | (searched["last"] >= bound)
+            return ((searched["last"] > NEVER) & is_worse) | (likeliest == NEVER)
         return searched["last"] >= likeliest / searched["longest"]
 
     @np.errstate(over="ignore")  # LiteRT's graphs have the lowest float32 of what never comes.

@@ -1,7 +1,7 @@
 """Options of decoding (Vaswani et al. 2017, section 6.1): of flags, and those that a run keeps."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from keras_transformer.decoding.options import RULES, DecodingOptions
@@ -43,6 +43,17 @@ def kept_in(description: Mapping[str, Any]) -> dict[str, Any]:
             f"{kept}. Copy the file again from where the model was trained."
         )
     return kept
+
+
+def check_languages(options: Mapping[str, Any], known: Collection[str], holder: Any) -> None:
+    """Refuse languages that a model, its `holder`, has no labels of."""
+    for name in LANGUAGES:
+        language = options.get(name)
+        if language is not None and language not in known:
+            raise ValueError(
+                f"{name}={language}: {holder} has "
+                f"{', '.join(sorted(known)) or 'no labels of languages'}. Name one of these."
+            )
 
 
 def options_of_run(given: Mapping[str, Any], kept: Mapping[str, Any]) -> DecodingOptions:

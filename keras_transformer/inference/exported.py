@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.lengths import LONGEST
 from keras_transformer.decoding.options import MOST_HYPOTHESES, STEEPEST_PENALTY
-from keras_transformer.decoding.remembered_options import LANGUAGES
+from keras_transformer.decoding.remembered_options import LANGUAGES, check_languages
 from keras_transformer.inference.functions import SavedFunctions, meta_graph_of
 from keras_transformer.inference.live import Hypothesis, Live, as_bytes, as_strings
 from keras_transformer.saved_models.loaded_graph import sentencepiece_models
@@ -83,13 +83,7 @@ class Exported:
                     f"{name}={options[name]}: {self._folder} takes at most {most:g}. Pass less, or "
                     "name the folder of its run."
                 )
-        for name in LANGUAGES:
-            language = options.get(name)
-            if language is not None and language not in self._languages:
-                raise ValueError(
-                    f"{name}={language}: {self._folder} has "
-                    f"{', '.join(self._languages) or 'no labels of languages'}. Name one of these."
-                )
+        check_languages(options, self._languages, self._folder)
 
     def lengths(self, lines: list[str]) -> list[int]:
         """How many tokens each line has, EOS included."""

@@ -17,13 +17,14 @@ from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, par
 from keras_transformer.decoding.numpy_rules import Spans
 from keras_transformer.decoding.numpy_search import NumpySearch, beam_and_penalty
 from keras_transformer.decoding.options import DecodingOptions
-from keras_transformer.decoding.remembered_options import LANGUAGES, options_of_run
+from keras_transformer.decoding.remembered_options import check_languages, options_of_run
 from keras_transformer.inference.live import Hypothesis
 from keras_transformer.inference.portable_graphs import GraphModel
 from keras_transformer.runs.description import read_description
 from keras_transformer.saved_models.versions import portable_format
 from pipelines import vocabularies
 from pipelines.special_ids import EOS, PAD
+from pipelines.vocabularies.other_order import language_labels
 from pipelines.vocabularies.protected_spans import MARKS, TRANSLATION, MarkedText, TextMarks
 from pipelines.vocabularies.vocabulary import RESERVED
 
@@ -37,8 +38,11 @@ class Portable:
     def __init__(self, folder: pathlib.Path, options: Mapping):
         self._folder = folder
         self._exported = read_description(folder / "model.json").get("decoding", {})
-        self._options = _options(self._exported, options)
         both = vocabularies.load(folder)
+        # The ids of labels of languages, see `LanguageLabels`, and how many a translation has.
+        self._labels = language_labels(both.target)
+        self._given = 1 if self._labels else 0
+        self._options = self._of(self._exported, options)
         self._source = both.source.processor
         self._target = both.target.processor
         self._marks = TextMarks(both.protected) if both.protected else None
@@ -57,6 +61,11 @@ class Portable:
     def options(self) -> DecodingOptions:
         """What it decodes with."""
         return self._options
+
+    @property
+    def languages(self) -> list[str]:
+        """Those of texts and translations, in a model that has labels of them."""
+        return sorted(self._labels)
 
     @property
     def reads_source(self) -> bool:
@@ -78,13 +87,13 @@ class Portable:
         before each step of the search; it may raise.
         """
         other = copy.copy(self)
-        other._options = _options(self._exported, options)
+        other._options = self._of(self._exported, options)
         other._model = self._model.stopped_by(stop)
         return other
 
     def check(self, options: Mapping) -> None:
         """Refuse options that are out of range."""
-        _options({}, options)
+        self._of({}, options)
 
     def lengths(self, lines: list[str]) -> list[int]:
         """How many tokens each line has, EOS included."""
@@ -148,10 +157,21 @@ class Portable:
 
     cross_attention = attention
 
+    def _of(self, exported, given):
+        """The exported options, replaced by those that are given; a beam replaces samples."""
+        given = {name: value for name, value in given.items() if value is not None}
+        check_languages(given, self._labels, self._folder)
+        if not given.get("samples") and {"beam_size", "length_penalty", "samples"} & given.keys():
+            exported = {name: exported[name] for name in exported if name not in DRAWING}
+        options = options_of_run(given, exported)
+        refuse_unknown(options)
+        return options
+
     def _forced(self, lines, targets):
         """Log P of each token of targets, ids."""
         forced = DecodingOptions(beam_size=1, max_length=1, min_length=1, protect_all=False)
-        found = self._found(lines, [ids[: MAX_SOURCE_LENGTH - 1] for ids in targets], forced)
+        most = MAX_SOURCE_LENGTH - 1 - self._given
+        found = self._found(lines, [ids[:most] for ids in targets], forced)
         return [one.log_probabilities for [one] in found]
 
     def _texts(self, lines, options):
@@ -167,7 +187,13 @@ class Portable:
         return self._marks.marked(line) if self._marks else MarkedText(line, (), False)
 
     def _sources(self, lines):
-        return _encoded(self._source, [self._marked(line).text for line in lines])
+        texts = [self._marked(line).text for line in lines]
+        return self._labelled("source_language", _encoded(self._source, texts))
+
+    def _labelled(self, name, rows):
+        """Ids, behind the label of their language if the model has labels."""
+        label = self._labels.get(getattr(self._options, name))
+        return [[label, *ids] for ids in rows] if self._labels else rows
 
     def _targets_of(self, lines, targets):
         """The ids of targets with the marks that their lines have."""
@@ -210,13 +236,13 @@ class Portable:
             row[: len(ids) + 1] = [*ids, EOS]
         words = options.forbidden_words
         forbidden = self._forbidding(words) if words else None
-        search = NumpySearch(options, self._target.vocab_size(), forbidden)
+        search = NumpySearch(options, self._target.vocab_size(), forbidden, self._given)
         return search(
             self._model,
             self._model.encode(padded),
             _in_tokens("max_length", options.max_length, lengths),
             _in_tokens("min_length", options.min_length, lengths),
-            prefixes if self._model.has_encoder else sources,
+            self._labelled("target_language", prefixes) if self._model.has_encoder else sources,
             list(map(_seed, lines)),
             self._spans(lines, sources) if self._marks and options.protect_all else None,
         )
@@ -229,24 +255,13 @@ class Portable:
         return self._marks.put_back(text, self._marked(line)) if self._marks else text
 
 
-def _options(exported, given):
-    """The exported options, replaced by those that are given; a beam replaces samples."""
-    given = {name: value for name, value in given.items() if value is not None}
-    if not given.get("samples") and {"beam_size", "length_penalty", "samples"} & given.keys():
-        exported = {name: exported[name] for name in exported if name not in DRAWING}
-    options = options_of_run(given, exported)
-    refuse_unknown(options)
-    return options
-
-
 def refuse_unknown(options: DecodingOptions) -> None:
     """Refuse options that the search in NumPy has not."""
     unknown = {
         "coverage_penalty": options.coverage_penalty > 0,
         "constrained": options.constrained,
-        "beam_form": options.beam_form not in ("leaving", "shrinking"),
+        "beam_form": options.beam_form == "staying",
         "blockwise": options.blockwise,
-        **{name: getattr(options, name) for name in LANGUAGES},
     }
     for name in (name for name, is_asked_for in unknown.items() if is_asked_for):
         raise ValueError(

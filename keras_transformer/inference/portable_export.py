@@ -128,8 +128,6 @@ def _refuse(module, precision, form, graphs):
         )
     if module.marks:
         TextMarks(module.vocabulary.protected)
-    if getattr(module, "labels", None):
-        raise ValueError(f"--format={form} has no labels of languages. Export a SavedModel.")
     refuse_unknown(module.options)
 
 

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 
 from keras_transformer.decoding.lengths import parse_length
 from keras_transformer.decoding.numpy_search import beam_and_penalty
+from keras_transformer.decoding.remembered_options import LANGUAGES
 from keras_transformer.inference.text_module import TextModule
 from pipelines import vocabularies
 from pipelines.corpora.options import cache_folder
@@ -30,13 +31,15 @@ REMARK = (
     "`index.html` translates with the same files in a browser: `python -m http.server 8000 "
     "--directory=FOLDER`,\nand open http://localhost:8000/. `runtime` has {}.\n"
 )
-# What the search of the page has not, by the values that ask for nothing.
+# What the search of the page has of options, by name; it has all of others.
 PLAIN = {
-    "samples": 0,
-    "num_hypotheses": 1,
-    "no_repeat_ngram_size": 0,
-    "repetition_penalty": 1.0,
-    "forbidden_words": (),
+    "samples": (0,),
+    "num_hypotheses": (1,),
+    "no_repeat_ngram_size": (0,),
+    "repetition_penalty": (1.0,),
+    "forbidden_words": ((),),
+    "beam_form": ("leaving", "shrinking"),
+    **dict.fromkeys(LANGUAGES, (None,)),
 }
 PASSED_ON = ("length_penalty_form", "beam_form", "barred", "protect_all")
 
@@ -92,7 +95,7 @@ def prepare(module: TextModule) -> None:
             "--format=onnx."
         )
     options = module.options
-    for name in (name for name, value in PLAIN.items() if getattr(options, name) != value):
+    for name in (name for name, values in PLAIN.items() if getattr(options, name) not in values):
         raise ValueError(
             f"the page of --format=web searches without it: {name}={getattr(options, name)}. Leave "
             "it out, or export by --format=onnx."

@@ -33,6 +33,8 @@ OPTIONS = [
     {"beam_size": 6, "num_hypotheses": 6, "length_penalty": 1.0},
     {"beam_size": 3, "num_hypotheses": 2, "length_penalty_form": "length"},
     {"beam_size": 4, "num_hypotheses": 4, "beam_form": "shrinking", "length_penalty": 0.0},
+    {"beam_size": 3, "num_hypotheses": 3, "beam_form": "until_full", "length_penalty": 1.0},
+    {"beam_size": 3, "beam_form": "until_worse", "length_penalty_form": "length"},
     {"beam_size": 2, "no_repeat_ngram_size": 1},
     {"beam_size": 1, "no_repeat_ngram_size": 2, "barred": (1, 5)},
     {"beam_size": 3, "repetition_penalty": 1.5},
@@ -117,7 +119,9 @@ def of_tensorflow(options, sentences, spans):
     return decode(search, tables, limits, minima, prefixes, **more)
 
 
-@pytest.mark.parametrize("given_options", [*OPTIONS[:2], *OPTIONS[4:6], OPTIONS[9]], ids=str)
+@pytest.mark.parametrize(
+    "given_options", [*OPTIONS[:2], OPTIONS[4], OPTIONS[7], OPTIONS[11]], ids=str
+)
 @settings(max_examples=3, deadline=None)
 @example(sentences=VARIED[:4], places=[0, 1, 2, 3])
 @example(sentences=VARIED[:2], places=[2, 2])

@@ -11,9 +11,14 @@ import tensorflow as tf
 from eager import eagerly
 from small_folders import TEXTS, change, learned
 
+from keras_transformer.decoding.remembered_options import LANGUAGES
 from keras_transformer.imports import m2m_100
 from keras_transformer.imports.hugging_face import PretrainedFolder
+from keras_transformer.inference import portable_export
 from keras_transformer.inference.live import Live
+from keras_transformer.inference.translator import Translator
+from keras_transformer.server.options import RequestError
+from keras_transformer.server.portable_model import ServedPortable
 from keras_transformer.tasks import imported
 from pipelines.special_ids import BOS, PAD
 
@@ -159,9 +164,54 @@ def test_any_pair_of_languages_is_translated_as_by_transformers(theirs, said):
     assert strings(rows["translations"][:, 0]) == expected
 
 
+def test_graphs_of_onnx_have_the_labels_too(theirs, tmp_path):
+    pytest.importorskip("tf2onnx", reason="install the extra [onnx]")
+    module = module_of(theirs, num_beams=3)
+    live = Live(module, module.gives_attention)
+    with pytest.raises(ValueError, match=r"web searches without it: beam_form=until_worse"):
+        portable_export.export(module, tmp_path / "web", {}, form="web")
+    folder = portable_export.export(module, tmp_path / "onnx", {}, SENTENCES[:2])
+    served = ServedPortable(folder)
+    assert set(LANGUAGES) <= set(served.signatures["translate"].defaults)
+    for source, target in PAIRS:
+        said = [theirs.languages[source], theirs.languages[target]]
+        languages = dict(zip(LANGUAGES, said, strict=True))
+        expected = theirs.translate(SENTENCES, source, target)
+        assert stripped(Translator.load(folder, **languages).translate(SENTENCES)) == expected
+        asked = {name: np.array([one.encode()], object) for name, one in languages.items()}
+        texts = np.array([line.encode() for line in SENTENCES], object)
+        inputs = dict(served.signatures["translate"].defaults)
+        found = served.run("translate", {**inputs, "text": texts, **asked})["translations"][:, 0]
+        assert stripped(one.decode() for one in found) == expected
+    translator = Translator.load(folder)
+    references = ["eine rote Katze", "x", "", "ran"]
+    expected = live.score(SENTENCES, references)
+    np.testing.assert_allclose(translator.score(SENTENCES, references), expected, rtol=1e-4)
+    prefixes = ["", "eine", "", "no"]
+    pairs = zip(
+        translator.translate_in_detail(SENTENCES, prefixes),
+        live.translate_in_detail(SENTENCES, prefixes),
+        strict=True,
+    )
+    for [one, *_], [other, *_] in pairs:
+        assert (one.text, one.pieces) == (other.text, other.pieces)
+        np.testing.assert_allclose(one.log_probabilities, other.log_probabilities, atol=1e-3)
+        assert one.score == pytest.approx(other.score, abs=1e-3)
+    wanted = rf"^target_language=tlh: {folder} has {', '.join(sorted(theirs.languages))}\. Name"
+    with pytest.raises(ValueError, match=wanted):
+        Translator.load(folder, target_language="tlh")
+    asked["target_language"] = np.array([b"tlh"], object)
+    with pytest.raises(RequestError, match=r"^target_language=tlh: "):
+        served.run("translate", {**inputs, "text": texts, **asked})
+
+
+def stripped(texts):
+    return [text.strip() for text in texts]
+
+
 def strings(tensor):
     # A piece may be a space, which SentencePiece's Python leaves out at the ends.
-    return [one.decode().strip() for one in tensor.numpy()]
+    return stripped(one.decode() for one in tensor.numpy())
 
 
 def test_a_language_that_is_unknown_is_refused_with_those_that_exist(theirs):
