@@ -16,6 +16,8 @@ from pipelines.special_ids import EOS, PAD
 NEVER = np.float32(-np.inf)
 NO_FACTOR = np.ones((1, 1), np.float32)
 NOT_YET = -1
+# Beams of `other_beams` that last until as many hypotheses have ended as they have places.
+FILLING = ("until_full", "until_worse")
 
 
 class Spans(NamedTuple):
@@ -34,6 +36,7 @@ class Spans(NamedTuple):
 
 class NumpyRules:
     """The rules that options ask for, with a vocabulary of V, those of spans, and forbidden words.
+    The first `given` tokens of each prefix cost nothing.
 
     Called with what is searched, arrays by name with b rows, and how many tokens have come, it
     gives the bias and the factor of a step of `numpy_search`.
@@ -45,8 +48,12 @@ class NumpyRules:
         vocabulary_size: int,
         spans: Spans | None,
         forbidden: ForbiddenWords | None = None,
+        given: int = 0,
     ):
         self._options = options
+        self._given = given
+        in_beam = options.beam_size != 1 and not options.samples
+        self._fills = in_beam and options.beam_form in FILLING
         self._forbidden = forbidden
         self._size = vocabulary_size
         self._spans = spans
@@ -110,6 +117,20 @@ class NumpyRules:
         bias[is_forced] = NEVER
         bias[is_forced, forced[is_forced]] = 0
         return bias, factor
+
+    def costs(
+        self, logs: np.ndarray, searched: Mapping[str, np.ndarray], position: int
+    ) -> np.ndarray:
+        """What a step adds to the scores of its tokens, (b K, count): log P, or 0 where the only
+        token that may come costs nothing. That is one that is given, and the EOS at the limit in a
+        beam that lasts until it is full.
+        """
+        costs_nothing = (searched["limit"] == position + 1) & self._fills
+        costs_nothing |= position < self._given
+        if not costs_nothing.any():
+            return logs
+        of_rows = np.repeat(costs_nothing, searched["ids"].shape[1])[:, None]
+        return np.where(of_rows, np.where(np.arange(logs.shape[1]), NEVER, np.float32(0)), logs)
 
     def _keep_spans(self, bias, rows, position, searched, beam):
         """What `SpanConstraints` does, to the bias of each row."""

@@ -23,13 +23,10 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
-from keras_transformer.decoding.numpy_rules import NEVER, NumpyRules, Spans
+from keras_transformer.decoding.numpy_rules import FILLING, NEVER, NumpyRules, Spans
 from keras_transformer.decoding.options import BEAM_SIZE, LENGTH_PENALTY, DecodingOptions
 from pipelines.random_numbers import GOLDEN, mix
-from pipelines.special_ids import BOS, EOS
-
-# Beams of `other_beams` that last until as many hypotheses have ended as they have places.
-FILLING = ("until_full", "until_worse")
+from pipelines.special_ids import BOS, EOS, PAD
 
 
 class Hypothesis(NamedTuple):
@@ -66,13 +63,11 @@ class NumpySearch:
         beam, alpha = beam_and_penalty(options)
         self._beam = 1 if options.samples else beam
         self._alpha = np.float32(alpha if self._beam > 1 else 0.0)
-        self._form = options.beam_form if self._beam > 1 else None
+        self._form = options.beam_form if self._beam > 1 else "leaving"
         self._shrinks = self._form == "shrinking"
-        self._fills = self._form in FILLING
         # How many must have ended before a sentence is done.
-        self._most = options.num_hypotheses if self._beam > 1 else 1
-        if self._fills:
-            self._most = self._beam
+        most = self._beam if self._form in FILLING else options.num_hypotheses
+        self._most = min(most, self._beam)
         count = (options.top_k or vocabulary_size) if self._samples else 2 * self._beam
         self._count = np.array(min(count, vocabulary_size), np.int32)
 
@@ -90,7 +85,8 @@ class NumpySearch:
         prefix is a list, and [] where there is none. `spans` are those that must come.
         """
         copies = self._samples or 1
-        rules = NumpyRules(self._options, self._vocabulary_size, spans, self._forbidden)
+        more = (spans, self._forbidden, self._given)
+        rules = NumpyRules(self._options, self._vocabulary_size, *more)
         searched = rules.wishes(limits, minima, prefixes)
         if self._samples:
             searched = {name: np.repeat(one, copies, axis=0) for name, one in searched.items()}
@@ -98,9 +94,14 @@ class NumpySearch:
             source = [np.repeat(one, copies, axis=0) for one in source]
         found = self._run(model, source, searched, rules)
         return [
-            _best(itertools.chain(*found[start : start + copies]), self._options.num_hypotheses)
+            self._ranked(itertools.chain(*found[start : start + copies]))
             for start in range(0, len(found), copies)
         ]
+
+    def _ranked(self, found):
+        """The n best; hypotheses that stay in the beam are in its order."""
+        best = list(found) if self._form == "staying" else _best(found, None)
+        return best[: self._options.num_hypotheses]
 
     def _keys(self, seeds):
         """What each sample of each sentence draws by."""
@@ -139,8 +140,9 @@ class NumpySearch:
             )
             if self._samples:
                 logs, tokens = self._drawn(logs, tokens, position, searched["key"])
-            costs = self._costs(logs, searched, position)
-            searched, parents = self._extended(searched, costs, logs, tokens, found)
+            costs = rules.costs(logs, searched, position)
+            extended = self._stayed if self._form == "staying" else self._extended
+            searched, parents = extended(searched, costs, logs, tokens, found)
             goes_on = ~self._settled(searched)
             if not goes_on.all():
                 searched = {name: array[goes_on] for name, array in searched.items()}
@@ -149,18 +151,6 @@ class NumpySearch:
             rows = parents.reshape(-1).astype(np.int32)
             position += 1
         return found
-
-    def _costs(self, logs, searched, position):
-        """What is added to the scores of extensions, (b K, count): log P, or 0 where the only one
-        that may come costs nothing. That is a token that is given, and in a beam that lasts until
-        it is full the EOS at the limit.
-        """
-        costs_nothing = (searched["limit"] == position + 1) & self._fills
-        costs_nothing |= position < self._given
-        if not costs_nothing.any():
-            return logs
-        of_rows = np.repeat(costs_nothing, self._beam)[:, None]
-        return np.where(of_rows, np.where(np.arange(logs.shape[1]), NEVER, np.float32(0)), logs)
 
     def _extended(self, searched, costs, logs, tokens, found):
         """One turn: the beam after it, and the rows that it extends. `found` gets what ends."""
@@ -174,7 +164,7 @@ class NumpySearch:
         order += each * (beam * count)
         scores, newest, logs = (one.take(order) for one in (scores, tokens, logs))
         parents = order // count
-        came = [searched[name].reshape(sentences * beam, -1) for name in ("ids", "logs")]
+        came = _came(searched)
         self._bar(scores, searched)
         is_end = newest == EOS
         if is_end.any():
@@ -187,6 +177,38 @@ class NumpySearch:
         self._bar(scores, searched)
         ids, logs = map(_longer, came, (parents, parents), (newest, logs))
         return {**searched, "scores": scores, "ids": ids, "logs": logs}, parents
+
+    def _stayed(self, searched, costs, logs, tokens, found):
+        """`_extended` where a hypothesis that ends stays in the beam: see `StayingBeamSearch`."""
+        sums = searched["scores"]
+        sentences, beam, count = *sums.shape, logs.shape[1]
+        lengths, ended = _lengths(searched["ids"])
+        at_limit = searched["limit"][:, None] == searched["ids"].shape[2]
+        # What has ended has one extension: itself.
+        itself = np.where(np.arange(count), NEVER, np.float32(0))
+        costs = costs.reshape(sentences, beam, count)
+        scores = sums[:, :, None] + np.where((ended | at_limit)[:, :, None], itself, costs)
+        newest = np.where(ended[:, :, None], PAD, tokens.reshape(scores.shape))
+        ranks = scores / self._lp(lengths + 1)[:, :, None]
+        order = _descending(ranks.reshape(sentences, -1), beam)
+        order = np.where(at_limit, np.arange(beam) * count, order)
+        order += np.arange(sentences)[:, None] * (beam * count)
+        parents = order // count
+        # As in OpenNMT-tf, what has ended has the sum of its new place.
+        sums = np.where(ended.take(parents), sums, scores.take(order))
+        taken = newest.take(order), logs.take(order)
+        ids, logs = map(_longer, _came(searched), (parents, parents), taken)
+        lengths, ended = _lengths(ids)
+        results = np.where(ended, sums / self._lp(lengths), NEVER)
+        for row, sentence in enumerate(searched["sentence"]):
+            found[sentence] = [
+                Hypothesis(score, own[1 : length + 1].tolist(), of_own[:length].tolist())
+                for score, own, of_own, length in zip(
+                    results[row].tolist(), ids[row], logs[row], lengths[row], strict=True
+                )
+                if score > NEVER
+            ]
+        return {**searched, "scores": sums, "ids": ids, "logs": logs}, parents
 
     def _bar(self, scores, searched):
         """In a beam that shrinks only its first places go on."""
@@ -225,7 +247,9 @@ class NumpySearch:
             return (searched["places"] == 0) | (likeliest == NEVER)
         if self._beam == 1:
             return (searched["last"] > NEVER) | (likeliest == NEVER)
-        if self._fills:
+        if self._form == "staying":
+            return (_lengths(searched["ids"])[1] | (searched["scores"] == NEVER)).all(axis=1)
+        if self._form in FILLING:
             bound = likeliest / self._lp(searched["ids"].shape[2] - 1)
             is_worse = (self._form == "until_full") | (searched["last"] >= bound)
             return ((searched["last"] > NEVER) & is_worse) | (likeliest == NEVER)
@@ -257,9 +281,19 @@ def _descending(scores, count):
     return (-scores).argsort(axis=1, kind="stable")[:, :count]
 
 
+def _came(searched):
+    """The tokens of each row, and log P of those behind BOS."""
+    return [searched[name].reshape(searched["scores"].size, -1) for name in ("ids", "logs")]
+
+
 def _longer(came, rows, newest):
     """What came of the rows that hypotheses (b, K) extend, and one more of each."""
     return np.concatenate([came.take(rows, axis=0), newest[:, :, None]], axis=2)
+
+
+def _lengths(ids):
+    """|Y| of hypotheses, (b, K), and which of them have ended."""
+    return (ids[:, :, 1:] != PAD).sum(axis=2), (ids[:, :, -1] == EOS) | (ids[:, :, -1] == PAD)
 
 
 def _best(found, count):

@@ -50,10 +50,9 @@ def check_languages(options: Mapping[str, Any], known: Collection[str], holder: 
     for name in LANGUAGES:
         language = options.get(name)
         if language is not None and language not in known:
-            raise ValueError(
-                f"{name}={language}: {holder} has "
-                f"{', '.join(sorted(known)) or 'no labels of languages'}. Name one of these."
-            )
+            has = f"{', '.join(sorted(known))}. Name one of these."
+            none = "no labels of languages. Leave it out."
+            raise ValueError(f"{name}={language}: {holder} has {has if known else none}")
 
 
 def options_of_run(given: Mapping[str, Any], kept: Mapping[str, Any]) -> DecodingOptions:

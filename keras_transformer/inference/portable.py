@@ -260,7 +260,6 @@ def refuse_unknown(options: DecodingOptions) -> None:
     unknown = {
         "coverage_penalty": options.coverage_penalty > 0,
         "constrained": options.constrained,
-        "beam_form": options.beam_form == "staying",
         "blockwise": options.blockwise,
     }
     for name in (name for name, is_asked_for in unknown.items() if is_asked_for):

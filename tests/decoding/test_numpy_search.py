@@ -35,6 +35,7 @@ OPTIONS = [
     {"beam_size": 4, "num_hypotheses": 4, "beam_form": "shrinking", "length_penalty": 0.0},
     {"beam_size": 3, "num_hypotheses": 3, "beam_form": "until_full", "length_penalty": 1.0},
     {"beam_size": 3, "beam_form": "until_worse", "length_penalty_form": "length"},
+    {"beam_size": 3, "num_hypotheses": 3, "beam_form": "staying", "length_penalty": 0.7},
     {"beam_size": 2, "no_repeat_ngram_size": 1},
     {"beam_size": 1, "no_repeat_ngram_size": 2, "barred": (1, 5)},
     {"beam_size": 3, "repetition_penalty": 1.5},
@@ -120,7 +121,7 @@ def of_tensorflow(options, sentences, spans):
 
 
 @pytest.mark.parametrize(
-    "given_options", [*OPTIONS[:2], OPTIONS[4], OPTIONS[7], OPTIONS[11]], ids=str
+    "given_options", [*OPTIONS[:2], OPTIONS[4], *OPTIONS[7:9], OPTIONS[12]], ids=str
 )
 @settings(max_examples=3, deadline=None)
 @example(sentences=VARIED[:4], places=[0, 1, 2, 3])
