@@ -181,7 +181,8 @@ class NumpySearch:
     def _stayed(self, searched, costs, logs, tokens, found):
         """`_extended` where a hypothesis that ends stays in the beam: see `StayingBeamSearch`."""
         sums = searched["scores"]
-        sentences, beam, count = *sums.shape, logs.shape[1]
+        sentences, beam = sums.shape
+        count = logs.shape[1]
         lengths, ended = _lengths(searched["ids"])
         at_limit = searched["limit"][:, None] == searched["ids"].shape[2]
         # What has ended has one extension: itself.
@@ -196,8 +197,8 @@ class NumpySearch:
         parents = order // count
         # As in OpenNMT-tf, what has ended has the sum of its new place.
         sums = np.where(ended.take(parents), sums, scores.take(order))
-        taken = newest.take(order), logs.take(order)
-        ids, logs = map(_longer, _came(searched), (parents, parents), taken)
+        both = newest.take(order), logs.take(order)
+        ids, logs = map(_longer, _came(searched), (parents, parents), both)
         lengths, ended = _lengths(ids)
         results = np.where(ended, sums / self._lp(lengths), NEVER)
         for row, sentence in enumerate(searched["sentence"]):
@@ -272,8 +273,7 @@ class NumpySearch:
         uniform = ((draws >> 12).astype(np.float64) + 0.5) * 2.0**-52
         noise = -np.log(-np.log(uniform))
         drawn = np.argmax(drawable + noise.astype(np.float32), axis=1)[:, None]
-        rows = np.arange(len(logs))[:, None]
-        return logs[rows, drawn], tokens[rows, drawn]
+        return np.take_along_axis(logs, drawn, 1), np.take_along_axis(tokens, drawn, 1)
 
 
 def _descending(scores, count):
