@@ -21,13 +21,16 @@
 import functools
 import io
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import warnings
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+from keras_transformer.startup import start_tensorflow
+
+# Without what TensorFlow says of the machine.
+start_tensorflow()
 
 import keras
 import numpy as np
@@ -83,6 +86,8 @@ labels = np.pad(counted, [[0, 0], [0, 1]], constant_values=EOS)
 read = np.pad(labels[:, :-1], [[0, 0], [1, 0]], constant_values=BOS)
 gpt.compile(keras.optimizers.Adam(1e-2), LabelSmoothedCrossEntropy(0.0))
 gpt.fit(read, labels, batch_size=64, epochs=15, verbose=0)
+# Keras warns of the first step, which attends to one position.
+warnings.filterwarnings("ignore", "You are using a softmax over axis")
 begun = tf.constant([[6, 7], [4, 0]])
 found, _ = GreedySearch()(gpt.stepper(), {}, tf.constant([6, 6]), prefixes=begun)
 print(found[:, 0].numpy())
@@ -218,6 +223,7 @@ print(told)
 lines = ["the dog sees a cat", "the young cat"]
 saved = Translator.load(folder.parent / "saved")
 assert saved.translate(lines) == Translator.load(run).translate(lines)
+temporary.cleanup()
 
 # %% [markdown]
 # ## ViT: a picture is worth 16 x 16 words
@@ -248,9 +254,12 @@ by_hand = picture.reshape(4, 2, 4, 2).transpose(0, 2, 1, 3).reshape(16, 4)
 assert np.array_equal(cut_up[0], by_hand)
 
 # %% [markdown]
-# What the class token attends to before training: every patch about equally.
+# What the class token attends to before training, each map in its own scale. Chance decides: each
+# head looks at several patches, and another head most at another.
 
 # %%
 to_patches = weights[:, :, 0, 1:].reshape(2, 2, 4, 4)
+assert to_patches.max() < 1 / 3
+assert len({*to_patches.reshape(4, 16).argmax(axis=-1)}) > 1
 pixels = np.repeat((255 * picture[0]).astype(np.uint8), 3, axis=-1)
 Drawing(functools.partial(patch_maps.draw, pixels, to_patches, "an untrained model"))

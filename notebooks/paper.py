@@ -20,12 +20,14 @@
 
 # %%
 import functools
-import os
 import pathlib
 import sys
 import tempfile
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+from keras_transformer.startup import start_tensorflow
+
+# Without what TensorFlow says of the machine.
+start_tensorflow()
 
 import keras
 import numpy as np
@@ -75,7 +77,7 @@ values = np.array([[1.0], [0.0]], np.float32)
 attended, _ = layers.scaled_dot_product_attention(query, keys, values)
 found = float(attended[0, 0])
 assert round(found, 4) == 0.6698
-print(found)
+print(f"{found:.4f}")
 
 # %% [markdown]
 # Why the scaling? Footnote 4: the product of two vectors of d_k independent components with mean 0
@@ -565,6 +567,7 @@ paths = [folder / f"{weight}.npz" for weight in (1, 2, 6)]
 for path in paths:
     checkpoint.write_archive(path, {"weights/kernel": np.array([float(path.stem)], np.float32)})
 assert averaging.average(paths)["weights/kernel"] == 3
+temporary.cleanup()
 
 # %% [markdown]
 # ## 6.1 The length penalty

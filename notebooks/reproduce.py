@@ -26,14 +26,16 @@
 # %%
 import functools
 import json
-import os
 import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+from keras_transformer.startup import start_tensorflow
+
+# Without what TensorFlow says of the machine.
+start_tensorflow()
 
 import numpy as np
 from IPython.display import Markdown, display
@@ -99,6 +101,8 @@ if is_kept:
     print("Kept:", ", ".join(measured))
     missing = [name for name in COMPLEXITY if name not in measured]
     print("Not measured yet:", ", ".join(missing) or "none")
+else:
+    temporary.cleanup()
 
 rows = []
 paths = {}
@@ -107,9 +111,9 @@ for name, found in measured.items():
     passed = {n: layers * found["depth"][n] for n, layers in found["layers"].items()}
     paths[name] = exponent(passed)
     of = [exponent(found[measure]) for measure in ("seconds", "bytes", "depth")]
-    time, memory, depth = (f"{value:.2f}" for value in of)
+    time, memory, depth = (f"{value:z.2f}" for value in of)
     rows.append(
-        [name, operations, time, memory, f"{sequential}: {depth}", f"{path}: {paths[name]:.2f}"]
+        [name, operations, time, memory, f"{sequential}: {depth}", f"{path}: {paths[name]:z.2f}"]
     )
 header = ["layer", "operations", "time, exponent of n", "memory", "sequential", "longest path"]
 table(header, rows)

@@ -22,7 +22,7 @@
 # %%
 import functools
 import json
-import os
+import logging
 import pathlib
 import random
 import subprocess
@@ -30,7 +30,10 @@ import sys
 import tempfile
 import urllib.request
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+from keras_transformer.startup import start_tensorflow
+
+# Without what TensorFlow says of the machine.
+start_tensorflow()
 
 import keras
 import numpy as np
@@ -54,6 +57,7 @@ from pipelines.corpora.parallel_text import ParallelText
 from pipelines.vocabularies import vocabulary
 
 keras.utils.set_random_seed(1)
+logging.getLogger("tensorflow").setLevel(logging.WARNING)
 
 NOUNS = {
     "dog": ("der", "Hund"),
@@ -291,5 +295,6 @@ try:
 finally:
     server.terminate()
     server.wait()
+temporary.cleanup()
 assert answered == found[:8]
 print(json.dumps(several, indent=1, ensure_ascii=False))

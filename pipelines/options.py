@@ -199,8 +199,8 @@ class Options:
 
     @classmethod
     def title(cls) -> str:
-        """What the section is called."""
-        return (cls.__doc__ or cls.__name__).strip().splitlines()[0].rstrip(".")
+        """What the section is called: its docstring's first line, up to a colon."""
+        return (cls.__doc__ or cls.__name__).strip().splitlines()[0].split(":")[0].rstrip(".")
 
 
 Sections = Sequence[type[Options]]

@@ -215,6 +215,8 @@ def test_the_help_of_a_task_has_its_flags_and_no_others(task, capsys):
     shown = set(re.findall(r"^  --(?:\[no\])?(\w+)", page, re.MULTILINE))
     assert shown == values_of("train", f"--task={task}").keys()
     assert max(map(len, page.splitlines())) <= 100
+    # What the first page of help names as an example of a section.
+    assert page.count("\nModel:\n") == 1
 
 
 def test_the_help_of_training_is_one_page(capsys):

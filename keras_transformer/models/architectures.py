@@ -70,7 +70,7 @@ class ConvolutionalHyperparameters(Sizes):
 
 @dataclasses.dataclass(frozen=True)
 class VisionHyperparameters(Sizes):
-    """What decides a `VisionTransformer`'s weights. Defaults: ViT-Base, pictures of ImageNet.
+    """Model: what decides a `VisionTransformer`'s weights. Defaults: ViT-Base on ImageNet.
 
     Args:
         height, width: of the pictures, in pixels, multiples of `patch_size`.

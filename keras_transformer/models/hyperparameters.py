@@ -76,7 +76,7 @@ class Sizes(Options):
 
 @dataclasses.dataclass(frozen=True)
 class Hyperparameters(Sizes):
-    """What decides a `Transformer`'s weights. The defaults are the paper's base row.
+    """Model: what decides a `Transformer`'s weights. The defaults are the paper's base row.
 
     Args:
         vocabulary_size: V, pieces that source and target share, or of each; the logits' width.

@@ -58,7 +58,7 @@ class CorpusChoice(Options):
 
     corpus: str = option(
         "home_assistant",
-        f"Corpus to learn from: {', '.join(CORPORA)}.",
+        "Corpus to learn from.",
         choices=tuple(CORPORA),
         # The seed is that of the run.
         adds={name: (like(kind, without=("seed",)),) for name, kind in CORPORA.items()},
