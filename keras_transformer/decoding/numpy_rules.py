@@ -125,10 +125,9 @@ class NumpyRules:
         token that may come costs nothing. That is one that is given, and the EOS at the limit in a
         beam that lasts until it is full.
         """
-        costs_nothing = (searched["limit"] == position + 1) & self._fills
-        costs_nothing |= position < self._given
-        if not costs_nothing.any():
+        if position >= self._given and not self._fills:
             return logs
+        costs_nothing = (searched["limit"] == position + 1) | (position < self._given)
         of_rows = np.repeat(costs_nothing, searched["ids"].shape[1])[:, None]
         return np.where(of_rows, np.where(np.arange(logs.shape[1]), NEVER, np.float32(0)), logs)
 
