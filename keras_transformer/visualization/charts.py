@@ -188,7 +188,7 @@ def _draw_axes(axes, panel):
     if "y" in panel.logarithmic:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter(_of_narrow_range())
+        axes.yaxis.set_minor_formatter(of_narrow_range())
     if "x" in panel.logarithmic:
         axes.set_xscale("log")
         axes.set_xticks(next(iter(panel.series.values()))[0])
@@ -203,7 +203,8 @@ def _draw_axes(axes, panel):
         axes.spines[side].set_visible(False)
 
 
-def _of_narrow_range():
+def of_narrow_range():
+    """A formatter of the minor ticks of a logarithmic axis."""
     from matplotlib.ticker import LogFormatter
 
     class Plain(LogFormatter):

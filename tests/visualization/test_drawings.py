@@ -265,6 +265,14 @@ def test_buckets_hold_all_tokens_and_the_padding_that_they_say():
     assert padding == pytest.approx(found.buckets.padding)
 
 
+def test_a_few_pairs_are_counted_in_plain_numbers():
+    figure = length_charts.draw(count([[3, 4]] * 4 + [[5, 4]], 100), THEMES["light"])
+    figure.canvas.draw()
+    [bar] = [axes for axes in figure.axes if axes.get_ylabel() == "pairs"]
+    labels = [tick.get_text() for tick in bar.get_yticklabels(minor=True)]
+    assert {"2", "3", "4"} <= {*labels} <= {"", *"123456789"}
+
+
 colors = pytest.importorskip("matplotlib.colors")
 
 WEIGHTS = np.array([[0.1, 0.4, 0.0], [0.2, 0.05, 0.05]])
