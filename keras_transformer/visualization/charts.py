@@ -204,7 +204,6 @@ def _draw_axes(axes, panel):
 
 
 def of_narrow_range():
-    """A formatter of the minor ticks of a logarithmic axis."""
     from matplotlib.ticker import LogFormatter
 
     class Plain(LogFormatter):

@@ -97,8 +97,8 @@ def _draw_shapes(figure, axes, counts, theme):
     # Without the shades that are nearly the paper's.
     visible = ListedColormap(shades(theme)(np.linspace(0.25, 1, 256)))
     image = axes.pcolormesh(edges, edges, grid, cmap=visible, norm=LogNorm(), rasterized=True)
-    bar = figure.colorbar(image, ax=axes, label="pairs", format=_with_commas)
-    bar.ax.yaxis.set_minor_formatter(of_narrow_range())
+    bar = figure.colorbar(image, ax=axes, label="pairs", format=_with_commas).ax
+    bar.yaxis.set_minor_formatter(of_narrow_range())
     across, up = counts.buckets.lengths.T
     axes.plot(across, up, "s", color=theme.series[1], markersize=4, markerfacecolor="none")
     axes.set(
