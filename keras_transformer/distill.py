@@ -70,6 +70,7 @@ EVERYDAY = (*settings(Teachers), "output_dir", "model_dir")
 def main(FLAGS):
     from keras_transformer.inference.synthetic import write_synthetic
     from keras_transformer.startup import cores
+    from keras_transformer.streams import require_folder
     from keras_transformer.tasks.corpus_settings import DEFAULTS, corpus_settings, load
     from keras_transformer.train import train
 
@@ -79,6 +80,8 @@ def main(FLAGS):
     if FLAGS.task != "translation":
         raise ValueError(f"--task={FLAGS.task} has no teacher: --task must be translation.")
     folder = pathlib.Path(FLAGS.output_dir or f"{model_dir}_text")
+    for name, path in (("model_dir", model_dir), ("output_dir", folder)):
+        require_folder(f"--{name}={path}", path)
     values = FLAGS.flag_values_dict()
     settings = corpus_settings(values)
     corpus = load(settings, values)

@@ -37,6 +37,7 @@ TIES = {"joint": "", "separate": " --tie_embeddings=decoder"}
 
 def main(FLAGS):
     from keras_transformer.flags.recipes import recipe_of_records
+    from keras_transformer.streams import require_folder
     from keras_transformer.tasks.corpus_settings import corpus_settings
     from pipelines import vocabularies
     from pipelines.prepare.preparation import describe, prepare
@@ -46,6 +47,7 @@ def main(FLAGS):
         raise ValueError(
             "--output_dir is missing: the folder of the prepared corpus, such as prepared/mine."
         )
+    require_folder(f"--output_dir={FLAGS.output_dir}", FLAGS.output_dir)
     _refuse(FLAGS)
     # Errors in Beam are raised, and printed in one line.
     logging.getLogger("apache_beam.runners").setLevel(logging.CRITICAL)

@@ -83,14 +83,21 @@ def require_writable(name: str) -> None:
                 f"--output={name} cannot be written: permission denied. Name another file."
             )
         return
-    # `write_text` makes the folders that are missing.
-    folder = next(parent for parent in path.resolve().parents if parent.exists())
+    require_folder(f"--output={name}", path.parent, "file")
+
+
+def require_folder(said: str, folder: str | os.PathLike, kind: str = "folder") -> None:
+    """Refuse, before a command does its work, a folder that can be neither made nor written to. The
+    error names what is said, and asks for another of a kind.
+    """
+    path = pathlib.Path(folder).expanduser().resolve()
+    folder = next(one for one in (path, *path.parents) if one.exists())
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise OSError(
-            f"--output={name} cannot be written: {error.strerror} in {folder}. Name another file."
+            f"{said} cannot be written: {error.strerror} in {folder}. Name another {kind}."
         ) from error
 
 

@@ -86,11 +86,18 @@ def test_what_cannot_be_written_is_told_before_the_work(tmp_path):
     with pytest.raises(OSError, match=r"file/x cannot be written: Not a directory in .*/file\."):
         streams.require_writable(str(tmp_path / "file" / "x"))
     # Nobody can make a file in /proc, whoever runs the tests.
+    with pytest.raises(
+        OSError, match=r"^--model_dir=/proc/a cannot be written: .* in /proc\. Name"
+    ):
+        streams.require_folder("--model_dir=/proc/a", "/proc/a")
     with pytest.raises(OSError, match=r"^--output=/proc/a/x cannot be written: .* in /proc\. Name"):
         streams.require_writable("/proc/a/x")
 
 
 def test_control_what_can_be_written_is_left_as_it_is(tmp_path):
+    for folder in (tmp_path, tmp_path / "new" / "er"):
+        streams.require_folder("--model_dir", folder)
+        assert not any(tmp_path.iterdir())
     file = tmp_path / "file"
     file.write_text("before")
     link = tmp_path / "link"

@@ -16,7 +16,7 @@ from pipelines.special_ids import EOS, PAD
 NEVER = np.float32(-np.inf)
 NO_FACTOR = np.ones((1, 1), np.float32)
 NOT_YET = -1
-# Beams of `other_beams` that last until as many hypotheses have ended as they have places.
+# Beams of `other_beams` that last until K hypotheses have ended.
 FILLING = ("until_full", "until_worse")
 
 
@@ -121,9 +121,8 @@ class NumpyRules:
     def costs(
         self, logs: np.ndarray, searched: Mapping[str, np.ndarray], position: int
     ) -> np.ndarray:
-        """What a step adds to the scores of its tokens, (b K, count): log P, or 0 where the only
-        token that may come costs nothing. That is one that is given, and the EOS at the limit in a
-        beam that lasts until it is full.
+        """What a step adds to scores, (b K, count): log P, or 0 where the only token that may come
+        costs nothing: one that is given, and in beams that are to fill the EOS at the limit.
         """
         if position >= self._given and not self._fills:
             return logs

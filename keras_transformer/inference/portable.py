@@ -40,8 +40,8 @@ class Portable:
         self._exported = read_description(folder / "model.json").get("decoding", {})
         both = vocabularies.load(folder)
         # The ids of labels of languages, see `LanguageLabels`, and how many a translation has.
-        self._labels = language_labels(both.target)
-        self._given = 1 if self._labels else 0
+        self.labels = language_labels(both.target)
+        self._given = 1 if self.labels else 0
         self._options = self._of(self._exported, options)
         self._source = both.source.processor
         self._target = both.target.processor
@@ -61,11 +61,6 @@ class Portable:
     def options(self) -> DecodingOptions:
         """What it decodes with."""
         return self._options
-
-    @property
-    def languages(self) -> list[str]:
-        """Those of texts and translations, in a model that has labels of them."""
-        return sorted(self._labels)
 
     @property
     def reads_source(self) -> bool:
@@ -160,7 +155,7 @@ class Portable:
     def _of(self, exported, given):
         """The exported options, replaced by those that are given; a beam replaces samples."""
         given = {name: value for name, value in given.items() if value is not None}
-        check_languages(given, self._labels, self._folder)
+        check_languages(given, self.labels, self._folder)
         if not given.get("samples") and {"beam_size", "length_penalty", "samples"} & given.keys():
             exported = {name: exported[name] for name in exported if name not in DRAWING}
         options = options_of_run(given, exported)
@@ -192,8 +187,8 @@ class Portable:
 
     def _labelled(self, name, rows):
         """Ids, behind the label of their language if the model has labels."""
-        label = self._labels.get(getattr(self._options, name))
-        return [[label, *ids] for ids in rows] if self._labels else rows
+        label = self.labels.get(getattr(self._options, name))
+        return [[label, *ids] for ids in rows] if self.labels else rows
 
     def _targets_of(self, lines, targets):
         """The ids of targets with the marks that their lines have."""

@@ -60,7 +60,7 @@ class ServedPortable:
                 "max_length": np.array([0], INTEGER),
                 "num_hypotheses": np.array([options.num_hypotheses], INTEGER),
             }
-            if self._portable.languages:
+            if self._portable.labels:
                 searched |= dict.fromkeys(LANGUAGES, np.array([b""], TEXT))
             self._output = "translation"
             self._outputs = "translations"
@@ -155,13 +155,7 @@ class ServedPortable:
         return {"num_hypotheses": self._width} | ({} if drawn else {"beam_size": self._width})
 
     def _searching(
-        self,
-        beam_size,
-        length_penalty,
-        length_penalty_form,
-        max_length,
-        num_hypotheses,
-        **languages,
+        self, beam_size, length_penalty, length_penalty_form, max_length, num_hypotheses, **labels
     ):
         beam = min(max(beam_size, 1), max(MOST_HYPOTHESES, self._beam))
         form = length_penalty_form.decode(errors="replace")
@@ -172,7 +166,7 @@ class ServedPortable:
             "length_penalty_form": form if form in FORMS else None,
             "max_length": min(max_length, LONGEST) if max_length > 0 else None,
             "num_hypotheses": min(max(num_hypotheses, 1), beam),
-            **{name: one.decode(errors="replace") or None for name, one in languages.items()},
+            **{name: one.decode(errors="replace") or None for name, one in labels.items()},
         }
 
     def _drawing(self, temperature, seed, max_length=0):
