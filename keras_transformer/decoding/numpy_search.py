@@ -64,7 +64,6 @@ class NumpySearch:
         self._beam = 1 if options.samples else beam
         self._alpha = np.float32(alpha if self._beam > 1 else 0.0)
         self._form = options.beam_form if self._beam > 1 else "leaving"
-        self._shrinks = self._form == "shrinking"
         # How many must have ended before a sentence is done.
         most = self._beam if self._form in FILLING else options.num_hypotheses
         self._most = min(most, self._beam)
@@ -200,11 +199,12 @@ class NumpySearch:
         both = newest.take(order), logs.take(order)
         ids, logs = map(_longer, _came(searched), (parents, parents), both)
         lengths, ended = _lengths(ids)
+        first = self._given
         results = np.where(ended, sums / self._lp(lengths), NEVER)
         for row, sentence in enumerate(searched["sentence"]):
             found[sentence] = [
-                Hypothesis(score, own[1 : length + 1].tolist(), of_own[:length].tolist())
-                for score, own, of_own, length in zip(
+                Hypothesis(score, one[1 + first : 1 + end].tolist(), log[first:end].tolist())
+                for score, one, log, end in zip(
                     results[row].tolist(), ids[row], logs[row], lengths[row], strict=True
                 )
                 if score > NEVER
@@ -213,7 +213,7 @@ class NumpySearch:
 
     def _bar(self, scores, searched):
         """In a beam that shrinks only its first places go on."""
-        if self._shrinks:
+        if self._form == "shrinking":
             scores[np.arange(scores.shape[1]) >= searched["places"][:, None]] = NEVER
 
     def _end(self, is_end, searched, scores, came, parents, logs, found):
@@ -227,7 +227,7 @@ class NumpySearch:
             self._finish(one, scores[row, column], [*ids[1:], EOS], of_ids)
             if len(one) >= self._most:
                 searched["last"][row] = one[self._most - 1].score
-        searched["places"] -= ended.sum(axis=1) * self._shrinks
+        searched["places"] -= ended.sum(axis=1) * (self._form == "shrinking")
 
     def _finish(self, found, score, ids, logs):
         score = float(score / self._lp(len(ids)))
@@ -244,7 +244,7 @@ class NumpySearch:
     def _settled(self, searched):
         """Which sentences are done, (b,): see `_settled` of `BeamSearch` and `other_beams`."""
         likeliest = searched["scores"][:, 0]
-        if self._shrinks:
+        if self._form == "shrinking":
             return (searched["places"] == 0) | (likeliest == NEVER)
         if self._beam == 1:
             return (searched["last"] > NEVER) | (likeliest == NEVER)

@@ -1,5 +1,7 @@
 """The search in NumPy finds what the searches of TensorFlow find, by any options."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -72,11 +74,11 @@ class TableModel:
         return np.take_along_axis(biased, tokens, 1), tokens.astype(np.int32), state
 
 
-def found(sentences, options, spans=None):
+def found(sentences, options, spans=None, first=0):
     """(ids, score) of each sentence, best first."""
     seeds, limits, minima, prefixes = zip(*sentences, strict=True)
     tables = [Centred(seed, WORDS) for seed in seeds]
-    search = NumpySearch(options, 4 + WORDS)
+    search = NumpySearch(options, 4 + WORDS, given=first)
     source = [np.arange(len(tables), dtype=np.int32)]
     return search(TableModel(tables), source, limits, minima, prefixes, seeds, spans)
 
@@ -94,6 +96,22 @@ def test_it_finds_what_tensorflow_s_searches_find(given_options, sentences):
         np.testing.assert_allclose([each.score for each in one], scores, rtol=1e-5, atol=1e-5)
 
 
+GIVEN = [OPTIONS[0], OPTIONS[1], OPTIONS[4], OPTIONS[6], OPTIONS[7], OPTIONS[12]]
+
+
+@pytest.mark.parametrize("given_options", GIVEN, ids=str)
+def test_tokens_that_are_given_cost_nothing_and_are_not_found(given_options):
+    options = DecodingOptions(**given_options)
+    # The first of each prefix says a language, say.
+    sentences = [(seed, limit, least, (5, *rest)) for seed, limit, least, rest in VARIED]
+    expected = of_tensorflow(options, sentences, None, given=1)
+    for one, other in zip(found(sentences, options, first=1), expected, strict=True):
+        assert [(5, *each.ids) for each in one] == [ids for ids, _ in other]
+        scores = [score for _, score in other]
+        np.testing.assert_allclose([each.score for each in one], scores, rtol=1e-5, atol=1e-5)
+        assert all(len(each.ids) == len(each.log_probabilities) for each in one)
+
+
 # Three marks. Of a sentence: how often each comes, and which it closes.
 MARKS = np.array([4, 6, 8], np.int32)
 SPANS = [
@@ -104,8 +122,9 @@ SPANS = [
 ]
 
 
-def of_tensorflow(options, sentences, spans):
+def of_tensorflow(options, sentences, spans, given=0):
     search = options.search()
+    search = under(search, dataclasses.replace(search.constraints, given=given))
     if spans is not None:
         rules = options.constraints(
             SpanConstraints,
