@@ -166,7 +166,7 @@ def test_any_pair_of_languages_is_translated_as_by_transformers(theirs, said):
 
 def test_graphs_of_onnx_have_the_labels_too(theirs, tmp_path):
     pytest.importorskip("tf2onnx", reason="install the extra [onnx]")
-    module = module_of(theirs, num_beams=3)
+    module = module_of(theirs, num_beams=3, early_stopping=False, length_penalty=1.0)
     live = Live(module, module.gives_attention)
     with pytest.raises(ValueError, match=r"web searches without it: beam_form=until_worse"):
         portable_export.export(module, tmp_path / "web", {}, form="web")

@@ -436,7 +436,7 @@ def test_an_export_that_gives_something_else_is_not_written(module, form, tmp_pa
     monkeypatch.setattr(portable_export, "_golden", lambda *_: golden)
     with pytest.raises(ValueError, match="nothing was exported: golden examples come out other"):
         portable_export.export(module, tmp_path / "model", {}, form=form)
-    assert list((tmp_path / "model").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_the_packages_the_extra_is_named(module, folder, form, tmp_path, monkeypatch):

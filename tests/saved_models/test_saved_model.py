@@ -127,7 +127,7 @@ def test_a_version_that_could_not_be_written_whole_is_none(
     )
     with pytest.raises(OSError, match="No space"):
         export(module, tmp_path / "m", {})
-    assert list((tmp_path / "m").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_process_of_its_own_checks_once_and_imports_nothing_of_ours(checked):
@@ -158,7 +158,7 @@ def test_what_fails_the_check_never_appears(module, tmp_path, monkeypatch, found
     )
     with pytest.raises(ValueError, match=f"nothing was exported: {said}"):
         export(module, tmp_path / "m", {}, EXAMPLES)
-    assert list((tmp_path / "m").iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_does_not_load_is_told_in_a_line(tmp_path, monkeypatch):
