@@ -135,12 +135,12 @@ def megabytes_taken(dataset):
 
 def test_a_dataset_holds_no_copy_of_the_ids(mapped):
     """The control is what tf.data does if nobody says otherwise: it rewrites the graph, and has at
-    least one of the two sides again, 100 MB.
+    least one of the two sides again, 100 MB. What others give back meanwhile may hide that once.
     """
     assert megabytes_taken(mapped) < 50
     rewritten = tf.data.Options()
     rewritten.experimental_optimization.apply_default_optimizations = True
-    assert megabytes_taken(mapped.with_options(rewritten)) > 90
+    assert any(megabytes_taken(mapped.with_options(rewritten)) > 90 for _ in range(3))
 
 
 # Another process, without our package.
