@@ -83,7 +83,7 @@ def require_writable(name: str) -> None:
                 f"--output={name} cannot be written: permission denied. Name another file."
             )
         return
-    require_folder(f"--output={name}", path.parent, "file")
+    require_folder(f"--output={name}", path.resolve().parent, "file")
 
 
 def require_folder(said: str, folder: str | os.PathLike, kind: str = "folder") -> None:

@@ -92,6 +92,9 @@ def test_what_cannot_be_written_is_told_before_the_work(tmp_path):
         streams.require_folder("--model_dir=/proc/a", "/proc/a")
     with pytest.raises(OSError, match=r"^--output=/proc/a/x cannot be written: .* in /proc\. Name"):
         streams.require_writable("/proc/a/x")
+    (tmp_path / "link").symlink_to("/proc/a/x")
+    with pytest.raises(OSError, match=r"/link cannot be written: .* in /proc\. Name another file"):
+        streams.require_writable(str(tmp_path / "link"))
 
 
 def test_control_what_can_be_written_is_left_as_it_is(tmp_path):
