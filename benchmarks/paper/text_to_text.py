@@ -5,8 +5,6 @@ Each run is scored on the first test lines of each member of its own mixture: a 
 a tree's labelled F1, the share of lines whose spans are all restored, and of spans.
 """
 
-import json
-
 from absl import app, flags
 
 from benchmarks.tables import print_table
@@ -43,8 +41,7 @@ def parsed(found: list[str], trees: list) -> str:
 def scores(path: str) -> list[list]:
     """A row of the table for each member of a run's mixture."""
     translator = Translator.load(path)
-    with open(f"{path}/model.json", encoding="utf-8") as file:
-        mixture = json.load(file)["corpus"]["mixture"]
+    mixture = translator.description["corpus"]["mixture"]
     rows = []
     for member in Mixture.of({"mixture": mixture}).members():
         corpus = member.corpus.held_out()
