@@ -6,7 +6,6 @@ import pathlib
 from collections.abc import Mapping, Sequence
 
 import keras
-import tensorflow as tf
 
 from keras_transformer.models.learned_part import choose_learned, parameters_in_words
 from keras_transformer.runs.folder import RunFolder, exclusive
@@ -79,20 +78,25 @@ class Run:
             print(f"not as before: {'; '.join(told)}{anew}")
 
     def _batches(self):
-        static = self.values["static_shapes"]
         return batching.training_batches(
             self.task.examples("train"),
             self.values["batch_tokens"],
             self.values["seed"],
             self.task.example_weights(),
             parts=self.strategy.num_replicas_in_sync * self.values["accumulate"],
-            most_padding=bucketing.MOST_PADDING_STATIC if static else bucketing.MOST_PADDING,
-            alike=static,
+            most_padding=self._most_padding(self.values["static_shapes"]),
+            alike=self.values["static_shapes"],
         )
+
+    def _most_padding(self, static_shapes=False):
+        if keras.backend.backend() != "tensorflow":
+            return bucketing.MOST_PADDING_COMPILED
+        return bucketing.MOST_PADDING_STATIC if static_shapes else bucketing.MOST_PADDING
 
     def _validation_batches(self):
         longest = max(self.values["batch_tokens"], self.values.get("max_train_length", 0))
-        return batching.evaluation_batches(self.task.examples("valid"), longest)
+        valid = self.task.examples("valid")
+        return batching.evaluation_batches(valid, longest, self._most_padding())
 
     def _trained(self, batches, last_step, inference):
         """Train from the newest checkpoint, from --init_from or from nothing, to the first limit
@@ -167,8 +171,7 @@ class Run:
             self.task.start(model)
 
     def _introduce(self, model, policy, batches, step):
-        on_gpu = bool(tf.config.list_logical_devices("GPU"))
-        arithmetic = fit.in_words(self.values["mixed_precision"], policy, on_gpu)
+        arithmetic = fit.in_words(self.values["mixed_precision"], policy)
         print(f"{parameters_in_words(model)}, {arithmetic}")
         print(batches.describe())
         if batches.parts > 1:

@@ -6,7 +6,7 @@ float32 weights where the machine is fast at it.
 import dataclasses
 import math
 import pathlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import keras
 
@@ -14,20 +14,23 @@ from keras_transformer.training import checkpoint
 from keras_transformer.training.ending import Ending
 from keras_transformer.training.loss import LabelAccuracy, LabelCount
 from keras_transformer.training.objective import LIKELIHOOD, Objective
-from keras_transformer.training.replicas import distribute
+from keras_transformer.training.replicas import distribute, gpu_capability
 from keras_transformer.training.train_function import TrainFunction
 
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 FAST_BFLOAT16 = {"avx512_bf16", "amx_bf16"}
+# GPUs from Ampere on.
+FAST_CAPABILITY = (8, 0)
 
 
-def dtype_policy(mixed_precision: str, cpu_flags: Iterable[str] | None = None) -> str:
-    """The Keras dtype policy of "float32", "bfloat16", or "auto": bfloat16 where the processor
-    multiplies matrices in it, as its features say, which are read from the system.
+def dtype_policy(mixed_precision: str) -> str:
+    """The Keras dtype policy of "float32", "bfloat16", or "auto": bfloat16 where the GPU, or else
+    the processor, multiplies matrices in it, as they tell of themselves.
     """
     if mixed_precision == "auto":
-        flags = _cpu_flags() if cpu_flags is None else set(cpu_flags)
-        mixed_precision = "bfloat16" if FAST_BFLOAT16 & flags else "float32"
+        capability = gpu_capability()
+        fast = FAST_BFLOAT16 & _cpu_flags() if capability is None else capability >= FAST_CAPABILITY
+        mixed_precision = "bfloat16" if fast else "float32"
     if mixed_precision not in POLICIES:
         raise ValueError(
             f"`mixed_precision` must be auto, {' or '.join(POLICIES)}. Received: "
@@ -45,18 +48,22 @@ def _cpu_flags():
     return {flag for line in lines for flag in line.split(":", 1)[1].split()}
 
 
-def in_words(mixed_precision: str, policy: str, on_gpu: bool = False) -> str:
-    """Say what is computed in, and with "auto", which knows nothing of GPUs, why."""
+def in_words(mixed_precision: str, policy: str) -> str:
+    """Say what is computed in, and with "auto" why."""
     name = next(name for name, of_name in POLICIES.items() if of_name == policy)
     if mixed_precision != "auto":
         return f"computing in {name}"
-    if on_gpu:
-        return f"computing in {name}, chosen by the CPU: the GPU may want --mixed_precision"
+    device = "processor" if gpu_capability() is None else "GPU"
     reasons = {
-        "bfloat16": "because this processor multiplies in it",
-        "float32": "because this processor does not multiply in bfloat16",
+        "bfloat16": f"because this {device} multiplies in it",
+        "float32": f"because this {device} does not multiply in bfloat16",
     }
     return f"computing in {name}, {reasons[name]}"
+
+
+def compiles_each_shape(static_shapes: bool) -> bool:
+    """Whether training compiles a graph for each shape, as backends but TensorFlow always do."""
+    return static_shapes or keras.backend.backend() != "tensorflow"
 
 
 def compile_model(

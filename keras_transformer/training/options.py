@@ -211,7 +211,8 @@ class Course(Options):
     )
     mixed_precision: str = option(
         "auto",
-        "Precision to compute in while training. auto: bfloat16 if the processor is fast at it.",
+        "Precision to compute in while training. auto: bfloat16 if the GPU or, without one, the "
+        "processor is fast at it.",
         choices=("auto", "float32", "bfloat16"),
         resumed=TOLD,
     )

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 
+import keras
 import tensorflow as tf
 
 DISTRIBUTIONS = ("one", "mirrored", "multi_worker", "tpu")
@@ -33,6 +34,22 @@ def make_strategy(distribution: str, tpu: str = "") -> tf.distribute.Strategy:
     raise ValueError(
         f"`distribution` must be one of {', '.join(DISTRIBUTIONS)}. Received: {distribution!r}."
     )
+
+
+def gpu_capability() -> tuple[int, ...] | None:
+    """CUDA's compute capability of the first GPU that Keras' backend trains on; (0, 0): it tells
+    none; None: there is no GPU.
+    """
+    if keras.backend.backend() == "jax":
+        import jax
+
+        device = jax.devices()[0]
+        told = getattr(device, "compute_capability", "0.0")
+        return tuple(map(int, told.split("."))) if device.platform == "gpu" else None
+    gpus = tf.config.get_visible_devices("GPU")
+    if not gpus:
+        return None
+    return tf.config.experimental.get_device_details(gpus[0]).get("compute_capability", (0, 0))
 
 
 def _check_cluster(text):

@@ -158,11 +158,13 @@ def training_batches(
     return TrainingBatches(examples, buckets, order, parts)
 
 
-def evaluation_batches(examples: Examples, batch_tokens: int) -> tf.data.Dataset:
+def evaluation_batches(
+    examples: Examples, batch_tokens: int, most_padding: float = MOST_PADDING
+) -> tf.data.Dataset:
     """Every example once, in order within its bucket, as a dataset of triples `(inputs, labels,
     weights)` that knows its number of batches; the last batch of a bucket may be short.
     """
-    buckets = bucket(examples.lengths, batch_tokens)
+    buckets = bucket(examples.lengths, batch_tokens, most_padding)
     sizes = buckets.batch_sizes
     counts, rows = by_stream(buckets.bucket_of, len(sizes))
     ends = np.cumsum(counts)

@@ -17,8 +17,10 @@ from pipelines.vocabularies.token_ids import room
 # this. 4.5 million pairs with lengths like those of WMT 2014 take 40 shapes with 9.5 % padding.
 MOST_PADDING = 0.08
 MOST_SHAPES = 40
-# The share where each shape is compiled by itself: fewer shapes are worth more padding.
+# The share where TensorFlow compiles each shape by itself, and where another backend does, by XLA,
+# for seconds each: fewer shapes are worth more padding.
 MOST_PADDING_STATIC = 0.1
+MOST_PADDING_COMPILED = 0.25
 # The least edge of the length buckets, and how many times longer the next one is. GROWTH - 1 is
 # about the worst share of padding.
 FIRST_EDGE = 4

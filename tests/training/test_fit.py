@@ -117,8 +117,21 @@ def test_a_run_that_is_over_is_not_gone_on_with(tmp_path):
         *(("auto", flags, "float32") for flags in ([], ["avx512f", "avx2", "bf16"])),
     ],
 )
-def test_the_policy_is_that_which_is_asked_for_or_of_the_processor(asked, cpu_flags, policy):
-    assert fit.dtype_policy(asked, cpu_flags) == policy
+def test_the_policy_is_that_which_is_asked_for_or_of_the_processor(
+    asked, cpu_flags, policy, monkeypatch
+):
+    monkeypatch.setattr(fit, "_cpu_flags", lambda: set(cpu_flags))
+    assert fit.dtype_policy(asked) == policy
+
+
+# An H100, a V100, and one that tells nothing.
+@pytest.mark.parametrize(
+    ("capability", "policy"), [((9, 0), "mixed_bfloat16"), ((7, 0), "float32"), ((0, 0), "float32")]
+)
+def test_a_gpu_is_asked_before_the_processor(capability, policy, monkeypatch):
+    monkeypatch.setattr(fit, "_cpu_flags", lambda: fit.FAST_BFLOAT16)
+    monkeypatch.setattr(fit, "gpu_capability", lambda: capability)
+    assert fit.dtype_policy("auto") == policy
 
 
 @pytest.mark.parametrize(
@@ -142,16 +155,15 @@ def test_auto_is_float32_where_the_system_tells_nothing(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("asked", "policy", "on_gpu", "words"),
+    ("asked", "policy", "capability", "words"),
     [
-        ("float32", "float32", True, "float32"),
-        ("auto", "float32", False, "float32, because this processor does not multiply in bfloat16"),
-        ("auto", "mixed_bfloat16", False, "bfloat16, because this processor multiplies in it"),
-        (
-            *("auto", "float32", True),
-            "float32, chosen by the CPU: the GPU may want --mixed_precision",
-        ),
+        ("float32", "float32", (9, 0), "float32"),
+        ("auto", "float32", None, "float32, because this processor does not multiply in bfloat16"),
+        ("auto", "mixed_bfloat16", None, "bfloat16, because this processor multiplies in it"),
+        ("auto", "float32", (7, 0), "float32, because this GPU does not multiply in bfloat16"),
+        ("auto", "mixed_bfloat16", (9, 0), "bfloat16, because this GPU multiplies in it"),
     ],
 )
-def test_the_processor_is_no_reason_where_a_gpu_computes(asked, policy, on_gpu, words):
-    assert fit.in_words(asked, policy, on_gpu) == f"computing in {words}"
+def test_the_device_that_computes_is_the_reason(asked, policy, capability, words, monkeypatch):
+    monkeypatch.setattr(fit, "gpu_capability", lambda: capability)
+    assert fit.in_words(asked, policy) == f"computing in {words}"

@@ -37,6 +37,7 @@ from keras_transformer.tasks.translation.choices import (
 )
 from keras_transformer.tasks.translation.module import TranslationModule, decoding_options
 from keras_transformer.tasks.translation.score import TranslationScorer
+from keras_transformer.training.fit import compiles_each_shape
 from keras_transformer.training.loss import label_measures
 from pipelines import vocabularies
 from pipelines.batches import texts
@@ -215,7 +216,7 @@ class Translation(TextTask):
         if self.protected.glossary_rate:
             variations["source"] = self._given_terms(train, variations.get("source"))
         # Spans that are cut anew make sequences of any length.
-        elif has_spans and not self.values["static_shapes"]:
+        elif has_spans and not compiles_each_shape(self.values["static_shapes"]):
             variations = self._spans_anew(train, variations)
         return train.examples(variations)
 

@@ -446,6 +446,12 @@ def test_a_report_of_another_backend_is_refused_before_anything_is_done(run_of, 
         run_of("--report")
 
 
+def test_lengths_that_change_are_refused_where_each_is_compiled(run_of, monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    with pytest.raises(ValueError, match=r"^--augment gives .* KERAS_BACKEND compiles each\. Rec"):
+        run_of("--augment=typos").task.examples("train")
+
+
 def test_bleu_without_sentences_is_refused_before_anything_is_done(run_of):
     told = r"^--keep_best must be one of cross_entropy\. Received: bleu\. .*--validation_sentences:"
     with pytest.raises(ValueError, match=told):
