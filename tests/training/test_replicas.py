@@ -109,6 +109,20 @@ def test_another_distribution_is_refused_by_name():
         replicas.make_strategy("many")
 
 
+@pytest.mark.parametrize(
+    ("gpus", "details", "capability"),
+    [
+        ([], {}, None),
+        (["GPU:0"], {"compute_capability": (8, 6)}, (8, 6)),
+        (["GPU:0", "GPU:1"], {"device_name": "one that tells nothing"}, (0, 0)),
+    ],
+)
+def test_a_gpu_tells_what_it_can(gpus, details, capability, monkeypatch):
+    monkeypatch.setattr(tf.config, "get_visible_devices", {"GPU": gpus}.__getitem__)
+    monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda gpu: details)
+    assert replicas.gpu_capability() == capability
+
+
 def test_one_process_is_its_own_chief_and_waits_for_none():
     alone = replicas.make_strategy("one")
     assert replicas.is_chief(alone)

@@ -452,6 +452,12 @@ def test_lengths_that_change_are_refused_where_each_is_compiled(run_of, monkeypa
         run_of("--augment=typos").task.examples("train")
 
 
+def test_another_backend_takes_fewer_shapes(run_of, monkeypatch):
+    shapes = len(run_of()._batches().buckets.batch_sizes)
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    assert len(run_of()._batches().buckets.batch_sizes) < shapes
+
+
 def test_bleu_without_sentences_is_refused_before_anything_is_done(run_of):
     told = r"^--keep_best must be one of cross_entropy\. Received: bleu\. .*--validation_sentences:"
     with pytest.raises(ValueError, match=told):
