@@ -38,7 +38,6 @@ PLAIN = {
     "no_repeat_ngram_size": (0,),
     "repetition_penalty": (1.0,),
     "forbidden_words": ((),),
-    "beam_form": ("leaving", "shrinking"),
     **dict.fromkeys(LANGUAGES, (None,)),
 }
 PASSED_ON = ("length_penalty_form", "beam_form", "barred", "protect_all")

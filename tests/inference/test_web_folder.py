@@ -31,12 +31,12 @@ SCRIPT = (web_folder.PAGE / "translator.js").read_text(encoding="utf-8")
 TEXT = [f"w{number}" for number in range(8)]
 PIECES = ["<pad>", "<unk>", "<s>", "</s>", *MARKS, *TEXT]
 SUMS = 97
-# A model whose log P follows from the sum of all ids so far, its state.
+# A model whose log P follows from the sum of all ids so far, the source's too, its state.
 MODEL = """
 const [tables, cases] = given;
 const best = (logs, count) => logs.map((_, id) => id).sort((one, other) =>
   logs[one] === logs[other] ? one - other : logs[other] - logs[one]).slice(0, count);
-const start = (rows) => Array(rows).fill(0);
+const sum = (ids) => ids.reduce((one, other) => one + other, 0);
 function step(ids, position, rows, count, bias, state) {
   const sums = rows.map((row, n) => state[row] + ids[n]), logs = [], tokens = [];
   sums.forEach((sum, n) => {
@@ -48,10 +48,13 @@ function step(ids, position, rows, count, bias, state) {
   return { logs, tokens, state: sums };
 }
 const found = [];
-for (const [settings, source, spans] of cases)
+for (const [settings, source, spans] of cases) {
+  const start = (rows) => Array(rows).fill(sum(source));
   found.push(await search({ start, step }, request(settings, {}, source, spans)));
+}
 return found;
 """
+BY_LENGTH = {"length_penalty_form": "length", "length_penalty": 1.0}
 OPTIONS = [
     {},
     {"beam_size": 1},
@@ -59,6 +62,11 @@ OPTIONS = [
     {"beam_size": 3, "length_penalty_form": "length", "max_length": "1.5x"},
     {"beam_size": 4, "beam_form": "shrinking", "length_penalty": 1.5, "barred": (1, 40)},
     {"beam_size": 2, "protect_all": False, "max_length": 3},
+    {"beam_size": 3, "beam_form": "until_full", "max_length": 6},
+    {"beam_size": 2, "beam_form": "until_worse", "length_penalty": 2.0},
+    {"beam_size": 4, "beam_form": "until_worse", **BY_LENGTH},
+    {"beam_size": 6, "beam_form": "staying", "max_length": 8, **BY_LENGTH, "length_penalty": 2.0},
+    {"beam_size": 1, "beam_form": "staying"},
 ]
 SPANS = ["<b>", "{x}", "</b>", "<i>", "<br/>", "</i>", "</p>"]
 CASES = [
@@ -100,11 +108,12 @@ def run(program, *given, script=SCRIPT):
 class TableModel:
     """`MODEL` for the search in NumPy."""
 
-    def __init__(self, tables):
+    def __init__(self, tables, source):
         self._tables = tables
+        self._source = source
 
     def start(self, rows):
-        return np.zeros(rows, int)
+        return np.full(rows, sum(self._source))
 
     def step(self, ids, position, rows, count, bias, factor, state, source):
         sums = state[rows] + ids.reshape(-1)
@@ -126,7 +135,7 @@ def module_of(options, protected=None):
     )
 
 
-def searched(model, options, source, spans):
+def searched(logs, options, source, spans):
     """What the search in NumPy finds for one sentence."""
     options = DecodingOptions(**options)
     ids = np.array([PIECES.index(mark) for mark in MARKS])
@@ -138,7 +147,7 @@ def searched(model, options, source, spans):
     )
     rules = Spans(ids, count, opened_by) if options.protect_all else None
     search = NumpySearch(options, len(PIECES))
-    [found] = search(model, [], [limit], [minimum], [[]], [1], rules)
+    [found] = search(TableModel(logs, source), [], [limit], [minimum], [[]], [1], rules)
     return found[0].ids[:-1] if found else None
 
 
@@ -167,8 +176,8 @@ def cases():
 
 @pytest.fixture(scope="module")
 def expected(cases):
-    model = TableModel(tables())
-    return [searched(model, *case) for case in cases]
+    logs = tables()
+    return [searched(logs, *case) for case in cases]
 
 
 def found_by_the_page(cases, script=SCRIPT):
@@ -187,10 +196,16 @@ def test_the_search_of_the_page_finds_what_the_search_in_numpy_finds(cases, expe
     ("rule", "other"),
     [
         ("(5 + n) / 6", "(1 + n) / 6"),
-        ("best.score >= f32(likeliest / longest)", "true"),
+        ("last.score >= f32(likeliest / this.", "true || (this."),
+        ("this.fills ? ids.length", "false ? ids.length"),
+        ('|| this.form === "until_full"', "|| this.fills"),
+        ("this.size - 1 : 0", "0 : 0"),
+        ("isFree &&", "false &&"),
+        ("ended ? before[place].score", "false ? before[place].score"),
+        ("chosen = atLimit ?", "chosen = false ?"),
         ("if (left) row[EOS]", "if (false) row[EOS]"),
         ("open[m] === innermost", "true"),
-        ("places--", ""),
+        ("if (shrinks) this.places--;", ""),
         ("position + 1 < asked.minimum", "false"),
     ],
 )

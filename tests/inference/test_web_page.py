@@ -31,6 +31,11 @@ LINES += [
     " ".join(random.Random(number).choices("abcdefgh", k=1 + number % 12)) for number in range(40)
 ]
 
+SEARCHES = [
+    *((4, 0.6, "leaving"), (1, 0.6, "leaving"), (4, 3.0, "leaving")),
+    *((4, 0.0, "until_full"), (3, 2.0, "until_worse"), (4, 1.0, "staying")),
+]
+
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
     """What `python -m http.server` answers with, without its lines."""
@@ -88,16 +93,17 @@ def test_translations_are_those_of_python(browser, folder, address):
     wait_for(browser, button.is_enabled)
     browser.execute_script("get('text').value = arguments[0]", "\n".join(LINES))
     found = {}
-    for beam, penalty in ((4, 0.6), (1, 0.6), (4, 3.0)):
+    for beam, penalty, form in SEARCHES:
+        browser.execute_script("translator.settings.beam_form = arguments[0]", form)
         enter(browser, "beam_size", str(beam))
         enter(browser, "length_penalty", str(penalty))
         button.click()
         wait_for(browser, button.is_enabled)
         assert shown(browser, "error") == ""
-        found[beam, penalty] = shown(browser, "best").split("\n")
-        translator = Translator.load(folder, beam_size=beam, length_penalty=penalty)
-        assert found[beam, penalty] == [translator.translate([line])[0] for line in LINES]
-    assert len({*map(tuple, found.values())}) == 3
+        found[beam, penalty, form] = shown(browser, "best").split("\n")
+        translator = Translator.load(folder, beam_size=beam, length_penalty=penalty, beam_form=form)
+        assert found[beam, penalty, form] == [translator.translate([line])[0] for line in LINES]
+    assert len({*map(tuple, found.values())}) > 4
     entries = browser.execute_script("return performance.getEntries().map((one) => one.name)")
     loaded = [one for one in entries if "://" in one]
     assert len(loaded) > 8

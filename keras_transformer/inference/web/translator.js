@@ -106,48 +106,102 @@ function keepSpans(row, came, position, { count, openedBy, ids, limit }) {
   return row;
 }
 
+// A beam of hypotheses {ids, score}, and `found`: those that ended, {ids, score}, best first, the end left out. One that
+// ends leaves the beam: with its place in Marian's, which is "shrinking"; Hugging Face's last "until_full" or
+// "until_worse" (keras_transformer/decoding/other_beams.py).
+class Beam {
+  constructor({ beam_size: size, beam_form, length_penalty, length_penalty_form, limit }) {
+    const alpha = f32(size > 1 ? length_penalty : 0);
+    const base = length_penalty_form === "length" ? (n) => n : (n) => f32((5 + n) / 6);
+    const hypotheses = Array.from({ length: size }, (_, k) => ({ ids: [], score: k ? -Infinity : 0 }));
+    Object.assign(this, { size, limit, hypotheses, places: size, found: [] });
+    this.form = size > 1 ? beam_form : "leaving";
+    this.fills = this.form.startsWith("until_");
+    this.penalty = (length) => f32(base(length) ** alpha);
+  }
+
+  static of(asked) {
+    return asked.beam_size > 1 && asked.beam_form === "staying" ? new StayingBeam(asked) : new Beam(asked);
+  }
+
+  // One turn. Of each hypothesis come as many candidates {parent, id, score}, the likeliest first. Gives the parents of
+  // the hypotheses that go on.
+  extend(candidates) {
+    const shrinks = this.form === "shrinking", inBeam = this.places;
+    const best = candidates.sort(byScore).slice(0, 2 * this.size);
+    best.forEach((one, place) => {
+      if (place >= inBeam && shrinks) one.score = -Infinity;
+      if (one.id !== EOS || place >= inBeam || one.score === -Infinity) return;
+      const { ids } = this.hypotheses[one.parent];
+      if (shrinks) this.places--;
+      this.found.push({ ids, score: f32(one.score / this.penalty(ids.length + 1)) });
+    });
+    this.found = this.found.sort(byScore).slice(0, this.size);
+    const alive = best.filter(({ id }) => id !== EOS).slice(0, this.size);
+    this.hypotheses = alive.map(({ parent, id, score }, place) =>
+      ({ ids: [...this.hypotheses[parent].ids, id], score: place < this.places ? score : -Infinity }));
+    return alive.map(({ parent }) => parent);
+  }
+
+  // Whether nothing better can come: what is in the beam gets no likelier, and its penalty at most that of the limit.
+  get isSettled() {
+    const [{ ids, score: likeliest }] = this.hypotheses;
+    if (likeliest === -Infinity) return true;
+    const last = this.found[this.fills ? this.size - 1 : 0];
+    if (!last || this.form === "shrinking") return false;
+    if (this.size === 1 || this.form === "until_full") return true;
+    return last.score >= f32(likeliest / this.penalty(this.fills ? ids.length : this.limit));
+  }
+}
+
+// OpenNMT-tf's: a hypothesis that ends stays, and competes with those that go on. See `StayingBeamSearch`.
+class StayingBeam extends Beam {
+  extend(candidates, atLimit) {
+    const before = this.hypotheses, count = candidates.length / before.length;
+    const extensions = candidates.map(({ parent, id, score: longer }, n) => {
+      const { ids, score } = before[parent], ended = hasEnded(ids);
+      // What has ended, and at the limit all, has one extension: itself.
+      const sum = !ended && !atLimit ? longer : n % count ? -Infinity : score;
+      const rank = f32(sum / this.penalty(ids.filter(isToken).length + 1));
+      return { parent, ended, ids: [...ids, ended ? PAD : id], sum, score: rank };
+    });
+    const isFirst = (_, n) => n % count === 0;
+    const chosen = atLimit ? extensions.filter(isFirst) : extensions.sort(byScore).slice(0, this.size);
+    // As in OpenNMT-tf, one that ended before has the sum of its new place.
+    this.hypotheses = chosen.map(({ ids, ended, sum }, place) => ({ ids, score: ended ? before[place].score : sum }));
+    this.found = this.hypotheses.filter(({ ids, score }) => hasEnded(ids) && score > -Infinity)
+      .map(({ ids, score }) => ({ ids: ids.filter((id) => isToken(id) && id !== EOS), score }));
+    return chosen.map(({ parent }) => parent);
+  }
+
+  get isSettled() {
+    return this.hypotheses.every(({ ids, score }) => hasEnded(ids) || score === -Infinity);
+  }
+}
+
+const byScore = (one, other) => one.score === other.score ? 0 : other.score - one.score;
+const isToken = (id) => id !== PAD;
+const hasEnded = (ids) => [EOS, PAD].includes(ids.at(-1));
+
 // The ids of the best translation, its end left out; null if there is none. A model has `start(rows)`, the state before
 // the first token, and `step(ids, position, rows, count, bias, state)`: log P of the `count` likeliest of each row,
 // their tokens, and the state.
 async function search(model, asked) {
-  const beam = asked.beam_size, alpha = f32(beam > 1 ? asked.length_penalty : 0);
-  const shrinks = asked.beam_form === "shrinking" && beam > 1;
-  const base = asked.length_penalty_form === "length" ? (n) => n : (n) => f32((5 + n) / 6);
-  const penalty = (n) => f32(base(n) ** alpha);
-  let hypotheses = Array.from({ length: beam }, (_, k) => ({ ids: [], score: k ? -Infinity : 0 }));
-  let state = model.start(beam), rows = hypotheses.map((_, k) => k), places = beam, best = null;
-  for (let position = 0; position < asked.limit; position++) {
+  const beam = Beam.of(asked), count = Math.min(2 * asked.beam_size, asked.pieces);
+  let state = model.start(asked.beam_size), rows = beam.hypotheses.map((_, k) => k);
+  for (let position = 0; position < asked.limit && !beam.isSettled; position++) {
+    const { hypotheses } = beam, atLimit = position + 1 === asked.limit;
     const newest = hypotheses.map(({ ids }) => ids.at(-1) ?? BOS);
-    const count = Math.min(2 * beam, asked.pieces);
     const given = await model.step(newest, position, rows, count, bias(asked, hypotheses, position), state);
     state = given.state;
-    const candidates = Array.from(given.logs, (log, n) => {
-      const parent = Math.floor(n / count);
-      return { parent, id: Number(given.tokens[n]), score: f32(hypotheses[parent].score + log) };
-    }).sort(bestFirst).slice(0, 2 * beam);
-    const inBeam = places;
-    candidates.forEach((one, place) => {
-      if (place >= inBeam && shrinks) one.score = -Infinity;
-      if (one.id !== EOS || place >= inBeam || one.score === -Infinity) return;
-      const { ids } = hypotheses[one.parent], score = f32(one.score / penalty(ids.length + 1));
-      if (shrinks) places--;
-      if (!best || score > best.score) best = { ids, score };
-    });
-    const alive = candidates.filter(({ id }) => id !== EOS).slice(0, beam);
-    rows = alive.map(({ parent }) => parent);
-    hypotheses = alive.map(({ parent, id, score }, place) =>
-      ({ ids: [...hypotheses[parent].ids, id], score: place < places ? score : -Infinity }));
-    if (isSettled(hypotheses[0].score, best, shrinks, beam, penalty(asked.limit))) break;
+    // Where a beam is to fill, the end at the limit costs nothing.
+    const isFree = beam.fills && atLimit;
+    rows = beam.extend(Array.from(given.logs, (log, n) => {
+      const parent = Math.floor(n / count), cost = isFree && n % count === 0 ? 0 : log;
+      return { parent, id: Number(given.tokens[n]), score: f32(hypotheses[parent].score + cost) };
+    }), atLimit);
   }
-  return best && best.ids;
-}
-
-const bestFirst = (one, other) => one.score === other.score ? 0 : other.score - one.score;
-
-// Whether nothing better can come: what is in the beam gets no likelier, and its penalty at most that of the limit.
-function isSettled(likeliest, best, shrinks, beam, longest) {
-  if (likeliest === -Infinity) return true;
-  return best !== null && !shrinks && (beam === 1 || best.score >= f32(likeliest / longest));
+  return beam.found.length ? beam.found[0].ids : null;
 }
 
 // The graphs: see "The graphs, for other languages" in docs/anywhere.md.
