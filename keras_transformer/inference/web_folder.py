@@ -38,9 +38,8 @@ PLAIN = {
     "no_repeat_ngram_size": (0,),
     "repetition_penalty": (1.0,),
     "forbidden_words": ((),),
-    **dict.fromkeys(LANGUAGES, (None,)),
 }
-PASSED_ON = ("length_penalty_form", "beam_form", "barred", "protect_all")
+PASSED_ON = ("length_penalty_form", "beam_form", "barred", "protect_all", *LANGUAGES)
 
 logger = logging.getLogger(__name__)
 
@@ -151,6 +150,7 @@ def settings(module: TextModule) -> dict:
         "length_penalty": length_penalty,
         **{name: getattr(options, name) for name in PASSED_ON},
         "pieces": both.size,
+        "labels": module.labels and module.labels.ids,
         "vocabularies": vocabularies.FILES[both.kind],
         "marks": both.protected
         and {

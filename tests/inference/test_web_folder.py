@@ -31,6 +31,8 @@ SCRIPT = (web_folder.PAGE / "translator.js").read_text(encoding="utf-8")
 TEXT = [f"w{number}" for number in range(8)]
 PIECES = ["<pad>", "<unk>", "<s>", "</s>", *MARKS, *TEXT]
 SUMS = 97
+# The ids of labels of languages.
+LABELS = {"a": 36, "b": 40}
 # A model whose log P follows from the sum of all ids so far, the source's too, its state.
 MODEL = """
 const [tables, cases] = given;
@@ -50,7 +52,7 @@ function step(ids, position, rows, count, bias, state) {
 const found = [];
 for (const [settings, source, spans] of cases) {
   const start = (rows) => Array(rows).fill(sum(source));
-  found.push(await search({ start, step }, request(settings, {}, source, spans)));
+  found.push(await search({ start, step }, request(settings, source, spans)));
 }
 return found;
 """
@@ -66,7 +68,10 @@ OPTIONS = [
     {"beam_size": 2, "beam_form": "until_worse", "length_penalty": 2.0},
     {"beam_size": 4, "beam_form": "until_worse", **BY_LENGTH},
     {"beam_size": 6, "beam_form": "staying", "max_length": 8, **BY_LENGTH, "length_penalty": 2.0},
-    {"beam_size": 1, "beam_form": "staying"},
+    {"beam_size": 1, "beam_form": "staying", "target_language": "a"},
+    {"beam_size": 3, "target_language": "b", "max_length": 1, "min_length": 1},
+    {"beam_size": 3, "target_language": "b", "max_length": 5},
+    {"beam_size": 4, "target_language": "b", "beam_form": "staying", "protect_all": False},
 ]
 SPANS = ["<b>", "{x}", "</b>", "<i>", "<br/>", "</i>", "</p>"]
 CASES = [
@@ -130,8 +135,13 @@ def module_of(options, protected=None):
         kind="joint", size=len(PIECES), source=side, target=side, protected=protected
     )
     marks = protected.are_any
+    options = DecodingOptions(**options)
     return types.SimpleNamespace(
-        options=DecodingOptions(**options), vocabulary=vocabulary, output="translation", marks=marks
+        options=options,
+        vocabulary=vocabulary,
+        output="translation",
+        marks=marks,
+        labels=types.SimpleNamespace(ids=LABELS) if options.target_language else None,
     )
 
 
@@ -146,8 +156,11 @@ def searched(logs, options, source, spans):
         for name in ("max_length", "min_length")
     )
     rules = Spans(ids, count, opened_by) if options.protect_all else None
-    search = NumpySearch(options, len(PIECES))
-    [found] = search(TableModel(logs, source), [], [limit], [minimum], [[]], [1], rules)
+    label = LABELS.get(options.target_language)
+    search = NumpySearch(options, len(PIECES), given=1 if label else 0)
+    [found] = search(
+        TableModel(logs, source), [], [limit], [minimum], [[label] if label else []], [1], rules
+    )
     return found[0].ids[:-1] if found else None
 
 
@@ -200,7 +213,10 @@ def test_the_search_of_the_page_finds_what_the_search_in_numpy_finds(cases, expe
         ("this.fills ? ids.length", "false ? ids.length"),
         ('|| this.form === "until_full"', "|| this.fills"),
         ("this.size - 1 : 0", "0 : 0"),
-        ("isFree &&", "false &&"),
+        ("(beam.fills && atLimit)", "false"),
+        ("position < asked.begin.length", "false"),
+        ("wanted.max_length, tokens), begin.length", "wanted.max_length, tokens), 0"),
+        ("Math.max(limit, begin.length + all", "Math.max(limit, all"),
         ("ended ? before[place].score", "false ? before[place].score"),
         ("chosen = atLimit ?", "chosen = false ?"),
         ("if (left) row[EOS]", "if (false) row[EOS]"),

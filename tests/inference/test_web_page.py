@@ -1,5 +1,6 @@
 """An exported page in a browser translates as Python does with the same folder."""
 
+import contextlib
 import functools
 import http.server
 import random
@@ -13,14 +14,18 @@ pytest.importorskip("tf2onnx")
 from drawn_models import drawn
 from headless_browser import chromium, wait_for
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.remembered_options import LANGUAGES
 from keras_transformer.inference import portable_export
 from keras_transformer.inference.translator import Translator
 from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines import corpora, vocabularies
 from pipelines.special_ids import EOS
+from pipelines.vocabularies.other_order import in_order
 from pipelines.vocabularies.protected_spans import KINDS, ProtectedSpans
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.slow
 LINES = [
@@ -44,22 +49,39 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def learned(**options):
     text = corpora.load("reverse", source_language="a", target_language="b").train
-    spans = ProtectedSpans(tuple(KINDS))
-    pieces = vocabularies.learn(text.sources, text.targets, "joint", 340, protected=spans)
-    options = DecodingOptions(beam_size=4, max_length="+6")
+    return vocabularies.learn(text.sources, text.targets, "joint", 340, **options)
+
+
+def exported(pieces, path, options):
     model = drawn(vocabulary_size=pieces.size, output_bias=True)
     # Translations end before their limit, so that the penalty matters.
     [bias] = [one for one in model.weights if one.shape == (pieces.size,)]
     bias.assign(np.where(np.arange(pieces.size) == EOS, 3, bias))
     module = TranslationModule(model, pieces, options)
-    path = tmp_path_factory.mktemp("web") / "model"
     try:
         return portable_export.export(module, path, {}, LINES[:2], form="web")
     except OSError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    pieces = learned(protected=ProtectedSpans(tuple(KINDS)))
+    options = DecodingOptions(beam_size=4, max_length="+6")
+    return exported(pieces, tmp_path_factory.mktemp("web") / "model", options)
+
+
+@pytest.fixture(scope="module")
+def many_languages(tmp_path_factory):
+    own = learned()
+    labels = ["__de__", "__en__", "__fr__"]
+    pieces = Vocabulary(in_order(own.model, [*own.pieces[EOS + 1 :], *labels], labels=labels)[0])
+    pair = {"source_language": "en", "target_language": "de"}
+    barred = tuple(map(pieces.pieces.index, labels))
+    options = DecodingOptions(beam_size=3, beam_form="until_worse", barred=barred, **pair)
+    return exported(pieces, tmp_path_factory.mktemp("many") / "model", options)
 
 
 @pytest.fixture(scope="module")
@@ -68,13 +90,31 @@ def browser():
         yield one
 
 
-@pytest.fixture(scope="module")
-def address(folder):
+@contextlib.contextmanager
+def served(folder):
     handler = functools.partial(Quiet, directory=folder)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
+
+
+@contextlib.contextmanager
+def opened(browser, folder):
+    """The address of a folder's page, which is open and has its lines entered, and its button."""
+    with served(folder) as address:
+        browser.get(address)
+        button = browser.find_element(By.ID, "go")
+        wait_for(browser, button.is_enabled)
+        browser.execute_script("get('text').value = arguments[0]", "\n".join(LINES))
+        yield address, button
+
+
+def translated(browser, button):
+    button.click()
+    wait_for(browser, button.is_enabled)
+    assert shown(browser, "error") == ""
+    return shown(browser, "best").split("\n")
 
 
 def shown(browser, name):
@@ -87,28 +127,45 @@ def enter(browser, name, value):
     element.send_keys(value)
 
 
-def test_translations_are_those_of_python(browser, folder, address):
-    browser.get(address)
-    button = browser.find_element(By.ID, "go")
-    wait_for(browser, button.is_enabled)
-    browser.execute_script("get('text').value = arguments[0]", "\n".join(LINES))
+def test_translations_are_those_of_python(browser, folder):
     found = {}
-    for beam, penalty, form in SEARCHES:
-        browser.execute_script("translator.settings.beam_form = arguments[0]", form)
-        enter(browser, "beam_size", str(beam))
-        enter(browser, "length_penalty", str(penalty))
-        button.click()
-        wait_for(browser, button.is_enabled)
-        assert shown(browser, "error") == ""
-        found[beam, penalty, form] = shown(browser, "best").split("\n")
-        translator = Translator.load(folder, beam_size=beam, length_penalty=penalty, beam_form=form)
-        assert found[beam, penalty, form] == [translator.translate([line])[0] for line in LINES]
+    with opened(browser, folder) as (address, button):
+        assert not browser.find_element(By.ID, "languages").is_displayed()
+        for beam, penalty, form in SEARCHES:
+            browser.execute_script("translator.settings.beam_form = arguments[0]", form)
+            enter(browser, "beam_size", str(beam))
+            enter(browser, "length_penalty", str(penalty))
+            found[beam, penalty, form] = translated(browser, button)
+    for (beam, penalty, form), texts in found.items():
+        search = {"beam_size": beam, "length_penalty": penalty, "beam_form": form}
+        translator = Translator.load(folder, **search)
+        assert texts == [translator.translate([line])[0] for line in LINES]
     assert len({*map(tuple, found.values())}) > 4
     entries = browser.execute_script("return performance.getEntries().map((one) => one.name)")
     loaded = [one for one in entries if "://" in one]
     assert len(loaded) > 8
     assert all(one.startswith(address) for one in loaded)
     assert browser.get_log("browser") == []
+
+
+def test_languages_are_chosen_in_two_lists(browser, many_languages):
+    found = {}
+    with opened(browser, many_languages) as (_, button):
+        lists = {name: Select(browser.find_element(By.ID, name)) for name in LANGUAGES}
+        for one, chosen in zip(lists.values(), ("en", "de"), strict=True):
+            assert [option.text for option in one.options] == ["de", "en", "fr"]
+            assert one.first_selected_option.text == chosen
+        for pair in (("en", "de"), ("fr", "de"), ("de", "fr")):
+            for one, language in zip(lists.values(), pair, strict=True):
+                one.select_by_visible_text(language)
+            found[pair] = translated(browser, button)
+        unknown = "translator.translate('a', {target_language: 'tlh'})"
+        said = browser.execute_async_script(f"{unknown}.catch((one) => arguments[0](one.message))")
+        assert said == "target_language=tlh: the model has de, en, fr. Name one of these."
+    for pair, texts in found.items():
+        translator = Translator.load(many_languages, **dict(zip(LANGUAGES, pair, strict=True)))
+        assert texts == [translator.translate([line])[0] for line in LINES]
+    assert len({*map(tuple, found.values())}) == 3
 
 
 def test_a_page_that_is_opened_as_a_file_says_what_to_do(browser, folder):

@@ -64,26 +64,38 @@ function openings(spans) {
   return found;
 }
 
-// What is asked of one translation: settings, the options of the page, the ids of the source without its end, the spans.
-function request(settings, options, source, spans) {
-  const tokens = source.length + 1, limit = inTokens(settings.max_length, tokens);
-  const minimum = Math.min(inTokens(settings.min_length, tokens), limit);
-  const asked = { ...settings, ...options, limit, minimum, barred: [...settings.barred], count: null };
-  if (!settings.marks || !settings.protect_all) return asked;
-  const count = settings.marks.source.map((id) => source.filter((one) => one === id).length);
+// The label of a language, as the ids that texts in it begin with: none of a model without labels.
+function labelled({ labels, ...wanted }, name) {
+  const language = wanted[name];
+  if (language == null && !labels) return [];
+  if (Object.hasOwn(labels ?? {}, language)) return [labels[language]];
+  const has = labels ? `${Object.keys(labels).sort().join(", ")}. Name one of these.` : "no labels of languages. Leave it out.";
+  throw new Error(`${name}=${language}: the model has ${has}`);
+}
+
+// What is asked of one translation: what is wanted of all, the ids of the source without its end, and the spans.
+function request(wanted, source, spans) {
+  const tokens = source.length + 1, begin = labelled(wanted, "target_language");
+  const limit = Math.max(inTokens(wanted.max_length, tokens), begin.length + 1);
+  const minimum = Math.min(inTokens(wanted.min_length, tokens), limit);
+  const asked = { ...wanted, begin, limit, minimum, barred: [...wanted.barred], count: null };
+  if (!wanted.marks || !wanted.protect_all) return asked;
+  const count = wanted.marks.source.map((id) => source.filter((one) => one === id).length);
   const all = count.reduce((sum, one) => sum + one, 0);
   // Without spans in the sentence no mark comes.
-  if (!all) return { ...asked, barred: [...asked.barred, ...settings.marks.target] };
-  return { ...asked, limit: Math.max(limit, all + 1), count, openedBy: openings(spans), ids: settings.marks.target };
+  if (!all) return { ...asked, barred: [...asked.barred, ...wanted.marks.target] };
+  const longest = Math.max(limit, begin.length + all + 1);
+  return { ...asked, limit: longest, count, openedBy: openings(spans), ids: wanted.marks.target };
 }
 
 // What a step adds to log P of hypotheses, one row for all or one for each.
 function bias(asked, hypotheses, position) {
   const one = new Float32Array(asked.pieces);
   for (const id of asked.barred) one[id] = -Infinity;
-  if (position + 1 === asked.limit) {
+  const forced = asked.begin[position] ?? (position + 1 === asked.limit ? EOS : null);
+  if (forced !== null) {
     one.fill(-Infinity);
-    one[EOS] = 0;
+    one[forced] = 0;
     return [one];
   }
   if (position + 1 < asked.minimum) one[EOS] = -Infinity;
@@ -183,7 +195,7 @@ const byScore = (one, other) => one.score === other.score ? 0 : other.score - on
 const isToken = (id) => id !== PAD;
 const hasEnded = (ids) => [EOS, PAD].includes(ids.at(-1));
 
-// The ids of the best translation, its end left out; null if there is none. A model has `start(rows)`, the state before
+// The ids of the best translation, its label and its end left out; null if there is none. A model has `start(rows)`, the state before
 // the first token, and `step(ids, position, rows, count, bias, state)`: log P of the `count` likeliest of each row,
 // their tokens, and the state.
 async function search(model, asked) {
@@ -194,14 +206,14 @@ async function search(model, asked) {
     const newest = hypotheses.map(({ ids }) => ids.at(-1) ?? BOS);
     const given = await model.step(newest, position, rows, count, bias(asked, hypotheses, position), state);
     state = given.state;
-    // Where a beam is to fill, the end at the limit costs nothing.
-    const isFree = beam.fills && atLimit;
+    // A label costs nothing, nor does the end at the limit of a beam that is to fill.
+    const isFree = position < asked.begin.length || (beam.fills && atLimit);
     rows = beam.extend(Array.from(given.logs, (log, n) => {
       const parent = Math.floor(n / count), cost = isFree && n % count === 0 ? 0 : log;
       return { parent, id: Number(given.tokens[n]), score: f32(hypotheses[parent].score + cost) };
     }), atLimit);
   }
-  return beam.found.length ? beam.found[0].ids : null;
+  return beam.found.length ? beam.found[0].ids.slice(asked.begin.length) : null;
 }
 
 // The graphs: see "The graphs, for other languages" in docs/anywhere.md.
@@ -256,14 +268,15 @@ class Translator {
     return Object.assign(new Translator(), { settings, graphs, source, target });
   }
 
-  // The translation of a line; options are beam_size and length_penalty.
+  // The translation of a line; options are beam_size, length_penalty, source_language and target_language.
   async translate(line, options = {}) {
     const text = line.replace(/\p{Surrogate}/gu, "?");
     if (/^[ \t\n\r\v\f]*$/.test(text)) return "";
-    const { marks } = this.settings;
+    const wanted = { ...this.settings, ...options }, { marks } = wanted;
     const read = marks ? marked(text, marks.expression, marks.casing) : { shown: text, spans: [] };
-    const ids = this.source.encodeIds(read.shown).slice(0, LONGEST_SOURCE - 1);
-    const found = await search(await this.graphs.reading([...ids, EOS]), request(this.settings, options, ids, read.spans));
+    const pieces = [...labelled(wanted, "source_language"), ...this.source.encodeIds(read.shown)];
+    const ids = pieces.slice(0, LONGEST_SOURCE - 1), asked = request(wanted, ids, read.spans);
+    const found = await search(await this.graphs.reading([...ids, EOS]), asked);
     const translation = this.target.decodeIds((found ?? []).filter((id) => id !== PAD));
     return marks ? putBack(translation, read) : translation;
   }
@@ -283,6 +296,7 @@ async function vocabulary(path) {
 
 // The page.
 const get = (id) => document.getElementById(id);
+const NUMBERS = ["beam_size", "length_penalty"], LANGUAGES = ["source_language", "target_language"];
 let translator = null;
 
 async function open() {
@@ -291,8 +305,10 @@ async function open() {
       "python -m http.server 8000 --directory=FOLDER\nand open http://localhost:8000/");
   }
   translator = await Translator.load();
-  get("beam_size").value = translator.settings.beam_size;
-  get("length_penalty").value = translator.settings.length_penalty;
+  const { settings } = translator, languages = Object.keys(settings.labels ?? {}).sort();
+  get("languages").hidden = !languages.length;
+  for (const name of LANGUAGES) get(name).append(...languages.map((one) => new Option(one)));
+  for (const name of [...NUMBERS, ...LANGUAGES]) get(name).value = settings[name];
   get("form").addEventListener("submit", (event) => {
     event.preventDefault();
     told(translateAll);
@@ -303,7 +319,8 @@ async function open() {
 }
 
 async function translateAll() {
-  const options = Object.fromEntries(["beam_size", "length_penalty"].map((name) => [name, Number(get(name).value)]));
+  const names = translator.settings.labels ? [...NUMBERS, ...LANGUAGES] : NUMBERS;
+  const options = Object.fromEntries(names.map((name) => [name, NUMBERS.includes(name) ? Number(get(name).value) : get(name).value]));
   const lines = get("text").value.split("\n"), found = [], began = performance.now();
   for (const line of lines) {
     found.push(await translator.translate(line, options));
