@@ -3,7 +3,9 @@ section 6.3): what trees are found by counting rules alone.
 
 `python -m benchmarks.paper.pcfg --data_dir=TREES` learns one from the training trees and one from a
 tenth of them (the trees that `parsing_study` draws), and scores the test trees as `evaluate`
-scores a parser's. `--sentences=N` scores the first N.
+scores a parser's. `--sentences=N` scores the first N. `--silver=FILE` scores nothing: it writes the
+trees that the grammar of the tenth finds for `--count` other sentences of at most 40 words, for a
+parser to learn from.
 
 NLTK makes the rules and their probabilities: unary chains are one label, other rules are split in
 two and remember their last `horizontal` children and their parent. Words that came once stand for
@@ -14,7 +16,10 @@ without a tree gets a flat one.
 
 import argparse
 import collections
+import gzip
+import itertools
 import math
+import pathlib
 import re
 import time
 
@@ -25,9 +30,14 @@ from benchmarks.tables import print_table
 from keras_transformer.evaluation.parser_score import measure
 from pipelines.corpora import Treebank
 from pipelines.trees import Tree
+from pipelines.whole_files import write_whole
 
 START = nltk.Nonterminal("START")
 ENDING = 3
+# The time of a sentence grows with the cube of its words.
+MOST_WORDS = 40
+FLAT = "(S (XX "
+SEED = 5
 COLUMNS = ("trees", "rules", "labels", "without a tree", "F1, at most 40 words", "F1", "seconds")
 
 
@@ -137,11 +147,25 @@ def row(trees, gold, horizontal):
     grammar = Grammar(trees, horizontal)
     found = [grammar.parse(list(tree.words)) for tree in gold]
     scores = measure(found, gold)
-    flat = sum(one.startswith("(S (XX ") for one in found)
+    flat = sum(one.startswith(FLAT) for one in found)
     short = scores["short"]["f1"]
     seconds = round(time.monotonic() - begun)
     labels = len(grammar.labels)
     return (len(trees), len(grammar), labels, flat, short, scores["all"]["f1"], seconds)
+
+
+def write_silver(path, trees, numbers, count, horizontal):
+    """Write trees that the grammar of some finds for others. Those that it does not find are left
+    out.
+    """
+    grammar = Grammar([trees[number] for number in numbers], horizontal)
+    others = sorted({*range(len(trees))} - {*numbers})
+    others = [number for number in others if len(trees[number].words) <= MOST_WORDS]
+    order = np.random.default_rng(SEED).permutation(others)
+    found = (grammar.parse(list(trees[number].words)) for number in order)
+    whole = (tree for tree in found if not tree.startswith(FLAT))
+    text = "".join(f"{tree}\n" for tree in itertools.islice(whole, count)).encode()
+    write_whole(path, lambda temporary: temporary.write_bytes(gzip.compress(text, mtime=0)))
 
 
 def main():
@@ -152,11 +176,17 @@ def main():
     parser.add_argument("--data_dir", required=True, help="folder of the treebank")
     parser.add_argument("--sentences", type=int, help="of the test trees, the first")
     parser.add_argument("--horizontal", type=int, default=1)
+    parser.add_argument("--silver", type=pathlib.Path, help="file of trees to write, .gz")
+    parser.add_argument("--count", type=int, default=6000, help="of these trees")
     arguments = parser.parse_args()
     treebank = Treebank(data_dir=arguments.data_dir)
     gold = treebank.trees("test")[: arguments.sentences]
     trees = treebank.trees("train")
-    tenth = [trees[number] for number in drawn(len(trees), len(trees) // 10)]
+    numbers = drawn(len(trees), len(trees) // 10)
+    if arguments.silver:
+        write_silver(arguments.silver, trees, numbers, arguments.count, arguments.horizontal)
+        return
+    tenth = [trees[number] for number in numbers]
     print_table(COLUMNS, (row(one, gold, arguments.horizontal) for one in (tenth, trees)))
 
 
