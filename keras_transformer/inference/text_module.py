@@ -78,7 +78,7 @@ class TextModule(ServedText):
         self.marks = marks_of(vocabulary.protected)
         self._learned_terms = bool(vocabulary.protected and vocabulary.protected.glossary_rate)
         words = options.forbidden_words
-        self._forbidden = ForbiddenWords(words, vocabulary.target.spelled) if words else None
+        self.forbidden = ForbiddenWords(words, vocabulary.target.spelled) if words else None
         self.stepper = model.stepper
         self.has_blocks = hasattr(model, "proposal_heads")
         if options.blockwise and not self.has_blocks:
@@ -134,8 +134,8 @@ class TextModule(ServedText):
         source = self.source_ids(text) if source is None else source
         lengths = source.row_lengths()
         search = self._keeping_spans(search, text, source)
-        if self._forbidden:
-            rules = dataclasses.replace(search.constraints, forbidden=self._forbidden)
+        if self.forbidden:
+            rules = dataclasses.replace(search.constraints, forbidden=self.forbidden)
             search = under(search, rules)
         if self._learned_terms and type(search) in BEAMS.values():
             search = self._preferring_terms(search, text)

@@ -32,13 +32,7 @@ REMARK = (
     "--directory=FOLDER`,\nand open http://localhost:8000/. `runtime` has {}.\n"
 )
 # What the search of the page has of options, by name; it has all of others.
-PLAIN = {
-    "samples": (0,),
-    "num_hypotheses": (1,),
-    "no_repeat_ngram_size": (0,),
-    "repetition_penalty": (1.0,),
-    "forbidden_words": ((),),
-}
+PLAIN = {"samples": 0, "num_hypotheses": 1, "no_repeat_ngram_size": 0, "repetition_penalty": 1.0}
 PASSED_ON = ("length_penalty_form", "beam_form", "barred", "protect_all", *LANGUAGES)
 
 logger = logging.getLogger(__name__)
@@ -93,7 +87,7 @@ def prepare(module: TextModule) -> None:
             "--format=onnx."
         )
     options = module.options
-    for name in (name for name, values in PLAIN.items() if getattr(options, name) not in values):
+    for name in (name for name, value in PLAIN.items() if getattr(options, name) != value):
         raise ValueError(
             f"the page of --format=web searches without it: {name}={getattr(options, name)}. Leave "
             "it out, or export by --format=onnx."
@@ -142,15 +136,14 @@ def remark() -> str:
 def settings(module: TextModule) -> dict:
     """What the search of the page reads."""
     options = module.options
-    beam_size, length_penalty = beam_and_penalty(options)
     both = module.vocabulary
     sides = {"source": both.source, "target": both.target}
     found = {
-        "beam_size": beam_size,
-        "length_penalty": length_penalty,
+        **dict(zip(("beam_size", "length_penalty"), beam_and_penalty(options), strict=True)),
         **{name: getattr(options, name) for name in PASSED_ON},
         "pieces": both.size,
         "labels": module.labels and module.labels.ids,
+        "forbidden": module.forbidden and _automaton(module.forbidden),
         "vocabularies": vocabularies.FILES[both.kind],
         "marks": both.protected
         and {
@@ -163,6 +156,14 @@ def settings(module: TextModule) -> dict:
         relative, more = parse_length(name, getattr(options, name))
         found[name] = [relative.numerator, relative.denominator, more]
     return found
+
+
+def _automaton(forbidden):
+    """The state after each piece, -1 if it is barred: of the first, and where others differ."""
+    # What is barred leads to state 0.
+    after = forbidden.following - forbidden.is_barred
+    changed = [{str(one): int(row[one]) for one in (row != after[0]).nonzero()[0]} for row in after]
+    return {"first": after[0].tolist(), "changed": changed}
 
 
 def _download(package):

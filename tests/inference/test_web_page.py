@@ -54,11 +54,11 @@ def learned(**options):
     return vocabularies.learn(text.sources, text.targets, "joint", 340, **options)
 
 
-def exported(pieces, path, options):
+def exported(pieces, path, options, end=3):
     model = drawn(vocabulary_size=pieces.size, output_bias=True)
     # Translations end before their limit, so that the penalty matters.
     [bias] = [one for one in model.weights if one.shape == (pieces.size,)]
-    bias.assign(np.where(np.arange(pieces.size) == EOS, 3, bias))
+    bias.assign(np.where(np.arange(pieces.size) == EOS, end, bias))
     module = TranslationModule(model, pieces, options)
     try:
         return portable_export.export(module, path, {}, LINES[:2], form="web")
@@ -79,9 +79,15 @@ def many_languages(tmp_path_factory):
     labels = ["__de__", "__en__", "__fr__"]
     pieces = Vocabulary(in_order(own.model, [*own.pieces[EOS + 1 :], *labels], labels=labels)[0])
     pair = {"source_language": "en", "target_language": "de"}
-    barred = tuple(map(pieces.pieces.index, labels))
-    options = DecodingOptions(beam_size=3, beam_form="until_worse", barred=barred, **pair)
-    return exported(pieces, tmp_path_factory.mktemp("many") / "model", options)
+    options = DecodingOptions(
+        beam_size=3,
+        max_length="+6",
+        beam_form="until_worse",
+        barred=tuple(map(pieces.pieces.index, labels)),
+        forbidden_words=("d d",),
+        **pair,
+    )
+    return exported(pieces, tmp_path_factory.mktemp("many") / "model", options, end=2)
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +154,7 @@ def test_translations_are_those_of_python(browser, folder):
     assert browser.get_log("browser") == []
 
 
-def test_languages_are_chosen_in_two_lists(browser, many_languages):
+def test_languages_are_chosen_in_two_lists_and_forbidden_words_never_come(browser, many_languages):
     found = {}
     with opened(browser, many_languages) as (_, button):
         lists = {name: Select(browser.find_element(By.ID, name)) for name in LANGUAGES}
@@ -165,7 +171,10 @@ def test_languages_are_chosen_in_two_lists(browser, many_languages):
     for pair, texts in found.items():
         translator = Translator.load(many_languages, **dict(zip(LANGUAGES, pair, strict=True)))
         assert texts == [translator.translate([line])[0] for line in LINES]
+        assert not any("d d" in text for text in texts)
     assert len({*map(tuple, found.values())}) == 3
+    free = Translator.load(many_languages, forbidden_words=())
+    assert any("d d" in text for text in free.translate(LINES))
 
 
 def test_a_page_that_is_opened_as_a_file_says_what_to_do(browser, folder):

@@ -99,7 +99,18 @@ function bias(asked, hypotheses, position) {
     return [one];
   }
   if (position + 1 < asked.minimum) one[EOS] = -Infinity;
-  return asked.count ? hypotheses.map(({ ids }) => keepSpans(one.slice(), ids, position, asked)) : [one];
+  if (!asked.count && !asked.forbidden) return [one];
+  return hypotheses.map(({ ids }) => {
+    const row = asked.forbidden ? forbid(one.slice(), ids, asked.forbidden) : one.slice();
+    return asked.count ? keepSpans(row, ids, position, asked) : row;
+  });
+}
+
+// No piece comes that would complete a forbidden word: keras_transformer's decoding/forbidden_words.py.
+function forbid(row, came, { first, changed }) {
+  const after = (state, id) => changed[state][id] ?? first[id];
+  const state = came.reduce((one, id) => Math.max(after(one, id), 0), 0);
+  return row.map((value, id) => after(state, id) < 0 ? -Infinity : value);
 }
 
 // A translation ends when each mark has come as often as in the source, a closing tag after the innermost open one.

@@ -1,0 +1,258 @@
+"""The search of the page that `export --format=web` writes, run by node, finds what the search in
+NumPy finds; spans become marks as in Python.
+"""
+
+import json
+import shutil
+import subprocess
+import types
+
+import numpy as np
+import pytest
+
+from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.forbidden_words import ForbiddenWords
+from keras_transformer.decoding.lengths import in_tokens, parse_length
+from keras_transformer.decoding.numpy_rules import Spans
+from keras_transformer.decoding.numpy_search import NumpySearch
+from keras_transformer.inference import web_folder
+from pipelines.special_ids import BOS, EOS, PAD
+from pipelines.vocabularies import casing
+from pipelines.vocabularies.protected_spans import KINDS, MARKS, MOST, ProtectedSpans, TextMarks
+
+SCRIPT = (web_folder.PAGE / "translator.js").read_text(encoding="utf-8")
+TEXT = [f"w{number}" for number in range(8)]
+PIECES = ["<pad>", "<unk>", "<s>", "</s>", *MARKS, *TEXT]
+SUMS = 97
+# The ids of labels of languages.
+LABELS = {"a": 36, "b": 40}
+SPELLED = ["", "", "", "", *MARKS, *(f" {word}" for word in TEXT)]
+FORBIDDEN = ("w3", "w1 w5", "w5 w2 w2", "w2 w0")
+# A model whose log P follows from the sum of all ids so far, the source's too, its state.
+MODEL = """
+const [tables, cases] = given;
+const best = (logs, count) => logs.map((_, id) => id).sort((one, other) =>
+  logs[one] === logs[other] ? one - other : logs[other] - logs[one]).slice(0, count);
+const sum = (ids) => ids.reduce((one, other) => one + other, 0);
+function step(ids, position, rows, count, bias, state) {
+  const sums = rows.map((row, n) => state[row] + ids[n]), logs = [], tokens = [];
+  sums.forEach((sum, n) => {
+    const ours = bias[bias.length > 1 ? n : 0];
+    const biased = tables[sum % tables.length].map((one, id) => f32(one + ours[id]));
+    biased[PAD] = biased[BOS] = -Infinity;
+    for (const id of best(biased, count)) { logs.push(biased[id]); tokens.push(id); }
+  });
+  return { logs, tokens, state: sums };
+}
+const found = [];
+for (const [settings, source, spans] of cases) {
+  const start = (rows) => Array(rows).fill(sum(source));
+  found.push(await search({ start, step }, request(settings, source, spans)));
+}
+return found;
+"""
+BY_LENGTH = {"length_penalty_form": "length", "length_penalty": 1.0}
+OPTIONS = [
+    {},
+    {"beam_size": 1},
+    {"beam_size": 6, "length_penalty": 1.5, "min_length": 4},
+    {"beam_size": 3, "length_penalty_form": "length", "max_length": "1.5x"},
+    {"beam_size": 4, "beam_form": "shrinking", "length_penalty": 1.5, "barred": (1, 40)},
+    {"beam_size": 2, "protect_all": False, "max_length": 3},
+    {"beam_size": 3, "beam_form": "until_full", "max_length": 6},
+    {"beam_size": 2, "beam_form": "until_worse", "length_penalty": 2.0},
+    {"beam_size": 4, "beam_form": "until_worse", **BY_LENGTH},
+    {"beam_size": 6, "beam_form": "staying", "max_length": 8, **BY_LENGTH, "length_penalty": 2.0},
+    {"beam_size": 3, "forbidden_words": FORBIDDEN},
+    {
+        "beam_size": 4,
+        "forbidden_words": FORBIDDEN[1:],
+        "protect_all": False,
+        "target_language": "a",
+    },
+    {"beam_size": 1, "beam_form": "staying", "target_language": "a"},
+    {"beam_size": 3, "target_language": "b", "max_length": 1, "min_length": 1},
+    {"beam_size": 3, "target_language": "b", "max_length": 5},
+    {"beam_size": 4, "target_language": "b", "beam_form": "staying", "protect_all": False},
+]
+SPANS = ["<b>", "{x}", "</b>", "<i>", "<br/>", "</i>", "</p>"]
+CASES = [
+    "Open MQTT. Émile is „home“",
+    "x < y",
+    "STRAßE",
+    "Σας Ǆ ŉ İ ı",
+    "ab cd",
+    "ab cde",
+    "𐐀 {a} 𝒜b",
+]
+LINES = [
+    *("a {x} b <b>c {y}</b> d", "see https://a.b/c?d or me@a.org.", "", "%s d 12345 %(n)d 1.2.3"),
+    *(
+        "<p>a <b>b</b> <i>c</i></p>",
+        "⟦keep me⟧ \U0001f600 b\n{x}",
+        "h \u00a0{x\u2028y} `\U0001f600`",
+    ),
+    *(" ".join(f"{{x{number}}}" for number in range(40)), "[%a%] [a](b.c) $t(d) &amp; 2026-11-26"),
+]
+
+
+def run(program, *given, script=SCRIPT):
+    """What a program returns behind the page's script."""
+    if not shutil.which("node"):
+        pytest.skip("node is not installed")
+    known = f"const given = {json.dumps(given)};"
+    end = "().then((found) => console.log(JSON.stringify(found)));"
+    done = subprocess.run(
+        [shutil.which("node"), "-"],
+        input=f"{script}\n{known}\n(async () => {{ {program} }}){end}".encode(),
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+class TableModel:
+    """`MODEL` for the search in NumPy."""
+
+    def __init__(self, tables, source):
+        self._tables = tables
+        self._source = source
+
+    def start(self, rows):
+        return np.full(rows, sum(self._source))
+
+    def step(self, ids, position, rows, count, bias, factor, state, source):
+        sums = state[rows] + ids.reshape(-1)
+        biased = self._tables[sums % SUMS] + bias
+        biased[:, [PAD, BOS]] = -np.inf
+        tokens = np.argsort(-biased, axis=1, kind="stable")[:, :count]
+        return np.take_along_axis(biased, tokens, axis=1), tokens, sums
+
+
+def module_of(options):
+    side = types.SimpleNamespace(pieces=PIECES)
+    both = {"source": side, "target": side, "protected": ProtectedSpans(tuple(KINDS))}
+    options = DecodingOptions(**options)
+    return types.SimpleNamespace(
+        options=options,
+        vocabulary=types.SimpleNamespace(kind="joint", size=len(PIECES), **both),
+        forbidden=forbidden_by(options),
+        labels=types.SimpleNamespace(ids=LABELS) if options.target_language else None,
+    )
+
+
+def forbidden_by(options):
+    words = options.forbidden_words
+    return ForbiddenWords(words, SPELLED) if words else None
+
+
+def searched(logs, options, source, spans):
+    """What the search in NumPy finds for one sentence."""
+    options = DecodingOptions(**options)
+    ids = np.array([PIECES.index(mark) for mark in MARKS])
+    count = (np.array(source)[:, None] == ids).sum(axis=0, keepdims=True)
+    opened_by = np.array([TextMarks.openings(spans)])
+    limit, minimum = (
+        max(in_tokens(parse_length(name, getattr(options, name)), len(source) + 1), 1)
+        for name in ("max_length", "min_length")
+    )
+    rules = Spans(ids, count, opened_by) if options.protect_all else None
+    label = LABELS.get(options.target_language)
+    forbidden = forbidden_by(options)
+    search = NumpySearch(options, len(PIECES), forbidden, given=1 if label else 0)
+    [found] = search(
+        TableModel(logs, source), [], [limit], [minimum], [[label] if label else []], [1], rules
+    )
+    return found[0].ids[:-1] if found else None
+
+
+def tables():
+    """Log P by the sum of ids."""
+    random = np.random.default_rng(3)
+    logits = random.normal(0, 2, (SUMS, len(PIECES))).astype(np.float32)
+    # Most sentences have several translations that end.
+    logits[:, EOS] += 3
+    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+
+
+def sentences():
+    """Sources, ids, and their spans: with none, with some, with a tag that nothing opened."""
+    first = PIECES.index(MARKS[0])
+    words = [PIECES.index(one) for one in TEXT]
+    for number in range(20):
+        count = number % (len(SPANS) + 1)
+        yield [*words[: 1 + number % 5], *range(first, first + count)], SPANS[:count]
+
+
+@pytest.fixture(scope="module")
+def cases():
+    return [(options, *one) for options in OPTIONS for one in sentences()]
+
+
+@pytest.fixture(scope="module")
+def expected(cases):
+    logs = tables()
+    return [searched(logs, *case) for case in cases]
+
+
+def found_by_the_page(cases, script=SCRIPT):
+    given = [
+        (web_folder.settings(module_of(options)), source, spans) for options, source, spans in cases
+    ]
+    return run(MODEL, tables().tolist(), given, script=script)
+
+
+def test_the_search_of_the_page_finds_what_the_search_in_numpy_finds(cases, expected):
+    assert found_by_the_page(cases) == expected
+    assert len({*map(str, expected)}) > 60
+
+
+@pytest.mark.parametrize(
+    ("rule", "other"),
+    [
+        ("(5 + n) / 6", "(1 + n) / 6"),
+        ("last.score >= f32(likeliest / this.", "true || (this."),
+        ("this.fills ? ids.length", "false ? ids.length"),
+        ('|| this.form === "until_full"', "|| this.fills"),
+        ("this.size - 1 : 0", "0 : 0"),
+        ("(beam.fills && atLimit)", "false"),
+        ("position < asked.begin.length", "false"),
+        ("wanted.max_length, tokens), begin.length", "wanted.max_length, tokens), 0"),
+        ("Math.max(limit, begin.length + all", "Math.max(limit, all"),
+        ("ended ? before[place].score", "false ? before[place].score"),
+        ("chosen = atLimit ?", "chosen = false ?"),
+        ("if (left) row[EOS]", "if (false) row[EOS]"),
+        ("open[m] === innermost", "true"),
+        ("if (shrinks) this.places--;", ""),
+        ("position + 1 < asked.minimum", "false"),
+        ("after(state, id) < 0", "false"),
+        ("changed[state][id] ?? first", "first"),
+    ],
+)
+def test_control_a_search_without_one_of_its_rules_finds_others(cases, expected, rule, other):
+    assert SCRIPT.count(rule) == 1
+    assert found_by_the_page(cases, SCRIPT.replace(rule, other)) != expected
+
+
+@pytest.mark.parametrize("words", [None, ("MQTT", "Home", "Émile")])
+def test_spans_become_marks_and_come_back_as_in_python(words):
+    protected = ProtectedSpans(tuple(KINDS), truecase=words is not None, cased_words=words or ())
+    program = """
+        const [expression, casing, lines] = given;
+        return lines.map((line) => {
+          const read = marked(line, expression, casing);
+          const back = putBack(`\u27e64\u27e7${read.shown}\u27e61\u27e7`, read);
+          return [read.shown, read.spans, openings(read.spans), back];
+        });
+    """
+    marks = TextMarks(protected)
+    expected = []
+    lines = [*LINES, *CASES, *map(str.upper, CASES), *map(str.lower, CASES)]
+    for line in lines:
+        read = marks.marked(line)
+        back = marks.put_back(f"⟦4⟧{read.text}⟦1⟧", read)
+        expected.append([read.text, read.spans, marks.openings(read.spans), back])
+    assert run(program, protected.expression, words and casing.settings(words), lines) == expected
+    assert sum(len(spans) for _, spans, *_ in expected) > MOST
+    assert any(one >= 0 for _, _, openings, _ in expected for one in openings)
