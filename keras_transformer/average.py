@@ -14,9 +14,11 @@ def main(FLAGS):
 
     folder = RunFolder(flags.required(FLAGS, "model_dir"))
     folder.read_description()
-    last = averaging.last_ones(folder.checkpoints, FLAGS.average_checkpoints)
+    count = FLAGS.average_checkpoints
+    last = averaging.last_ones(folder.checkpoints, count)
     folder.write_averaged(averaging.average(last))
-    print(f"{folder.averaged}: {averaging.of_steps(last)}")
+    told = f" (--average_checkpoints={count}: there are no more)" if len(last) < count else ""
+    print(f"{folder.averaged}: {averaging.of_steps(last)}{told}")
 
 
 if __name__ == "__main__":

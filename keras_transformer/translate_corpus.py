@@ -8,6 +8,7 @@ section 6.1 of Vaswani et al. 2017, as in `translate`.
 import dataclasses
 import logging
 import os
+import sys
 import time
 
 from keras_transformer import flags
@@ -53,6 +54,8 @@ def main(FLAGS):
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     workers = f"--direct_num_workers={FLAGS.processes} --direct_running_mode=multi_processing"
     local = workers if FLAGS.processes > 1 else ""
+    if local and not FLAGS.traceback:
+        _let_workers_be_silent()
     of_beam = beam_options(f"--runner={FLAGS.runner}" if FLAGS.runner else local)
     spread_over_cores()  # Each process translates a batch at a time, on a core.
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
@@ -77,6 +80,14 @@ def main(FLAGS):
     print(f"{lines:,} lines in {seconds:.1f} s, {lines / seconds:.1f} a second.")
     if failed:
         print(f"{failed:,} shards have lines that failed, in {FLAGS.output}-*.failed.tsv{suffix}.")
+
+
+def _let_workers_be_silent():
+    """Give processes that start from now on another standard error: Beam's log there all they do,
+    and at Ctrl-C their ends. What fails in them is raised here.
+    """
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def _refuse(FLAGS):

@@ -202,6 +202,15 @@ def test_the_flag_file_that_is_to_blame_is_told(said, told, monkeypatch):
     assert flags._with_places(said) == f"{said}{told}"
 
 
+def test_languages_are_told_by_the_flags_that_were_given(monkeypatch):
+    said = "source_language=xx: m has de. `target_language` must be one of its_source_language."
+    assert flags._with_places(said) == said
+    give(monkeypatch, "--from_language=xx", "--to_language=de")
+    assert flags._with_places(said) == (
+        "--from_language=xx: m has de. --to_language must be one of its_source_language."
+    )
+
+
 def test_a_file_of_prefixes_is_told_by_any_of_them(monkeypatch):
     give(monkeypatch, "--flagfile=multi30k.flags", "--test_prefix=test")
     told = flags._with_places("Check `prefixes`.")

@@ -47,6 +47,8 @@ REQUIRED = {
     "reference_file": TWO_FILES,
 }
 RESUMES = "interrupted. What was saved stays; the same command resumes from there."
+# The flags of a request's languages. Those of the names on the left are flags of corpora.
+LANGUAGES = {"source_language": "from_language", "target_language": "to_language"}
 # How errors name flags, and arguments that are called as they are.
 MENTIONED = re.compile(r"--(\w+)|`(\w+)`|\b(\w+)=")
 
@@ -76,10 +78,8 @@ def translation_options(FLAGS: absl_flags.FlagValues) -> dict:
 
 
 def languages(FLAGS) -> dict[str, str]:
-    """The source_language and target_language that flags give, of a model of many languages. The
-    flags of these names are those of corpora.
-    """
-    given = {"source_language": FLAGS.from_language, "target_language": FLAGS.to_language}
+    """The source_language and target_language that flags give, of a model of many languages."""
+    given = {name: getattr(FLAGS, flag) for name, flag in LANGUAGES.items()}
     return {name: language for name, language in given.items() if language}
 
 
@@ -261,6 +261,9 @@ def _of_a_file(error, FLAGS):
 
 def _with_places(reason):
     """A reason, with the place of each flag that it names and that stands in a flag file."""
+    for name, flag in LANGUAGES.items():
+        if flag in PLACES:
+            reason = re.sub(rf"`?\b{name}\b`?", f"--{flag}", reason)
     names = {name for found in MENTIONED.findall(reason) for name in found}
     if "prefixes" in names:
         names |= {"train_prefix", "valid_prefix", "test_prefix"}

@@ -53,13 +53,8 @@ def parse(
 
     What chooses is found first, such as --task and --corpus, the last of each; then every flag must
     be one that there is a use for, in the command line one of this command too. A flag file serves
-    all commands of a task: what this one does not read is checked, and left.
-
-    Args:
-        FLAGS: empty.
-        arguments: those of the command line.
-        sections: what the command reads.
-        of_tasks: what it reads besides, by the task; of all if there is no --task.
+    all commands of a task: what this one does not read is checked, and left. The command reads
+    `sections`, and those of the task, or of all if there is no --task.
 
     Returns:
         Where each flag that was set stands, by name.

@@ -28,13 +28,8 @@ def help_of(
     of_tasks: Mapping[str, Sections],
     everyday: Sequence[str] = (),
 ) -> str | None:
-    """The page that a command line asks for; None: it asks for none.
-
-    Args:
-        arguments: those of the command line.
-        doc: what the command does.
-        sections, of_tasks: what it reads, see `arguments.parse`.
-        everyday: the options that the first page shows of a command that has tasks.
+    """The page that a command line asks for; None: it asks for none. `doc` says what the command
+    does; `everyday` options are what the first page shows of a command that has tasks.
     """
     asked = [one for one in arguments if one.partition("=")[0] in HELP]
     if not asked:

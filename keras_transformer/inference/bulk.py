@@ -232,13 +232,8 @@ def handler(path: str, precision: str, options: Mapping, **how):
 
 
 def run(plan: Plan, model_handler, options, at_once: int | None = None) -> dict[str, int]:
-    """Make the shards that lack: how many lines were translated, and how many failed.
-
-    Args:
-        plan: `Plan`.
-        model_handler: what `handler` gave.
-        options: those of Beam, read by `beam_options`.
-        at_once: shards in one pass, which Beam's own runner holds in memory; None: all.
+    """Make the shards that lack, `at_once` in one pass, which Beam's own runner holds in memory, or
+    all: how many lines were translated, and how many failed.
     """
     # Beam warns the root logger of clients and figures that nothing here needs.
     logging.disable(logging.WARNING)

@@ -101,7 +101,6 @@ def split(
     """Cut lines into sentences.
 
     Args:
-        lines: strings.
         language: ISO code of their language, such as "en". Unknown codes get the common rules.
         is_tag: whether the model knows a word such as "<2de>" as a tag. A line that begins with one
             has it before each of its sentences.

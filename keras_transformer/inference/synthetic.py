@@ -158,13 +158,8 @@ def write_mixture(
 ) -> pathlib.Path:
     """Write forth.*, back.* and mixture.json, which is returned: the pairs of the corpus, forward
     translations, with a weight of one half if there are backward ones, and these with a weight by
-    which an epoch has as many of them as the corpus has pairs.
-
-    Args:
-        folder: of all files.
-        corpus: arguments of `corpora.load`; its other splits are those of the mixture.
-        real: the number of its pairs to train on, and their weight.
-        forth, back: synthetic pairs.
+    which an epoch has as many of them as the corpus has pairs. `corpus` are arguments of
+    `corpora.load`; `real` is the number of its pairs to train on, and their weight.
     """
     count, weight = real
     weights = {"forth": FORWARD_WEIGHT if back else 1.0, "back": count / max(len(back), 1)}

@@ -112,15 +112,9 @@ def initialize(
     """Set a model's weights to those of another of the same sizes, which may have another
     vocabulary. The optimizer stays as it is. What does not fit is refused before anything is set.
 
-    Args:
-        model: a built `keras.Model`.
-        weights: arrays by name, as `checkpoint.weights_of` returns them.
-        pieces: the model's vocabulary: of "source" and of "target", V strings by id; None: it has
-            that of the other model.
-        old_pieces: the other model's, likewise.
-        layers: names of the layers of the model that get the other's weights; the rest of either is
-            left as it is, such as the heads of two tasks. None: all.
-        parts: of "source" and of "target", what cuts a piece into ids of the other vocabulary.
+    `pieces` are the model's vocabulary: of "source" and of "target", V strings by id; None: it has
+    that of the other model, `old_pieces`. Only `layers`, by name, get the other's weights, if any
+    are named. `parts` cut a piece into ids of the other vocabulary, of "source" and of "target".
     """
     if (pieces is None) != (old_pieces is None):
         given, lacking = (
@@ -145,6 +139,12 @@ def initialize(
         _refuse_other_length("pieces", pieces[side], table)
         _refuse_other_length("old_pieces", old_pieces[side], weights[name])
         copied = shared_rows(pieces[side], old_pieces[side])
+        if len(copied) < len(table) and not variables[name].trainable:
+            raise ValueError(
+                f"{len(table) - len(copied):,} of {len(table):,} pieces are new, and would stay as "
+                "they begin, for embeddings do not learn with --lora_rank or this --freeze. Take "
+                "the vocabulary of the other by --vocabulary_from, or let the embeddings learn."
+            )
         table[[row for row, _ in copied]] = weights[name][[old_row for _, old_row in copied]]
         means = _means(pieces[side], dict(copied), (parts or {}).get(side), weights[name])
         for row, mean in means.items():
@@ -204,8 +204,7 @@ def _refuse_other_length(name, pieces, table):
     if len(pieces) != len(table):
         raise ValueError(
             f"`{name}` must name the {len(table)} rows of the embedding table. Received: "
-            f"{len(pieces)} pieces. "
-            "Pass the vocabulary that the model was made for."
+            f"{len(pieces)} pieces. Pass the vocabulary that the model was made for."
         )
 
 

@@ -160,12 +160,8 @@ class Batcher:
         key: tuple | None = None,
     ) -> concurrent.futures.Future:
         """Put a request into the queue, and give a future of its outputs. A batch that nobody waits
-        for any more is cancelled.
-
-        Args:
-            task: `Rows`.
-            run: takes arrays by name and what cancels it, gives arrays by name.
-            key: equal for requests that may share a batch; None: with none.
+        for any more is cancelled. `run` takes arrays by name and what cancels it, and gives arrays
+        by name. Requests of an equal key may share a batch; one without a key shares none.
         """
         future = concurrent.futures.Future()
         with self._changed:

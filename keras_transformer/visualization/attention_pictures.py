@@ -17,6 +17,7 @@ from keras_transformer.visualization.theme import (
     looks,
     new_figure,
     shades,
+    shortened,
     width_of,
 )
 from pipelines.options import Options, option
@@ -176,7 +177,8 @@ def draw_maps(attended: Attended, theme: Theme):
     layers, heads, height, width = attended.weights.shape
     side = float(np.clip(MAP_ROW * max(height, width), *SIDES))
     has_room = side / max(height, width) >= MAP_ROW * 0.95
-    labels = max(width_of(word, SMALL - 1) for word in [*attended.rows, *attended.columns])
+    rows, columns = map(shortened, (attended.rows, attended.columns))
+    labels = max(width_of(word, SMALL - 1) for word in [*rows, *columns])
     margin = labels + 0.5 if has_room else 0.8
     title = f"{TITLES[attended.stack]}: {height} rows attend to {width} columns"
     wide = max(heads * (side + 0.15) + margin + 0.3, width_of(title) + 0.4)
@@ -192,8 +194,8 @@ def draw_maps(attended: Attended, theme: Theme):
         if not head:
             axes.set_ylabel(f"layer {layer + 1}")
         if has_room:
-            axes.set_xticks(range(width), attended.columns, rotation=90)
-            axes.set_yticks(range(height), attended.rows)
+            axes.set_xticks(range(width), columns, rotation=90)
+            axes.set_yticks(range(height), rows)
     figure.suptitle(title, fontsize=TEXT)
     bar = figure.colorbar(image, ax=grid, fraction=0.03, pad=0.01, aspect=40)
     bar.set_label("share of a row's attention")
@@ -240,12 +242,12 @@ def draw_lines(
 
 def _two_columns(attended):
     """A figure with both columns of words, lines being drawn between x = 0 and x = 1."""
-    sides = (attended.rows, attended.columns)
+    sides = (shortened(attended.rows), shortened(attended.columns))
     widths = [max(width_of(word) for word in words) + 0.1 for words in sides]
     longest = max(map(len, sides))
     figure = new_figure(max(sum(widths) + BETWEEN, 5.0), ROW * longest + 1.1)
     axes = figure.add_subplot()
-    for words, x, align in ((attended.rows, -0.02, "right"), (attended.columns, 1.02, "left")):
+    for words, x, align in zip(sides, (-0.02, 1.02), ("right", "left"), strict=True):
         for place, text in enumerate(words):
             axes.text(x, place, text, ha=align, va="center", fontsize=TEXT)
     axes.set_xlim(-widths[0] / BETWEEN, 1 + widths[1] / BETWEEN)
@@ -256,6 +258,7 @@ def _two_columns(attended):
 
 def draw_matrix(columns: Sequence[str], rows: Sequence[str], weights: np.ndarray, theme: Theme):
     """A grid of weights (T, S), a row for each of T words that attend to S words; rows sum to 1."""
+    rows, columns = map(shortened, (rows, columns))
     is_wide = len(columns) > FEW
     cell = 0.4 if is_wide else 0.8
     turned = 60 if is_wide else 30

@@ -3,13 +3,15 @@
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pipelines.options import Options, option
 
 # Sizes of text, in points.
 TEXT = 10
 SMALL = 8
+# Letters of a word beside a map.
+MOST_LETTERS = 24
 # Of lines. Those of a second round of colours are dashed, those of a third dotted.
 STYLES = ("-", "--", ":")
 # DejaVu comes with matplotlib; the others, where installed, have the letters that it lacks.
@@ -173,6 +175,12 @@ def width_of(text: str, size: float = TEXT) -> float:
     from matplotlib.textpath import TextPath
 
     return TextPath((0, 0), text, size=size).get_extents().x1 / 72 if text.strip() else 0.0
+
+
+def shortened(words: Iterable[str]) -> list[str]:
+    """Words that a map has room for: of a longer one its beginning, with an ellipsis."""
+    most = MOST_LETTERS - 1
+    return [f"{word[:most]}…" if len(word) > MOST_LETTERS else word for word in words]
 
 
 def new_figure(width: float, height: float):

@@ -135,7 +135,6 @@ def training_batches(
     """Sort examples into buckets, and put them into an order.
 
     Args:
-        examples: `Examples`.
         batch_tokens: tokens a side of an update, padding left out: the mean over all updates.
         seed: of the order.
         weights: how often each example comes in an epoch, (examples,); None: once.

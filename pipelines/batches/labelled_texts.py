@@ -122,7 +122,6 @@ def tagged_examples(
     (B, T), 1.0 at the first piece of a word; segments are 0.
 
     Args:
-        lines: the texts.
         tags: of each text, a tag for each word, with spaces between them.
         known: all tags.
         vocabulary: with `marks`.

@@ -144,7 +144,7 @@ def members(path: str | os.PathLike) -> list[dict]:
     if not isinstance(listed, list) or not listed or len(content) != 1:
         raise ValueError(
             f'{path} must be {{"corpora": [...]}}, with one member or more. Received: '
-            f"{', '.join(content) or 'no key'}. List the members."
+            f"{str(content)[:200]}. List the members."
         )
     for number, member in enumerate(listed, start=1):
         try:

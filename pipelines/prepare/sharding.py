@@ -146,13 +146,10 @@ class Shards:
 
 def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, options=None):
     """Read a corpus' training side by workers of Beam, in this process or in a cluster, and write
-    shards of it.
+    those of its shards whose numbers are wanted.
 
     Args:
-        shards: `Shards`.
-        wanted: numbers of the shards to make. The others stay as they are.
         settings: arguments of `corpora.stream`.
-        filters: `Filters`.
         parts: parts of the corpus, each read by one worker.
         at_a_time: shards made in one reading of the corpus; None: all. Fewer take less memory.
         options: what `beam_options` gave; None: Beam's own runner, in this process.

@@ -22,6 +22,7 @@ pytest.importorskip("tf2onnx")
 
 from keras_transformer import translate_corpus
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.flags import RESUMES
 from keras_transformer.inference import bulk, portable_export
 from keras_transformer.inference.translator import Translator
 from keras_transformer.tasks.translation.module import TranslationModule
@@ -153,8 +154,30 @@ def test_several_processes_make_the_same_bytes(folder, corpus, tmp_path):
     run(folder, tmp_path, "whole/t")
     command = [sys.executable, "-m", "keras_transformer.translate_corpus"]
     command += [*arguments(folder, tmp_path), "--processes=2"]
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    assert done.stderr == b""
     assert written(tmp_path) == written(tmp_path, "whole")
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_several_processes_in_one_line(folder, corpus, tmp_path):
+    command = [sys.executable, "-m", "keras_transformer.translate_corpus"]
+    command += [*arguments(folder, tmp_path), "--processes=2", "--shards_at_once=1"]
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    while not written(tmp_path) and process.poll() is None:
+        pass
+    # As a terminal does.
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate()[1].decode() == f"error: {RESUMES}\n"
+    assert process.returncode == 130
 
 
 def test_shards_of_another_input_or_model_are_refused(folder, corpus, tmp_path):

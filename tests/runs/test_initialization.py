@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keras_transformer.models import Transformer
+from keras_transformer.models.learned_part import freeze
 from keras_transformer.runs import initialization
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.initialization import TABLE, Initialization, shared_rows
@@ -116,6 +117,22 @@ def test_a_new_piece_begins_as_the_mean_of_its_parts_of_the_old_vocabulary(old):
     np.testing.assert_array_equal(found[NEW.index("▁sea")], fresh[NEW.index("▁sea")])
     for piece in set(NEW) & set(OLD):
         np.testing.assert_array_equal(found[NEW.index(piece)], old[TABLE][OLD.index(piece)])
+
+
+def test_new_pieces_whose_embeddings_do_not_learn_are_refused(old):
+    model = transformer(6, seed=1)
+    freeze(model, ["embedding"])
+    before = weights_of(model)
+    with pytest.raises(ValueError, match=r"^2 of 6 pieces are new, .* --freeze\. Take the vocab"):
+        initialize(model, old, NEW, OLD)
+    assert same(weights_of(model), before)
+    # Controls: all else may stay, and so may embeddings of pieces that are all known.
+    layers = transformer(6, seed=1)
+    freeze(layers, ["encoder", "decoder"])
+    assert initialize(layers, old, NEW, OLD).new_rows == 2
+    known = transformer(seed=1)
+    freeze(known, ["embedding"])
+    assert initialize(known, old, OLD[::-1], OLD).new_rows == 0
 
 
 PIECES = st.lists(st.text("ab▁", min_size=1, max_size=3), unique=True, min_size=1, max_size=12)

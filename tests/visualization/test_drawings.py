@@ -24,6 +24,7 @@ from pipelines.trees import Tree, parse
 pytest.importorskip("matplotlib")
 
 WORDS = [f"{'word' * (1 + number % 3)}{number}" for number in range(40)]
+LONG = "Donaudampfschifffahrtsgesellschaftsvorsitzender" * 2
 RANDOM = np.random.default_rng(1)
 
 
@@ -57,6 +58,9 @@ DRAWINGS = {
     ),
     "matrix of one word": lambda theme: attention_pictures.draw_matrix(
         ["(end)"], ["a"], np.ones((1, 1)), theme
+    ),
+    "matrix of a long word": lambda theme: attention_pictures.draw_matrix(
+        [*WORDS[:4], LONG], [LONG, "a"], np.full((2, 5), 0.2), theme
     ),
     "heads": lambda theme: head_maps.draw(
         {
@@ -205,6 +209,17 @@ def test_the_maps_show_the_weights():
     figure = attention_pictures.draw_maps(given, THEMES["light"])
     shown = [axes.images[0].get_array() for axes in figure.axes if axes.images]
     np.testing.assert_array_equal(shown, given.weights.reshape(4, 3, 3))
+
+
+def test_a_long_word_widens_no_picture():
+    draw = {"lines": lambda *one: attention_pictures.draw_lines(one[0], 0, [0], [0], one[1])}
+    draw["maps"] = attention_pictures.draw_maps
+    for name, drawn in draw.items():
+        sizes = [
+            drawn(found(["a", word]), THEMES["light"]).get_size_inches()
+            for word in (LONG[:24], LONG, LONG * 2)
+        ]
+        np.testing.assert_allclose(sizes[1:], sizes[0] * np.ones((2, 1)), atol=0.2, err_msg=name)
 
 
 def test_as_many_trees_as_a_picture_has_room_for():

@@ -287,9 +287,9 @@ def test_a_missing_key_is_named(tmp_path, key):
     ],
 )
 def test_a_file_without_members_or_with_something_else_is_refused(tmp_path, content):
-    assert 'mixture.json must be {"corpora": [...]}, with one member or more.' in complaint(
-        tmp_path, content
-    )
+    told = complaint(tmp_path, content)
+    assert 'mixture.json must be {"corpora": [...]}, with one member or more.' in told
+    assert f"Received: {str(content)[:200]}. List the members." in told
 
 
 @pytest.mark.parametrize("content", [[], "3", '"corpora"'])

@@ -691,6 +691,11 @@ def test_the_command_averages_the_last_checkpoints(folder, capsys):
     from keras_transformer import average
 
     (folder.path / "model.json").write_text('{"task": "any"}', encoding="utf-8")
+    asked = types.SimpleNamespace(model_dir=str(folder.path), average_checkpoints=99)
+    average.main(asked)
+    assert capsys.readouterr().out.endswith(
+        "steps 10, 20, 30, 40 (--average_checkpoints=99: there are no more)\n"
+    )
     average.main(types.SimpleNamespace(model_dir=str(folder.path), average_checkpoints=2))
     assert checkpoint.weights_of(folder.averaged)["weights/a"].tolist() == [35, 35]
     assert capsys.readouterr().out == (
