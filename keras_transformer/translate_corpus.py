@@ -8,7 +8,6 @@ section 6.1 of Vaswani et al. 2017, as in `translate`.
 import dataclasses
 import logging
 import os
-import sys
 import time
 
 from keras_transformer import flags
@@ -46,7 +45,7 @@ SECTIONS = (*SEARCHING, DecodeTokens, Lines, *TRANSLATING, Output, Bulk)
 def main(FLAGS):
     from keras_transformer.inference import bulk
     from keras_transformer.startup import spread_over_cores
-    from pipelines.prepare.beam_runner import beam_options
+    from pipelines.prepare.beam_runner import beam_options, silence_workers
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
@@ -55,7 +54,7 @@ def main(FLAGS):
     workers = f"--direct_num_workers={FLAGS.processes} --direct_running_mode=multi_processing"
     local = workers if FLAGS.processes > 1 else ""
     if local and not FLAGS.traceback:
-        _let_workers_be_silent()
+        silence_workers()
     of_beam = beam_options(f"--runner={FLAGS.runner}" if FLAGS.runner else local)
     spread_over_cores()  # Each process translates a batch at a time, on a core.
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
@@ -65,8 +64,7 @@ def main(FLAGS):
     of |= {"options": options, **how}
     suffix = ".gz" if FLAGS.gzip else ""
     plan = bulk.Plan.of(FLAGS.input, FLAGS.output, FLAGS.shard_lines, suffix, of)
-    lacking = len(plan.shards_to_write())
-    print(f"{lacking:,} of {len(plan.shards):,} shards to make.", flush=True)
+    print(f"{len(plan.shards_to_write()):,} of {len(plan.shards):,} shards to make.", flush=True)
     began = time.monotonic()
     done = bulk.run(
         plan,
@@ -80,14 +78,6 @@ def main(FLAGS):
     print(f"{lines:,} lines in {seconds:.1f} s, {lines / seconds:.1f} a second.")
     if failed:
         print(f"{failed:,} shards have lines that failed, in {FLAGS.output}-*.failed.tsv{suffix}.")
-
-
-def _let_workers_be_silent():
-    """Give processes that start from now on another standard error: Beam's log there all they do,
-    and at Ctrl-C their ends. What fails in them is raised here.
-    """
-    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def _refuse(FLAGS):

@@ -4,8 +4,10 @@ import builtins
 import contextlib
 import io
 import logging
+import os
 import re
 import shlex
+import sys
 
 # Beam's DirectRunner tries to download another runner from GitHub first, and then takes this one.
 IN_PROCESS = "--runner=FnApiRunner"
@@ -40,6 +42,14 @@ def beam_options(options: str = ""):
             "Correct or leave them out."
         ) from error
     return parsed
+
+
+def silence_workers() -> None:
+    """Give processes that start from now on another standard error: Beam's log there all they do,
+    and at Ctrl-C their ends. What fails in them is raised here.
+    """
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def original(error: Exception) -> Exception:
