@@ -179,8 +179,7 @@ def width_of(text: str, size: float = TEXT) -> float:
 
 def shortened(words: Iterable[str]) -> list[str]:
     """Words that a map has room for: of a longer one its beginning, with an ellipsis."""
-    most = MOST_LETTERS - 1
-    return [f"{word[:most]}…" if len(word) > MOST_LETTERS else word for word in words]
+    return [f"{one[: MOST_LETTERS - 1]}…" if len(one) > MOST_LETTERS else one for one in words]
 
 
 def new_figure(width: float, height: float):
