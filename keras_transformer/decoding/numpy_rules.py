@@ -145,6 +145,29 @@ class NumpyRules:
         bias[:, self._spans.marks] = of_marks
 
 
+@np.errstate(over="ignore")  # LiteRT's graphs have the lowest float32 of what never comes.
+def likely(logs: np.ndarray, temperature: float, top_p: float | None) -> np.ndarray:
+    """Of log P (rows, count), best first, what tokens are drawn by: log P at a temperature, but for
+    a constant; -inf of those that the likeliest, which hold top_p of the probability, leave out.
+    """
+    drawable = (logs - logs[:, :1]) / np.float32(temperature)
+    if top_p is None or top_p >= 1:
+        return drawable
+    shares = np.exp(drawable)
+    held = np.cumsum(shares, axis=1) - shares
+    counts = held < np.float32(top_p) * shares.sum(axis=1, keepdims=True)
+    counts[:, 0] = True
+    return np.where(counts, drawable, NEVER)
+
+
+def shares(logs: np.ndarray, temperature: float, top_k: int, top_p: float) -> np.ndarray:
+    """How likely each token is to be drawn, (V,), of log P of all, best first; top_k 0: all."""
+    drawn = np.zeros_like(logs)
+    kept = slice(top_k if top_k > 0 else None)
+    drawn[kept] = np.exp(likely(logs[None, kept], temperature, top_p)[0])
+    return drawn / drawn.sum()
+
+
 def _bias(size, never):
     """Zeros of any width change nothing."""
     bias = np.zeros((1, size if never else 1), np.float32)

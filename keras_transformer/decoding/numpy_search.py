@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
-from keras_transformer.decoding.numpy_rules import FILLING, NEVER, NumpyRules, Spans
+from keras_transformer.decoding.numpy_rules import FILLING, NEVER, NumpyRules, Spans, likely
 from keras_transformer.decoding.options import BEAM_SIZE, LENGTH_PENALTY, DecodingOptions
 from pipelines.random_numbers import GOLDEN, mix
 from pipelines.special_ids import BOS, EOS, PAD
@@ -256,18 +256,9 @@ class NumpySearch:
             return ((searched["last"] > NEVER) & is_worse) | (likeliest == NEVER)
         return searched["last"] >= likeliest / searched["longest"]
 
-    @np.errstate(over="ignore")  # LiteRT's graphs have the lowest float32 of what never comes.
     def _drawn(self, logs, tokens, position, keys):
         """Log P and the id of the token that is drawn, (rows, 1) each: see `Sampling`."""
-        options = self._options
-        temperature = np.float32(options.temperature or 1.0)
-        drawable = (logs - logs[:, :1]) / temperature
-        if options.top_p is not None and options.top_p < 1:
-            shares = np.exp(drawable)
-            held = np.cumsum(shares, axis=1) - shares
-            counts = held < np.float32(options.top_p) * shares.sum(axis=1, keepdims=True)
-            counts[:, 0] = True
-            drawable = np.where(counts, drawable, NEVER)
+        drawable = likely(logs, self._options.temperature or 1.0, self._options.top_p)
         places = position * self._vocabulary_size + tokens.astype(np.int64) + 1
         draws = mix(keys[:, None] + GOLDEN * places.astype(np.uint64))
         uniform = ((draws >> 12).astype(np.float64) + 0.5) * 2.0**-52

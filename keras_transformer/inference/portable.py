@@ -14,7 +14,7 @@ import numpy as np
 
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, parse_length
-from keras_transformer.decoding.numpy_rules import Spans
+from keras_transformer.decoding.numpy_rules import Spans, shares
 from keras_transformer.decoding.numpy_search import NumpySearch, beam_and_penalty
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.decoding.remembered_options import check_languages, options_of_run
@@ -143,6 +143,20 @@ class Portable:
         logs = self._forced(lines, self._targets_of(lines, references))
         return [(sum(values), len(values)) for values in logs]
 
+    def next_pieces(self, line: str, prefix: str, count: int, **drawing) -> tuple:
+        """The likeliest pieces after a line's prefix, pieces joined by spaces; how likely each is
+        to be drawn by the arguments of `shares`, and how likely the model finds it.
+        """
+        ids = [self._target.piece_to_id(one) for one in prefix.split()][:MAX_SOURCE_LENGTH]
+        [source] = self._cut_sources([line])
+        if self.reads_source:
+            [ids] = self._labelled("target_language", [ids])
+        else:
+            ids = [*source, *ids][: MAX_SOURCE_LENGTH - 1]
+        logs, tokens = self._model.last_step(source, ids, self._target.vocab_size())
+        pieces = self._target.id_to_piece(tokens[:count].tolist())
+        return pieces, shares(logs, **drawing)[:count], np.exp(logs[:count])
+
     def attention(self, lines: list[str], references: list[str]) -> dict[str, np.ndarray]:
         """Refused: the graphs of a search give no attention."""
         raise ValueError(
@@ -185,6 +199,9 @@ class Portable:
         texts = [self._marked(line).text for line in lines]
         return self._labelled("source_language", _encoded(self._source, texts))
 
+    def _cut_sources(self, lines):
+        return [ids[: MAX_SOURCE_LENGTH - 1] for ids in self._sources(lines)]
+
     def _labelled(self, name, rows):
         """Ids, behind the label of their language if the model has labels."""
         label = self.labels.get(getattr(self._options, name))
@@ -224,17 +241,14 @@ class Portable:
         return [found[place] for place in sorted(range(len(found)), key=lambda at: -numbers[at])]
 
     def _searched(self, lines, prefixes, options):
-        sources = [ids[: MAX_SOURCE_LENGTH - 1] for ids in self._sources(lines)]
+        sources = self._cut_sources(lines)
         lengths = [len(ids) + 1 for ids in sources]
-        padded = np.full((len(sources), max(lengths, default=1)), PAD, np.int32)
-        for row, ids in zip(padded, sources, strict=True):
-            row[: len(ids) + 1] = [*ids, EOS]
         words = options.forbidden_words
         forbidden = self._forbidding(words) if words else None
         search = NumpySearch(options, self._target.vocab_size(), forbidden, self._given)
         return search(
             self._model,
-            self._model.encode(padded),
+            self._model.encode(sources),
             _in_tokens("max_length", options.max_length, lengths),
             _in_tokens("min_length", options.min_length, lengths),
             self._labelled("target_language", prefixes) if self._model.has_encoder else sources,

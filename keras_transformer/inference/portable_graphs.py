@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_transformer.saved_models.versions import DECODERS
 from keras_transformer.tensorflow_errors import silence
+from pipelines.special_ids import BOS, EOS, PAD
 
 LIKELIEST = ("logs", "tokens")
 
@@ -114,10 +115,13 @@ class GraphModel:
         other._stop = stop
         return other
 
-    def encode(self, ids: np.ndarray) -> list[np.ndarray]:
-        """What the steps need of sources (B, S)."""
+    def encode(self, sources: Sequence[Sequence[int]]) -> list[np.ndarray]:
+        """What the steps need of sources, ids without EOS."""
         if not self._encoder:
             return []
+        ids = np.full((len(sources), max(map(len, sources), default=0) + 1), PAD, np.int32)
+        for row, of_line in zip(ids, sources, strict=True):
+            row[: len(of_line) + 1] = [*of_line, EOS]
         return self._encoder(_numbered("source", self._encoder.outputs), {"ids": ids})
 
     def start(self, rows: int) -> list[np.ndarray]:
@@ -143,6 +147,24 @@ class GraphModel:
         feeds = {name: array for name, array in feeds.items() if name in self._decoder.inputs}
         logs, tokens, *state = self._decoder(self._outputs, feeds)
         return logs, tokens, state
+
+    def last_step(self, source, ids, size):
+        """Log P of all tokens after some ids of one sentence, best first, and these, (V,)."""
+        source = self.encode([source])
+        state = self.start(1)
+        row = np.zeros(1, np.int32)
+        for position, newest in enumerate((BOS, *ids)):
+            logs, tokens, state = self.step(
+                np.array([[newest]], np.int32),
+                np.array(position, np.int32),
+                row,
+                np.array(size if position == len(ids) else 1, np.int32),
+                np.zeros((1, size), np.float32),
+                np.ones((1, 1), np.float32),
+                state,
+                source,
+            )
+        return logs[0], tokens[0]
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from keras_transformer.decoding.candidates import next_tokens
 from keras_transformer.decoding.constraints import Preference, under
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
-from keras_transformer.decoding.options import TEMPERATURES
+from keras_transformer.decoding.options import NEXT_PIECES, TEMPERATURES
 from keras_transformer.decoding.other_beams import BEAMS
 from keras_transformer.decoding.span_constraints import SpanConstraints
 from keras_transformer.inference.model_graphs import traced
@@ -28,7 +28,6 @@ from pipelines.vocabularies.protected_spans import MARKS
 from pipelines.vocabularies.span_marks import given_terms, marks_of, terms_within
 
 TEXT = tf.TensorSpec([None], tf.string, name="text")
-NEXT_PIECES = 20
 
 
 def with_options(function: Callable, **defaults: tf.Tensor):

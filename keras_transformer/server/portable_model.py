@@ -12,6 +12,7 @@ from keras_transformer.decoding.lengths import LONGEST
 from keras_transformer.decoding.numpy_search import beam_and_penalty
 from keras_transformer.decoding.options import (
     MOST_HYPOTHESES,
+    NEXT_PIECES,
     STEEPEST_PENALTY,
     TEMPERATURES,
 )
@@ -28,7 +29,7 @@ NUMBER = np.dtype(np.float32)
 TYPES = {TEXT: "DT_STRING", INTEGER: "DT_INT32", LONG: "DT_INT64", NUMBER: "DT_FLOAT"}
 # JSON has no infinity: where a hypothesis is missing, the score is the lowest float32.
 NO_SCORE = np.finfo(np.float32).min
-WHY = "its graphs search and score only. Serve the SavedModel."
+WHY = "its graphs give no attention. Serve the SavedModel."
 FORMS = ("paper", "length")
 
 
@@ -37,7 +38,7 @@ class ServedPortable:
     `TensorFlowModel` has.
     """
 
-    lacking = dict.fromkeys(("align", "attend", "next_pieces"), WHY)
+    lacking = dict.fromkeys(("align", "attend"), WHY)
 
     def __init__(self, folder: pathlib.Path):
         self.folder = self.extras = folder
@@ -74,6 +75,13 @@ class ServedPortable:
             drawn["max_length"] = np.array([0], INTEGER)
         one = {self._output: (TEXT, ())}
         self.signatures |= {
+            "next_pieces": _signature(
+                SHOWN,
+                prefix=np.array([b""], TEXT),
+                temperature=np.array([1], NUMBER),
+                top_k=np.array([0], INTEGER),
+                top_p=np.array([1], NUMBER),
+            ),
             DEFAULT_SIGNATURE: _signature(one),
             "nbest": _signature(self._hypotheses(self._width)),
             "sample": _signature(one, **drawn),
@@ -100,6 +108,8 @@ class ServedPortable:
                 return self._score(texts["text"], texts.get("reference", texts["text"]), stop)
             if name in ("translate", "nbest"):
                 return self._search(texts["text"], options, stop)
+            if name == "next_pieces":
+                return self._next_pieces(texts["text"], options, stop)
             return self._best(texts["text"], options, stop)
         except ValueError as error:
             raise RequestError(str(error)) from error
@@ -118,6 +128,22 @@ class ServedPortable:
             "log_probability": np.array([one for one, _ in pairs], np.float32),
             "tokens": np.array([count for _, count in pairs], np.int32),
         }
+
+    def _next_pieces(self, lines, options, stop):
+        """The likeliest pieces of each line, which takes a turn of its own."""
+        portable = self._portable.replaced({}, stop)
+        found = [None] * len(lines)
+        for key, numbers in _alike(len(lines), options):
+            prefix = key.pop("prefix").decode(errors="replace")
+            key["temperature"] = _possible(key["temperature"])
+            # The comparison is false for NaN.
+            key["top_p"] = min(key["top_p"], 1.0) if key["top_p"] > 0 else 1.0
+            for number in numbers:
+                found[number] = portable.next_pieces(lines[number], prefix, NEXT_PIECES, **key)
+        pieces, *shares = zip(*found, strict=True)
+        flat = _as_bytes([piece for of_line in pieces for piece in of_line])
+        columns = [flat.reshape(len(lines), -1), *(np.array(one, np.float32) for one in shares)]
+        return dict(zip(SHOWN, columns, strict=True))
 
     def _best(self, lines, options, stop):
         """The text of each line: as exported, or drawn by a request's options."""
@@ -170,11 +196,10 @@ class ServedPortable:
         }
 
     def _drawing(self, temperature, seed, max_length=0):
-        lowest, highest = TEMPERATURES
         return {
             "samples": 1,
             "num_hypotheses": 1,
-            "temperature": min(max(temperature, lowest), highest) if temperature > 0 else 1.0,
+            "temperature": _possible(temperature),
             "seed": seed,
             # In pieces after the text.
             "max_length": f"+{min(max_length, LONGEST)}" if max_length > 0 else None,
@@ -184,6 +209,12 @@ class ServedPortable:
         return {self._outputs: (TEXT, (width,)), "scores": (NUMBER, (width,))}
 
 
+# As many as there are, `NEXT_PIECES` at most.
+SHOWN = {
+    "pieces": (TEXT, (None,)),
+    "probabilities": (NUMBER, (None,)),
+    "model_probabilities": (NUMBER, (None,)),
+}
 SCORES = {"log_probability": (NUMBER, ()), "tokens": (INTEGER, ())}
 
 
@@ -195,6 +226,11 @@ def _signature(outputs, required=("text",), **defaults):
         {name: TensorSpec(name, t, (None, *sizes)) for name, (t, sizes) in sorted(outputs.items())},
         defaults,
     )
+
+
+def _possible(temperature):
+    lowest, highest = TEMPERATURES
+    return min(max(temperature, lowest), highest) if temperature > 0 else 1.0
 
 
 def _described(signature):

@@ -54,6 +54,7 @@ ADDED = {
     "given terms before the score": 89,
     "labels of languages, and others' beams, without TensorFlow": 114,
     "few shapes on JAX, and what a GPU multiplies in": 34,
+    "the pieces that come next, without TensorFlow": 87,
     "a line at once: its search, its graphs, and flags of one command": 74,
 }
 CUT = 1_150

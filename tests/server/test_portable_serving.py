@@ -78,8 +78,8 @@ def asked(client, signature, **inputs):
 
 
 def expected(live, signature, **inputs):
-    types = {"length_penalty": tf.float32, "max_length": tf.int32}
-    given = {name: tf.constant(value, types.get(name)) for name, value in inputs.items()}
+    types = {one.name: one.dtype for one in live[signature].input_signature}
+    given = {name: tf.constant(value, types[name]) for name, value in inputs.items()}
     return {name: one.numpy() for name, one in live[signature](**given).items()}
 
 
@@ -142,7 +142,8 @@ def test_samples_are_of_their_line_and_seed(served):
 def test_it_describes_itself_as_a_savedmodel_does(served, live, form):
     definitions = served.get("/v1/models/m/metadata").json()["metadata"]["signature_def"]
     definitions = definitions["signature_def"]
-    assert set(definitions) == {"serving_default", "nbest", "translate", "sample", "score"}
+    names = {"serving_default", "nbest", "translate", "sample", "score", "next_pieces"}
+    assert set(definitions) == names
     for name, definition in definitions.items():
         function = live[name]
         inputs = {one.name: one for one in function.input_signature}
@@ -158,7 +159,26 @@ def test_it_describes_itself_as_a_savedmodel_does(served, live, form):
     assert [one["name"] for one in about["outputs"]] == ["translation"]
 
 
-@pytest.mark.parametrize("name", ["align", "next_pieces", "none"])
+NEXT = [
+    {},
+    {"prefix": "d c", "top_k": 3},
+    {"prefix": "d", "temperature": 0.5, "top_p": 0.7},
+    {"temperature": -1.0, "top_p": 0.0, "top_k": -1},
+]
+
+
+@pytest.mark.parametrize("options", NEXT)
+def test_the_pieces_that_come_next_are_those_of_the_savedmodel(served, live, options):
+    whole = {"prefix": "", "temperature": 1.0, "top_k": 0, "top_p": 1.0, **options}
+    rows = {name: [value] * len(LINES) for name, value in whole.items()}
+    bars = asked(served, "next_pieces", text=LINES, **rows)
+    of_live = expected(live, "next_pieces", text=LINES, **rows)
+    assert bars["pieces"] == texts(of_live["pieces"])
+    for name in ("probabilities", "model_probabilities"):
+        np.testing.assert_allclose(bars[name], of_live[name], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["align", "none"])
 def test_what_it_has_not_is_refused_by_name(served, name):
     document = {"signature_name": name, "instances": ["a"]}
     answer = served.post("/v1/models/m:predict", json=document)
@@ -209,6 +229,10 @@ def test_a_language_model_goes_on(pieces, form, start, tmp_path):
         whole = expected(module.functions(), "score", text=["a b c", "d"])
         np.testing.assert_allclose(scores["log_probability"], whole["log_probability"], rtol=1e-3)
         assert scores["tokens"] == whole["tokens"].tolist()
+        given = {"text": ["a b c", "d"], "prefix": ["d", ""], "top_k": [0], "top_p": [1.0]}
+        bars = asked(client, "next_pieces", **given, temperature=[1.0])
+        whole = expected(module.functions(), "next_pieces", **given, temperature=[1.0])
+        assert bars["pieces"] == texts(whole["pieces"])
         nbest = asked(client, "nbest", text=["a", "b"])
         assert np.shape(nbest["generated"]) == np.shape(nbest["scores"]) == (2, 1)
         short = asked(client, "sample", text=["a b c"], max_length=[1], seed=[5])
