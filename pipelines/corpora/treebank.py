@@ -54,8 +54,7 @@ class Treebank(Files, TreeLeaves, name="treebank"):
         paths = [prefix and self._path(prefix) for prefix in self.prefixes]
         splits = [self._pairs(path, dropped) if path else ParallelText([], []) for path in paths]
         written = {text for line in splits[0].targets for text in line.split(" ")}
-        symbols = sorted(text for text in written if is_symbol(text, self.tree_leaves))
-        tags = tuple(SPACE + symbol for symbol in symbols)
+        tags = tuple(sorted(SPACE + one for one in written if is_symbol(one, self.tree_leaves)))
         languages = (self.source_language, LANGUAGE)
         return Corpus("treebank", *languages, *splits, dropped=dropped, tags=tags)
 
@@ -72,8 +71,7 @@ class Treebank(Files, TreeLeaves, name="treebank"):
         return locate(folder, f"{prefix}.trees", "prefixes")
 
     def _pairs(self, path, dropped):
-        kept = self._kept(path, dropped)
-        rows = ((line, sentence, symbols) for line, _, sentence, symbols in kept)
+        rows = ((line, *texts) for line, _, *texts in self._kept(path, dropped))
         text = ParallelText.from_rows(rows, str(path))
         if not len(text):
             raise ValueError(
@@ -119,7 +117,13 @@ def treebanks_of(settings) -> list[Treebank]:
 def gold_trees(settings, split: str, dropped: Dropped | None = None) -> list[Tree]:
     """The trees of the pairs that `corpora.load` gives of the same settings, in their order."""
     treebanks = treebanks_of(settings)
-    return [tree for treebank in treebanks for tree in treebank.trees(split, dropped)]
+    trees = [tree for treebank in treebanks for tree in treebank.trees(split, dropped)]
+    if not trees:
+        reason = f"dropped: {dropped.describe()}" if dropped else "no file is named"
+        raise ValueError(
+            f"the {split} split holds no tree with words: {reason}. Check it, or name another."
+        )
+    return trees
 
 
 def read_trees(path: str | os.PathLike) -> Iterator[Tree]:
@@ -148,11 +152,7 @@ def tree_lines(
 
     Real treebanks have damaged trees, such as `(())` where a parser found none. What stands in the
     lines of one is left out, to the next line that is not indented: parts of it are no trees.
-
-    Args:
-        lines: with the white space that they begin with.
-        name: of the file, for errors.
-        dropped: counts the damaged trees; None: they are refused, with file, line and reason.
+    `dropped` counts the damaged trees; None: they are refused, with file, line and reason.
     """
     dropped = Dropped(strict=True) if dropped is None else dropped
     for block, end in _blocks(lines):

@@ -8,6 +8,7 @@ import pytest
 
 from pipelines import corpora
 from pipelines.corpora import Treebank, treebank
+from pipelines.dropped import Dropped
 from pipelines.trees.linearization import LEAVES, from_symbols, to_symbols
 from pipelines.vocabularies.vocabulary import learn
 
@@ -218,6 +219,15 @@ def test_an_empty_name_is_not_no_trees(mixed):
         treebank.gold_trees(settings, "test")
     with pytest.raises(ValueError, match=r"member 2: `prefixes` must name three splits"):
         load_mixture(mixed(prefixes=["silver", "", "silver"]))
+
+
+def test_a_split_without_trees_is_refused_where_trees_are_wanted(tmp_path):
+    (tmp_path / "test.trees").write_text("(())\nfoo\n", encoding="utf-8")
+    settings = {"name": "treebank", "data_dir": str(tmp_path), "prefixes": [None, None, "test"]}
+    with pytest.raises(ValueError, match=r"^the test split .* words: dropped: 1 empty bracket .*f"):
+        treebank.gold_trees(settings, "test", Dropped())
+    with pytest.raises(ValueError, match=r"^the valid split .* words: no file is named\. Check it"):
+        treebank.gold_trees(settings, "valid", Dropped())
 
 
 def test_a_treebank_may_be_there_to_be_tested_on_alone(mixed):
