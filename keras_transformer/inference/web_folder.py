@@ -1,7 +1,6 @@
 """The page that `export --format=web` puts beside graphs of ONNX: a browser translates with them.
 
-ONNX Runtime and SentencePiece for browsers are npm's. npm downloads them once, and an export takes
-no others than those whose checksums stand here.
+ONNX Runtime and SentencePiece for browsers are npm's, downloaded once, with the checksums below.
 """
 
 import base64
@@ -144,6 +143,7 @@ def settings(module: TextModule) -> dict:
         "pieces": both.size,
         "labels": module.labels and module.labels.ids,
         "forbidden": module.forbidden and _automaton(module.forbidden),
+        "learned_terms": bool(both.protected and both.protected.glossary_rate),
         "vocabularies": vocabularies.FILES[both.kind],
         "marks": both.protected
         and {

@@ -36,9 +36,11 @@ LINES += [
     " ".join(random.Random(number).choices("abcdefgh", k=1 + number % 12)) for number in range(40)
 ]
 
+# With a translation of a term; of one line it is not the likeliest hypothesis that has it.
+LINES += [f"h {word} ⟪g ⟹ <⟫ f" for word in "abcdefgh"]
 SEARCHES = [
-    *((4, 0.6, "leaving"), (1, 0.6, "leaving"), (4, 3.0, "leaving")),
     *((4, 0.0, "until_full"), (3, 2.0, "until_worse"), (4, 1.0, "staying")),
+    *((1, 0.6, "leaving"), (4, 3.0, "leaving"), (4, 0.6, "leaving")),
 ]
 
 
@@ -68,7 +70,7 @@ def exported(pieces, path, options, end=3):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    pieces = learned(protected=ProtectedSpans(tuple(KINDS)))
+    pieces = learned(protected=ProtectedSpans(tuple(KINDS), glossary_rate=0.1))
     options = DecodingOptions(beam_size=4, max_length="+6")
     return exported(pieces, tmp_path_factory.mktemp("web") / "model", options)
 
@@ -142,6 +144,9 @@ def test_translations_are_those_of_python(browser, folder):
             enter(browser, "beam_size", str(beam))
             enter(browser, "length_penalty", str(penalty))
             found[beam, penalty, form] = translated(browser, button)
+        # A control: the last search without the terms.
+        browser.execute_script("translator.settings.learned_terms = false")
+        assert translated(browser, button) != found[SEARCHES[-1]]
     for (beam, penalty, form), texts in found.items():
         search = {"beam_size": beam, "length_penalty": penalty, "beam_form": form}
         translator = Translator.load(folder, **search)

@@ -63,6 +63,8 @@ OPTIONS = [
     {"beam_size": 2, "beam_form": "until_worse", "length_penalty": 2.0},
     {"beam_size": 4, "beam_form": "until_worse", **BY_LENGTH},
     {"beam_size": 6, "beam_form": "staying", "max_length": 8, **BY_LENGTH, "length_penalty": 2.0},
+    {"beam_size": 4, "num_hypotheses": 4, "length_penalty": 1.5},
+    {"beam_size": 4, "num_hypotheses": 3, "beam_form": "staying", "max_length": 5},
     {"beam_size": 3, "forbidden_words": FORBIDDEN},
     {
         "beam_size": 4,
@@ -164,7 +166,7 @@ def searched(logs, options, source, spans):
     [found] = search(
         TableModel(logs, source), [], [limit], [minimum], [[label] if label else []], [1], rules
     )
-    return found[0].ids[:-1] if found else None
+    return [one.ids[:-1] for one in found]
 
 
 def tables():
@@ -198,7 +200,12 @@ def expected(cases):
 
 def found_by_the_page(cases, script=SCRIPT):
     given = [
-        (web_folder.settings(module_of(options)), source, spans) for options, source, spans in cases
+        (
+            web_folder.settings(module_of(options)) | {"most": options.get("num_hypotheses", 1)},
+            source,
+            spans,
+        )
+        for options, source, spans in cases
     ]
     return run(MODEL, tables().tolist(), given, script=script)
 
@@ -215,7 +222,8 @@ def test_the_search_of_the_page_finds_what_the_search_in_numpy_finds(cases, expe
         ("last.score >= f32(likeliest / this.", "true || (this."),
         ("this.fills ? ids.length", "false ? ids.length"),
         ('|| this.form === "until_full"', "|| this.fills"),
-        ("this.size - 1 : 0", "0 : 0"),
+        ("this.fills ? this.size", "false ? this.size"),
+        ("this.size : this.most", "this.size : 1"),
         ("(beam.fills && atLimit)", "false"),
         ("position < asked.begin.length", "false"),
         ("wanted.max_length, tokens), begin.length", "wanted.max_length, tokens), 0"),

@@ -133,11 +133,11 @@ function keepSpans(row, came, position, { count, openedBy, ids, limit }) {
 // ends leaves the beam: with its place in Marian's, which is "shrinking"; Hugging Face's last "until_full" or
 // "until_worse" (keras_transformer/decoding/other_beams.py).
 class Beam {
-  constructor({ beam_size: size, beam_form, length_penalty, length_penalty_form, limit }) {
+  constructor({ beam_size: size, beam_form, length_penalty, length_penalty_form, limit, most }) {
     const alpha = f32(size > 1 ? length_penalty : 0);
     const base = length_penalty_form === "length" ? (n) => n : (n) => f32((5 + n) / 6);
     const hypotheses = Array.from({ length: size }, (_, k) => ({ ids: [], score: k ? -Infinity : 0 }));
-    Object.assign(this, { size, limit, hypotheses, places: size, found: [] });
+    Object.assign(this, { size, limit, most: Math.min(most, size), hypotheses, places: size, found: [] });
     this.form = size > 1 ? beam_form : "leaving";
     this.fills = this.form.startsWith("until_");
     this.penalty = (length) => f32(base(length) ** alpha);
@@ -170,7 +170,7 @@ class Beam {
   get isSettled() {
     const [{ ids, score: likeliest }] = this.hypotheses;
     if (likeliest === -Infinity) return true;
-    const last = this.found[this.fills ? this.size - 1 : 0];
+    const last = this.found[(this.fills ? this.size : this.most) - 1];
     if (!last || this.form === "shrinking") return false;
     if (this.size === 1 || this.form === "until_full") return true;
     return last.score >= f32(likeliest / this.penalty(this.fills ? ids.length : this.limit));
@@ -206,9 +206,9 @@ const byScore = (one, other) => one.score === other.score ? 0 : other.score - on
 const isToken = (id) => id !== PAD;
 const hasEnded = (ids) => [EOS, PAD].includes(ids.at(-1));
 
-// The ids of the best translation, its label and its end left out; null if there is none. A model has `start(rows)`, the state before
-// the first token, and `step(ids, position, rows, count, bias, state)`: log P of the `count` likeliest of each row,
-// their tokens, and the state.
+// The ids of the `most` best translations, their label and their end left out. A model has `start(rows)`, the state
+// before the first token, and `step(ids, position, rows, count, bias, state)`: log P of the `count` likeliest of each
+// row, their tokens, and the state.
 async function search(model, asked) {
   const beam = Beam.of(asked), count = Math.min(2 * asked.beam_size, asked.pieces);
   let state = model.start(asked.beam_size), rows = beam.hypotheses.map((_, k) => k);
@@ -224,7 +224,7 @@ async function search(model, asked) {
       return { parent, id: Number(given.tokens[n]), score: f32(hypotheses[parent].score + cost) };
     }), atLimit);
   }
-  return beam.found.length ? beam.found[0].ids.slice(asked.begin.length) : null;
+  return beam.found.slice(0, asked.most).map(({ ids }) => ids.slice(asked.begin.length));
 }
 
 // The graphs: see "The graphs, for other languages" in docs/anywhere.md.
@@ -286,10 +286,14 @@ class Translator {
     const wanted = { ...this.settings, ...options }, { marks } = wanted;
     const read = marks ? marked(text, marks.expression, marks.casing) : { shown: text, spans: [] };
     const pieces = [...labelled(wanted, "source_language"), ...this.source.encodeIds(read.shown)];
-    const ids = pieces.slice(0, LONGEST_SOURCE - 1), asked = request(wanted, ids, read.spans);
+    const ids = pieces.slice(0, LONGEST_SOURCE - 1);
+    // The best has the most of the translations that are given for terms, and then the highest score.
+    const given = wanted.learned_terms ? [...text.matchAll(/\u27f9 ([^\u27eb]+)\u27eb/g)] : [];
+    const asked = request({ ...wanted, most: given.length ? wanted.beam_size : 1 }, ids, read.spans);
     const found = await search(await this.graphs.reading([...ids, EOS]), asked);
-    const translation = this.target.decodeIds((found ?? []).filter((id) => id !== PAD));
-    return marks ? putBack(translation, read) : translation;
+    const texts = found.map((one) => this.target.decodeIds(one.filter(isToken))).map((one) => marks ? putBack(one, read) : one);
+    const count = (one) => given.filter(([, term]) => one.includes(term)).length;
+    return texts.sort((one, other) => count(other) - count(one))[0] ?? "";
   }
 }
 
