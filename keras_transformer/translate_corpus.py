@@ -66,14 +66,13 @@ def main(FLAGS):
     plan = bulk.Plan.of(FLAGS.input, FLAGS.output, FLAGS.shard_lines, suffix, of)
     print(f"{len(plan.shards_to_write()):,} of {len(plan.shards):,} shards to make.", flush=True)
     began = time.monotonic()
-    done = bulk.run(
+    lines = bulk.run(
         plan,
         bulk.handler(of["path"], FLAGS.precision, options, **how),
         of_beam,
         FLAGS.shards_at_once or (None if FLAGS.runner else 20),
     )
     seconds = time.monotonic() - began
-    lines = done.get("lines", 0)
     failed = sum(plan.path(shard, bulk.FAILED).exists() for shard in plan.shards)
     print(f"{lines:,} lines in {seconds:.1f} s, {lines / seconds:.1f} a second.")
     if failed:

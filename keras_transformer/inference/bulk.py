@@ -231,9 +231,9 @@ def handler(path: str, precision: str, options: Mapping, **how):
     return TranslatorHandler()
 
 
-def run(plan: Plan, model_handler, options, at_once: int | None = None) -> dict[str, int]:
+def run(plan: Plan, model_handler, options, at_once: int | None = None) -> int:
     """Make the shards that lack, `at_once` in one pass, which Beam's own runner holds in memory, or
-    all: how many lines were translated, and how many failed.
+    all: how many lines they have.
     """
     # Beam warns the root logger of clients and figures that nothing here needs.
     logging.disable(logging.WARNING)
@@ -244,7 +244,7 @@ def run(plan: Plan, model_handler, options, at_once: int | None = None) -> dict[
 
 
 def _passes(plan, model_handler, options, at_once):
-    totals = collections.Counter()
+    lines = 0
     while lacking := plan.shards_to_write()[:at_once]:
         try:
             _run(plan, lacking, model_handler, options)
@@ -257,9 +257,8 @@ def _passes(plan, model_handler, options, at_once):
                 f"{plan.path(left[0])} was not written: all workers must see the folder of "
                 "--output. Name one that they share."
             )
-        totals["shards"] += len(lacking)
-        totals["lines"] += sum(shard.lines for shard in lacking)
-    return dict(totals)
+        lines += sum(shard.lines for shard in lacking)
+    return lines
 
 
 def _run(plan, shards, model_handler, options):
@@ -270,6 +269,7 @@ def _run(plan, shards, model_handler, options):
     for shard in shards:
         files[shard.file].append(shard)
     with beam.Pipeline(options=options) as pipeline:
+        pathlib.Path(pipeline.local_tempdir).rmdir()  # Nothing uses it, and a kill would leave it.
         (
             pipeline
             | "files" >> beam.Create(list(files.items()))

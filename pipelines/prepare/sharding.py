@@ -177,6 +177,7 @@ def _run(shards, wanted, settings, filters, parts, options):
     import apache_beam as beam
 
     with beam.Pipeline(options=options) as pipeline:
+        pathlib.Path(pipeline.local_tempdir).rmdir()  # Nothing uses it, and a kill would leave it.
         read = (
             pipeline
             | "parts" >> beam.Create(range(parts))

@@ -132,9 +132,7 @@ def test_a_run_that_was_killed_is_finished_without_tensorflow(folder, corpus, tm
     run(folder, tmp_path, "whole/t")
     command = [sys.executable, "-c", WITHOUT_TENSORFLOW]
     command += [*arguments(folder, tmp_path), "--shards_at_once=2"]
-    # What Beam leaves there when it is killed goes with the test's folder.
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, env=environment)
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
     while not written(tmp_path) and process.poll() is None:
         pass
     process.send_signal(signal.SIGKILL)
@@ -166,7 +164,6 @@ def test_ctrl_c_ends_several_processes_in_one_line(folder, corpus, tmp_path):
     process = subprocess.Popen(
         command,
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
