@@ -4,6 +4,7 @@ decoding (Vaswani et al. 2017).
 Shapes: S states; V pieces; b K rows, one a hypothesis.
 """
 
+import collections
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -60,6 +61,9 @@ class ForbiddenWords:
         self.words = tuple(dict.fromkeys(" ".join(word.split()) for word in words))
         both = {spelled for word in self.words for spelled in (word, word[0].upper() + word[1:])}
         self._patterns = [list(_bytes(word)) for word in sorted(both)]
+        self._starts = collections.defaultdict(list)
+        for number, pattern in enumerate(self._patterns):
+            self._starts[pattern[0].value].append((number, 0))
         # A piece has a byte at least; the one before the word says whether it begins there.
         self._longest = max(map(len, self._patterns)) + 1
         self._pieces = [list(_bytes(piece)) for piece in pieces]
@@ -86,9 +90,7 @@ class ForbiddenWords:
         return self.is_barred[state]
 
     def _tables(self):
-        """For each state and piece the number of the next state, int32 (S, V), and whether it is
-        barred, booleans.
-        """
+        """The state after each state and piece, int32 (S, V), and whether that piece is barred."""
         begin_with: dict[int, list[int]] = {}
         for number, piece in enumerate(self._pieces):
             if piece:
@@ -114,9 +116,8 @@ class ForbiddenWords:
                 bar[number] = found is None
                 found = found or NOTHING
                 if found not in numbers:
-                    numbers[found] = len(numbers)
                     waiting.append(found)
-                row[number] = numbers[found]
+                row[number] = numbers.setdefault(found, len(numbers))
             rows.append(row)
             barred.append(bar)
         return np.stack(rows), np.stack(barred)
@@ -130,8 +131,7 @@ class ForbiddenWords:
                 return None
             grown = set()
             is_whole = False
-            starts = [(number, 0) for number in range(len(self._patterns))]
-            for number, count in (*begun, *starts):
+            for number, count in (*begun, *self._starts[byte.value]):
                 pattern = self._patterns[number]
                 is_inside = not count and is_in_word and pattern[0].is_of_word
                 if is_inside or pattern[count].value != byte.value:
