@@ -61,11 +61,6 @@ def in_words(mixed_precision: str, policy: str) -> str:
     return f"computing in {name}, {reasons[name]}"
 
 
-def compiles_each_shape(static_shapes: bool) -> bool:
-    """Whether training compiles a graph for each shape, as backends but TensorFlow always do."""
-    return static_shapes or keras.backend.backend() != "tensorflow"
-
-
 def compile_model(
     model: keras.Model, optimizer: keras.optimizers.Optimizer, loss: keras.losses.Loss
 ) -> None:
@@ -110,7 +105,7 @@ def attach(
     objective: Objective = LIKELIHOOD,
 ) -> Feed:
     """Make `model.fit` train on many batches a step (section 5.1), of `TrainingBatches` of R times
-    K parts; the other arguments are those of `TrainFunction`.
+    K parts; the other arguments are those of `TrainFunction`, and for TensorFlow alone.
     """
     if keras.backend.backend() == "tensorflow":
         function = TrainFunction(model, strategy, accumulate, static_shapes, jit_compile, objective)
@@ -120,18 +115,6 @@ def attach(
         parts = strategy.num_replicas_in_sync * accumulate
         return Feed(
             lambda step: distribute(strategy, batches, step * parts), function.ending, (new_means,)
-        )
-    if strategy.num_replicas_in_sync > 1 or accumulate > 1:
-        raise ValueError(
-            f"KERAS_BACKEND={keras.backend.backend()} trains with --distribution=one and "
-            "--accumulate=1. Received: "
-            f"{strategy.num_replicas_in_sync} replicas, accumulate={accumulate}. Leave them out, "
-            "or use TensorFlow."
-        )
-    if objective != LIKELIHOOD:
-        raise ValueError(
-            f"KERAS_BACKEND={keras.backend.backend()} trains without --r_drop and "
-            "--scheduled_sampling. Leave them out, or use TensorFlow."
         )
     return Feed(batches.arrays, Ending(model))
 

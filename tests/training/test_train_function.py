@@ -2,8 +2,6 @@
 rows. What replicas and hosts add is in `test_replicas`.
 """
 
-import functools
-
 import keras
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from small_model import small_model, transformer
 
 from keras_transformer.training import fit
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.training.objective import RDrop
 from keras_transformer.training.optimizer import optimizer
 from keras_transformer.training.replicas import distribute
 from keras_transformer.training.train_function import TrainFunction
@@ -276,22 +273,6 @@ def test_a_callback_ends_training_after_the_step():
     )
     fit.fit(model, feed_of(function, *THREE), 5, 100, [reports, asking])
     assert len(reports.reports) == 2
-
-
-@pytest.mark.parametrize(("replicas", "accumulate"), [(1, 2), (2, 1)])
-def test_another_backend_neither_distributes_nor_accumulates(monkeypatch, replicas, accumulate):
-    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
-    several = functools.partial(tf.distribute.MirroredStrategy, ["CPU:0"])()
-    monkeypatch.setattr(type(several), "num_replicas_in_sync", replicas)
-    told = rf"^KERAS_BACKEND=jax .*Received: {replicas} replicas, accumulate={accumulate}\. Leave"
-    with pytest.raises(ValueError, match=told):
-        fit.attach(None, several, None, accumulate)
-
-
-def test_another_backend_takes_the_paper_s_objective_alone(monkeypatch):
-    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
-    with pytest.raises(ValueError, match=r"^KERAS_BACKEND=jax trains without --r_drop and "):
-        fit.attach(None, tf.distribute.get_strategy(), None, objective=RDrop(5))
 
 
 FRACTIONS = [

@@ -10,7 +10,6 @@ from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.text_task import vocabulary_of
 from keras_transformer.tasks.translation.options import Augmentation
 from keras_transformer.training.embedding_start import start_embeddings
-from keras_transformer.training.fit import compiles_each_shape
 from keras_transformer.training.objective import ScheduledSampling
 from pipelines import vocabularies
 from pipelines.batches.texts import TokenizedPairs, check_pieces, cooccurrences
@@ -167,10 +166,9 @@ def variations(
     if augmented.augment:
         changing = ["augment"]
         received = f"augment={','.join(augmented.augment)}"
-    if changing and compiles_each_shape(values["static_shapes"]):
-        asker = "--static_shapes" if values["static_shapes"] else "KERAS_BACKEND"
+    if changing and values["static_shapes"]:
         raise ValueError(
-            f"--{changing[0]} gives sentences of any length, and {asker} compiles each. "
+            f"--{changing[0]} gives sentences of any length, and --static_shapes wants few. "
             f"Received: {received}. Leave one out."
         )
     rates = augmented.rates

@@ -37,7 +37,6 @@ from keras_transformer.tasks.translation.choices import (
 )
 from keras_transformer.tasks.translation.module import TranslationModule, decoding_options
 from keras_transformer.tasks.translation.score import TranslationScorer
-from keras_transformer.training.fit import compiles_each_shape
 from keras_transformer.training.loss import label_measures
 from pipelines import vocabularies
 from pipelines.batches import texts
@@ -216,9 +215,12 @@ class Translation(TextTask):
         if self.protected.glossary_rate:
             variations["source"] = self._given_terms(train, variations.get("source"))
         # Spans that are cut anew make sequences of any length.
-        elif has_spans and not compiles_each_shape(self.values["static_shapes"]):
+        elif has_spans and not self._wants_few_lengths():
             variations = self._spans_anew(train, variations)
         return train.examples(variations)
+
+    def _wants_few_lengths(self):
+        return self.values["static_shapes"] or keras.backend.backend() != "tensorflow"
 
     def _spans_anew(self, train, variations):
         """What cuts other spans each time, and variations of both sides after it."""

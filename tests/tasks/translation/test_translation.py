@@ -440,16 +440,19 @@ def test_pairs_over_the_longest_length_are_dropped_or_nothing_is_left(run_of):
         run.task.examples("train")
 
 
-def test_a_report_of_another_backend_is_refused_before_anything_is_done(run_of, monkeypatch):
+@pytest.mark.parametrize(
+    "flag",
+    [
+        *("--report", "--distribution=mirrored", "--accumulate=2", "--r_drop=5"),
+        *("--scheduled_sampling=0.1", "--augment=typos", "--bpe_dropout=0.1"),
+        *("--subword_regularization=0.2", "--protect=urls --glossary_rate=0.1"),
+    ],
+)
+def test_what_another_backend_has_not_is_refused_before_anything_is_done(run_of, flag, monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
-    with pytest.raises(ValueError, match=r"^--report counts .* KERAS_BACKEND=jax"):
-        run_of("--report")
-
-
-def test_lengths_that_change_are_refused_where_each_is_compiled(run_of, monkeypatch):
-    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
-    with pytest.raises(ValueError, match=r"^--augment gives .* KERAS_BACKEND compiles each\. Rec"):
-        run_of("--augment=typos").task.examples("train")
+    name = flag.split("--")[-1].partition("=")[0]
+    with pytest.raises(ValueError, match=rf"^--{name} is for TensorFlow.* KERAS_BACKEND=jax\."):
+        run_of(*flag.split())
 
 
 def test_another_backend_takes_fewer_shapes(run_of, monkeypatch):
