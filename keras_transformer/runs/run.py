@@ -21,13 +21,6 @@ from pipelines.batches import batching, bucketing
 from pipelines.options import FIXED, TOLD, Sections, places, recipe
 from pipelines.whole_files import as_read, write_json
 
-# What other backends have not: a step that does more, and, where each shape is compiled, sentences
-# of other lengths each time.
-OF_TENSORFLOW = (
-    *("report", "r_drop", "scheduled_sampling"),
-    *("augment", "bpe_dropout", "subword_regularization", "glossary_rate"),
-)
-
 
 class Run:
     """A run of a task, on the replicas of a strategy.
@@ -248,15 +241,7 @@ def tried_by(trial: str, samples: Sequence, version: pathlib.Path) -> str:
 
 
 def _refuse_together(values):
-    if keras.backend.backend() != "tensorflow":
-        kept = {name: values.get(name) for name in OF_TENSORFLOW}
-        kept |= {"distribution": values["distribution"] != "one"}
-        kept |= {"accumulate": values["accumulate"] > 1}
-        for name in (name for name, is_asked_for in kept.items() if is_asked_for):
-            raise ValueError(
-                f"--{name} is for TensorFlow. Received: KERAS_BACKEND={keras.backend.backend()}. "
-                "Leave one of them out."
-            )
+    fit.refuse_on_another_backend(values)
     averages = not (values["keep_best"] or values["ema"])
     if averages and values["average_checkpoints"] > values["keep_checkpoints"]:
         raise ValueError(

@@ -6,7 +6,7 @@ float32 weights where the machine is fast at it.
 import dataclasses
 import math
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import keras
 
@@ -21,6 +21,12 @@ POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 FAST_BFLOAT16 = {"avx512_bf16", "amx_bf16"}
 # GPUs from Ampere on.
 FAST_CAPABILITY = (8, 0)
+# What other backends have not: a step that does more, and, where each shape is compiled, sentences
+# of other lengths each time.
+OF_TENSORFLOW = (
+    *("report", "r_drop", "scheduled_sampling"),
+    *("augment", "bpe_dropout", "subword_regularization", "glossary_rate"),
+)
 
 
 def dtype_policy(mixed_precision: str) -> str:
@@ -59,6 +65,21 @@ def in_words(mixed_precision: str, policy: str) -> str:
         "float32": f"because this {device} does not multiply in bfloat16",
     }
     return f"computing in {name}, {reasons[name]}"
+
+
+def refuse_on_another_backend(values: Mapping) -> None:
+    """Refuse, on another backend than TensorFlow, the flags that it has not, by name."""
+    asked = {name: values.get(name) for name in OF_TENSORFLOW}
+    asked |= {
+        "distribution": values["distribution"] != "one",
+        "accumulate": values["accumulate"] > 1,
+    }
+    for name in (name for name, is_asked in asked.items() if is_asked):
+        if keras.backend.backend() != "tensorflow":
+            raise ValueError(
+                f"--{name} is for TensorFlow. Received: KERAS_BACKEND={keras.backend.backend()}. "
+                "Leave one of them out."
+            )
 
 
 def compile_model(
