@@ -42,6 +42,8 @@ class Run:
         self.task = task_class(values)
         self.sections = (*self.task.options, *sections)
         self.objective = self.task.objective()
+        compiled = keras.backend.backend() != "tensorflow"
+        self._padding = bucketing.MOST_PADDING_COMPILED if compiled else bucketing.MOST_PADDING
         measured = self.task.higher_is_better
         if values["keep_best"] is not None and values["keep_best"] not in measured:
             raise ValueError(
@@ -78,25 +80,21 @@ class Run:
             print(f"not as before: {'; '.join(told)}{anew}")
 
     def _batches(self):
+        static = self.values["static_shapes"]
         return batching.training_batches(
             self.task.examples("train"),
             self.values["batch_tokens"],
             self.values["seed"],
             self.task.example_weights(),
             parts=self.strategy.num_replicas_in_sync * self.values["accumulate"],
-            most_padding=self._most_padding(self.values["static_shapes"]),
-            alike=self.values["static_shapes"],
+            most_padding=max(self._padding, bucketing.MOST_PADDING_STATIC * static),
+            alike=static,
         )
-
-    def _most_padding(self, static_shapes=False):
-        if keras.backend.backend() != "tensorflow":
-            return bucketing.MOST_PADDING_COMPILED
-        return bucketing.MOST_PADDING_STATIC if static_shapes else bucketing.MOST_PADDING
 
     def _validation_batches(self):
         longest = max(self.values["batch_tokens"], self.values.get("max_train_length", 0))
         valid = self.task.examples("valid")
-        return batching.evaluation_batches(valid, longest, self._most_padding())
+        return batching.evaluation_batches(valid, longest, self._padding)
 
     def _trained(self, batches, last_step, inference):
         """Train from the newest checkpoint, from --init_from or from nothing, to the first limit
@@ -241,7 +239,13 @@ def tried_by(trial: str, samples: Sequence, version: pathlib.Path) -> str:
 
 
 def _refuse_together(values):
-    fit.refuse_on_another_backend(values)
+    asked = {name: values.get(name) for name in fit.OF_TENSORFLOW}
+    asked |= {"accumulate": values["accumulate"] > 1}
+    asked |= {"distribution": values["distribution"] != "one"}
+    for name in (name for name, is_asked in asked.items() if is_asked):
+        if (backend := keras.backend.backend()) != "tensorflow":
+            received = f"Received: KERAS_BACKEND={backend}"
+            raise ValueError(f"--{name} is for TensorFlow. {received}. Leave one of them out.")
     averages = not (values["keep_best"] or values["ema"])
     if averages and values["average_checkpoints"] > values["keep_checkpoints"]:
         raise ValueError(

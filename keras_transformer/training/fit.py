@@ -6,7 +6,7 @@ float32 weights where the machine is fast at it.
 import dataclasses
 import math
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import keras
 
@@ -65,21 +65,6 @@ def in_words(mixed_precision: str, policy: str) -> str:
         "float32": f"because this {device} does not multiply in bfloat16",
     }
     return f"computing in {name}, {reasons[name]}"
-
-
-def refuse_on_another_backend(values: Mapping) -> None:
-    """Refuse, on another backend than TensorFlow, the flags that it has not, by name."""
-    asked = {name: values.get(name) for name in OF_TENSORFLOW}
-    asked |= {
-        "distribution": values["distribution"] != "one",
-        "accumulate": values["accumulate"] > 1,
-    }
-    for name in (name for name, is_asked in asked.items() if is_asked):
-        if keras.backend.backend() != "tensorflow":
-            raise ValueError(
-                f"--{name} is for TensorFlow. Received: KERAS_BACKEND={keras.backend.backend()}. "
-                "Leave one of them out."
-            )
 
 
 def compile_model(
