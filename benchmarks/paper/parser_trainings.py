@@ -13,6 +13,7 @@ import pathlib
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterable
 
 import numpy as np
 from absl import app, flags
@@ -148,10 +149,10 @@ def treebank_of(size: int) -> pathlib.Path:
     folder = study_folder() / f"treebank_{size}"
     treebank = Treebank(data_dir=DATA_DIR.value)
     trees = treebank.trees("train")
-    _write_trees(folder / "train.trees.gz", [trees[number] for number in drawn(len(trees), size)])
+    write_trees(folder / "train.trees.gz", [trees[number] for number in drawn(len(trees), size)])
     # An epoch of few trees is short: more to validate would take longer than the epoch.
-    _write_trees(folder / "valid.trees.gz", treebank.trees("valid")[:size])
-    _write_trees(folder / "test.trees.gz", treebank.trees("test"))
+    write_trees(folder / "valid.trees.gz", treebank.trees("valid")[:size])
+    write_trees(folder / "test.trees.gz", treebank.trees("test"))
     return folder
 
 
@@ -169,11 +170,12 @@ def silver_trees_of(size: int) -> pathlib.Path:
     settings = {"weights": weights_in(parser), "data_dir": _data_dir(), **SILVER_SEARCH}
     load = loader(parser, BATCH_TOKENS, **SILVER_SEARCH)
     found = parsed_in_parts(folder / "parsed.json", settings, sentences, load)
-    _write_trees(folder / "silver.trees.gz", found["trees"])
+    write_trees(folder / "silver.trees.gz", found["trees"])
     return folder
 
 
-def _write_trees(path, trees):
+def write_trees(path: pathlib.Path, trees: Iterable) -> None:
+    """Write a file of trees, .gz."""
     text = "".join(f"{tree}\n" for tree in trees).encode()
     write_whole(path, lambda temporary: temporary.write_bytes(gzip.compress(text, mtime=0)))
 

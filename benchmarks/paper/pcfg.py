@@ -16,7 +16,6 @@ without a tree gets a flat one.
 
 import argparse
 import collections
-import gzip
 import itertools
 import math
 import pathlib
@@ -30,7 +29,6 @@ from benchmarks.tables import print_table
 from keras_transformer.evaluation.parser_score import measure
 from pipelines.corpora import Treebank
 from pipelines.trees import Tree
-from pipelines.whole_files import write_whole
 
 START = nltk.Nonterminal("START")
 ENDING = 3
@@ -158,18 +156,19 @@ def write_silver(path, trees, numbers, count, horizontal):
     """Write trees that the grammar of some finds for others. Those that it does not find are left
     out.
     """
+    # Its flags are not those of whoever imports a grammar.
+    from benchmarks.paper.parser_trainings import write_trees
+
     grammar = Grammar([trees[number] for number in numbers], horizontal)
     others = sorted({*range(len(trees))} - {*numbers})
     others = [number for number in others if len(trees[number].words) <= MOST_WORDS]
     order = np.random.default_rng(SEED).permutation(others)
     found = (grammar.parse(list(trees[number].words)) for number in order)
     whole = (tree for tree in found if not tree.startswith(FLAT))
-    text = "".join(f"{tree}\n" for tree in itertools.islice(whole, count)).encode()
-    write_whole(path, lambda temporary: temporary.write_bytes(gzip.compress(text, mtime=0)))
+    write_trees(path, itertools.islice(whole, count))
 
 
 def main():
-    # Its flags are not those of whoever imports a grammar.
     from benchmarks.paper.parser_trainings import drawn
 
     parser = argparse.ArgumentParser(description=__doc__)

@@ -45,12 +45,13 @@ class Batches:
 
     def shifted(self, number):
         """Batch n as (source, target after BOS, target)."""
-        source, target = self[number]
-        return (
-            source,
-            np.concatenate([np.full_like(target[:, :1], BOS), target[:, :-1]], axis=1),
-            target,
-        )
+        return shifted(*self[number])
+
+
+def shifted(source, target):
+    """(source, target after BOS, target), integers (B, S), (B, T) and (B, T)."""
+    after = np.concatenate([np.full_like(target[:, :1], BOS), target[:, :-1]], axis=1)
+    return source, after, target
 
 
 def save(path, pairs):

@@ -3,7 +3,8 @@ benchmarks.peers.gpu`, where JAX and torch see the GPU. The paper's base by defa
 about 25,000 tokens a side, all of one shape.
 
 One process: so many updates by `model.fit`, as many by torch, and again. The first round compiles
-and does not count. tok/s counts source and target.
+and does not count. tok/s counts source and target. torch is in eager mode, its float32 products are
+TF32.
 """
 
 import argparse
@@ -17,55 +18,22 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 import keras
 import numpy as np
 import torch
-from torch.nn import functional
 
 from benchmarks.peers import our_training
-from benchmarks.peers.batches import BOS, DROPOUT, LABEL_SMOOTHING, SIZES
-from benchmarks.peers.torch_transformer import Model
+from benchmarks.peers.batches import DROPOUT, LABEL_SMOOTHING, SIZES, shifted
+from benchmarks.peers.torch_transformer import Training
 from benchmarks.tables import print_table
 
 BATCHES = 4
 
 
-class TorchSystem:
-    """torch's eager mode, with a fused Adam and TF32 products, on batches (sentences, length)."""
-
-    def __init__(self, size, vocabulary, precision, sources, targets, sentences):
-        torch.manual_seed(1)
-        torch.set_float32_matmul_precision("high")
-        self.device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.model = Model(size, vocabulary).to(self.device).train()
-        self.optimizer = torch.optim.Adam(
-            self.model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True
-        )
-        self.rounded = precision == "bfloat16"
-        cut = [slice(start, start + sentences) for start in range(0, len(sources), sentences)]
-        self.batches = [(sources[part], targets[part]) for part in cut]
-
-    def step(self, number):
-        source, target = (
-            torch.from_numpy(ids.astype(np.int64)).to(self.device)
-            for ids in self.batches[number % len(self.batches)]
-        )
-        shifted = torch.cat([torch.full_like(target[:, :1], BOS), target[:, :-1]], dim=1)
-        self.optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.rounded):
-            logits = self.model(source, shifted)
-        losses = functional.cross_entropy(
-            logits.float().flatten(0, 1), target.flatten(), label_smoothing=LABEL_SMOOTHING
-        )
-        losses.backward()
-        self.optimizer.step()
-        # Waits for the GPU.
-        losses.item()
-
-
 class Turns(keras.callbacks.Callback):
     """After so many of our updates as many of torch's; keeps what both took, in seconds."""
 
-    def __init__(self, other, steps):
+    def __init__(self, torchs, batches, steps):
         super().__init__()
-        self.other = other
+        self.torchs = torchs
+        self.batches = batches
         self.steps = steps
         self.rounds = []
 
@@ -81,7 +49,7 @@ class Turns(keras.callbacks.Callback):
             return
         ended = time.perf_counter()
         for number in range(self.steps):
-            self.other.step(number)
+            self.torchs.update(*self.batches[number % BATCHES])
         self.rounds.append((ended - self.begun, time.perf_counter() - ended))
         self.begun = time.perf_counter()
 
@@ -102,7 +70,10 @@ def main():
         random.integers(4, options.vocabulary_size, shape).astype(np.uint16) for _ in range(2)
     )
     sizes = (SIZES[options.size], options.vocabulary_size, options.precision)
-    turns = Turns(TorchSystem(*sizes, sources, targets, options.sentences), options.steps)
+    torch.set_float32_matmul_precision("high")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    batches = list(map(shifted, np.split(sources, BATCHES), np.split(targets, BATCHES)))
+    turns = Turns(Training(*sizes, device), batches, options.steps)
     ours = our_training.compiled(*sizes, DROPOUT, LABEL_SMOOTHING)
     pairs = our_training.as_pairs(sources, targets)
     tokens = options.sentences * options.length

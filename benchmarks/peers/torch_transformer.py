@@ -2,7 +2,6 @@
 optimizer as ours.
 """
 
-import contextlib
 import time
 
 import torch
@@ -74,10 +73,40 @@ def product_speed(dtype, width=512):
     return 2 * width**3 / min(seconds[1:]) / 1e9
 
 
+class Training:
+    """Updates of a `Model` by a fused Adam on a device, in float32 or with products in bfloat16."""
+
+    def __init__(self, size, vocabulary_size, precision, device="cpu"):
+        torch.manual_seed(1)
+        self._device = device
+        self._rounds = precision == "bfloat16"
+        self._model = Model(size, vocabulary_size).to(device).train()
+        self._optimizer = torch.optim.Adam(
+            self._model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True
+        )
+
+    def update(self, source, target, labels):
+        """One update by arrays of ids, (B, S) and twice (B, T); it is done when this returns."""
+        source, target, labels = (
+            torch.from_numpy(ids).long().to(self._device) for ids in (source, target, labels)
+        )
+        self._optimizer.zero_grad(set_to_none=True)
+        with torch.autocast(self._device, dtype=torch.bfloat16, enabled=self._rounds):
+            logits = self._model(source, target)
+        losses = functional.cross_entropy(
+            logits.float().flatten(0, 1),
+            labels.flatten(),
+            ignore_index=0,
+            label_smoothing=LABEL_SMOOTHING,
+        )
+        losses.backward()
+        self._optimizer.step()
+        losses.item()
+
+
 def main():
     parent = Parent()
     task = parent.task
-    autocast = contextlib.nullcontext
     if task["precision"] == "bfloat16":
         speed = product_speed(torch.bfloat16)
         of_float32 = product_speed(torch.float32)
@@ -87,33 +116,9 @@ def main():
                 f"float32 {of_float32:.0f}"
             )
             return
-
-        def autocast():
-            return torch.autocast("cpu", dtype=torch.bfloat16)
-
-    torch.manual_seed(1)
-    model = Model(task["size"], task["vocabulary_size"]).train()
-    optimizer = torch.optim.Adam(
-        model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True
-    )
+    training = Training(task["size"], task["vocabulary_size"], task["precision"])
     batches = Batches(task["batches"])
-
-    def step(number):
-        source, target, labels = (torch.from_numpy(ids).long() for ids in batches.shifted(number))
-        optimizer.zero_grad(set_to_none=True)
-        with autocast():
-            logits = model(source, target)
-        losses = functional.cross_entropy(
-            logits.float().flatten(0, 1),
-            labels.flatten(),
-            ignore_index=0,
-            label_smoothing=LABEL_SMOOTHING,
-        )
-        losses.backward()
-        optimizer.step()
-        losses.item()
-
-    parent.serve(step)
+    parent.serve(lambda number: training.update(*batches.shifted(number)))
 
 
 if __name__ == "__main__":
