@@ -19,9 +19,9 @@ LENGTH_PENALTY = 0.6
 # The bounds of a request's options. An export with a wider beam than this allows its own.
 MOST_HYPOTHESES = 32
 STEEPEST_PENALTY = 10.0
+TEMPERATURES = (1e-3, 1e3)
 # How many tokens a server shows that may come next.
 NEXT_PIECES = 20
-TEMPERATURES = (1e-3, 1e3)
 # Of a flag that is not given, the model has its own value.
 ITS_OWN = types.MappingProxyType({"is_unset": True, "resumed": TOLD})
 # Rules on a text, however it is searched for.

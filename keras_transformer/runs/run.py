@@ -239,11 +239,11 @@ def tried_by(trial: str, samples: Sequence, version: pathlib.Path) -> str:
 
 
 def _refuse_together(values):
-    asked = {name: values.get(name) for name in fit.OF_TENSORFLOW}
-    asked |= {"accumulate": values["accumulate"] > 1}
-    asked |= {"distribution": values["distribution"] != "one"}
-    for name in (name for name, is_asked in asked.items() if is_asked):
-        if (backend := keras.backend.backend()) != "tensorflow":
+    if (backend := keras.backend.backend()) != "tensorflow":
+        asked = {name: values.get(name) for name in fit.OF_TENSORFLOW}
+        asked |= {"accumulate": values["accumulate"] > 1}
+        asked |= {"distribution": values["distribution"] != "one"}
+        for name in (name for name, is_asked in asked.items() if is_asked):
             received = f"Received: KERAS_BACKEND={backend}"
             raise ValueError(f"--{name} is for TensorFlow. {received}. Leave one of them out.")
     averages = not (values["keep_best"] or values["ema"])
