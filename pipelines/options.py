@@ -42,6 +42,7 @@ class Setting:
             function that tells them from their text. One of several names is enough.
         only_words: how `only` is said, where it has functions.
         resumed: one of `RESUMED`.
+        on_tensorflow: whether another backend trains with the default alone.
         is_unset: whether the flag that is not given is None, and the default that of the model, of
             the run or of the command.
     """
@@ -55,6 +56,7 @@ class Setting:
     only: Mapping[str, Collection[str] | Callable[[str], bool]] | None = None
     only_words: str = ""
     resumed: str = DESCRIBED
+    on_tensorflow: bool = False
     is_unset: bool = False
 
 

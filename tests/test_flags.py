@@ -11,11 +11,12 @@ import tensorflow as tf
 from absl import flags as absl_flags
 from command_flags import COMMANDS, EVERY_FLAG, flags_of, names_of
 
-from keras_transformer import flags
+from keras_transformer import flags, train
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.decoding.remembered_options import LANGUAGES, REMEMBERED
 from keras_transformer.flagfiles import FLAGFILES, expand_flagfiles, placed
 from keras_transformer.flags.definition import PathParser
+from keras_transformer.flags.help_pages import help_of
 from keras_transformer.flags.scopes import every_place
 from keras_transformer.saved_models.options import Precision, Version
 
@@ -113,6 +114,16 @@ def test_a_help_line_is_complete_by_itself(name):
         line = place.option.setting.help
         assert line[0].isupper()
         assert line.endswith(".")
+
+
+def test_help_says_what_other_backends_have_not():
+    page = help_of(["--task=translation", "--help"], "", train.SECTIONS, train.OF_TASKS)
+    entries = [" ".join(one.split()) for one in re.split(r"\n\n|\n  --(?:\[no\])?", page)]
+    told = {re.match(r"\w+", one)[0] for one in entries if one.endswith("On TensorFlow alone.")}
+    places = [place for declared in every_place().values() for place in declared]
+    marked = {one.option.name for one in places if one.option.setting.on_tensorflow}
+    assert told == marked
+    assert {"augment", "report", "distribution"} < marked < {one.option.name for one in places}
 
 
 def test_an_option_that_is_declared_for_several_says_the_same_of_itself():

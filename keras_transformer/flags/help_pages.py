@@ -92,7 +92,6 @@ def _line(one: Declared):
     if one.setting.choices:
         written += f"  ({', '.join(one.setting.choices)})"
     lines = [f"  {line}" for line in textwrap.wrap(written, WIDTH - 2, subsequent_indent="      ")]
-    lines += textwrap.wrap(
-        one.setting.help, WIDTH, initial_indent="      ", subsequent_indent="      "
-    )
+    says = one.setting.help + (" On TensorFlow alone." if one.setting.on_tensorflow else "")
+    lines += textwrap.wrap(says, WIDTH, initial_indent="      ", subsequent_indent="      ")
     return "\n".join(lines)

@@ -18,7 +18,7 @@ from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.schedule import schedule
 from keras_transformer.training.watchers import Watchers, window_of
 from pipelines.batches import batching, bucketing
-from pipelines.options import FIXED, TOLD, Sections, places, recipe
+from pipelines.options import FIXED, TOLD, Sections, active, places, recipe
 from pipelines.whole_files import as_read, write_json
 
 
@@ -32,7 +32,8 @@ class Run:
     """
 
     def __init__(self, task_class, values: Mapping, sections: Sections):
-        _refuse_together(values)
+        self.sections = (*task_class.options, *sections)
+        _refuse_together(values, self.sections)
         self.strategy = replicas.make_strategy(values["distribution"], values["tpu"])
         self.is_chief = replicas.is_chief(self.strategy)
         # Before anything is drawn.
@@ -40,7 +41,6 @@ class Run:
         self.values = values
         self.folder = RunFolder(values["model_dir"] or task_class.default_model_dir(values))
         self.task = task_class(values)
-        self.sections = (*self.task.options, *sections)
         self.objective = self.task.objective()
         compiled = keras.backend.backend() != "tensorflow"
         self._padding = bucketing.MOST_PADDING_COMPILED if compiled else bucketing.MOST_PADDING
@@ -238,14 +238,12 @@ def tried_by(trial: str, samples: Sequence, version: pathlib.Path) -> str:
     return trial.format(sample=f"'{quoted}'", version=version, versions=version.parent)
 
 
-def _refuse_together(values):
+def _refuse_together(values, sections):
     if (backend := keras.backend.backend()) != "tensorflow":
-        asked = {name: values.get(name) for name in fit.OF_TENSORFLOW}
-        asked |= {"accumulate": values["accumulate"] > 1}
-        asked |= {"distribution": values["distribution"] != "one"}
-        for name in (name for name, is_asked in asked.items() if is_asked):
-            received = f"Received: KERAS_BACKEND={backend}"
-            raise ValueError(f"--{name} is for TensorFlow. {received}. Leave one of them out.")
+        for name, one in active(sections, values).items():
+            if one.setting.on_tensorflow and values[name] not in (one.default, []):
+                received = f"Received: KERAS_BACKEND={backend}"
+                raise ValueError(f"--{name} is for TensorFlow. {received}. Leave one of them out.")
     averages = not (values["keep_best"] or values["ema"])
     if averages and values["average_checkpoints"] > values["keep_checkpoints"]:
         raise ValueError(

@@ -21,12 +21,6 @@ POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 FAST_BFLOAT16 = {"avx512_bf16", "amx_bf16"}
 # GPUs from Ampere on.
 FAST_CAPABILITY = (8, 0)
-# What other backends have not: a step that does more, and, where each shape is compiled, sentences
-# of other lengths each time.
-OF_TENSORFLOW = (
-    *("report", "r_drop", "scheduled_sampling"),
-    *("augment", "bpe_dropout", "subword_regularization", "glossary_rate"),
-)
 
 
 def dtype_policy(mixed_precision: str) -> str:

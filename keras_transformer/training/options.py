@@ -34,6 +34,7 @@ class Batches(Options):
         "less memory.",
         at_least=1,
         resumed=TOLD,
+        on_tensorflow=True,
     )
     static_shapes: bool = option(
         False,
@@ -50,6 +51,7 @@ class Batches(Options):
         "Replicas to train on: one device, all GPUs of this machine, several machines, or a TPU.",
         choices=("one", "mirrored", "multi_worker", "tpu"),
         resumed=TOLD,
+        on_tensorflow=True,
     )
     tpu: str = option(
         "",
@@ -69,6 +71,7 @@ class ObjectiveOptions(Options):
         "trains the results to agree; 0: once. Its authors take 5. A step takes twice the time.",
         at_least=0,
         resumed=TOLD,
+        on_tensorflow=True,
     )
 
 
@@ -234,6 +237,7 @@ class Course(Options):
         "Count the floating-point operations of the training, also estimate them from its time "
         "as the paper does, print both numbers, and write them to the run's cost.json.",
         resumed=FREE,
+        on_tensorflow=True,
     )
 
 

@@ -83,6 +83,7 @@ class ProtectedSpans(Options):
         at_least=0,
         at_most=1,
         resumed=FIXED,
+        on_tensorflow=True,
     )
 
     truecase: bool = option(

@@ -31,6 +31,7 @@ class Augmentation(Options):
         "by commas. Default: not at all.",
         choices=AUGMENTED,
         resumed=TOLD,
+        on_tensorflow=True,
     )
     case_rate: float = option(
         0.15,
@@ -62,6 +63,7 @@ class Augmentation(Options):
         at_least=0,
         at_most=0.99,
         resumed=TOLD,
+        on_tensorflow=True,
     )
     subword_regularization: float = option(
         0.0,
@@ -71,6 +73,7 @@ class Augmentation(Options):
         at_least=0,
         at_most=100,
         resumed=TOLD,
+        on_tensorflow=True,
     )
     scheduled_sampling: float = option(
         0.0,
@@ -79,6 +82,7 @@ class Augmentation(Options):
         at_least=0,
         at_most=0.99,
         resumed=TOLD,
+        on_tensorflow=True,
     )
     scheduled_sampling_steps: int = option(
         10000,
