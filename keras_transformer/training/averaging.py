@@ -61,7 +61,8 @@ def last_ones(folder: pathlib.Path, count: int) -> list[pathlib.Path]:
 
 def of_steps(paths: Iterable[pathlib.Path]) -> str:
     steps = [f"{checkpoint.step_in(path):,}" for path in paths]
-    return f"mean of the checkpoints of steps {', '.join(steps)}"
+    many = "mean of the checkpoints of steps" if len(steps) > 1 else "checkpoint of step"
+    return f"{many} {', '.join(steps)}"
 
 
 def cross_entropy_of(model, batches: Callable) -> Callable[[Mapping[str, np.ndarray]], float]:

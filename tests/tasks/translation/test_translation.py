@@ -643,7 +643,7 @@ def folder(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words", "weight"),
     [
-        ({"last": 1}, "mean of the checkpoints of steps 40", 40),
+        ({"last": 1}, "checkpoint of step 40", 40),
         ({"last": 2}, "mean of the checkpoints of steps 30, 40", 35),
         ({"last": 3}, "mean of the checkpoints of steps 20, 30, 40", 30),
         ({"last": 9}, "mean of the checkpoints of steps 10, 20, 30, 40", 25),
@@ -689,7 +689,7 @@ def test_what_is_only_there_to_go_on_from_is_not_averaged(folder):
     assert choose_weights(folder, 2) == "mean of the checkpoints of steps 20, 30"
     for old in checkpoint.averaged_ones(folder.checkpoints):
         old.unlink()
-    assert choose_weights(folder, 2) == "mean of the checkpoints of steps 45"
+    assert choose_weights(folder, 2) == "checkpoint of step 45"
 
 
 def test_the_command_averages_the_last_checkpoints(folder, capsys):
