@@ -31,8 +31,11 @@ REMARK = (
     "--directory=FOLDER`,\nand open http://localhost:8000/. `runtime` has {}.\n"
 )
 # What the search of the page has of options, by name; it has all of others.
-PLAIN = {"samples": 0, "num_hypotheses": 1, "no_repeat_ngram_size": 0, "repetition_penalty": 1.0}
-PASSED_ON = ("length_penalty_form", "beam_form", "barred", "protect_all", *LANGUAGES)
+PLAIN = {"samples": 0, "num_hypotheses": 1}
+PASSED_ON = (
+    *("length_penalty_form", "beam_form", "barred", "protect_all", *LANGUAGES),
+    *("no_repeat_ngram_size", "repetition_penalty"),
+)
 
 logger = logging.getLogger(__name__)
 

@@ -90,8 +90,6 @@ def test_a_package_that_is_not_what_was_pinned_is_not_taken(packages, monkeypatc
     [
         ({"samples": 2}, "samples=2"),
         ({"num_hypotheses": 2}, "num_hypotheses=2"),
-        ({"no_repeat_ngram_size": 3}, "no_repeat_ngram_size=3"),
-        ({"repetition_penalty": 1.5}, r"repetition_penalty=1\.5"),
     ],
 )
 def test_what_the_page_cannot_do_is_refused_by_name(packages, options, said):

@@ -34,11 +34,12 @@ const [tables, cases] = given;
 const best = (logs, count) => logs.map((_, id) => id).sort((one, other) =>
   logs[one] === logs[other] ? one - other : logs[other] - logs[one]).slice(0, count);
 const sum = (ids) => ids.reduce((one, other) => one + other, 0);
-function step(ids, position, rows, count, bias, state) {
+function step(ids, position, rows, count, bias, factor, state) {
   const sums = rows.map((row, n) => state[row] + ids[n]), logs = [], tokens = [];
   sums.forEach((sum, n) => {
-    const ours = bias[bias.length > 1 ? n : 0];
-    const biased = tables[sum % tables.length].map((one, id) => f32(one + ours[id]));
+    const [ours, times] = [bias, factor].map((one) => one[one.length > 1 ? n : 0]);
+    const biased = tables[sum % tables.length].map((one, id) =>
+      f32(f32(one * (times[id] ?? 1)) + ours[id]));
     biased[PAD] = biased[BOS] = -Infinity;
     for (const id of best(biased, count)) { logs.push(biased[id]); tokens.push(id); }
   });
@@ -73,6 +74,10 @@ OPTIONS = [
         "target_language": "a",
     },
     {"beam_size": 1, "beam_form": "staying", "target_language": "a"},
+    {"beam_size": 3, "no_repeat_ngram_size": 2, "forbidden_words": FORBIDDEN},
+    {"beam_size": 1, "no_repeat_ngram_size": 1},
+    {"beam_size": 2, "repetition_penalty": 1.5},
+    {"beam_size": 4, "repetition_penalty": 0.8, "no_repeat_ngram_size": 3, "beam_form": "staying"},
     {"beam_size": 3, "target_language": "b", "max_length": 1, "min_length": 1},
     {"beam_size": 3, "target_language": "b", "max_length": 5},
     {"beam_size": 4, "target_language": "b", "beam_form": "staying", "protect_all": False},
@@ -126,7 +131,7 @@ class TableModel:
 
     def step(self, ids, position, rows, count, bias, factor, state, source):
         sums = state[rows] + ids.reshape(-1)
-        biased = self._tables[sums % SUMS] + bias
+        biased = self._tables[sums % SUMS] * factor + bias
         biased[:, [PAD, BOS]] = -np.inf
         tokens = np.argsort(-biased, axis=1, kind="stable")[:, :count]
         return np.take_along_axis(biased, tokens, axis=1), tokens, sums
@@ -236,6 +241,8 @@ def test_the_search_of_the_page_finds_what_the_search_in_numpy_finds(cases, expe
         ("position + 1 < asked.minimum", "false"),
         ("after(state, id) < 0", "false"),
         ("changed[state][id] ?? first", "first"),
+        ("ids.length - n + 1", "ids.length - n"),
+        ("row.fill(penalty", "row.fill(1"),
     ],
 )
 def test_control_a_search_without_one_of_its_rules_finds_others(cases, expected, rule, other):

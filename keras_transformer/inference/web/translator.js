@@ -99,11 +99,25 @@ function bias(asked, hypotheses, position) {
     return [one];
   }
   if (position + 1 < asked.minimum) one[EOS] = -Infinity;
-  if (!asked.count && !asked.forbidden) return [one];
+  const n = asked.no_repeat_ngram_size;
+  if (!asked.count && !asked.forbidden && !n) return [one];
   return hypotheses.map(({ ids }) => {
     const row = asked.forbidden ? forbid(one.slice(), ids, asked.forbidden) : one.slice();
+    for (const id of n ? repeating(ids, n) : []) row[id] = -Infinity;
     return asked.count ? keepSpans(row, ids, position, asked) : row;
   });
+}
+
+// The tokens that came after an earlier occurrence of the last n - 1.
+function repeating(ids, n) {
+  const context = ids.slice(ids.length - n + 1).join();
+  return ids.filter((_, end) => end >= n - 1 && ids.slice(end - n + 1, end).join() === context);
+}
+
+// What positive logits are divided and others multiplied by: of what has come the penalty.
+function factor({ pieces, repetition_penalty: penalty }, hypotheses) {
+  if (penalty === 1) return [new Float32Array([1])];
+  return hypotheses.map(({ ids }) => ids.reduce((row, id) => row.fill(penalty, id, id + 1), new Float32Array(pieces).fill(1)));
 }
 
 // No piece comes that would complete a forbidden word: keras_transformer's decoding/forbidden_words.py.
@@ -207,15 +221,16 @@ const isToken = (id) => id !== PAD;
 const hasEnded = (ids) => [EOS, PAD].includes(ids.at(-1));
 
 // The ids of the `most` best translations, their label and their end left out. A model has `start(rows)`, the state
-// before the first token, and `step(ids, position, rows, count, bias, state)`: log P of the `count` likeliest of each
-// row, their tokens, and the state.
+// before the first token, and `step(ids, position, rows, count, bias, factor, state)`: log P of the `count` likeliest of
+// each row, their tokens, and the state.
 async function search(model, asked) {
   const beam = Beam.of(asked), count = Math.min(2 * asked.beam_size, asked.pieces);
   let state = model.start(asked.beam_size), rows = beam.hypotheses.map((_, k) => k);
   for (let position = 0; position < asked.limit && !beam.isSettled; position++) {
     const { hypotheses } = beam, atLimit = position + 1 === asked.limit;
     const newest = hypotheses.map(({ ids }) => ids.at(-1) ?? BOS);
-    const given = await model.step(newest, position, rows, count, bias(asked, hypotheses, position), state);
+    const rules = [bias(asked, hypotheses, position), factor(asked, hypotheses)];
+    const given = await model.step(newest, position, rows, count, ...rules, state);
     state = given.state;
     // A label costs nothing, nor does the end at the limit of a beam that is to fill.
     const isFree = position < asked.begin.length || (beam.fills && atLimit);
@@ -251,10 +266,10 @@ class Graphs {
     }));
   }
 
-  async step(ids, position, rows, count, bias, state) {
+  async step(ids, position, rows, count, bias, factor, state) {
     const feeds = {
       ids: integers(ids, [1, ids.length]), position: integers([position], []), rows: integers(rows, [rows.length]),
-      count: integers([count], []), bias: stacked(bias), factor: stacked([new Float32Array([1])]), ...this.source, ...state };
+      count: integers([count], []), bias: stacked(bias), factor: stacked(factor), ...this.source, ...state };
     const wanted = this.decoder.inputNames.map((name) => [name, feeds[name]]);
     const { logs, tokens, ...next } = await this.decoder.run(Object.fromEntries(wanted));
     const renamed = Object.entries(next).map(([name, tensor]) => [name.replace("next", "state"), tensor]);
