@@ -351,7 +351,7 @@ def test_the_search_of_a_flag_file_is_that_of_the_printed_and_the_kept_score(
     run.train()
     kept = json.loads(run.folder.evaluation.read_text(encoding="utf-8"))
     assert (kept["split"], kept["beam_size"], kept["bleu"]) == ("test", 3, 100)
-    assert "steps 1, beam 3: BLEU 100.0  chrF 100.0" in capsys.readouterr().out
+    assert "step 1, beam 3: BLEU 100.0  chrF 100.0" in capsys.readouterr().out
     # The control: another search is scored otherwise.
     asked = DecodingOptions()
     assert run.task.score(new_module(run.task, run.folder)).numbers["bleu"] < 50
