@@ -94,12 +94,13 @@ def read_terms(path: str | os.PathLike) -> dict[str, str]:
     """
     terms: dict[str, str] = {}
     for number, line in enumerate(line_files.read_lines(path), start=1):
-        term, tab, translation = line.partition("\t")
-        if not tab or "\t" in translation:
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) != 2:
             raise ValueError(
                 f"{path}, line {number}: a glossary has a term, a tab and its translation in each "
                 f"line. Received: {line!r}."
             )
+        term, translation = cells
         if terms.setdefault(term, translation) != translation:
             raise ValueError(
                 f"{path}, line {number}: {term!r} has another translation before. Name one."

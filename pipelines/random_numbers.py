@@ -57,13 +57,8 @@ def permuted(places: Tensor, size: Tensor, key: Tensor) -> Tensor:
     38 % too many things in their places, and of each number of its seed it reads 8 bits (a seed
     that counts gives 256 orders of up to 65,536 things). One place of 10 things costs it 0.2 ms.
 
-    Args:
-        places: int64 (L,), each from 0 to its size - 1.
-        size: int64 of the key's shape, at least 1.
-        key: uint64, a scalar; or (L,): places of one key and size are permuted together.
-
-    Returns:
-        int64 (L,), each from 0 to its size - 1.
+    `places` are int64 (L,), from 0 to size - 1, as what is returned. Places of one key, uint64, and
+    one size, int64, are permuted together; both are scalars, or (L,).
     """
     import tensorflow as tf
 

@@ -60,19 +60,14 @@ class TreeConstraints(Constraints):
     the leaves + 3. There is no fewest number of tokens: `minima` are not read. Forced prefixes
     override the rules. A prefix that begins no tree is not made one.
 
-    As with every `Constraints`, a score stays log P(Y | X) of the model.
-
     Args:
         opens: for each id of the vocabulary the number of the label that it opens, else -1,
             integers (V,).
-        closes: likewise the number of the label that it closes.
-        is_leaf: likewise whether it is a leaf, booleans (V,).
+        closes, is_leaf: likewise of the label that it closes, and whether it is a leaf.
         count: how many leaves the tree of each sentence has, integers (B,). Of a sentence without
             words nothing is written but EOS.
         leaves: which ones, in order, integers (B, W), padded; None: any.
         begins_word: for each id whether it begins a word, booleans (V,); `leaves` need it.
-        no_repeat_ngram_size: 0.
-        repetition_penalty: see `Constraints`.
 
     Reference: Vinyals et al. 2015, "Grammar as a Foreign Language", section 2.1, for the symbols.
     """

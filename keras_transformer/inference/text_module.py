@@ -57,9 +57,7 @@ class TextModule(ServedText):
     Attributes:
         output, outputs: what functions call the text that comes out, and several of them.
         default_options: arguments of `DecodingOptions` in place of its defaults.
-        score: the function of that name.
-        stepper: makes a `Stepper` with the weights as they are.
-        has_blocks: whether its steppers propose blocks.
+        stepper, has_blocks: makes a `Stepper` with the weights as they are; whether of blocks.
         encode: a graph of what its steps need of sources (B, S); None where there is no source.
     """
 
@@ -117,18 +115,8 @@ class TextModule(ServedText):
         limits: Callable[[tf.Tensor], tf.Tensor] | None = None,
         source: tf.RaggedTensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Search for what comes of strings (B,).
-
-        Args:
-            search: any search of `keras_transformer.decoding`.
-            text: strings (B,), each cut after 1,024 tokens.
-            prefixes: ids to begin with, (B, P), padded.
-            limits: a function of the sources' lengths (B,), EOS included, that gives the most
-                tokens of each text; by default the options'.
-            source: their ids (B, None); by default `source_ids`.
-
-        Returns:
-            Hypotheses, ids (B, n, L), and their scores (B, n), best first.
+        """Hypotheses for strings (B,), ids (B, n, L), and their scores (B, n), best first. `limits`
+        gives of the sources' lengths (B,), EOS included, the most tokens of each text.
         """
         source = self.source_ids(text) if source is None else source
         lengths = source.row_lengths()

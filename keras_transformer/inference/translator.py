@@ -12,6 +12,7 @@ from keras_transformer.inference.line_batches import (
     checked_lengths,
     in_batches,
     join,
+    listed,
     split,
 )
 from keras_transformer.inference.live import Hypothesis, Live, as_pieces
@@ -128,7 +129,7 @@ class Translator:
         Raises:
             ValueError: as `translate`, and for what a SavedModel cannot give.
         """
-        lines = list(lines)
+        lines = listed(lines)
         prefixes = [""] * len(lines) if prefixes is None else prefixes
         how = (batch_tokens, batches_at_once, report)
         search = self._model.translate_in_detail
@@ -223,7 +224,7 @@ class Translator:
 
     def _translate_sentences(self, lines, how):
         language = self.description.get("corpus", {}).get("source_language", "en")
-        sentences, counts = split(lines, language, self._model.has_piece)
+        sentences, counts = split(listed(lines), language, self._model.has_piece)
         checked_lengths(self._model.lengths, sentences, "sentence {} of all", SHORTEN)
         return join(self.translate(sentences, None, False, *how), counts)
 
@@ -238,7 +239,7 @@ class Translator:
 
     def _in_batches(self, function, how, *columns, named=TARGET):
         """What a function of lists gives for each line; errors call one of the others `named`."""
-        lines, *others = map(list, columns)
+        lines, *others = map(listed, columns)
         of_others = []
         for other in others:
             if len(other) != len(lines):

@@ -36,7 +36,7 @@ class DecoderLayer(EncoderLayer):
         memory: the encoder's output, (B, S, d_model); None without a memory.
         attention_mask: booleans broadcastable to (B, T, T).
         memory_mask: booleans broadcastable to (B, T, S).
-        causal: `causal_mask(T)` or None, as in `MultiHeadAttention`.
+        causal: `causal_mask(T)`, as in `MultiHeadAttention`; by None later positions are seen.
 
     Returns:
         (B, T, d_model).
@@ -64,6 +64,8 @@ class DecoderLayer(EncoderLayer):
     def build(self, x_shape, memory_shape=None):
         super().build(x_shape)
         if self.has_memory:
+            if memory_shape is None:
+                raise ValueError("Without `memory`, a decoder's layer needs has_memory=False.")
             self.cross_attention.build(x_shape, memory_shape, memory_shape)
             self.cross_attention_norm.build(x_shape)
 

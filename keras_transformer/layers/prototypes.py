@@ -46,10 +46,18 @@ class Part(Layer):
 
 def like(prototype: Part | dict[str, Any], dtype: keras.DTypePolicy, name: str) -> Part:
     """A new part with the arguments of another, or of its `description`."""
-    copied = prototype if isinstance(prototype, dict) else description(prototype)
-    kind = keras.saving.get_registered_object(copied["class_name"])
+    kind = type(prototype)
+    if isinstance(prototype, dict):
+        kind = keras.saving.get_registered_object(prototype["class_name"])
+    if not (isinstance(kind, type) and issubclass(kind, Part)):
+        raise ValueError(
+            f"`{name}` must be an object such as those of keras_transformer.layers, and Keras must "
+            f"know its class when a model is loaded: see register_keras_serializable. Received: "
+            f"{prototype!r}."
+        )
+    config = prototype["config"] if isinstance(prototype, dict) else prototype.get_config()
     # Not by `from_config`, which keeps only the name of a policy of our own.
-    return kind(**{**copied["config"], "dtype": dtype, "name": name})
+    return kind(**{**config, "dtype": dtype, "name": name})
 
 
 def description(part: Part) -> dict[str, Any]:

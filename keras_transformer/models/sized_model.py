@@ -57,6 +57,12 @@ class SizedModel(keras.Model):
         name: str | None = None,
         **sizes,
     ):
+        if hyperparameters is not None and (sizes or not isinstance(hyperparameters, self.sizes)):
+            raise ValueError(
+                f"`hyperparameters` must be {self.sizes.__name__}, or each be named: "
+                f"{type(self).__name__}(vocabulary_size=8000). Received: {hyperparameters!r} and "
+                f"{', '.join(sizes) or 'no name'}."
+            )
         self._assemble(hyperparameters or self.sizes(**sizes), dtype, name)
 
     def _assemble(self, hyperparameters, dtype, name, **more):

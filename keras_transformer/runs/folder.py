@@ -141,7 +141,7 @@ class RunFolder:
         """Read what `describe` wrote; a FileNotFoundError says that the folder holds no run."""
         try:
             description = read_description(self.description)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise FileNotFoundError(
                 f"{self.path} holds no trained model: there is no {self.description.name} in it. "
                 "Name a folder that `train` or `export` wrote."

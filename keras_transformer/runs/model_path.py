@@ -54,6 +54,8 @@ class ModelPath:
     def listed(cls, path: str | os.PathLike | Sequence[str | os.PathLike]) -> "list[ModelPath]":
         """One or several paths: a list, or a string with commas."""
         paths = path.split(",") if isinstance(path, str) else path
+        if paths in ([], ()):
+            raise FileNotFoundError("there is no model in an empty list. Name one at least.")
         return [cls.of(one) for one in (paths if isinstance(paths, list | tuple) else [paths])]
 
     @classmethod

@@ -43,18 +43,8 @@ _NUMBERS = itertools.count()
 
 
 class SavedModel:
-    """A loaded SavedModel.
-
-    Args:
-        folder: where `saved_model.pb` lies.
-        only: names of the signatures to load, of which the others cost no time; by default all.
-            Names that the SavedModel lacks are ignored.
-
-    Attributes:
-        folder: where it lies.
-        definitions: every SignatureDef by name, as it lies in the folder.
-        signatures: each loaded `Signature` by name.
-        sentencepiece_models: its vocabularies.
+    """A loaded SavedModel: by name every SignatureDef of its folder, and each loaded `Signature`;
+    and its vocabularies. Signatures that `only` does not name cost no time.
 
     Raises:
         tf.errors.OpError, OSError, ValueError: if it is damaged.
@@ -80,21 +70,9 @@ class SavedModel:
         inputs: dict[str, np.ndarray],
         cancellation: CancellationManager | None = None,
     ) -> dict[str, np.ndarray]:
-        """Call a signature, from any thread.
-
-        Args:
-            name: the signature's.
-            inputs: an array for each of its inputs.
-            cancellation: its `start_cancel`, called from another thread, ends the run between two
-                steps of a loop, or before the next large operation. A run that fails cancels it,
-                too: it is of one run.
-
-        Returns:
-            An array for each of its outputs.
-
-        Raises:
-            tf.errors.CancelledError: if it was cancelled.
-            tf.errors.OpError: if TensorFlow refuses the inputs, or fails.
+        """Call a signature, from any thread, with an array for each of its inputs; an array for
+        each of its outputs comes. The `start_cancel` of a run's own `cancellation`, called from
+        another thread, ends it between two steps of a loop, or before the next large operation.
         """
         signature = self.signatures[name]
         tensors = [tf.constant(inputs[one], spec.dtype) for one, spec in signature.inputs.items()]

@@ -77,6 +77,8 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
     def __init__(self, label_smoothing=0.1, name="label_smoothed_cross_entropy"):
         super().__init__(name=name, reduction="mean_with_sample_weight")
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(f"`label_smoothing` must lie in [0, 1). Received: {label_smoothing}.")
         self.label_smoothing = label_smoothing
 
     def call(self, y_true, y_pred):

@@ -1,6 +1,7 @@
 """Files that people translate: catalogues, translation units, strings, subtitles, pages."""
 
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 
 from pipelines.documents import html, json_and_srt, po, xliff
@@ -22,6 +23,12 @@ ENDINGS = {
     ".xlf": "xliff",
     ".htm": "html",
 }
+# What such a file says of its own encoding; in a template of gettext this is "CHARSET".
+ENCODING = re.compile(
+    r"""(?:<meta\b[^>]*?\bcharset=|<\?xml\b[^>]*?\bencoding=|^"Content-Type:.*\bcharset=)"""
+    r"""["'\s]*(?!utf-?8\b|charset\b)(?P<name>[\w.:-]+)""",
+    re.IGNORECASE | re.MULTILINE,
+)
 # Those with the source and its translation beside each other.
 BILINGUAL = ("po", "xliff")
 
@@ -52,6 +59,10 @@ class Document:
         text = text.removeprefix(mark)
         if not text.strip():
             raise ValueError("it is empty")
+        said = ENCODING.search(text) if file_format in ("po", "xliff", "html") else None
+        if said:
+            line = text.count("\n", 0, said.start("name")) + 1
+            raise ValueError(f"line {line}: it says {said['name']}. Convert it, and say UTF-8.")
         return cls(mark, text, list(FORMATS[file_format](text, everything)))
 
     def translated(self, translate: Callable[[list[str]], list[str]], protects: bool) -> str:

@@ -19,7 +19,8 @@ def segments(text: str, everything: bool) -> Iterator[Segment]:
     current = None
     is_fuzzy = False
     place = 0
-    for number, line in enumerate(text.splitlines(keepends=True), 1):
+    # `str.splitlines` ends lines at U+2028 and the like too, which are text.
+    for number, line in enumerate(re.split(r"(?<=\n)|(?<=\r)(?!\n)", text), 1):
         bare = line.rstrip("\r\n")
         begin = place
         place += len(line)

@@ -21,13 +21,7 @@ VOID = {"br", "hr", "img", "input", "wbr"}
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A part of a segment.
-
-    Attributes:
-        raw: as it stands in the file.
-        text: as it is read.
-        is_code: whether it stays, as a tag does.
-    """
+    """A part of a segment: `raw` in the file, `text` as it is read; a code, as a tag is, stays."""
 
     raw: str
     text: str
@@ -60,11 +54,8 @@ class Segment:
 
 
 def with_codes(raw: str, units: Iterable[tuple[str, str]] = ()) -> list[Part]:
-    """The parts of a text: placeholders, tags and line breaks are codes.
-
-    Args:
-        raw: as it stands in the file.
-        units: of which it consists if it is read otherwise: each as it stands, and as it is read.
+    """The parts of a text: placeholders, tags and line breaks are codes. If it is read otherwise
+    than it stands, `units` are its parts: each as it stands, and as it is read.
     """
     units = list(units)
     text = "".join(read for _, read in units) if units else raw

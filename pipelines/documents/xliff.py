@@ -12,8 +12,9 @@ MARKUP = re.compile(
 )
 UNIT = re.compile(r"&[^;\s]+;|[^&]+", re.DOTALL)
 KNOWN = re.compile("&(?:lt|gt|amp|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);")
-# What they hold is code of the file that the text came from.
+# What they hold is code of the file that the text came from; and marks of what is not translated.
 NATIVE = {"ph", "bpt", "ept", "it"}
+PROTECTED = re.compile(r"<\S+[^>]*\s(?:translate\s*=\s*.no|mtype\s*=\s*.protected)\b")
 UNITS = {"trans-unit", "segment"}
 # A translation in such a state is made again.
 AGAIN = re.compile("new|initial|needs-.*")
@@ -136,7 +137,7 @@ def _parts(raw):
                 opened = opened[:-1] if tag.startswith("</") else [*opened, name]
                 if not opened:
                     yield Part(raw[start:end], raw[start:end], True)
-        elif name in NATIVE and not tag.startswith("</") and not tag.endswith("/>"):
+        elif (name in NATIVE or PROTECTED.match(tag)) and not re.match("</|.*/>$", tag, re.DOTALL):
             opened.append(name)
             start = match.start()
         elif tag.startswith("<![CDATA["):

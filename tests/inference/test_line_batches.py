@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keras_transformer.inference.generator import Generator
-from keras_transformer.inference.line_batches import checked_lengths, join, split
+from keras_transformer.inference.line_batches import checked_lengths, join, listed, split
 from keras_transformer.inference.live import Live
 from keras_transformer.inference.loading import load_trained
 from keras_transformer.inference.model_graphs import AttentionGraphs
@@ -52,6 +52,28 @@ def test_a_long_line_is_called_by_its_name():
     # Of one line the number says nothing: a stream knows a better one.
     with pytest.raises(ValueError, match=r"^the line has 1,025 tokens"):
         checked_lengths(letters, ["a" * 1025])
+
+
+@pytest.mark.parametrize("lines", ["Turn off", ["a", None], [b"a"], [["a"]]])
+def test_lines_are_a_list_of_strings(lines):
+    """Of a string each letter was translated."""
+    with pytest.raises(ValueError, match=r"lines must be a list of strings, .* Received: "):
+        listed(lines)
+    assert listed(iter(["a", "b"])) == listed(np.array(["a", "b"])) == ["a", "b"]
+
+
+def test_every_list_is_looked_at():
+    translator = Translator.__new__(Translator)
+    translator._model = types.SimpleNamespace(
+        lengths=letters, target_lengths=letters, translate=list, translate_in_detail=None
+    )
+    translator.description = {}
+    for ask in (translator.translate, translator.translate_in_detail):
+        with pytest.raises(ValueError, match=r"Received: 'Turn off'"):
+            ask("Turn off")
+    with pytest.raises(ValueError, match=r"Received: 'Turn off'"):
+        translator.translate("Turn off", split_sentences=True)
+    assert translator.translate(["off"]) == ["off"]
 
 
 def test_a_long_prefix_is_called_a_prefix():

@@ -8,6 +8,7 @@ from oracles import paper
 from tensorflow.python.eager import context
 
 from keras_transformer.layers import (
+    AttentionHeads,
     MultiHeadAttention,
     causal_mask,
     padding_mask,
@@ -206,3 +207,33 @@ def test_a_mask_that_is_added_would_be_part_of_it(monkeypatch):
     if not any(kind.startswith("_Mkl") for kind in found):
         pytest.skip("this TensorFlow was built without oneDNN")
     assert [kind for kind in found if "FusedBatchMatMul" in kind]
+
+
+class Uniform(AttentionHeads):
+    """Heads of one's own, of a class that is not registered."""
+
+    def with_weights(self, query, key, value, masks):
+        weights = keras.ops.ones((*query.shape[:3], key.shape[2])) / key.shape[2]
+        return keras.ops.matmul(weights, value), weights
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_heads_need_no_registered_class_until_they_are_loaded(qkv, tmp_path):
+    attention = MultiHeadAttention(H, D_MODEL, heads=Uniform())
+    expected = np.array(attention(*qkv))
+    np.testing.assert_allclose(expected, np.broadcast_to(expected[:, :1], expected.shape), 1e-5)
+    inputs = [keras.Input(one.shape[1:]) for one in qkv]
+    model = keras.Model(inputs, attention(*inputs))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras", custom_objects={"Uniform": Uniform})
+    np.testing.assert_array_equal(loaded(list(qkv)), expected)
+    with pytest.raises(ValueError, match=r"`heads` must be an object .* register_keras_serializa"):
+        MultiHeadAttention(H, D_MODEL, heads=attention.get_config()["heads"])
+
+
+@pytest.mark.parametrize("heads", ["local:3", Uniform], ids=["name", "class"])
+def test_what_are_no_heads_is_refused(heads):
+    with pytest.raises(
+        ValueError, match=r"`heads` must be an object .* Received: .*(local|Uniform)"
+    ):
+        MultiHeadAttention(H, D_MODEL, heads=heads)

@@ -280,3 +280,10 @@ def test_steps_with_a_cache_equal_the_whole_sequence(x, norm, bias, randomized):
     np.testing.assert_allclose(
         np.concatenate(steps, axis=1), np.array(stack(x)), rtol=1e-5, atol=2e-6
     )
+
+
+def test_a_memory_that_is_forgotten_is_told():
+    layer = DecoderLayer(2, 8, 16)
+    with pytest.raises(ValueError, match=r"Without `memory`.* has_memory=False"):
+        layer(np.zeros((1, 3, 8)))
+    assert DecoderLayer(2, 8, 16, has_memory=False)(np.zeros((1, 3, 8))).shape == (1, 3, 8)

@@ -180,3 +180,29 @@ def test_the_projection_may_add_a_bias():
     x = np.ones((1, 2, 4), "float32")
     difference = layer(x, reverse=True) - plain(x, reverse=True)
     np.testing.assert_allclose(np.array(difference)[0, 1], np.arange(10.0), atol=1e-6)
+
+
+class Reader(keras.Model):
+    """A model of no known inputs: Keras builds it for float32 when it loads it."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.embedding = PositionalEmbedding(10, 8)
+
+    def call(self, ids):
+        return self.embedding(ids)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_ids_may_be_floats_where_nothing_rounds_them(tmp_path):
+    model = Reader()
+    expected = np.array(model(IDS))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras", custom_objects={"Reader": Reader})
+    np.testing.assert_array_equal(loaded(IDS), expected)
+    np.testing.assert_array_equal(keras.Sequential([model.embedding])(IDS), expected)
+    # bfloat16 has no 257.
+    with pytest.raises(
+        ValueError, match=r"ids must be integers\. Received: .*bfloat16.*\. Begin with"
+    ):
+        PositionalEmbedding(300, 8, dtype="mixed_bfloat16")(np.array([[257.0]]))

@@ -210,3 +210,12 @@ def test_sinusoids_read_longer_sentences_than_learned_positions_do():
         assert copies.accuracy(model, *copies.TRAINED) > 0.95
     shares = [copies.accuracy(model, *LONGER) for model in (sinusoidal, learned)]
     assert shares[0] > shares[1] + 0.05
+
+
+@pytest.mark.parametrize(
+    ("given", "sizes"), [(50, {}), (Hyperparameters(50, d_model=8, num_heads=2), {"d_ff": 3})]
+)
+def test_sizes_are_named_or_an_object(given, sizes):
+    """They were taken for hyperparameters, and lost beside them."""
+    with pytest.raises(ValueError, match=r"must be Hyperparameters, or each be named: Transformer"):
+        Transformer(given, **sizes)

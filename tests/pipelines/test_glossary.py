@@ -82,7 +82,7 @@ def test_a_model_without_protected_spans_is_refused():
 
 def test_a_file_has_two_columns(tmp_path):
     path = tmp_path / "terms.tsv"
-    path.write_text("light\tLeuchte\nACME\tACME\nlight\tLeuchte\n", encoding="utf-8")
+    path.write_text("light\tLeuchte\nACME \t ACME\nlight\tLeuchte\n", encoding="utf-8")
     assert read_terms(path) == {"light": "Leuchte", "ACME": "ACME"}
     for text, sense in (
         ("a\tb\nlight\n", "line 2: .*a tab"),

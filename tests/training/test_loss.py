@@ -259,3 +259,9 @@ def test_weights_between_weigh_a_label_in_a_metric(metric_type, batches):
     expected = sum((value * weights).sum() for value, weights in each)
     expected /= sum(weights.sum() for _, weights in each)
     assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("label_smoothing", [1.0, -0.1, 1.5])
+def test_a_smoothing_that_is_no_probability_is_refused(label_smoothing):
+    with pytest.raises(ValueError, match=r"`label_smoothing` must lie in \[0, 1\)\. Received: "):
+        LabelSmoothedCrossEntropy(label_smoothing)

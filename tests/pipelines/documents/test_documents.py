@@ -222,6 +222,13 @@ def test_tags_that_are_not_nested_any_more_are_no_translation():
         ("srt", "hello\n", "line 1: not the number of a cue"),
         ("srt", "1\nhello\n", "line 2: not the times of a cue"),
         ("html", "no page", "it has no tag"),
+        (
+            "html",
+            "<p>\n<META content='text/html; charset=iso-8859-1'>a",
+            "line 2: it says iso-8859-1",
+        ),
+        ("po", PO.replace("UTF-8", "ISO-8859-1"), "line 4: it says ISO-8859-1. Convert it"),
+        ("xliff", XLIFF.replace("UTF-8", "latin1"), "line 1: it says latin1. Convert it"),
         *((one, " \n", "it is empty") for one in FORMATS),
     ],
 )
@@ -229,6 +236,31 @@ def test_what_is_no_such_file_is_told_with_its_line(file_format, text, told):
     with pytest.raises(ValueError, match=told) as raised:
         translated(text, file_format)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("file_format", "before", "after"),
+    [
+        ("po", 'msgid "a\u2028b"\nmsgstr ""', 'msgid "a\u2028b"\nmsgstr "A\u2028B"'),
+        ("po", PO[: PO.index("#:")].replace("UTF-8", "CHARSET"), None),
+        ("json", '["<meta charset=latin1>a"]', '["<meta charset=latin1>A"]'),
+    ],
+)
+def test_odd_files_of_a_format_are_read(file_format, before, after):
+    assert translated(before, file_format) == (after or before)
+
+
+@pytest.mark.parametrize("protects", [True, False])
+@pytest.mark.parametrize("unit", ["segment", "trans-unit"])
+@pytest.mark.parametrize("mark", ['id="1" translate="no"', "mtype='protected'"])
+def test_a_mark_of_what_is_not_translated_stays(unit, mark, protects):
+    body = f"<xliff><{unit}><source>a <mrk {mark}>b</mrk> c</source>"
+    expected = f"{body}<target>A <mrk {mark}>b</mrk> C</target></{unit}></xliff>"
+    assert translated(f"{body}</{unit}></xliff>", "xliff", protects=protects) == expected
+    mark = 'mtype="term"'
+    assert ">B</mrk>" in translated(
+        f"<xliff><{unit}><source>a <mrk {mark}>b</mrk> c</source></{unit}></xliff>", "xliff"
+    )
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
