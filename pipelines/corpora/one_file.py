@@ -21,11 +21,7 @@ LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 @dataclasses.dataclass(frozen=True)
 class OneFile(Target, Strictness):
-    """Pairs of a file.
-
-    A pair that came before, one with an empty side or a huge one, and what has no such sides are
-    dropped and counted.
-    """
+    """Pairs of a file. One that came before, with an empty or a huge side or without is dropped."""
 
     data_file: str | None = option(None, "File of the pairs, gzipped or not.", path=True)
     valid_file: str | None = option(
@@ -83,6 +79,10 @@ class Tsv(OneFile, name="tsv"):
 
     def pairs(self, path, dropped):
         columns = (self.source_column, self.target_column)
+        if len({*columns}) == 1:
+            raise ValueError(
+                f"`source_column` and `target_column` are both {columns[0]}. Name two."
+            )
         named = not all(column.isdecimal() and column != "0" for column in columns)
         with open_bytes(path) as file:
             rows = enumerate(_cells(file, path), start=1)
