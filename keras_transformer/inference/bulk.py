@@ -9,6 +9,7 @@ import collections
 import dataclasses
 import glob
 import gzip
+import hashlib
 import itertools
 import logging
 import pathlib
@@ -64,7 +65,9 @@ class Plan:
 
     @classmethod
     def of(cls, pattern: str, prefix: str, shard_lines: int, suffix: str, model: Mapping) -> "Plan":
-        """Count the lines of all files, and write what the shards are made of into PREFIX.json."""
+        """Read all files once, and write what the shards are made of into PREFIX.json: where a file
+        lies is not part of it.
+        """
         names = sorted(
             one for one in glob.glob(pattern, recursive=True) if pathlib.Path(one).is_file()
         )
@@ -73,20 +76,7 @@ class Plan:
         record = pathlib.Path(f"{prefix}.json")
         remedy = "Name another --output."
         known = read_object(record, remedy, MOST_BYTES_OF_LISTS) if record.exists() else {}
-        sizes = {name: pathlib.Path(name).stat().st_size for name in names}
-        counted = {
-            one["name"]: one["lines"]
-            for one in known.get("files", [])
-            if sizes.get(one["name"]) == one["bytes"]
-        }
-        files = [
-            {
-                "name": name,
-                "bytes": sizes[name],
-                "lines": counted[name] if name in counted else _count(name),
-            }
-            for name in names
-        ]
+        files = [_content(name) for name in names]
         if not any(glob.iglob(f"{glob.escape(prefix)}-*-of-*.tsv*")):
             known = {}  # Nothing was made.
         made = {"model": model, "shard_lines": shard_lines, "suffix": suffix, "files": files}
@@ -98,7 +88,7 @@ class Plan:
                     "or remove what is there."
                 )
         write_json(record, made)
-        return cls(prefix, tuple(_parts(files, shard_lines)), suffix)
+        return cls(prefix, tuple(_parts(names, files, shard_lines)), suffix)
 
     def path(self, shard: Shard, pattern: str = SHARD) -> pathlib.Path:
         """The file of a shard, or that of its lines that failed."""
@@ -147,18 +137,24 @@ def _in_a_line(value):
     return " ".join(str(value).replace("\t", " ").splitlines())
 
 
-def _count(name):
+def _content(name):
+    """What a file holds: its name may be given to another text, or its text to another name."""
+    digest = hashlib.sha256()
+    lines = 0
     with open_bytes(name) as file:
-        return sum(1 for _ in byte_lines(file, name))
+        for line in byte_lines(file, name):
+            digest.update(line)
+            lines += 1
+    return {"lines": lines, "sha256": digest.hexdigest()}
 
 
-def _parts(files, shard_lines):
+def _parts(names, files, shard_lines):
     first = 1
     number = 0
-    for file in files:
+    for name, file in zip(names, files, strict=True):
         for skipped in range(0, file["lines"], shard_lines):
             lines = min(shard_lines, file["lines"] - skipped)
-            yield Shard(number, file["name"], skipped, lines, first)
+            yield Shard(number, name, skipped, lines, first)
             first += lines
             number += 1
 

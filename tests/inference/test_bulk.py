@@ -185,10 +185,18 @@ def test_shards_of_another_input_or_model_are_refused(folder, corpus, tmp_path):
         run(folder, tmp_path, "out/t", "--beam_size=1")
     with pytest.raises(ValueError, match="made with other shard_lines"):
         run(folder, tmp_path, "out/t", "--shard_lines=6")
-    with open(tmp_path / "in" / "1.txt", "ab") as file:
-        file.write(b"one more\n")
-    with pytest.raises(ValueError, match="made with other files"):
-        run(folder, tmp_path)
+    path = tmp_path / "in" / "1.txt"
+    text = path.read_bytes()
+    # One line more, and a line that is as long as it was.
+    for other in (text + b"one more\n", text.swapcase()):
+        path.write_bytes(other)
+        with pytest.raises(ValueError, match="made with other files"):
+            run(folder, tmp_path)
+    path.write_bytes(text)
+    # The same text elsewhere is the same.
+    (tmp_path / "in").rename(tmp_path / "moved")
+    run(folder, tmp_path, "out/t", f"--input={tmp_path}/moved/*")
+    (tmp_path / "moved").rename(tmp_path / "in")
     # Where none was made, because there was no such model, nothing is in the way.
     for shard in written(tmp_path):
         (tmp_path / "out" / shard).unlink()
