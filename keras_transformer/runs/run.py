@@ -178,6 +178,9 @@ class Run:
                 f"each update in {batches.parts} batches: {count} replicas, "
                 f"{self.values['accumulate']} of each"
             )
+        sizes = (self.values["batch_tokens"], batches.parts, model.outputs[0].shape[-1])
+        if told := fit.memory_in_words(*sizes):
+            print(told)
         begins = f"going on from step {step}" if step else "starting"
         print(f"{begins} in {self.folder.path}", flush=True)
 

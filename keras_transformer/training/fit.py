@@ -6,6 +6,7 @@ float32 weights where the machine is fast at it.
 import dataclasses
 import math
 import pathlib
+import re
 from collections.abc import Callable, Sequence
 
 import keras
@@ -21,6 +22,9 @@ POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 FAST_BFLOAT16 = {"avx512_bf16", "amx_bf16"}
 # GPUs from Ampere on.
 FAST_CAPABILITY = (8, 0)
+# What an update holds at once, in arrays as large as the logits: 6.1 at base's sizes
+# (benchmarks/limits/memory.py).
+ARRAYS_HELD = 6
 
 
 def dtype_policy(mixed_precision: str) -> str:
@@ -59,6 +63,23 @@ def in_words(mixed_precision: str, policy: str) -> str:
         "float32": f"because this {device} does not multiply in bfloat16",
     }
     return f"computing in {name}, {reasons[name]}"
+
+
+def memory_in_words(tokens: int, parts: int, pieces: int) -> str | None:
+    """A line where a processor has not the memory for updates of so many tokens in so many parts:
+    the system would kill the process without a word. None where it has, and with a GPU.
+    """
+    known = pathlib.Path("/proc/meminfo")
+    if gpu_capability() is not None or not known.exists():
+        return None
+    free = 1024 * int(re.search(r"MemAvailable: +(\d+)", known.read_text(encoding="ascii"))[1])
+    needed = ARRAYS_HELD * 4 * tokens * pieces
+    if needed / parts < free:
+        return None
+    return (
+        f"a batch needs some {needed / parts / 1e9:.0f} GB, and {free / 1e9:.0f} are free. If this "
+        f"process is killed: --accumulate={math.ceil(2 * needed / free)} computes the same in parts"
+    )
 
 
 def compile_model(
