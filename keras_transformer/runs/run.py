@@ -169,7 +169,8 @@ class Run:
             self.task.start(model)
 
     def _introduce(self, model, policy, batches, step):
-        arithmetic = fit.in_words(self.values["mixed_precision"], policy)
+        sizes = (self.values["batch_tokens"], batches.parts, model.outputs[0].shape[-1])
+        arithmetic = fit.in_words(self.values["mixed_precision"], policy, *sizes)
         print(f"{parameters_in_words(model)}, {arithmetic}")
         print(batches.describe())
         if batches.parts > 1:
@@ -178,9 +179,6 @@ class Run:
                 f"each update in {batches.parts} batches: {count} replicas, "
                 f"{self.values['accumulate']} of each"
             )
-        sizes = (self.values["batch_tokens"], batches.parts, model.outputs[0].shape[-1])
-        if told := fit.memory_in_words(*sizes):
-            print(told)
         begins = f"going on from step {step}" if step else "starting"
         print(f"{begins} in {self.folder.path}", flush=True)
 

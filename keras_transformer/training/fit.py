@@ -52,33 +52,29 @@ def _cpu_flags():
     return {flag for line in lines for flag in line.split(":", 1)[1].split()}
 
 
-def in_words(mixed_precision: str, policy: str) -> str:
-    """Say what is computed in, and with "auto" why."""
-    name = next(name for name, of_name in POLICIES.items() if of_name == policy)
-    if mixed_precision != "auto":
-        return f"computing in {name}"
-    device = "processor" if gpu_capability() is None else "GPU"
-    reasons = {
-        "bfloat16": f"because this {device} multiplies in it",
-        "float32": f"because this {device} does not multiply in bfloat16",
-    }
-    return f"computing in {name}, {reasons[name]}"
-
-
-def memory_in_words(tokens: int, parts: int, pieces: int) -> str | None:
-    """A line where a processor has not the memory for updates of so many tokens in so many parts:
-    the system would kill the process without a word. None where it has, and with a GPU.
+def in_words(mixed_precision: str, policy: str, tokens: int, parts: int, pieces: int) -> str:
+    """Say what is computed in, and with "auto" why. Another line says that a processor may not have
+    the memory for updates of so many tokens in so many parts: the system would kill the process
+    without a word.
     """
+    name = next(name for name, of_name in POLICIES.items() if of_name == policy)
+    words = f"computing in {name}"
+    if mixed_precision == "auto":
+        device = "processor" if gpu_capability() is None else "GPU"
+        reasons = {
+            "bfloat16": f"because this {device} multiplies in it",
+            "float32": f"because this {device} does not multiply in bfloat16",
+        }
+        words += f", {reasons[name]}"
     known = pathlib.Path("/proc/meminfo")
-    if gpu_capability() is not None or not known.exists():
-        return None
-    free = 1024 * int(re.search(r"MemAvailable: +(\d+)", known.read_text(encoding="ascii"))[1])
+    told = re.search(r"MemAvailable: +(\d+)", known.read_text("ascii")) if known.exists() else None
+    free = 1024 * int(told[1]) if told else math.inf
     needed = ARRAYS_HELD * 4 * tokens * pieces
-    if needed / parts < free:
-        return None
+    if needed / parts < free or gpu_capability() is not None:
+        return words
     return (
-        f"a batch needs some {needed / parts / 1e9:.0f} GB, and {free / 1e9:.0f} are free. If this "
-        f"process is killed: --accumulate={math.ceil(2 * needed / free)} computes the same in parts"
+        f"{words}\na batch needs some {needed / parts / 1e9:.0f} GB, and {free / 1e9:.0f} are free. "
+        f"If the run is killed: --accumulate={math.ceil(2 * needed / free)} computes it in parts"
     )
 
 

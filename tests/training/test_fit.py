@@ -167,23 +167,23 @@ def test_auto_is_float32_where_the_system_tells_nothing(monkeypatch):
 )
 def test_the_device_that_computes_is_the_reason(asked, policy, capability, words, monkeypatch):
     monkeypatch.setattr(fit, "gpu_capability", lambda: capability)
-    assert fit.in_words(asked, policy) == f"computing in {words}"
+    assert fit.in_words(asked, policy, 100, 1, 9) == f"computing in {words}"
 
 
 @pytest.mark.parametrize(
     ("parts", "pieces", "capability", "words"),
     [
-        (1, 37_000, None, "a batch needs some 22 GB, and 20 are free. If .*: --accumulate=3 comp"),
-        (2, 74_000, None, "a batch needs some 22 GB, and 20 are free. If .*: --accumulate=5 comp"),
-        (2, 37_000, None, None),
-        (1, 4_000, None, None),
-        (1, 37_000, (9, 0), None),
+        (1, 37_000, None, "\na batch needs some 22 GB, and 20 are free. .*: --accumulate=3 .*"),
+        (2, 74_000, None, "\na batch needs some 22 GB, and 20 are free. .*: --accumulate=5 .*"),
+        (2, 37_000, None, ""),
+        (1, 4_000, None, ""),
+        (1, 37_000, (9, 0), ""),
     ],
 )
 def test_a_batch_that_memory_may_not_hold_is_told(parts, pieces, capability, words, monkeypatch):
     monkeypatch.setattr(fit, "gpu_capability", lambda: capability)
     monkeypatch.setattr("pathlib.Path.exists", lambda path: True)
     known = "MemFree: 1 kB\nMemAvailable:   20000000 kB\nBuffers: 9 kB\n"
-    monkeypatch.setattr("pathlib.Path.read_text", lambda path, encoding: known)
-    told = fit.memory_in_words(25_000, parts, pieces)
-    assert told is None if words is None else re.match(words, told)
+    monkeypatch.setattr("pathlib.Path.read_text", lambda *_: known)
+    told = fit.in_words("float32", "float32", 25_000, parts, pieces)
+    assert re.fullmatch(f"computing in float32{words}", told)
