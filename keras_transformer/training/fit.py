@@ -73,8 +73,8 @@ def in_words(mixed_precision: str, policy: str, tokens: int, parts: int, pieces:
     if needed / parts < free or gpu_capability() is not None:
         return words
     return (
-        f"{words}\na batch needs some {needed / parts / 1e9:.0f} GB, and {free / 1e9:.0f} are free. "
-        f"If the run is killed: --accumulate={math.ceil(2 * needed / free)} computes it in parts"
+        f"{words}\na batch needs some {needed / parts / 1e9:.0f} GB, and {free / 1e9:.0f} are "
+        f"free. If the run is killed: --accumulate={math.ceil(2 * needed / free)} makes parts of it"
     )
 
 

@@ -55,7 +55,7 @@ ADDED = {
     "labels of languages, and others' beams, without TensorFlow": 114,
     "few shapes on JAX, and what a GPU multiplies in": 34,
     "the pieces that come next, without TensorFlow": 87,
-    "memory that a batch needs": 24,
+    "memory that a batch needs": 15,
     "a line at once: its search, its graphs, and flags of one command": 74,
 }
 CUT = 1_150
