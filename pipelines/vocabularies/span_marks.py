@@ -184,7 +184,7 @@ def _check(pattern):
     try:
         matches_nothing = bool(tf.strings.regex_full_match("", pattern))
     except tf.errors.InvalidArgumentError as error:
-        reason = error.message.rpartition("error: ")[2]
+        reason = error.message.rpartition("error: ")[2].partition(" [Op:")[0]
         raise ValueError(
             f"`protect_pattern` must be a regular expression. Received: {pattern} ({reason}). "
             f"{SYNTAX}"
