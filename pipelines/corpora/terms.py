@@ -37,7 +37,7 @@ ENDING = 3
 APART = 0.1
 # As many pairs are counted, from all parts of the text.
 MOST_PAIRS = 100_000
-# The number of this draw; `augmentation` has smaller ones.
+# The number of this draw; `augmentation` has others.
 GIVEN = 6
 
 

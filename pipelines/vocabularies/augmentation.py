@@ -27,6 +27,7 @@ NEIGHBOURS = 6
 PUNCTUATION = r"[.,;:!?]"
 # Numbers of what is drawn, so that no draw depends on another.
 CASE, TYPO, SLIP, KEY, MARKS = range(1, 6)
+SHARE = 7  # `terms` has 6.
 
 
 class Typed(NamedTuple):
@@ -71,6 +72,7 @@ class AugmentedText(Variation):
         longest: most tokens of a sentence, EOS among them.
         is_source: whether this side is what people type, and not its translation.
         segmentation: what cuts the changed text into other pieces; None: the plain segmentation.
+        share: of the sentences that may change; the others stay as they are.
     """
 
     def __init__(
@@ -81,9 +83,10 @@ class AugmentedText(Variation):
         longest: int,
         is_source: bool = True,
         segmentation: Segmentation | None = None,
+        share: float = 1.0,
     ):
         super().__init__(seed)
-        self.rates = dict(rates)
+        self.rates = {**rates, "share": share}
         self.longest = longest
         self.is_source = is_source
         self.segmentation = segmentation
@@ -98,7 +101,7 @@ class AugmentedText(Variation):
         changed = self.changed(text, keys)
         anew = self._vocabulary.tokenize(changed)
         is_new = (changed != text) & (anew.row_lengths() <= self.longest)
-        is_new = tf.ensure_shape(is_new, [None])
+        is_new = tf.ensure_shape(is_new & self._is_drawn(SHARE, keys, "share"), [None])
         count = tf.size(rows, tf.int64)
         places = tf.range(count)
         ids = tf.gather(tf.concat([plain, anew], axis=0), tf.where(is_new, places + count, places))

@@ -56,6 +56,7 @@ ADDED = {
     "few shapes on JAX, and what a GPU multiplies in": 34,
     "the pieces that come next, without TensorFlow": 87,
     "memory that a batch needs": 15,
+    "a share of the sentences is augmented": 13,
     "a line at once: its search, its graphs, and flags of one command": 74,
 }
 CUT = 1_150

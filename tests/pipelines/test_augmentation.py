@@ -154,6 +154,25 @@ def test_what_is_changed_is_cut_by_the_segmentation_too(vocabulary):
     assert cut[0][0].shape[1] > plain[0][0].shape[1]
 
 
+def test_a_share_of_the_sentences_changes_on_both_sides_at_once(vocabulary):
+    lines = ["Turn off the lights."] * 400
+    ids = pairs(vocabulary, lines).sources
+    rows = tf.range(len(ids), dtype=tf.int64)
+
+    def changed(is_source, share):
+        rates = {"case": 1.0, "typos": 0.5}
+        one = AugmentedText(vocabulary, rates, 3, 1000, is_source, share=share)
+        found = one(ids.flat, ids.starts, rows, one.keys(tf.constant(0, tf.int64), rows))
+        return vocabulary.detokenize(found).numpy() != lines[0].encode()
+
+    sources, targets = changed(True, 0.25), changed(False, 0.25)
+    assert 0.15 < sources.mean() < 0.35
+    assert targets.any()
+    assert not targets[~sources].any()
+    assert not changed(True, 0.0).any()
+    assert changed(True, 1.0).all()  # a control
+
+
 def test_a_sentence_that_became_too_long_stays_as_it_was(vocabulary):
     ids = pairs(vocabulary, LINES).sources
     augmented = AugmentedText(vocabulary, {"case": 1.0}, 3, int(ids.lengths.max()))

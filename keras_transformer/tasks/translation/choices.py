@@ -172,6 +172,7 @@ def variations(
             f"Received: {received}. Leave one out."
         )
     rates = augmented.rates
+    share = augmented.augmented_share
 
     def of_sides(vocabulary):
         sides = {"source": vocabulary.source, "target": vocabulary.target}
@@ -186,7 +187,7 @@ def variations(
         of_target = rates if upper_targets else {}
         return {
             side: AugmentedText(
-                one, of_side, values["seed"], longest, side == "source", cut.get(one)
+                one, of_side, values["seed"], longest, side == "source", cut.get(one), share
             )
             for (side, one), of_side in zip(sides.items(), (rates, of_target), strict=True)
         }

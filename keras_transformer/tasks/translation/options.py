@@ -56,6 +56,14 @@ class Augmentation(Options):
         **_augments("punctuation"),
     )
 
+    augmented_share: float = option(
+        1.0,
+        "Share of the sentences that --augment changes at these rates, drawn anew each time; the "
+        "others are read as they stand.",
+        at_least=0,
+        at_most=1,
+        resumed=TOLD,
+    )
     bpe_dropout: float = option(
         0.0,
         "Probability that a merge of two pieces is left out when a sentence is trained on, so "
