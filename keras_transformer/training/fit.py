@@ -72,9 +72,10 @@ def in_words(mixed_precision: str, policy: str, tokens: int, parts: int, pieces:
     needed = ARRAYS_HELD * 4 * tokens * pieces
     if needed / parts < free or gpu_capability() is not None:
         return words
+    more = math.ceil(2 * needed / free)
     return (
         f"{words}\na batch needs some {needed / parts / 1e9:.0f} GB, and {free / 1e9:.0f} are "
-        f"free. If the run is killed: --accumulate={math.ceil(2 * needed / free)} makes parts of it"
+        f"free. If the run is killed: --accumulate={more} takes smaller ones"
     )
 
 
