@@ -440,7 +440,7 @@ def test_odd_subtitles_are_read_by_pysubs2(texts):
     file = pysubs2.SSAFile()
     file.events = [
         pysubs2.SSAEvent(
-            start=1000 * n, end=1000 * n + 500, text=re.sub("\n+", r"\\N", one.strip())
+            start=1000 * n, end=1000 * n + 500, text=re.sub(r"\s*\n\s*", r"\\N", one.strip())
         )
         for n, one in enumerate(texts)
     ]
