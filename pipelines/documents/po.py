@@ -1,5 +1,6 @@
 """Catalogues of gettext (.po, .pot): each form of a message is a segment."""
 
+import io
 import re
 from collections.abc import Iterator
 
@@ -20,7 +21,7 @@ def segments(text: str, everything: bool) -> Iterator[Segment]:
     is_fuzzy = False
     place = 0
     # `str.splitlines` ends lines at U+2028 and the like too, which are text.
-    for number, line in enumerate(re.split(r"(?<=\n)|(?<=\r)(?!\n)", text), 1):
+    for number, line in enumerate(io.StringIO(text, newline=""), 1):
         bare = line.rstrip("\r\n")
         begin = place
         place += len(line)
