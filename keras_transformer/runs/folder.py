@@ -18,7 +18,6 @@
 
 import contextlib
 import fcntl
-import json
 import os
 import pathlib
 import sys
@@ -29,7 +28,10 @@ import numpy as np
 
 from keras_transformer.runs.description import hyperparameters_in, read_description, task_of
 from keras_transformer.training import checkpoint
-from pipelines.whole_files import kept_if_used, write_json, write_whole
+from pipelines.json_files import read_json
+from pipelines.whole_files import kept_if_used, with_moved, write_json, write_whole
+
+AGAIN = "Delete it, and run the command that trained again: it scores again."
 
 
 class RunFolder:
@@ -100,9 +102,12 @@ class RunFolder:
     def describe(
         self, description: Mapping, fixed: Callable[[Mapping], Mapping] = lambda whole: whole
     ) -> list[str]:
-        """Write what the run is. Fixed parts that change are told; with checkpoints, refused."""
+        """Write what the run is. Fixed parts that change are told; with checkpoints, refused, but
+        for files and folders that were moved.
+        """
         before = self.read_description() if self.is_started or self.description.exists() else None
-        differences = [] if before is None else self._differences(before, description, fixed)
+        then = with_moved(before, description)
+        differences = [] if before is None else self._differences(then, description, fixed)
         if differences and self.is_started:
             raise ValueError(
                 f"{self.path} holds another run: {'; '.join(differences)}. Name another "
@@ -111,10 +116,10 @@ class RunFolder:
         now = description
         if self.is_started:
             free = description.keys() - fixed(description).keys()
-            now = {**before, **{name: description[name] for name in free}}
+            now = {**then, **{name: description[name] for name in free}}
         if now != before:
             write_json(self.description, now)
-        return [*differences]
+        return [] if before is None else [*self._differences(before, description, fixed)]
 
     def _differences(self, before, description, fixed):
         """Each fixed value that is not what it was, in words; two parts may have the same."""
@@ -155,15 +160,11 @@ class RunFolder:
 
     def read_scores(self) -> dict:
         """{"scores": ...} of the last evaluation, or {}."""
-        if not self.evaluation.exists():
-            return {}
-        return {"scores": json.loads(self.evaluation.read_text(encoding="utf-8"))}
+        return {"scores": read_json(self.evaluation, AGAIN)} if self.evaluation.exists() else {}
 
     def read_examples(self) -> list:
         """Examples of the test set; none if the run was never scored."""
-        if not self.examples.exists():
-            return []
-        return json.loads(self.examples.read_text(encoding="utf-8"))
+        return read_json(self.examples, AGAIN) if self.examples.exists() else []
 
     def load_weights(self, model: keras.Model, weights: pathlib.Path | None = None) -> None:
         """Set the weights of a model from a checkpoint, by default from `newest_weights`."""

@@ -108,6 +108,33 @@ def test_what_may_change_is_the_word_of_the_task_and_is_written_anew(folder):
     assert folder.read_description() == other
 
 
+def test_a_started_run_goes_on_with_text_that_was_moved_and_not_with_other_text(folder, tmp_path):
+    def of_text(path):
+        return {
+            **DESCRIPTION,
+            "corpus": {"data_dir": str(path)},
+            "mixture": {"members": [str(path)]},
+        }
+
+    old, new, copy = (tmp_path / name for name in ("old", "new", "copy"))
+    old.mkdir()
+    folder.describe(of_text(old))
+    start(folder)
+    copy.mkdir()
+    with pytest.raises(ValueError, match=f"holds another run: data_dir was {old}, now {copy}"):
+        folder.describe(of_text(copy))
+    old.rename(new)
+    told, _ = folder.describe(of_text(new))
+    assert told == f"data_dir was {old}, now {new}"
+    assert folder.read_description() == of_text(new)
+    assert folder.describe(of_text(new)) == []
+    new.rename(old)
+    with pytest.raises(ValueError, match=r"seed was 1, now 2\. Name another"):
+        folder.describe({**of_text(old), "training": {"seed": 2}})
+    with pytest.raises(ValueError, match=f"data_dir was {new}, now {tmp_path / 'nowhere'}"):
+        folder.describe(of_text(tmp_path / "nowhere"))
+
+
 def test_a_run_that_says_no_task_is_a_translator():
     assert task_of({}) == "translation"
     assert task_of({"task": "parsing"}) == "parsing"
