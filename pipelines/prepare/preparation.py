@@ -141,7 +141,7 @@ def _vocabulary(preparation, folder, filters, tags):
     pairs = sample(usable_pairs(stream, filters, dropped), preparation.vocabulary_sentences // 2)
     if not pairs:
         raise ValueError(
-            f"no pair is left to learn a vocabulary from: {enumeration(dropped)} were dropped."
+            f"no pair is left to learn a vocabulary from: {dropped.describe()} were dropped."
         )
     size = preparation.vocabulary_size
     print(
@@ -219,9 +219,8 @@ def manifest_of(
         for name in ("pairs", "source_tokens", "target_tokens")
     }
     if not totals["pairs"]:
-        raise ValueError(
-            f"no pair is left: {enumeration(dropped)} were dropped. Loosen the filters."
-        )
+        reasons = Dropped(dict(sorted(dropped.items()))).describe()
+        raise ValueError(f"no pair is left: {reasons} were dropped. Loosen the filters.")
     return {
         "format": FORMAT,
         "preparation": decides,
@@ -252,15 +251,7 @@ def describe(manifest: Mapping[str, Any]) -> str:
         f"{manifest['preparation']['name']} {languages}: {manifest['pairs']:,} pairs in {shards} "
         "shards, "
         f"{manifest['valid_pairs']:,} to validate, {manifest['test_pairs']:,} to test\n"
-        f"dropped: {enumeration(manifest['dropped'])}\n"
+        f"dropped: {Dropped(manifest['dropped']).describe()}\n"
         f"{manifest['source_tokens']:,} source and {manifest['target_tokens']:,} target tokens "
         f"of {pieces:,} pieces"
-    )
-
-
-def enumeration(dropped: Mapping[str, int]) -> str:
-    """Reasons and counts in words."""
-    return (
-        ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()) if count)
-        or "none"
     )
