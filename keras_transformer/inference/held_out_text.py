@@ -1,7 +1,7 @@
 """The text that a trained model is measured on: a split of its corpus, or two files."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pipelines import corpora, line_files
 
@@ -30,14 +30,22 @@ def held_out_text(
                 "of the corpus."
             )
         return line_files.read_aligned(*files)
-    if "corpus" not in description:
-        raise ValueError(
-            f"{model} does not say what it was trained on: pass --source_file and --reference_file."
-        )
-    text = getattr(corpora.load(**description["corpus"]), split)
+    text = getattr(corpus_of(description, model, "--source_file and --reference_file"), split)
     if not isinstance(text, corpora.ParallelText):
         raise ValueError(
             f"--split={split} of a corpus of records is ids, no text. Choose valid or test, or "
             "pass --source_file and --reference_file."
         )
     return list(text.sources), list(text.targets)
+
+
+def corpus_of(description: Mapping, model: str, instead: str, load: Callable = corpora.load) -> Any:
+    """The corpus that a model was trained on, or an error that says what to pass instead."""
+    if "corpus" not in description:
+        raise ValueError(f"{model} does not say what it was trained on: pass {instead}.")
+    try:
+        return load(**description["corpus"])
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"{model} was trained on text that is no longer there ({error}): pass {instead}."
+        ) from error

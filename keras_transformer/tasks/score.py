@@ -3,17 +3,17 @@ what `evaluate` asks of every task, and `tune` and `visualize` of those that mak
 """
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from keras_transformer.evaluation.options import Files, ScoringOptions, Tokenizer, TreeScoring
+from keras_transformer.inference.held_out_text import corpus_of
 from keras_transformer.inference.speed_bar import speed_bar
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.description import task_of
 from keras_transformer.runs.model_path import ModelPath, description_of
 from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.tasks import task_class
-from pipelines import corpora
 from pipelines.line_files import read_lines
 from pipelines.options import settings
 
@@ -75,15 +75,9 @@ class Scorer(abc.ABC):
         task = task_class(task_of(self.description))
         return task.reload(ModelPath.of(self.model).run, {"precision": precision})
 
-    def corpus(self, instead: str) -> corpora.Corpus:
-        """The corpus that the model was trained on."""
-        return corpora.load(**self.corpus_settings(instead))
-
-    def corpus_settings(self, instead: str) -> dict:
-        """The arguments of `corpora.load`; see `corpus`."""
-        if "corpus" not in self.description:
-            raise ValueError(f"{self.model} does not say what it was trained on: pass {instead}.")
-        return self.description["corpus"]
+    def corpus(self, instead: str, *load: Callable) -> Any:
+        """The corpus that the model was trained on; see `corpus_of`."""
+        return corpus_of(self.description, self.model, instead, *load)
 
     def lines(self, values: Mapping) -> Sequence[str]:
         """Lines of one language: of --reference_file, or of the split."""

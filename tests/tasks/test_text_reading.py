@@ -170,7 +170,7 @@ def test_a_checkpoint_is_examined_by_its_weights(kind, tmp_path, monkeypatch):
     weights = tmp_path / "averaged.npz"
     weights.touch()
     (tmp_path / "own.txt").write_text("a\n")
-    names = ("metrics", "confidence", "baseline_file", "evalb_parameters", "source_file")
+    names = ("metrics", "confidence", "baseline_file", "evalb_parameters", "source_file", "split")
     values = dict.fromkeys(names) | {"reference_file": str(tmp_path / "own.txt")}
     monkeypatch.setattr(Classification, "reload", reload)
     monkeypatch.setattr(Masking, "reload", reload)

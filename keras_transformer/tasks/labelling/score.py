@@ -3,6 +3,7 @@
 import functools
 
 from keras_transformer.evaluation import label_score, span_score
+from keras_transformer.inference.held_out_text import held_out_text
 from keras_transformer.inference.loading import refuse_precision
 from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.runs.model_path import ModelPath
@@ -10,7 +11,6 @@ from keras_transformer.tasks.score import Scorer
 from pipelines.batches import labelled_texts
 from pipelines.corpora.parallel_text import Origin, ParallelText
 from pipelines.dropped import Dropped
-from pipelines.line_files import read_lines, unequal
 
 
 class LabelScorer(Scorer):
@@ -63,17 +63,10 @@ class LabelScorer(Scorer):
 
     def _labelled(self, values):
         """Texts and their labels."""
-        names = [values["source_file"], values["reference_file"]]
-        if any(names):
-            if not all(names):
-                raise ValueError(
-                    "--source_file and --reference_file are needed: texts and their labels, line "
-                    "by line."
-                )
-            texts, labels = ([*read_lines(name)] for name in names)
-            if len(texts) != len(labels) or not texts:
-                raise ValueError(unequal(names, [len(texts), len(labels)]))
-            return ParallelText(texts, labels, (Origin(names[1], range(1, len(texts) + 1)),))
+        files = [values["source_file"], values["reference_file"]]
+        if any(files):
+            texts, labels = held_out_text(self.description, self.model, values["split"], *files)
+            return ParallelText(texts, labels, (Origin(files[1], range(1, len(texts) + 1)),))
         whole = self.corpus("texts and labels by --source_file and --reference_file")
         corpus = self.usable(whole)
         self._dropped = Dropped(corpus.dropped)

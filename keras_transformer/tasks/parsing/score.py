@@ -44,8 +44,10 @@ class TreeScorer(SentenceScorer):
                 f"--reference_file must hold trees with words. Received: {name}, which has none. "
                 "Check the file."
             )
-        settings = self.corpus_settings("trees by --reference_file")
-        return treebank.gold_trees(settings, values["split"], self._dropped)
+        return self.corpus(
+            "trees by --reference_file",
+            lambda **settings: treebank.gold_trees(settings, values["split"], self._dropped),
+        )
 
     def quality(self, answers):
         return self._measured(answers)["all"]["f1"]

@@ -1,6 +1,10 @@
 """What a translator's export with rounded weights is measured on."""
 
+import pytest
+
 from keras_transformer.evaluation import bleu
+from keras_transformer.tasks import task_class
+from keras_transformer.tasks.score import DEFAULTS
 from keras_transformer.tasks.translation.task import MEASURED, Translation
 from pipelines import corpora
 
@@ -28,4 +32,22 @@ def test_there_is_none_without_a_corpus_or_its_files(tmp_path, caplog):
     assert caplog.text == ""
     files = {**CORPUS, "name": "text_files", "data_dir": str(tmp_path)}
     assert Translation.held_out({"corpus": files}) is None
-    assert f"BLEU of the export is not measured: Neither {tmp_path}" in caplog.text
+    assert "BLEU of the export is not measured: the run was trained on text that is" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("moved", "task", "instead"),
+    [
+        ({"name": "text_files", "data_dir": "gone"}, "translation", "--source_file and --ref"),
+        ({"name": "tsv", "data_file": "gone.tsv"}, "translation", "--source_file and --ref"),
+        ({"name": "lines", "data_dir": "gone"}, "language_modelling", "text by --ref"),
+        ({"name": "treebank", "data_dir": "gone"}, "parsing", "trees by --ref"),
+    ],
+)
+def test_who_scores_a_model_whose_text_was_moved_is_told_what_to_pass(moved, task, instead):
+    values = {**DEFAULTS, "split": "test"}
+    description = {"task": task, "corpus": {**CORPUS, **moved}}
+    with pytest.raises(
+        FileNotFoundError, match=rf"^m was .* no longer there .*gone.*pass {instead}"
+    ):
+        task_class(task).scorer(description, "m", values)
