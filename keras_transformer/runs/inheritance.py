@@ -16,6 +16,8 @@ OF_TRAINING = (
     "residual_initialization",
 )
 NOT_TAKEN = {"vocabulary_size", "architecture"}
+# A shallower model takes some of the layers (`initialization.fewer_layers`).
+DEPTHS = ("num_layers", "num_decoder_layers")
 OF_IMPORTED = ("imported", "decoding")
 
 
@@ -66,7 +68,8 @@ def _refuse_contradictions(values, given, sizes, origin, is_imported):
         was = sizes[name]
         is_told = name in WITHOUT_A_SHAPE and not is_imported
         is_added = name == "block_size" and was == 1
-        if was is not None and values[name] != was and not is_told and not is_added:
+        is_fewer = name in DEPTHS and was is not None and values[name] <= was
+        if was is not None and values[name] != was and not (is_told or is_added or is_fewer):
             raise ValueError(
                 f"--{name} must be {was}, as it was for {origin}, whose weights do not fit another "
                 f"model. Received: {name}={values[name]}. Leave it out: the sizes of the other are "

@@ -4,6 +4,7 @@
 
 import collections
 import dataclasses
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import keras
@@ -24,6 +25,7 @@ WITHOUT_A_SHAPE = ("positions", "first_position", "norm", "activation", "attenti
 WITHOUT_A_SHAPE += ("scaled_embeddings", "source_end")
 # What is added to a model that was trained without it.
 ADDED = f"{WEIGHTS}proposal_heads/"
+LAYER = re.compile(rf"{WEIGHTS}(encoder|decoder)/layer_(\d+)/")
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Hyperparameters)}
 
 
@@ -33,6 +35,7 @@ def start_from(path: str, task, model: keras.Model, adapter: str | None = None) 
     """
     weights, old = starting_point(path)
     weights = with_adapter(weights, adapter) if adapter else weights
+    weights, layers = fewer_layers(weights, [WEIGHTS + one.path for one in model.weights])
     now = task.description().get("hyperparameters", {})
     before = hyperparameters_of(path)
     refuse_other_heads(before, now, path)
@@ -40,7 +43,7 @@ def start_from(path: str, task, model: keras.Model, adapter: str | None = None) 
         print(f"warning: what {path} has learned may not fit this model: {'; '.join(told)}.")
     if task.pieces is None:
         initialize(model, weights, layers=task.carried_over)
-        print(f"from {path}: its weights")
+        print(f"from {path}: its weights{layers}")
         return
     if old is None:
         raise ValueError(
@@ -58,8 +61,40 @@ def start_from(path: str, task, model: keras.Model, adapter: str | None = None) 
     of_parts = f", {report.mean_rows:,} of them a mean of their parts" if report.mean_rows else ""
     print(
         f"from {path}: {report.copied_rows:,} pieces keep their embeddings, "
-        f"{report.new_rows:,} are new{of_parts}"
+        f"{report.new_rows:,} are new{of_parts}{layers}"
     )
+
+
+def fewer_layers(weights: Mapping[str, np.ndarray], names: Sequence[str]) -> tuple[dict, str]:
+    """The weights of a deeper model by the `names` of a shallower one's, and what was left, in
+    words: of N layers of a stack n at equal distances stay, the first for n = 1 (Shleifer and Rush
+    2020, "Pre-trained Summarization Distillation", section 3). A stack that is as deep stays whole.
+    """
+    few, many = _depths(names), _depths(weights)
+    taken = {stack: _spaced(few[stack], many[stack]) for stack in few if few[stack] < many[stack]}
+    kept = {}
+    for name, array in weights.items():
+        layer = LAYER.match(name)
+        if not layer or layer[1] not in taken:
+            kept[name] = array
+        elif int(layer[2]) in taken[layer[1]]:
+            place = taken[layer[1]].index(int(layer[2]))
+            kept[f"{WEIGHTS}{layer[1]}/layer_{place}/{name[layer.end() :]}"] = array
+    told = [
+        f"; of {many[stack]} layers of the {stack} {', '.join(map(str, layers))}"
+        for stack, layers in taken.items()
+    ]
+    return kept, "".join(told)
+
+
+def _depths(names):
+    """The number of layers of each stack."""
+    layers = {layer.groups() for name in names if (layer := LAYER.match(name))}
+    return collections.Counter(stack for stack, _ in layers)
+
+
+def _spaced(few, many):
+    return [layer * (many - 1) // max(few - 1, 1) for layer in range(few)]
 
 
 def refuse_other_heads(before: Mapping, now: Mapping, path: str) -> None:

@@ -57,13 +57,15 @@ def test_of_an_imported_one_vocabulary_and_decoding_are_taken_too(values, tmp_pa
     [
         ({"d_model": 32}, r"--d_model must be 16, .* Received: d_model=32\. Leave it out"),
         ({"tie_embeddings": "none"}, r"--tie_embeddings must be three_way, "),
+        ({"num_layers": 3}, r"--num_layers must be 2, .* Received: num_layers=3\. "),
         ({"architecture": "recurrent"}, r"the architecture transformer\. Received: recurrent\. "),
         # Controls.
         ({"d_model": 16}, None),
         ({"dropout": 0.2}, None),
         ({"norm": "post"}, None),
-        # Heads may be added.
+        # Heads may be added, and layers left.
         ({"block_size": 4}, None),
+        ({"num_layers": 1}, None),
     ],
 )
 def test_a_flag_that_contradicts_is_refused_by_name(values, tmp_path, given, told):

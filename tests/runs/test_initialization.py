@@ -98,6 +98,35 @@ def test_heads_that_propose_are_added_to_a_model_without_and_kept_of_one_that_ha
             initialize(other, weights_of(model), OLD, OLD)
 
 
+def test_a_shallower_model_takes_layers_at_equal_distances():
+    deep = weights_of(transformer(num_layers=5, num_decoder_layers=4, norm="pre"))
+    model = transformer(seed=1, num_layers=3, num_decoder_layers=1, norm="pre")
+    names = list(weights_of(model))
+    taken, told = initialization.fewer_layers(deep, names)
+    assert told == "; of 5 layers of the encoder 0, 2, 4; of 4 layers of the decoder 0"
+    initialize(model, taken, OLD, OLD)
+    found = weights_of(model)
+    for name in names:
+        was = name.replace("encoder/layer_2/", "encoder/layer_4/")
+        was = was.replace("encoder/layer_1/", "encoder/layer_2/")
+        np.testing.assert_array_equal(found[name], deep[was], err_msg=name)
+    # Of a model that is as deep, or less, all stays; what lacks is refused.
+    for few in (found, weights_of(transformer(num_layers=1))):
+        assert initialization.fewer_layers(few, names) == (few, "")
+    with pytest.raises(ValueError, match=r"encoder/layer_3/.* is missing"):
+        initialize(transformer(num_layers=5, norm="pre"), taken)
+
+
+@given(st.integers(1, 40), st.integers(1, 40))
+def test_layers_that_are_taken_differ_and_reach_from_the_first_to_the_last(few, more):
+    many = few + more
+    layers = initialization._spaced(few, many)
+    assert layers == sorted(set(layers))
+    assert (layers[0], layers[-1]) == (0, many - 1 if few > 1 else 0)
+    gaps = np.diff(layers)
+    assert len(layers) == few and (few == 1 or np.ptp(gaps) <= 1)
+
+
 def test_without_a_shared_piece_the_table_is_fresh(old):
     model, fresh = transformer(3, seed=1), weights_of(transformer(3, seed=1))[TABLE]
     assert initialize(model, old, ["a", "b", "c"], OLD) == Initialization(0, 3)
