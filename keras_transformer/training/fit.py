@@ -73,9 +73,11 @@ def in_words(mixed_precision: str, policy: str, tokens: int, parts: int, pieces:
     if needed / parts < free or gpu_capability() is not None:
         return words
     more = math.ceil(2 * needed / free)
+    on_tensorflow = keras.backend.backend() == "tensorflow"
+    smaller = f"accumulate={more}" if on_tensorflow else f"batch_tokens={tokens // more}"
     return (
         f"{words}\na batch needs some {needed / parts / 1e9:.0f} GB, and {free / 1e9:.0f} are "
-        f"free. If the run is killed: --accumulate={more} takes smaller ones"
+        f"free. If the run is killed: --{smaller} takes smaller ones"
     )
 
 

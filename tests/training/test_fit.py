@@ -171,19 +171,24 @@ def test_the_device_that_computes_is_the_reason(asked, policy, capability, words
 
 
 @pytest.mark.parametrize(
-    ("parts", "pieces", "capability", "words"),
+    ("parts", "pieces", "capability", "backend", "remedy"),
     [
-        (1, 37_000, None, "\na batch needs some 22 GB, and 20 are free. .*: --accumulate=3 .*"),
-        (2, 74_000, None, "\na batch needs some 22 GB, and 20 are free. .*: --accumulate=5 .*"),
-        (2, 37_000, None, ""),
-        (1, 4_000, None, ""),
-        (1, 37_000, (9, 0), ""),
+        (1, 37_000, None, "tensorflow", "--accumulate=3"),
+        (2, 74_000, None, "tensorflow", "--accumulate=5"),
+        (1, 37_000, None, "jax", "--batch_tokens=8333"),
+        (2, 37_000, None, "tensorflow", None),
+        (1, 4_000, None, "tensorflow", None),
+        (1, 37_000, (9, 0), "tensorflow", None),
     ],
 )
-def test_a_batch_that_memory_may_not_hold_is_told(parts, pieces, capability, words, monkeypatch):
+def test_a_batch_that_memory_may_not_hold_is_told(
+    parts, pieces, capability, backend, remedy, monkeypatch
+):
     monkeypatch.setattr(fit, "gpu_capability", lambda: capability)
+    monkeypatch.setattr("keras.backend.backend", lambda: backend)
     monkeypatch.setattr("pathlib.Path.exists", lambda path: True)
     known = "MemFree: 1 kB\nMemAvailable:   20000000 kB\nBuffers: 9 kB\n"
     monkeypatch.setattr("pathlib.Path.read_text", lambda *_: known)
     told = fit.in_words("float32", "float32", 25_000, parts, pieces)
+    words = rf"\na batch needs some 22 GB, and 20 are free\. .*: {remedy} .*" if remedy else ""
     assert re.fullmatch(f"computing in float32{words}", told)
