@@ -28,6 +28,7 @@ from keras_transformer.startup import spread_over_cores, start_tensorflow
 from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines import corpora
 from pipelines.special_ids import BOS, EOS, PAD
+from pipelines.vocabularies.protected_spans import ProtectedSpans, TextMarks
 
 EXTRA_LENGTH = 50
 TIE = 1e-4
@@ -37,6 +38,16 @@ MODEL = flags.DEFINE_string("model", "runs/home_assistant_en_de", "A run's folde
 SAVED_MODEL = flags.DEFINE_string(
     "saved_model", None, "Its SavedModel. Default: saved_models/<name of the run>."
 )
+
+
+def as_they_stand(pairs, protected):
+    """The pairs without protected spans and not in capitals alone, which are all that another
+    engine, and a model without its search, read as we do.
+    """
+    if protected is None:
+        return pairs
+    marks = TextMarks(protected)
+    return [pair for pair in pairs if all(marks.marked(line).text == line for line in pair)]
 
 
 def same(first, second):
@@ -127,8 +138,10 @@ def quality(folder, test, at_once, tokenize):
     return outputs, rows
 
 
-def with_itself(folder, sources, outputs):
-    """Compare the translations with those that other ways to the same model give: rows."""
+def with_itself(folder, sources, outputs, plain):
+    """Compare the translations with those that other ways to the same model give, some of plain
+    sources alone: rows.
+    """
     translator = Translator.load(folder.path, beam_size=4)
     saved = Translator.load(
         SAVED_MODEL.value or pathlib.Path("saved_models") / folder.path.resolve().name
@@ -137,14 +150,15 @@ def with_itself(folder, sources, outputs):
     alone = [translator.translate([line])[0] for line in sources]
     model, vocabulary = load_trained(folder)
     module = TranslationModule(model, vocabulary, DecodingOptions(beam_size=1))
-    greedy = [recomputed(model, module, line) for line in sources[:200]]
+    greedy = [recomputed(model, module, line) for line in plain]
+    cached = Translator.load(folder.path, beam_size=1).translate(plain)
     return {
         "alone as in batches, beam 4": same(alone, together),
         "in small batches as in large ones, beam 4": same(
             translator.translate(sources, batch_tokens=100), together
         ),
         "SavedModel as live, beam 4": same(saved.translate(sources), together),
-        "cached as recomputed, greedy": same(greedy, outputs["greedy"][:200]),
+        "cached as recomputed, greedy": same(greedy, cached),
     }
 
 
@@ -155,9 +169,12 @@ def main(_):
     folder = RunFolder(MODEL.value)
     corpus = corpora.load(**folder.read_description()["corpus"])
     test = corpus.test
+    pairs = [*zip(test.sources, test.targets, strict=True)]
+    pairs = as_they_stand(pairs, ProtectedSpans.load(folder.path))
+    sources, targets = zip(*pairs[:1000], strict=True)
     outputs, rows = quality(folder, test, at_once, tokenizer_of(corpus.target_language))
-    rows |= with_itself(folder, test.sources[:1000], outputs)
-    rows |= second_engine(folder, test.sources[:1000], test.targets[:1000])
+    rows |= with_itself(folder, test.sources[:1000], outputs, sources[:200])
+    rows |= second_engine(folder, sources, targets)
     for name, value in rows.items():
         print(f"| {name} | {value} |")
 
