@@ -89,7 +89,7 @@ def fewer_layers(weights: Mapping[str, np.ndarray], names: Sequence[str]) -> tup
 
 def _depths(names):
     """The number of layers of each stack."""
-    layers = {layer.groups() for name in names if (layer := LAYER.match(name))}
+    layers = dict.fromkeys(layer.groups() for name in names if (layer := LAYER.match(name)))
     return collections.Counter(stack for stack, _ in layers)
 
 
