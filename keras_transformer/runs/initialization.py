@@ -70,7 +70,8 @@ def fewer_layers(weights: Mapping[str, np.ndarray], names: Sequence[str]) -> tup
     words: of N layers of a stack n at equal distances stay, the first for n = 1 (Shleifer and Rush
     2020, "Pre-trained Summarization Distillation", section 3). A stack that is as deep stays whole.
     """
-    few, many = _depths(names), _depths(weights)
+    few = _depths(names)
+    many = _depths(weights)
     taken = {stack: _spaced(few[stack], many[stack]) for stack in few if few[stack] < many[stack]}
     kept = {}
     for name, array in weights.items():

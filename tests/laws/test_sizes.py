@@ -57,6 +57,7 @@ ADDED = {
     "the pieces that come next, without TensorFlow": 87,
     "memory that a batch needs": 15,
     "a share of the sentences is augmented": 13,
+    "a student takes layers of its teacher": 40,
     "a line at once: its search, its graphs, and flags of one command": 74,
 }
 CUT = 1_150
