@@ -235,7 +235,7 @@ class Batcher:
             for batch in self._waiting
             if batch.key == key
             and batch.count + task.count <= self.max_batch_size
-            and (batch.count + task.count) * max(task.row_memory, batch.memory // batch.count)
+            and dataclasses.replace(batch, tasks=[*batch.tasks, (task, None)]).memory
             <= self._memory // SMALL
         )
         return next(fitting, None)

@@ -103,6 +103,13 @@ def test_requests_share_a_batch_where_their_keys_are_equal(make, run, keys, batc
     assert run.batches == batches
 
 
+def test_a_request_without_rows_shares_a_batch_too(make, run):
+    batcher = make(max_batch_size=2)
+    futures = [batcher.submit(task(*values), run, "key") for values in ([], [1], [], [2])]
+    assert results(futures) == [[], [2], [], [4]]
+    assert run.batches == [[1, 2]]
+
+
 def test_a_request_that_would_overfill_a_batch_opens_another(make, run):
     batcher = make(max_batch_size=3)
     futures = [batcher.submit(task(*values), run, "key") for values in ([1, 2], [3, 4], [5])]
