@@ -44,12 +44,9 @@ def serve(options: ServeOptions, vertex: Vertex = NOT_VERTEX) -> None:
     ):
         versions.watch(options.file_system_poll_wait_seconds)
         service = Service(name, versions, batcher, options)
-        # uvicorn raises the signal that ended it once more, when all is answered.
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: None)
         host, port = listener.getsockname()[:2]
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        Server(
+        server = Server(
             app.build(service, options.rest_api_enable_cors_support, vertex),
             batcher,
             lambda: monitoring.log(
@@ -59,7 +56,11 @@ def serve(options: ServeOptions, vertex: Vertex = NOT_VERTEX) -> None:
                 pid=os.getpid(),
                 seconds=round(time.monotonic() - began, 1),
             ),
-        ).run([listener])
+        )
+        # uvicorn raises the signal that ended it once more, when all is answered.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, server.handle_exit)
+        server.run([listener])
     monitoring.log("ended")
 
 

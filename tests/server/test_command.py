@@ -15,6 +15,28 @@ httpx = pytest.importorskip("httpx")
 COMMAND = [sys.executable, "-m", "keras_transformer.serve"]
 
 
+# A signal comes when all is ready, and the web server does not yet look for one.
+SIGNALLED = """
+import signal
+import sys
+
+import uvicorn
+
+
+class Late(uvicorn.Server):
+    def run(self, sockets=None):
+        signal.raise_signal(number)
+        super().run(sockets)
+
+
+number = signal.Signals[sys.argv.pop()]
+uvicorn.Server = Late
+from keras_transformer import flags, serve
+
+flags.run(serve.main, serve.SECTIONS)
+"""
+
+
 def predict(url):
     return httpx.post(f"{url}/v1/models/m:predict", json={"instances": ["a"]}, timeout=60)
 
@@ -47,6 +69,16 @@ def test_sigterm_ends_the_server_when_all_is_answered(exported, request):
     assert [json.loads(line)["event"] for line in rest.splitlines()] == expected
     with pytest.raises(httpx.ConnectError):
         predict(url)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_at_the_last_moment_before_requests_come_ends_the_server_too(exported, name):
+    given = [f"--model_base_path={exported / 'm'}", "--rest_api_port=0", name]
+    command = [sys.executable, "-c", SIGNALLED, *given]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0
+    events = [json.loads(line)["event"] for line in done.stderr.splitlines()]
+    assert events == ["loading", "available", "serving", "unloaded", "ended"]
 
 
 def test_a_port_that_is_taken_is_told_in_a_line(exported, fresh_shell):
