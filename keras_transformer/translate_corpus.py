@@ -44,6 +44,7 @@ SECTIONS = (*SEARCHING, DecodeTokens, Lines, *TRANSLATING, Output, Bulk)
 
 def main(FLAGS):
     from keras_transformer.inference import bulk
+    from keras_transformer.runs.model_path import ModelPath
     from keras_transformer.startup import spread_over_cores
     from pipelines.prepare.beam_runner import beam_options, silence_workers
 
@@ -60,22 +61,21 @@ def main(FLAGS):
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     options = flags.translation_options(FLAGS)
     how = {"split_sentences": FLAGS.split_sentences, "batch_tokens": FLAGS.decode_tokens}
-    of = {"path": os.path.abspath(os.path.expanduser(model)), "precision": FLAGS.precision}
-    of |= {"options": options, **how}
+    path = ",".join(os.path.abspath(one.version or one.path) for one in ModelPath.listed(model))
+    of = {"path": path, "precision": FLAGS.precision, "options": options, **how}
     suffix = ".gz" if FLAGS.gzip else ""
     plan = bulk.Plan.of(FLAGS.input, FLAGS.output, FLAGS.shard_lines, suffix, of)
     print(f"{len(plan.shards_to_write()):,} of {len(plan.shards):,} shards to make.", flush=True)
     began = time.monotonic()
     lines = bulk.run(
         plan,
-        bulk.handler(of["path"], FLAGS.precision, options, **how),
+        bulk.handler(path, FLAGS.precision, options, **how),
         of_beam,
         FLAGS.shards_at_once or (None if FLAGS.runner else 20),
     )
     seconds = time.monotonic() - began
-    failed = sum(plan.path(shard, bulk.FAILED).exists() for shard in plan.shards)
     print(f"{lines:,} lines in {seconds:.1f} s, {lines / seconds:.1f} a second.")
-    if failed:
+    if failed := sum(plan.path(shard, bulk.FAILED).exists() for shard in plan.shards):
         print(f"{failed:,} shards have lines that failed, in {FLAGS.output}-*.failed.tsv{suffix}.")
 
 

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -203,6 +204,16 @@ def test_shards_of_another_input_or_model_are_refused(folder, corpus, tmp_path):
     run(folder, tmp_path)
 
 
+def test_a_newer_version_is_another_model(folder, corpus, tmp_path):
+    versions = shutil.copytree(folder, tmp_path / "model")
+    run(versions, tmp_path)
+    shutil.copytree(versions / "1", versions / "2")
+    with pytest.raises(ValueError, match="made with other model"):
+        run(versions, tmp_path)
+    # The control: the older one goes on.
+    run(versions / "1", tmp_path)
+
+
 def test_a_shard_whose_lines_are_not_all_there_is_not_written(tmp_path):
     shard = bulk.Shard(0, "x", 0, 3, 1)
     plan = bulk.Plan(str(tmp_path / "t"), (shard,), "")
@@ -231,7 +242,8 @@ def test_what_has_tabs_and_line_ends_stays_a_line(tmp_path):
         (["--model=m", "--input=i", "--output=o", "--prefix_file=p"], "--prefix_file is for"),
         (["--model=m", "--input=i", "--output=o", "--num_hypotheses=2"], "must be 1"),
         (["--model=m", "--input=i", "--output=o", "--runner=R", "--processes=2"], "exclude"),
-        (["--model=m", "--input=/nowhere/*", "--output=o"], "names no file"),
+        (["--model=m", "--input=i", "--output=o"], "no model at m"),
+        (["--model=.", "--input=/nowhere/*", "--output=o"], "names no file"),
     ],
 )
 def test_what_makes_no_sense_is_refused(flags, words):
