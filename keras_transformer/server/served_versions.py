@@ -107,8 +107,8 @@ class Versions:
         found = served_in(folder)
         if not found:
             raise FileNotFoundError(
-                f"{folder} has no versions: folders named 1, 2, ... with a saved_model.pb or "
-                f"a {' or a '.join(DECODERS.values())}. Export one."
+                f"{folder} has no versions: folders named 1, 2, ... with a saved_model.pb or a "
+                f"{' or a '.join(DECODERS.values())}. Name the folder that has them, or export one."
             )
         self.poll()
         if self._current is None:
