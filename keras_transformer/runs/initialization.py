@@ -35,12 +35,12 @@ def start_from(path: str, task, model: keras.Model, adapter: str | None = None) 
     """
     weights, old = starting_point(path)
     weights = with_adapter(weights, adapter) if adapter else weights
-    weights, layers = fewer_layers(weights, [WEIGHTS + one.path for one in model.weights])
     now = task.description().get("hyperparameters", {})
     before = hyperparameters_of(path)
     refuse_other_heads(before, now, path)
     if told := differences(before, now):
         print(f"warning: what {path} has learned may not fit this model: {'; '.join(told)}.")
+    weights, layers = fewer_layers(weights, [WEIGHTS + one.path for one in model.weights])
     if task.pieces is None:
         initialize(model, weights, layers=task.carried_over)
         print(f"from {path}: its weights{layers}")
