@@ -106,7 +106,7 @@ class RunFolder:
         for files and folders that were moved.
         """
         before = self.read_description() if self.is_started or self.description.exists() else None
-        then = with_moved(before, description)
+        then = before and with_moved(before, description)
         differences = [] if before is None else self._differences(then, description, fixed)
         if differences and self.is_started:
             raise ValueError(
