@@ -10,7 +10,6 @@ import shutil
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 
 def write_whole(
@@ -76,18 +75,6 @@ def _number_told_by_tensorflow(error):
 def as_read(value: dict) -> dict:
     """A JSON object as a file of it gives it back: lists where it has tuples."""
     return json.loads(json.dumps(value))
-
-
-def with_moved(was: Any, now: Any) -> Any:
-    """What a run says of itself, but for files and folders that are gone: they, or the run, were
-    moved, and lie where it is said now.
-    """
-    if isinstance(was, dict) and isinstance(now, dict):
-        return {name: with_moved(value, now.get(name)) for name, value in was.items()}
-    if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
-        return [with_moved(*pair) for pair in zip(was, now, strict=True)]
-    are_paths = all(isinstance(one, str) and os.path.isabs(one) for one in (was, now))
-    return now if are_paths and not os.path.exists(was) and os.path.exists(now) else was
 
 
 def write_json(path: str | os.PathLike, value: dict | list) -> None:

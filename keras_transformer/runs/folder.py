@@ -29,7 +29,7 @@ import numpy as np
 from keras_transformer.runs.description import hyperparameters_in, read_description, task_of
 from keras_transformer.training import checkpoint
 from pipelines.json_files import read_json
-from pipelines.whole_files import kept_if_used, with_moved, write_json, write_whole
+from pipelines.whole_files import kept_if_used, write_json, write_whole
 
 AGAIN = "Delete it, and run the command that trained again: it scores again."
 
@@ -106,20 +106,20 @@ class RunFolder:
         for files and folders that were moved.
         """
         before = self.read_description() if self.is_started or self.description.exists() else None
-        then = before and with_moved(before, description)
-        differences = [] if before is None else self._differences(then, description, fixed)
-        if differences and self.is_started:
-            raise ValueError(
-                f"{self.path} holds another run: {'; '.join(differences)}. Name another "
-                "--model_dir, or delete this one."
-            )
+        told = [] if before is None else [*self._differences(before, description, fixed)]
         now = description
         if self.is_started:
+            then = _with_moved(before, description)
+            if refused := self._differences(then, description, fixed):
+                raise ValueError(
+                    f"{self.path} holds another run: {'; '.join(refused)}. Name another "
+                    "--model_dir, or delete this one."
+                )
             free = description.keys() - fixed(description).keys()
             now = {**then, **{name: description[name] for name in free}}
         if now != before:
             write_json(self.description, now)
-        return [] if before is None else [*self._differences(before, description, fixed)]
+        return told
 
     def _differences(self, before, description, fixed):
         """Each fixed value that is not what it was, in words; two parts may have the same."""
@@ -204,3 +204,13 @@ def exclusive(folder: pathlib.Path) -> Iterator[None]:
         except OSError:
             pass
         yield
+
+
+def _with_moved(was, now):
+    """What a run said of itself, with the new places of files and folders that were moved."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        return {name: _with_moved(value, now.get(name)) for name, value in was.items()}
+    if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        return [_with_moved(*pair) for pair in zip(was, now, strict=True)]
+    are_paths = all(isinstance(one, str) and os.path.isabs(one) for one in (was, now))
+    return now if are_paths and not os.path.exists(was) and os.path.exists(now) else was

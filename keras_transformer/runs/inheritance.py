@@ -66,10 +66,12 @@ def _refuse_contradictions(values, given, sizes, origin, is_imported):
         )
     for name in sizes.keys() & given - {"vocabulary_size"}:
         was = sizes[name]
+        if was is None or values[name] == was:
+            continue
         is_told = name in WITHOUT_A_SHAPE and not is_imported
         is_added = name == "block_size" and was == 1
-        is_fewer = name in DEPTHS and was is not None and values[name] <= was
-        if was is not None and values[name] != was and not (is_told or is_added or is_fewer):
+        is_fewer = name in DEPTHS and values[name] < was
+        if not (is_told or is_added or is_fewer):
             raise ValueError(
                 f"--{name} must be {was}, as it was for {origin}, whose weights do not fit another "
                 f"model. Received: {name}={values[name]}. Leave it out: the sizes of the other are "
