@@ -139,26 +139,25 @@ def quality(folder, test, at_once, tokenize):
 
 
 def with_itself(folder, sources, outputs, plain):
-    """Compare the translations with those that other ways to the same model give, some of plain
-    sources alone: rows.
+    """Compare the translations with those that other ways to the same model give: rows. `plain` has
+    the greedy translations of some sources that stand as they are.
     """
     translator = Translator.load(folder.path, beam_size=4)
     saved = Translator.load(
         SAVED_MODEL.value or pathlib.Path("saved_models") / folder.path.resolve().name
     )
-    together = outputs["beam 4"][: len(sources)]
+    together = outputs[: len(sources)]
     alone = [translator.translate([line])[0] for line in sources]
     model, vocabulary = load_trained(folder)
     module = TranslationModule(model, vocabulary, DecodingOptions(beam_size=1))
     greedy = [recomputed(model, module, line) for line in plain]
-    cached = Translator.load(folder.path, beam_size=1).translate(plain)
     return {
         "alone as in batches, beam 4": same(alone, together),
         "in small batches as in large ones, beam 4": same(
             translator.translate(sources, batch_tokens=100), together
         ),
         "SavedModel as live, beam 4": same(saved.translate(sources), together),
-        "cached as recomputed, greedy": same(greedy, cached),
+        "cached as recomputed, greedy": same(greedy, [*plain.values()]),
     }
 
 
@@ -173,7 +172,9 @@ def main(_):
     pairs = as_they_stand(pairs, ProtectedSpans.load(folder.path))
     sources, targets = zip(*pairs[:1000], strict=True)
     outputs, rows = quality(folder, test, at_once, tokenizer_of(corpus.target_language))
-    rows |= with_itself(folder, test.sources[:1000], outputs, sources[:200])
+    greedy = dict(zip(test.sources, outputs["greedy"], strict=True))
+    plain = {line: greedy[line] for line in sources[:200]}
+    rows |= with_itself(folder, test.sources[:1000], outputs["beam 4"], plain)
     rows |= second_engine(folder, sources, targets)
     for name, value in rows.items():
         print(f"| {name} | {value} |")
