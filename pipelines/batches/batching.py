@@ -26,6 +26,8 @@ ORDERED_AT_ONCE = 16
 # tf.data does not rewrite a dataset's graph before it runs: for that it would copy all ids into it.
 AS_WRITTEN = tf.data.Options()
 AS_WRITTEN.experimental_optimization.apply_default_optimizations = False
+# Its tuning thread can miss that an iterator ends, which then waits for it, for up to a minute.
+AS_WRITTEN.autotune.enabled = False
 
 
 @dataclasses.dataclass(frozen=True)

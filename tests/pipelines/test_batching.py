@@ -153,6 +153,11 @@ def test_the_dataset_says_what_it_holds(pairs):
     assert dataset.cardinality() == tf.data.INFINITE_CARDINALITY
 
 
+def test_no_end_waits_for_a_thread_that_tunes(batches, pairs):
+    for dataset in (batches.dataset(), evaluation_batches(pairs, BUDGET)):
+        assert dataset.options().autotune.enabled is False
+
+
 def test_a_dimension_that_all_buckets_share_is_static():
     pairs = pairs_of([(12, 12)] * 20)
     ids = spec(2, 12)
