@@ -14,7 +14,7 @@ import numpy as np
 
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, parse_length
-from keras_transformer.decoding.numpy_rules import Spans, shares
+from keras_transformer.decoding.numpy_rules import Spans, refuse_unknown, shares
 from keras_transformer.decoding.numpy_search import NumpySearch, beam_and_penalty
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.decoding.remembered_options import check_languages, options_of_run
@@ -25,7 +25,7 @@ from keras_transformer.saved_models.versions import portable_format
 from pipelines import vocabularies
 from pipelines.special_ids import EOS, PAD
 from pipelines.vocabularies.other_order import language_labels
-from pipelines.vocabularies.protected_spans import MARKS, TRANSLATION, MarkedText, TextMarks
+from pipelines.vocabularies.protected_spans import AS_SPAN, MARKS, TERM, MarkedText, TextMarks
 from pipelines.vocabularies.vocabulary import RESERVED
 
 GOLDEN = "golden.jsonl"
@@ -47,6 +47,7 @@ class Portable:
         self._target = both.target.processor
         self._marks = TextMarks(both.protected) if both.protected else None
         self._learned_terms = bool(both.protected and both.protected.glossary_rate)
+        self._puts_terms_in = bool(both.protected and both.protected.puts_terms_in)
         self._ids_of_marks = [
             np.array([side.piece_to_id(mark) for mark in MARKS])
             for side in (self._source, self._target)
@@ -108,7 +109,7 @@ class Portable:
 
     def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
         """The hypotheses of each line, best first, that begin with its prefix."""
-        found = self._found(lines, self._targets_of(lines, prefixes), self._options)
+        lines, found = self._found(lines, self._targets_of(lines, prefixes), self._options)
         if self._options.repetition_penalty == 1.0:
             logs = [[one.log_probabilities for one in of_line] for of_line in found]
         else:
@@ -180,11 +181,11 @@ class Portable:
         """Log P of each token of targets, ids."""
         forced = DecodingOptions(beam_size=1, max_length=1, min_length=1, protect_all=False)
         most = MAX_SOURCE_LENGTH - 1 - self._given
-        found = self._found(lines, [ids[:most] for ids in targets], forced)
+        _, found = self._found(lines, [ids[:most] for ids in targets], forced)
         return [one.log_probabilities for [one] in found]
 
     def _texts(self, lines, options):
-        found = self._found(lines, [[]] * len(lines), options)
+        lines, found = self._found(lines, [[]] * len(lines), options)
         return [
             self._text(line, of_line[0].ids) if of_line else ""
             for line, of_line in zip(lines, found, strict=True)
@@ -223,22 +224,29 @@ class Portable:
         return Spans(of_target, np.reshape(count, shape), np.reshape(opened_by, shape))
 
     def _found(self, lines, prefixes, options):
-        """What is found for each line, after its prefix, ids: those with the most of the terms that
-        are given for it come first, see `Preference`.
+        """The lines that were translated, and what is found for each, after its prefix, ids: see
+        `_with_terms`.
         """
-        terms = [re.findall(TRANSLATION, line) if self._learned_terms else [] for line in lines]
+        terms = [re.findall(TERM, line) if self._learned_terms else [] for line in lines]
         if options.samples or not any(terms):
-            return self._searched(lines, prefixes, options)
+            return lines, self._searched(lines, prefixes, options)
         beam, _ = beam_and_penalty(options)
         whole = dataclasses.replace(options, num_hypotheses=beam)
-        found = map(self._most_first, lines, terms, self._searched(lines, prefixes, whole))
-        return [of_line[: options.num_hypotheses] for of_line in found]
+        rows = zip(lines, terms, prefixes, self._searched(lines, prefixes, whole), strict=True)
+        return zip(*(self._with_terms(*row, options) for row in rows), strict=True)
 
-    def _most_first(self, line, terms, found):
-        """What was found for a line, by how many of its terms it has and then by score."""
+    def _with_terms(self, line, terms, prefix, found, options):
+        """A line and what was found for it, those with the most of its terms first, see
+        `Preference`; or both with its terms put in, see `TextModule.search_for_terms`.
+        """
         texts = [self._text(line, one.ids) for one in found]
-        numbers = [sum(term in text for term in terms) for text in texts]
-        return [found[place] for place in sorted(range(len(found)), key=lambda at: -numbers[at])]
+        missing = [sum(term not in text for _, term in terms) for text in texts]
+        may_put_in = self._puts_terms_in and options.protect_all and not prefix
+        if may_put_in and min(missing, default=len(terms)):
+            line = re.sub(TERM, AS_SPAN, line)
+            return line, self._searched([line], [[]], options)[0]
+        order = sorted(range(len(found)), key=missing.__getitem__)
+        return line, [found[place] for place in order[: options.num_hypotheses]]
 
     def _searched(self, lines, prefixes, options):
         sources = self._cut_sources(lines)
@@ -262,20 +270,6 @@ class Portable:
             return ""
         text = self._target.decode([one for one in ids if one not in (PAD, EOS)])
         return self._marks.put_back(text, self._marked(line)) if self._marks else text
-
-
-def refuse_unknown(options: DecodingOptions) -> None:
-    """Refuse options that the search in NumPy has not."""
-    unknown = {
-        "coverage_penalty": options.coverage_penalty > 0,
-        "constrained": options.constrained,
-        "blockwise": options.blockwise,
-    }
-    for name in (name for name, is_asked_for in unknown.items() if is_asked_for):
-        raise ValueError(
-            f"models of ONNX and LiteRT are searched without it: {name}={getattr(options, name)}. "
-            "Choose another, or take the run's folder or its SavedModel."
-        )
 
 
 def _in_unicode(line):

@@ -13,10 +13,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding import loop
+from keras_transformer.decoding.numpy_rules import refuse_unknown
 from keras_transformer.inference import litert_conversion, onnx_conversion, web_folder
 from keras_transformer.inference.held_out_text import HeldOut
 from keras_transformer.inference.model_graphs import IDS, traced
-from keras_transformer.inference.portable import GOLDEN, Portable, refuse_unknown
+from keras_transformer.inference.portable import GOLDEN, Portable
 from keras_transformer.inference.portable_graphs import RUNTIMES
 from keras_transformer.inference.text_module import TEXT, TextModule
 from keras_transformer.inference.translator import Translator
@@ -203,7 +204,7 @@ def _golden(module, examples):
     options = module.options.greedy() if module.options.samples else module.options
 
     def written(text):
-        ids, _ = module.search(options.search(), text)
+        ids, _, text = module.search_for_terms(options.search(), text)
         return module.target_text(ids[:, 0], text)
 
     outputs = traced(written, TEXT)(tf.constant(texts)).numpy()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding import DecodingOptions, GreedySearch
 from keras_transformer.decoding.candidates import next_tokens
 from keras_transformer.decoding.constraints import Preference, under
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
@@ -24,7 +24,7 @@ from keras_transformer.decoding.span_constraints import SpanConstraints
 from keras_transformer.inference.model_graphs import traced
 from keras_transformer.saved_models.served_module import ServedText
 from pipelines.special_ids import EOS, PAD
-from pipelines.vocabularies.protected_spans import MARKS
+from pipelines.vocabularies.protected_spans import AS_SPAN, MARKS, TERM
 from pipelines.vocabularies.span_marks import given_terms, marks_of, terms_within
 
 TEXT = tf.TensorSpec([None], tf.string, name="text")
@@ -73,7 +73,9 @@ class TextModule(ServedText):
         self.target_tokenizer = vocabulary.target.tokenizer
         self.options = options
         self.marks = marks_of(vocabulary.protected)
-        self._learned_terms = bool(vocabulary.protected and vocabulary.protected.glossary_rate)
+        protected = vocabulary.protected
+        self._learned_terms = bool(protected and protected.glossary_rate)
+        self._puts_terms_in = bool(protected and protected.puts_terms_in and options.protect_all)
         words = options.forbidden_words
         self.forbidden = ForbiddenWords(words, vocabulary.target.spelled) if words else None
         self.stepper = model.stepper
@@ -133,8 +135,46 @@ class TextModule(ServedText):
         seeds = tf.strings.to_hash_bucket_fast(text, 2**62)
         return search(self.stepper(), memory, limits, minima, prefixes, seeds)
 
-    def hypotheses(self, text, ids, scores) -> dict[str, tf.Tensor]:
-        """What a search gave, as strings (B, n) with their scores."""
+    def search_for_terms(
+        self, search: Callable, text: tf.Tensor, prefixes: tf.Tensor | None = None, **more
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """As `search`, and the texts that were translated, (B,): where the best hypothesis lacks a
+        given term, and no prefix is wanted, the text is translated again with all its terms as
+        protected spans.
+        """
+        if not self._puts_terms_in or type(search) not in (*BEAMS.values(), GreedySearch):
+            return *self.search(search, text, prefixes, **more), text
+        limits = more.pop("limits", self.options.limits)
+
+        def once(text, is_asked):
+            return self.search(
+                search, text, prefixes, lambda of: tf.where(is_asked, limits(of), 1), **more
+            )
+
+        # The graph holds it once.
+        once = traced(once, TEXT, tf.TensorSpec([None], tf.bool))
+        ids, scores = once(text, tf.fill(tf.shape(text), True))
+        terms = given_terms(text)
+        came = terms_within(terms, self.target_text(ids[:, 0], text)[:, None])[:, 0]
+        lacks = came < tf.cast(terms.row_lengths(), tf.int32)
+        if prefixes is not None:
+            lacks &= tf.reduce_all(prefixes == PAD, axis=1)
+
+        def again():
+            spans = tf.strings.regex_replace(text, TERM, AS_SPAN)
+            others, of_others = once(tf.where(lacks, spans, ""), lacks)
+            both = [tf.RaggedTensor.from_tensor(one, ragged_rank=2) for one in (others, ids)]
+            both = tf.unstack(tf.ragged.stack(both).to_tensor(PAD), 2)
+            return (
+                tf.where(lacks[:, None, None], *both),
+                tf.where(lacks[:, None], of_others, scores),
+                tf.where(lacks, spans, text),
+            )
+
+        return tf.cond(tf.reduce_any(lacks), again, lambda: (ids, scores, text))
+
+    def hypotheses(self, ids, scores, text) -> dict[str, tf.Tensor]:
+        """What `search_for_terms` gave, as strings (B, n) with their scores."""
         # JSON has no infinity: where a hypothesis is missing, the score is the lowest float32.
         return {
             self.outputs: self.target_texts(ids, text),
@@ -156,7 +196,7 @@ class TextModule(ServedText):
         }
 
     def _nbest(self, text):
-        return self.hypotheses(text, *self.search(self.options.search_for_all(), text))
+        return self.hypotheses(*self.search_for_terms(self.options.search_for_all(), text))
 
     def _sample(self):
         def sample(text, temperature, seed):

@@ -147,6 +147,7 @@ def settings(module: TextModule) -> dict:
         "labels": module.labels and module.labels.ids,
         "forbidden": module.forbidden and _automaton(module.forbidden),
         "learned_terms": bool(both.protected and both.protected.glossary_rate),
+        "puts_terms_in": bool(both.protected and both.protected.puts_terms_in),
         "vocabularies": vocabularies.FILES[both.kind],
         "marks": both.protected
         and {

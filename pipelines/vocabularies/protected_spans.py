@@ -22,7 +22,9 @@ MARK = "⟦([1-9]|[12][0-9]|3[0-2])⟧"
 # Before a term, between it and the translation that is given for it, and behind.
 OF_TERMS = ("⟪", "⟹", "⟫")
 GIVEN = "⟹[^⟫]*⟫"
-TRANSLATION = "⟹ ([^⟫]+)⟫"
+# A term with its translation; the space before it is behind its mark, see `with_translation`.
+TERM = "⟪( ?)[^⟪⟹]*⟹ ([^⟫]+)⟫"
+AS_SPAN = r"\1⟦\2⟧"
 # What somebody protects in a text of their own; what would part lines of files.
 BY_HAND = "⟦[^⟧]*⟧"
 ALWAYS = (BY_HAND, r"[\n\t]+")
@@ -100,6 +102,11 @@ class ProtectedSpans(Options):
     def are_any(self) -> bool:
         """Whether texts are not read as they stand, or terms are marked."""
         return bool(self.protect or self.protect_pattern or self.glossary_rate or self.truecase)
+
+    @property
+    def puts_terms_in(self) -> bool:
+        """Whether a term that does not come can be put in: marks of spans are learned too."""
+        return bool(self.glossary_rate and (self.protect or self.protect_pattern))
 
     @property
     def pieces(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipelines.vocabularies.casing import LEAST_LETTERS, OPENING, START, TAG, WORD, Cased
-from pipelines.vocabularies.protected_spans import MARK, MARKS, MOST, TRANSLATION, ProtectedSpans
+from pipelines.vocabularies.protected_spans import MARK, MARKS, MOST, TERM, ProtectedSpans
 from pipelines.vocabularies.token_ids import slices
 
 # No byte of UTF-8.
@@ -163,7 +163,7 @@ def marks_of(protected: ProtectedSpans | None) -> SpanMarks | None:
 
 def given_terms(text: tf.Tensor) -> tf.RaggedTensor:
     """The translations that stand behind the terms of texts (B,), ragged strings (B, N)."""
-    parts = tf.strings.split(bordered(text, TRANSLATION, b"\\1"), BORDER)
+    parts = tf.strings.split(bordered(text, TERM, b"\\2"), BORDER)
     return tf.ragged.boolean_mask(parts, alternate(parts))
 
 
@@ -173,7 +173,8 @@ def terms_within(terms: tf.RaggedTensor, written: tf.Tensor) -> tf.Tensor:
 
     def is_within(one):
         term, row = one
-        return tf.strings.split(written[row], term).row_lengths() > 1
+        parts = tf.strings.split(written[row], term)
+        return tf.ensure_shape(parts.row_lengths() > 1, written.shape[1:])
 
     found = tf.map_fn(is_within, (terms.flat_values, rows), fn_output_signature=tf.bool)
     found = tf.reshape(tf.cast(found, tf.int32), [tf.size(rows), tf.shape(written)[1]])

@@ -1,40 +1,48 @@
 """Of what a beam keeps, the hypothesis with the most of the given terms comes first: live, in a
-SavedModel and in NumPy.
+SavedModel and in NumPy. Where that lacks one, and the model protects spans, all are put in.
 """
 
+import numpy as np
 import pytest
 from drawn_models import drawn
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference import portable_export
+from keras_transformer.inference.functions import saved_functions
+from keras_transformer.inference.live import as_bytes
 from keras_transformer.inference.translator import Translator
+from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.saved_models.write import export
 from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines import corpora, vocabularies
 from pipelines.glossary import Glossary
 from pipelines.special_ids import EOS
-from pipelines.vocabularies.protected_spans import ProtectedSpans
+from pipelines.vocabularies.protected_spans import MARKS, ProtectedSpans
 
 BEAM = 6
 LETTERS = {*"abcdefgh"}
+PIECES = {*LETTERS, *MARKS}
 TERMS = {"a": "c", "b": "f", "c": "d", "d": "(\\E", "e": "h"}
 TEXTS = ["a b c d", "", "d d", "e a c d f g", "b", "f g", "h h h h a", "e c a"]
 
 
-def options(made, **given):
+def options(made, beam_size=BEAM, **given):
     """A model with drawn weights writes one letter or two again and again: it writes each once."""
     pieces = enumerate(made[1].pieces)
-    barred = tuple(place for place, one in pieces if place > EOS and one.strip("▁") not in LETTERS)
+    barred = tuple(place for place, one in pieces if place > EOS and one.strip("▁") not in PIECES)
     rules = {"no_repeat_ngram_size": 1, "barred": barred}
-    return DecodingOptions(beam_size=BEAM, max_length=7, min_length=4, **rules, **given)
+    return DecodingOptions(beam_size=beam_size, max_length=7, min_length=4, **rules, **given)
+
+
+def made_with(protected):
+    text = corpora.load("reverse", source_language="a", target_language="b").train
+    pieces = vocabularies.learn(text.sources, text.targets, "joint", 340, protected=protected)
+    return drawn(vocabulary_size=pieces.size), pieces
 
 
 @pytest.fixture(scope="module")
 def made():
-    text = corpora.load("reverse", source_language="a", target_language="b").train
-    protected = ProtectedSpans(glossary_rate=0.1)
-    pieces = vocabularies.learn(text.sources, text.targets, "joint", 340, protected=protected)
-    return drawn(vocabulary_size=pieces.size), pieces
+    return made_with(ProtectedSpans(glossary_rate=0.1))
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +100,119 @@ def test_control_the_score_alone_gives_others(made, lines, expected, monkeypatch
     differ = [one != of_line[0] for one, of_line in zip(alone, expected, strict=True)]
     assert sum(differ) >= 2
     assert not differ[TEXTS.index("f g")]
+
+
+WITH_SPANS = [*TEXTS, "a {x} d {y}", "{x} f", "h {x} b", "f h"]
+GREEDY = {"beam_size": 1, "num_hypotheses": 1}
+# One has a span itself, and one what a regular expression would read.
+PUT_IN = {**TERMS, "g": "9 {z}", "b": "b\\\\1"}
+
+
+@pytest.fixture(scope="module")
+def spans():
+    return made_with(ProtectedSpans(("placeholders",), glossary_rate=0.1))
+
+
+@pytest.fixture(scope="module")
+def marked(spans):
+    glossary = Glossary(PUT_IN, spans[1].protected)
+    return [glossary.applied(text) for text in WITH_SPANS]
+
+
+@pytest.fixture(scope="module")
+def whole(spans):
+    return TranslationModule(*spans, options(spans, num_hypotheses=2))
+
+
+@pytest.fixture(scope="module")
+def put_in(whole, marked):
+    return Translator(whole).translate(marked)
+
+
+@pytest.fixture(scope="module")
+def as_they_came(spans, marked):
+    """What the same model gives that puts none in."""
+    module = TranslationModule(*spans, options(spans))
+    module._puts_terms_in = False
+    return Translator(module).translate(marked)
+
+
+def lacking(texts):
+    """The places of the texts that lack a term."""
+    pairs = enumerate(zip(WITH_SPANS, texts, strict=True))
+    return [
+        place
+        for place, (source, text) in pairs
+        if any(term in source.split() and one not in text for term, one in PUT_IN.items())
+    ]
+
+
+def test_each_given_term_appears(spans, whole, marked, put_in, as_they_came):
+    without = lacking(as_they_came)
+    assert lacking(put_in) == []
+    # A control: all have what they lack, and there are such that lack none.
+    assert 4 <= len(without) <= len(marked) - 4
+    for place, (text, before) in enumerate(zip(put_in, as_they_came, strict=True)):
+        assert (text != before) == (place in without)
+    translator = Translator(whole)
+    assert [translator.translate([line])[0] for line in marked] == put_in
+    # They are what a model gives whose terms are put in from the start.
+    in_place = Glossary(PUT_IN, ProtectedSpans(("placeholders",)))
+    wanted = [in_place.applied(WITH_SPANS[place]) for place in without]
+    details = translator.translate_in_detail(marked)
+    for place, other in zip(without, translator.translate_in_detail(wanted), strict=True):
+        assert [one.text for one in details[place]] == [one.text for one in other]
+        for one, also in zip(details[place], other, strict=True):
+            assert one.pieces == also.pieces
+            np.testing.assert_allclose(one.log_probabilities, also.log_probabilities, rtol=1e-4)
+        assert [one.score for one in details[place]] == pytest.approx([one.score for one in other])
+    assert [of_line[0].text if of_line else "" for of_line in details] == put_in
+
+
+def test_greedy_search_puts_them_in_too_and_a_sample_or_a_prefix_does_not(spans, marked):
+    greedy = Translator(TranslationModule(*spans, options(spans, beam_size=1)))
+    assert lacking(greedy.translate(marked)) == []
+    with_prefixes = greedy.translate(marked, ["e" if text else "" for text in WITH_SPANS])
+    assert all(text.startswith("e") for text in with_prefixes if text)
+    assert len(lacking(with_prefixes)) >= 4
+    drawing = DecodingOptions(samples=1, seed=1, max_length=3)
+    assert len(lacking(Translator(TranslationModule(*spans, drawing)).translate(marked))) >= 4
+    kept = options(spans, protect_all=False)
+    assert lacking(Translator(TranslationModule(*spans, kept)).translate(marked))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["shrinking", "staying", "until_full", "until_worse"])
+def test_other_beams_put_them_in_too(spans, marked, form):
+    module = TranslationModule(*spans, options(spans, beam_size=3, beam_form=form))
+    assert lacking(Translator(module).translate(marked)) == []
+
+
+@pytest.mark.slow
+def test_a_saved_model_puts_them_in_by_each_signature(spans, whole, marked, put_in, tmp_path):
+    folder = export(whole, tmp_path / "saved", {"task": "translation"}, marked[:2])
+    assert Translator.load(folder).translate(marked) == put_in
+    wide = Translator.load(folder, beam_size=BEAM, num_hypotheses=2)
+    assert wide.translate(marked) == put_in
+    assert lacking(Translator.load(folder, **GREEDY).translate(marked)) == []
+    found = Translator.load(folder).translate_in_detail(marked)
+    assert [of_line[0].text if of_line else "" for of_line in found] == put_in
+    functions = saved_functions(ModelPath.of(folder))
+    every = functions["nbest"](text=as_bytes(marked))["translations"]
+    assert every.shape == (len(marked), BEAM)
+    assert [one.decode() for one in every[:, 0]] == put_in
+
+
+def test_numpy_puts_them_in_too(whole, marked, put_in, tmp_path):
+    pytest.importorskip("tf2onnx")
+    folder = portable_export.export(whole, tmp_path / "m", {"task": "translation"}, marked)
+    translator = Translator.load(folder)
+    assert translator.translate(marked) == put_in
+    details = translator.translate_in_detail(marked)
+    expected = Translator(whole).translate_in_detail(marked)
+    for row, other in zip(details, expected, strict=True):
+        assert [one.text for one in row] == [one.text for one in other]
+        assert [one.score for one in row] == pytest.approx([one.score for one in other], rel=1e-4)
+    assert lacking(Translator.load(folder, **GREEDY).translate(marked)) == []
+    kept = Translator.load(folder, protect_all=False)
+    assert lacking(kept.translate(marked))

@@ -1,8 +1,10 @@
 """The search of the page that `export --format=web` writes, run by node, finds what the search in
-NumPy finds; spans become marks as in Python.
+NumPy finds; spans become marks, and terms that lack are put in, as in Python.
 """
 
 import json
+import random
+import re
 import shutil
 import subprocess
 import types
@@ -16,6 +18,7 @@ from keras_transformer.decoding.lengths import in_tokens, parse_length
 from keras_transformer.decoding.numpy_rules import Spans
 from keras_transformer.decoding.numpy_search import NumpySearch
 from keras_transformer.inference import web_folder
+from keras_transformer.inference.portable import Portable
 from pipelines.special_ids import BOS, EOS, PAD
 from pipelines.vocabularies import casing
 from pipelines.vocabularies.protected_spans import KINDS, MARKS, MOST, ProtectedSpans, TextMarks
@@ -26,11 +29,12 @@ PIECES = ["<pad>", "<unk>", "<s>", "</s>", *MARKS, *TEXT]
 SUMS = 97
 # The ids of labels of languages.
 LABELS = {"a": 36, "b": 40}
+PROTECTED = ProtectedSpans(tuple(KINDS))
 SPELLED = ["", "", "", "", *MARKS, *(f" {word}" for word in TEXT)]
 FORBIDDEN = ("w3", "w1 w5", "w5 w2 w2", "w2 w0")
 # A model whose log P follows from the sum of all ids so far, the source's too, its state.
 MODEL = """
-const [tables, cases] = given;
+const [tables, cases, ...more] = given;
 const best = (logs, count) => logs.map((_, id) => id).sort((one, other) =>
   logs[one] === logs[other] ? one - other : logs[other] - logs[one]).slice(0, count);
 const sum = (ids) => ids.reduce((one, other) => one + other, 0);
@@ -45,11 +49,25 @@ function step(ids, position, rows, count, bias, factor, state) {
   });
   return { logs, tokens, state: sums };
 }
+"""
+SEARCH = """
 const found = [];
 for (const [settings, source, spans] of cases) {
   const start = (rows) => Array(rows).fill(sum(source));
   found.push(await search({ start, step }, request(settings, source, spans)));
 }
+return found;
+"""
+TRANSLATE = """
+const [pieces] = more, [settings, lines] = cases;
+const idOf = (piece) => Math.max(pieces.indexOf(piece), 1);
+const source = { encodeIds: (text) => (text.match(/⟦[0-9]+⟧|[^ ⟦]+/g) ?? []).map(idOf) };
+const target = { decodeIds: (ids) => ids.map((id) => pieces[id]).join(" ") };
+const reading = (ids) => ({ start: (rows) => Array(rows).fill(sum(ids)), step });
+const parts = { settings, source, target, graphs: { reading } };
+const translator = Object.assign(new Translator(), parts);
+const found = [];
+for (const line of lines) found.push(await translator.translate(line));
 return found;
 """
 BY_LENGTH = {"length_penalty_form": "length", "length_penalty": 1.0}
@@ -137,9 +155,9 @@ class TableModel:
         return np.take_along_axis(biased, tokens, axis=1), tokens, sums
 
 
-def module_of(options):
+def module_of(options, protected=PROTECTED):
     side = types.SimpleNamespace(pieces=PIECES)
-    both = {"source": side, "target": side, "protected": ProtectedSpans(tuple(KINDS))}
+    both = {"source": side, "target": side, "protected": protected}
     options = DecodingOptions(**options)
     return types.SimpleNamespace(
         options=options,
@@ -212,7 +230,7 @@ def found_by_the_page(cases, script=SCRIPT):
         )
         for options, source, spans in cases
     ]
-    return run(MODEL, tables().tolist(), given, script=script)
+    return run(MODEL + SEARCH, tables().tolist(), given, script=script)
 
 
 def test_the_search_of_the_page_finds_what_the_search_in_numpy_finds(cases, expected):
@@ -271,3 +289,65 @@ def test_spans_become_marks_and_come_back_as_in_python(words):
     assert run(program, protected.expression, words and casing.settings(words), lines) == expected
     assert sum(len(spans) for _, spans, *_ in expected) > MOST
     assert any(one >= 0 for _, _, openings, _ in expected for one in openings)
+
+
+class Words:
+    """Pieces that stand between spaces, as `TRANSLATE` has them."""
+
+    def encode(self, text):
+        found = re.findall("⟦[0-9]+⟧|[^ ⟦]+", text)
+        return [PIECES.index(one) if one in PIECES else 1 for one in found]
+
+    def decode(self, ids):
+        return " ".join(PIECES[one] for one in ids)
+
+    def vocab_size(self):
+        return len(PIECES)
+
+
+class ModelOfOne(TableModel):
+    """A `TableModel` of what it reads last, one sentence."""
+
+    has_encoder = True
+
+    def encode(self, sources):
+        [self._source] = [[*ids, EOS] for ids in sources]
+        return []
+
+
+class InTables(Portable):
+    """What a folder's translator does, with such pieces and such a model."""
+
+    def __init__(self, module):
+        protected = module.vocabulary.protected
+        self.labels = {}
+        self._given = 0
+        self._options = module.options
+        self._source = self._target = Words()
+        self._marks = TextMarks(protected)
+        self._learned_terms = bool(protected.glossary_rate)
+        self._puts_terms_in = protected.puts_terms_in
+        self._ids_of_marks = [np.array([PIECES.index(mark) for mark in MARKS])] * 2
+        self._model = ModelOfOne(tables(), [])
+
+
+@pytest.mark.parametrize("protect_all", [True, False])
+@pytest.mark.parametrize("protect", [(), ("placeholders",)])
+def test_terms_that_lack_are_put_in_as_in_python(protect, protect_all):
+    draw = random.Random(1)
+    lines = [f"w{place % 8}⟪ w1⟹ w{draw.randrange(8)} w3⟫ {{x}}" for place in range(20)]
+    lines += [f"⟪w2⟹ w{place}⟫⟪ w3⟹ {{x}} b⟫ {{x}}" for place in range(8)]
+    lines += ["", "w1 {x}", "w2 w3", "w4⟹ w9⟫", "⟪w5⟹⟫"]
+    protected = ProtectedSpans(protect, glossary_rate=0.1)
+    module = module_of({"beam_size": 3, "protect_all": protect_all}, protected)
+    portable = InTables(module)
+    expected = [portable.translate([line])[0] for line in lines]
+    given = [web_folder.settings(module), lines]
+    found = run(MODEL + TRANSLATE, tables().tolist(), given, PIECES)
+    assert found == expected
+    lacking = [
+        line
+        for line, text in zip(lines, found, strict=True)
+        if any(one not in text for one in re.findall("⟹ ([^⟫]+)⟫", line) if "⟪" in line)
+    ]
+    assert lacking == [] if protect and protect_all else len(lacking) > 10

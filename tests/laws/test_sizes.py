@@ -52,6 +52,7 @@ ADDED = {
     "spans that are new each time": 174,
     "text in capitals": 194,
     "given terms before the score": 89,
+    "a glossary's terms all appear": 57,
     "labels of languages, and others' beams, without TensorFlow": 114,
     "few shapes on JAX, and what a GPU multiplies in": 34,
     "the pieces that come next, without TensorFlow": 87,

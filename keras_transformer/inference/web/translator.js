@@ -16,6 +16,7 @@ const inTokens = ([numerator, denominator, more], tokens) =>
   Math.max(Math.floor((numerator * tokens + denominator - 1) / denominator) + more, 1);
 
 // Protected spans: keras_transformer's pipelines/vocabularies/protected_spans.py.
+const TERM = /\u27ea( ?)[^\u27ea\u27f9]*\u27f9 ([^\u27eb]+)\u27eb/g;
 const mark = (number) => `\u27e6${number % MOST_MARKS + 1}\u27e7`;
 
 // A text with marks in the place of its spans, these, and whether it was all in capitals.
@@ -298,17 +299,25 @@ class Translator {
   async translate(line, options = {}) {
     const text = line.replace(/\p{Surrogate}/gu, "?");
     if (/^[ \t\n\r\v\f]*$/.test(text)) return "";
-    const wanted = { ...this.settings, ...options }, { marks } = wanted;
+    const wanted = { ...this.settings, ...options };
+    // The best has the most of the translations that are given for terms, and then the highest score.
+    const given = wanted.learned_terms ? [...text.matchAll(TERM)] : [];
+    const missing = (one) => given.filter(([, , term]) => !one.includes(term)).length;
+    const found = await this.found(text, { ...wanted, most: given.length ? wanted.beam_size : 1 });
+    const best = found.sort((one, other) => missing(one) - missing(other))[0] ?? "";
+    if (!wanted.puts_terms_in || !wanted.protect_all || !missing(best)) return best;
+    // All terms are put in as protected spans.
+    return (await this.found(text.replace(TERM, "$1\u27e6$2\u27e7"), { ...wanted, most: 1 }))[0] ?? "";
+  }
+
+  // The translations that the search finds of a text, best first.
+  async found(text, wanted) {
+    const { marks } = wanted;
     const read = marks ? marked(text, marks.expression, marks.casing) : { shown: text, spans: [] };
     const pieces = [...labelled(wanted, "source_language"), ...this.source.encodeIds(read.shown)];
     const ids = pieces.slice(0, LONGEST_SOURCE - 1);
-    // The best has the most of the translations that are given for terms, and then the highest score.
-    const given = wanted.learned_terms ? [...text.matchAll(/\u27f9 ([^\u27eb]+)\u27eb/g)] : [];
-    const asked = request({ ...wanted, most: given.length ? wanted.beam_size : 1 }, ids, read.spans);
-    const found = await search(await this.graphs.reading([...ids, EOS]), asked);
-    const texts = found.map((one) => this.target.decodeIds(one.filter(isToken))).map((one) => marks ? putBack(one, read) : one);
-    const count = (one) => given.filter(([, term]) => one.includes(term)).length;
-    return texts.sort((one, other) => count(other) - count(one))[0] ?? "";
+    const found = await search(await this.graphs.reading([...ids, EOS]), request(wanted, ids, read.spans));
+    return found.map((one) => this.target.decodeIds(one.filter(isToken))).map((one) => marks ? putBack(one, read) : one);
   }
 }
 

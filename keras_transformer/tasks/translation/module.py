@@ -63,7 +63,7 @@ class TranslationModule(TextModule):
         self._graphs = graphs_of(model)
         self.encode = self._graphs.encode
         self._search_as_exported = traced(
-            lambda text, prefixes: self.search(self.options.search(), text, prefixes),
+            lambda text, prefixes: self.search_for_terms(self.options.search(), text, prefixes),
             tf.TensorSpec([None], tf.string),
             IDS,
         )
@@ -138,7 +138,7 @@ class TranslationModule(TextModule):
 
     def _translate(self, text):
         """Strings (B,) to strings (B,); blank ones stay empty, sources end after 1,024 tokens."""
-        ids, _ = self._search_as_exported(text, tf.zeros([tf.size(text), 0], tf.int32))
+        ids, _, text = self._search_as_exported(text, tf.zeros([tf.size(text), 0], tf.int32))
         return {self.output: self.target_text(ids[:, 0], text)}
 
     def _blockwise(self, text):
@@ -153,7 +153,7 @@ class TranslationModule(TextModule):
         """
         begins = self.target_tokenizer.tokenize(self._as_target_of(text, prefix))
         prefixes = begins[:, :-1].to_tensor(default_value=PAD)
-        hypotheses, scores = self._search_as_exported(text, prefixes)
+        hypotheses, scores, text = self._search_as_exported(text, prefixes)
         shape = tf.shape(hypotheses)
         source = tf.repeat(self.source_ids(text).to_tensor(default_value=PAD), shape[1], axis=0)
         rows = tf.reshape(hypotheses, [shape[0] * shape[1], shape[2]])

@@ -85,5 +85,4 @@ def _searched(
         longest = tf.minimum(max_length, LONGEST)
         return tf.where(max_length > 0, longest, module.options.limits(lengths))
 
-    found = module.search(search, text, limits=limits, **languages)
-    return module.hypotheses(text, *found)
+    return module.hypotheses(*module.search_for_terms(search, text, limits=limits, **languages))
