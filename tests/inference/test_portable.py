@@ -74,7 +74,9 @@ def folder(module, form, tmp_path_factory):
     return portable_export.export(module, path, description, LINES[:3], form=form)
 
 
+@functools.cache
 def with_options(pieces, **options):
+    """A live translator, which both formats are compared with: to trace it takes seconds."""
     return Translator(TranslationModule(drawn(), pieces, DecodingOptions(**options)))
 
 
@@ -129,14 +131,22 @@ def test_options_replace_the_exported_ones(pieces, folder, options):
             )
 
 
-def test_forbidden_words_never_come(pieces, live, folder, tmp_path):
-    before = live.translate(LINES)
+@pytest.fixture(scope="module")
+def forbidden(live, tmp_path_factory):
+    """A file of words that come unless they are forbidden."""
     # Bytes that make no character are not read back as they were.
-    words = sorted({word for line in before for word in line.split() if "\ufffd" not in word})
-    (tmp_path / "words").write_text("\n".join(words))
-    options = {"forbidden": str(tmp_path / "words"), "beam_size": 3, "max_length": "+4"}
+    words = {word for line in live.translate(LINES) for word in line.split()}
+    path = tmp_path_factory.mktemp("forbidden") / "words"
+    path.write_text("\n".join(sorted(word for word in words if "\ufffd" not in word)))
+    return path
+
+
+def test_forbidden_words_never_come(pieces, live, folder, forbidden):
+    options = {"forbidden": str(forbidden), "beam_size": 3, "max_length": "+4"}
     found = Translator.load(folder, **options).translate(LINES)
-    assert found == with_options(pieces, **options).translate(LINES) != before
+    assert found == with_options(pieces, **options).translate(LINES) != live.translate(LINES)
+    words = forbidden.read_text().splitlines()
+    assert words
     assert not set(words) & {word for line in found for word in line.split()}
 
 
@@ -210,17 +220,25 @@ def test_each_norm_is_one_operation(folder):
     assert counts == [2, 3]
 
 
-def test_a_language_model_continues_and_scores_as_the_live_one(pieces, form, tmp_path):
+@pytest.fixture(scope="module")
+def language_model(pieces):
+    """The module of a language model that draws, and its `Generator` that searches."""
     sizes = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
     model = LanguageModel(vocabulary_size=300, norm="pre", positions="rotary", **sizes)
     random = np.random.default_rng(1)
     model.set_weights([random.normal(w, 0.3) for w in model.get_weights()])
-    drawing = GenerationModule(model, pieces, GenerationModule.options_of({"max_length": "+5"}))
+    drawing, searching = (
+        GenerationModule(model, pieces, GenerationModule.options_of({**more, "max_length": "+5"}))
+        for more in ({}, {"beam_size": 2})
+    )
+    return drawing, Generator.of(searching)
+
+
+def test_a_language_model_continues_and_scores_as_the_live_one(language_model, form, tmp_path):
+    drawing, live = language_model
     description = {"task": "language_modelling"}
     examples = ["a b", "c"]
     folder = portable_export.export(drawing, tmp_path / "model", description, examples, form=form)
-    searching = GenerationModule.options_of({"beam_size": 2, "max_length": "+5"})
-    live = Generator.of(GenerationModule(model, pieces, searching))
     found = Generator.load(folder, beam_size=2)
     prompts = ["a b c", "", "d", "h h h"]
     assert found.generate(prompts) == live.generate(prompts)
@@ -262,18 +280,28 @@ SPANS = [
 
 
 @pytest.fixture(scope="module")
-def protecting(form, tmp_path_factory):
-    """A module with protected spans, and its folder."""
+def protected():
+    """A function of options: the module with protected spans that decodes so."""
     text = corpora.load("reverse", source_language="a", target_language="b").train
     spans = ProtectedSpans(tuple(KINDS), truecase=True, cased_words=("B", "Cd"))
     pieces = vocabularies.learn(text.sources, text.targets, "joint", 340, protected=spans)
-    options = DecodingOptions(beam_size=3, max_length="+6")
     model = drawn(vocabulary_size=pieces.size)
-    module = TranslationModule(model, pieces, options)
+
+    @functools.cache
+    def module_of(**options):
+        given = {"beam_size": 3, "max_length": "+6"} | options
+        return TranslationModule(model, pieces, DecodingOptions(**given))
+
+    return module_of
+
+
+@pytest.fixture(scope="module")
+def protecting(protected, form, tmp_path_factory):
+    """The folder of that module."""
     path = tmp_path_factory.mktemp("protecting") / "model"
-    description = {"task": "translation", "protected": spans.as_dict()}
-    folder = portable_export.export(module, path, description, SPANS[:2], form=form)
-    return (model, pieces), folder
+    module = protected()
+    description = {"task": "translation", "protected": module.vocabulary.protected.as_dict()}
+    return portable_export.export(module, path, description, SPANS[:2], form=form)
 
 
 @pytest.mark.parametrize(
@@ -285,11 +313,9 @@ def protecting(form, tmp_path_factory):
     ],
     ids=str,
 )
-def test_protected_spans_come_back_as_from_the_live_model(protecting, options):
-    trained, folder = protecting
-    given = {"beam_size": 3, "max_length": "+6"} | options
-    live = Translator(TranslationModule(*trained, DecodingOptions(**given)))
-    found = Translator.load(folder, **options)
+def test_protected_spans_come_back_as_from_the_live_model(protected, protecting, options):
+    live = Translator(protected(**options))
+    found = Translator.load(protecting, **options)
     expected = live.translate(SPANS)
     assert found.translate(SPANS) == expected
     assert [found.translate([line])[0] for line in SPANS] == expected
@@ -308,16 +334,14 @@ def test_protected_spans_come_back_as_from_the_live_model(protecting, options):
 
 
 def test_control_a_search_that_does_not_keep_spans_loses_them(protecting):
-    _, folder = protecting
-    translated = Translator.load(folder, protect_all=False).translate(SPANS)
+    translated = Translator.load(protecting, protect_all=False).translate(SPANS)
     assert "{x}" not in translated[0] or "</b>" not in translated[0]
 
 
 def test_samples_keep_spans_and_terms_of_a_glossary(protecting):
-    _, folder = protecting
-    marked = Glossary({"d": "Delta"}, ProtectedSpans.load(folder)).applied("{x} d")
+    marked = Glossary({"d": "Delta"}, ProtectedSpans.load(protecting)).applied("{x} d")
     for seed in range(5):
-        [text] = Translator.load(folder, samples=1, seed=seed).translate([marked])
+        [text] = Translator.load(protecting, samples=1, seed=seed).translate([marked])
         assert (text.count("{x}"), text.count("Delta")) == (1, 1)
 
 
@@ -352,7 +376,16 @@ def test_options_that_it_cannot_have_are_refused(folder, options, said):
         Translator.load(folder, **options)
 
 
-def test_evaluate_shows_no_messages_of_tensorflow(folder, tmp_path):
+@pytest.fixture(scope="module")
+def loud():
+    """The environment of users, where TensorFlow says something when it is imported."""
+    loud = {name: said for name, said in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    command = (sys.executable, "-c", "import tensorflow")
+    assert subprocess.run(command, capture_output=True, check=True, env=loud).stderr
+    return loud
+
+
+def test_evaluate_shows_no_messages_of_tensorflow(folder, loud, tmp_path):
     files = [tmp_path / "source", tmp_path / "reference"]
     for file in files:
         file.write_text("a b\n")
@@ -360,20 +393,15 @@ def test_evaluate_shows_no_messages_of_tensorflow(folder, tmp_path):
         *(sys.executable, "-m", "keras_transformer.evaluate", f"--model={folder}"),
         *(f"--source_file={files[0]}", f"--reference_file={files[1]}", "--metrics=bleu"),
     )
-    loud = {name: said for name, said in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     ran = subprocess.run(command, capture_output=True, text=True, check=True, env=loud)
     assert ran.stdout.startswith("1 sentence")
     assert not ran.stderr
-    # The control: TensorFlow says something when it is imported.
-    command = (sys.executable, "-c", "import tensorflow")
-    assert subprocess.run(command, capture_output=True, check=True, env=loud).stderr
 
 
 def test_a_folder_that_lost_something_is_refused_by_the_name_of_the_file(protecting, tmp_path):
-    _, folder = protecting
-    graphs = [path.name for path in folder.iterdir() if path.suffix in (".onnx", ".tflite")]
+    graphs = [path.name for path in protecting.iterdir() if path.suffix in (".onnx", ".tflite")]
     for lost in (*sorted(graphs), "protected_spans.json"):
-        copied = shutil.copytree(folder, tmp_path / lost)
+        copied = shutil.copytree(protecting, tmp_path / lost)
         assert Translator.load(copied).translate(["a {x}"])[0].count("{x}") == 1
         if lost.startswith("decoder"):
             os.truncate(copied / lost, 1_000)
@@ -406,11 +434,15 @@ def test_an_export_that_cannot_be_is_refused_by_name(pieces, module, folder, for
         portable_export.export(module_of_trees, tmp_path / "model", {}, form=form)
 
 
-def test_a_variant_gives_what_the_live_model_gives(pieces, form, tmp_path):
-    variant = drawn(positions="relative", norm="pre")
-    module = TranslationModule(variant, pieces, DecodingOptions(beam_size=2, max_length="+4"))
-    folder = portable_export.export(module, tmp_path / "model", {}, LINES[:2], form=form)
-    assert Translator.load(folder).translate(LINES) == Translator(module).translate(LINES)
+@pytest.fixture(scope="module")
+def variant(pieces):
+    model = drawn(positions="relative", norm="pre")
+    return TranslationModule(model, pieces, DecodingOptions(beam_size=2, max_length="+4"))
+
+
+def test_a_variant_gives_what_the_live_model_gives(variant, form, tmp_path):
+    folder = portable_export.export(variant, tmp_path / "model", {}, LINES[:2], form=form)
+    assert Translator.load(folder).translate(LINES) == Translator(variant).translate(LINES)
 
 
 def test_operations_that_litert_has_not_are_refused_by_name(pieces, tmp_path, capfd):
