@@ -97,6 +97,9 @@ class Theirs:
 
 @pytest.fixture(scope="module", params=LABELS)
 def theirs(request, tmp_path_factory):
+    """Of each kind. They differ in how they are read: what is asked of what was read is asked of
+    one.
+    """
     return Theirs(tmp_path_factory.mktemp(request.param), request.param)
 
 
@@ -130,13 +133,15 @@ def test_logits_are_those_of_transformers(theirs):
 
 
 @pytest.mark.parametrize(
-    "said",
+    ("theirs", "said"),
     [
-        {"num_beams": 1},
-        {"num_beams": 4, "early_stopping": True},
-        {"num_beams": 3, "early_stopping": False, "length_penalty": 0.7},
+        ("m2m", {"num_beams": 1}),
+        ("m2m", {"num_beams": 4, "early_stopping": True}),
+        ("m2m", {"num_beams": 3, "early_stopping": False, "length_penalty": 0.7}),
+        ("nllb", {"num_beams": 4, "early_stopping": True}),
     ],
-    ids=["greedy", "beam", "penalty"],
+    ids=["greedy", "beam", "penalty", "beam of nllb"],
+    indirect=["theirs"],
 )
 def test_any_pair_of_languages_is_translated_as_by_transformers(theirs, said):
     known = {"early_stopping": False, "length_penalty": 1.0}
@@ -164,6 +169,7 @@ def test_any_pair_of_languages_is_translated_as_by_transformers(theirs, said):
     assert strings(rows["translations"][:, 0]) == expected
 
 
+@pytest.mark.parametrize("theirs", ["nllb"], indirect=True)
 def test_graphs_of_onnx_have_the_labels_too(theirs, tmp_path):
     pytest.importorskip("tf2onnx", reason="install the extra [onnx]")
     module = module_of(theirs, num_beams=3, early_stopping=False, length_penalty=1.0)
@@ -223,6 +229,7 @@ def test_a_language_that_is_unknown_is_refused_with_those_that_exist(theirs):
             imported.module_of(PretrainedFolder(theirs.folder), {name: "tlh"})
 
 
+@pytest.mark.parametrize("theirs", ["m2m"], indirect=True)
 def test_scores_and_links_leave_the_labels_out(theirs):
     module = module_of(theirs)
     live = Live(module, module.gives_attention)

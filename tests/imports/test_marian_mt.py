@@ -132,7 +132,12 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+# Where a search finds its tables is one thing, how it searches another.
+@pytest.mark.parametrize(
+    ("whole", "name"),
+    [*(("shared", name) for name in SEARCHES), ("separate", "beam"), ("untied", "beam")],
+    indirect=["whole"],
+)
 def test_strings_are_those_of_transformers(whole, name):
     folder, theirs, tokenizer = whole
     said = {"early_stopping": False, "length_penalty": 1.0, "renormalize_logits": False}
