@@ -14,6 +14,7 @@ from keras_transformer.runs.description import task_of
 from keras_transformer.runs.model_path import ModelPath, description_of
 from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.tasks import task_class
+from pipelines import corpora
 from pipelines.line_files import read_lines
 from pipelines.options import settings
 
@@ -75,9 +76,9 @@ class Scorer(abc.ABC):
         task = task_class(task_of(self.description))
         return task.reload(ModelPath.of(self.model).run, {"precision": precision})
 
-    def corpus(self, instead: str, *load: Callable) -> Any:
+    def corpus(self, instead: str, load: Callable = corpora.load) -> Any:
         """The corpus that the model was trained on; see `corpus_of`."""
-        return corpus_of(self.description, self.model, instead, *load)
+        return corpus_of(self.description, self.model, instead, load)
 
     def lines(self, values: Mapping) -> Sequence[str]:
         """Lines of one language: of --reference_file, or of the split."""
