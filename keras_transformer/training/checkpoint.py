@@ -54,9 +54,7 @@ def read_archive(path: pathlib.Path, only: str | None = None) -> dict[str, np.nd
     except (FileNotFoundError, PermissionError):
         raise
     except DAMAGE as error:
-        raise ValueError(
-            f"{path} is damaged or no checkpoint ({error}). Name another, or remove it."
-        ) from error
+        raise ValueError(f"{path} is damaged or no checkpoint ({error}). Name another.") from error
 
 
 def save(path: pathlib.Path, model: keras.Model, progress: Mapping) -> None:
