@@ -224,7 +224,7 @@ class Portable:
         return Spans(of_target, np.reshape(count, shape), np.reshape(opened_by, shape))
 
     def _found(self, lines, prefixes, options):
-        """The lines as `_with_terms` has them, and what is found for each, after its prefix, ids."""
+        """The lines as `_with_terms` has them, and what is found for each, after its prefix."""
         terms = [re.findall(TERM, line) if self._learned_terms else [] for line in lines]
         if options.samples or not any(terms):
             return lines, self._searched(lines, prefixes, options)
