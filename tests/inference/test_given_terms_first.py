@@ -169,6 +169,7 @@ def test_each_given_term_appears(spans, whole, marked, put_in, as_they_came):
     assert [of_line[0].text if of_line else "" for of_line in details] == put_in
 
 
+@pytest.mark.slow
 def test_greedy_search_puts_them_in_too_and_a_sample_or_a_prefix_does_not(spans, marked):
     greedy = Translator(TranslationModule(*spans, options(spans, beam_size=1)))
     assert lacking(greedy.translate(marked)) == []

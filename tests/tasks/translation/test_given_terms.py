@@ -14,7 +14,7 @@ from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 SIZES = (
     *("--num_layers=1", "--d_model=64", "--d_ff=128", "--num_heads=4", "--vocabulary_size=500"),
-    *("--mixed_precision=float32", "--max_steps=350", "--validation_sentences=0", "--seed=1"),
+    *("--mixed_precision=float32", "--max_steps=240", "--validation_sentences=0", "--seed=1"),
     *("--batch_tokens=512", "--average_checkpoints=1", "--corpus=text_files", "--norelease"),
     *("--positions=rotary", "--dropout=0", "--schedule=constant", "--learning_rate=0.003"),
     *("--warmup_steps=50", "--label_smoothing=0"),
