@@ -170,16 +170,12 @@ def shares(logs: np.ndarray, temperature: float, top_k: int, top_p: float) -> np
 
 def refuse_unknown(options: DecodingOptions) -> None:
     """Refuse options that the search in NumPy has not."""
-    unknown = {
-        "coverage_penalty": options.coverage_penalty > 0,
-        "constrained": options.constrained,
-        "blockwise": options.blockwise,
-    }
-    for name in (name for name, is_asked_for in unknown.items() if is_asked_for):
-        raise ValueError(
-            f"models of ONNX and LiteRT are searched without it: {name}={getattr(options, name)}. "
-            "Choose another, or take the run's folder or its SavedModel."
-        )
+    for name in ("coverage_penalty", "constrained", "blockwise"):
+        if asked := getattr(options, name):
+            raise ValueError(
+                f"models of ONNX and LiteRT are searched without it: {name}={asked}. "
+                "Choose another, or take the run's folder or its SavedModel."
+            )
 
 
 def _bias(size, never):

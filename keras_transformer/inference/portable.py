@@ -224,27 +224,32 @@ class Portable:
         return Spans(of_target, np.reshape(count, shape), np.reshape(opened_by, shape))
 
     def _found(self, lines, prefixes, options):
-        """The lines as `_with_terms` has them, and what is found for each, after its prefix."""
+        """The lines that were translated, and what is found for each, after its prefix: those with
+        the most of its terms first, see `Preference`. Where the best lacks one, all terms are put
+        in, see `TextModule.search_for_terms`.
+        """
         terms = [re.findall(TERM, line) if self._learned_terms else [] for line in lines]
         if options.samples or not any(terms):
             return lines, self._searched(lines, prefixes, options)
         beam, _ = beam_and_penalty(options)
         whole = dataclasses.replace(options, num_hypotheses=beam)
-        rows = zip(lines, terms, prefixes, self._searched(lines, prefixes, whole), strict=True)
-        return zip(*(self._with_terms(*row, options) for row in rows), strict=True)
+        rows = [*map(self._most_first, lines, terms, self._searched(lines, prefixes, whole))]
+        found = [of_line[: options.num_hypotheses] for of_line, _ in rows]
+        lacking = [at for at, (_, lacks) in enumerate(rows) if lacks and not prefixes[at]]
+        if not (self._puts_terms_in and options.protect_all and lacking):
+            return lines, found
+        put_in = {at: re.sub(TERM, AS_SPAN, lines[at]) for at in lacking}
+        again = self._searched([*put_in.values()], [[]] * len(put_in), options)
+        for at, of_line in zip(put_in, again, strict=True):
+            found[at] = of_line
+        return [put_in.get(at, line) for at, line in enumerate(lines)], found
 
-    def _with_terms(self, line, terms, prefix, found, options):
-        """A line and what was found for it, those with the most of its terms first, see
-        `Preference`; or both with its terms put in, see `TextModule.search_for_terms`.
-        """
+    def _most_first(self, line, terms, found):
+        """What was found for a line, what lacks fewer terms first, and how many the first lacks."""
         texts = [self._text(line, one.ids) for one in found]
-        missing = [sum(term not in text for _, term in terms) for text in texts]
-        may_put_in = self._puts_terms_in and options.protect_all and not prefix
-        if may_put_in and min(missing, default=len(terms)):
-            line = re.sub(TERM, AS_SPAN, line)
-            return line, self._searched([line], [[]], options)[0]
-        order = sorted(range(len(found)), key=missing.__getitem__)
-        return line, [found[place] for place in order[: options.num_hypotheses]]
+        lacks = [sum(term not in text for _, term in terms) for text in texts]
+        order = sorted(range(len(found)), key=lacks.__getitem__)
+        return [found[place] for place in order], min(lacks, default=len(terms))
 
     def _searched(self, lines, prefixes, options):
         sources = self._cut_sources(lines)
