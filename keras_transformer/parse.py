@@ -6,13 +6,7 @@ trained or exported with, unless flags change them.
 """
 
 from keras_transformer import flags
-from keras_transformer.flags.of_commands import (
-    SEARCHING,
-    DecodeTokens,
-    Lines,
-    Output,
-    ParseOptions,
-)
+from keras_transformer.flags.of_commands import SEARCHING, DecodeTokens, Lines, Output, ParseOptions
 from keras_transformer.visualization.theme import ThemeOptions
 
 SECTIONS = (*SEARCHING, DecodeTokens, Lines, ParseOptions, ThemeOptions, Output)

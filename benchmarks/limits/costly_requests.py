@@ -50,7 +50,7 @@ REQUESTS = {
             "one row of 300 words, beam_size and max_length 2^31-1",
             "translate",
             [{"text": "word " * 300, "beam_size": FOR_EVER, "max_length": FOR_EVER}],
-        ),
+        )
     ],
 }
 LEFT = [

@@ -29,11 +29,7 @@ OUTPUT = flags.DEFINE_string("output", None, "JSON file of BLEU by positions, se
 POSITIONS = ("sinusoidal", "learned", "relative", "rotary", "alibi")
 LONGEST_TRAINED = 32
 # By name of a file that is written: the file it is made of, and how many sentences are in a line.
-JOINED = {
-    "train": ("train", (1, 2)),
-    "val": ("val", (1,)),
-    "longer": ("val", (1, 2, 3, 4, 6, 8)),
-}
+JOINED = {"train": ("train", (1, 2)), "val": ("val", (1,)), "longer": ("val", (1, 2, 3, 4, 6, 8))}
 # Most pieces of the longer side, EOS among them.
 BUCKETS = (16, 32, 48, 64, 96, 128)
 SIZES = (

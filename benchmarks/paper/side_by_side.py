@@ -60,10 +60,7 @@ def run_alone(folder: pathlib.Path, command: Sequence[str], core: int | None) ->
 
     with open(path, "a", encoding="utf-8") as log:
         done = subprocess.run(
-            [sys.executable, "-m", *command],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            preexec_fn=begin,
+            [sys.executable, "-m", *command], stdout=log, stderr=subprocess.STDOUT, preexec_fn=begin
         )
     if done.returncode:
         raise SystemExit(f"{command[0]} failed for {folder}: see the end of {path}.")

@@ -101,11 +101,5 @@ def train(model, pairs, batch_tokens, watcher, last_step=LAST_STEP):
     feed = fit.attach(model, make_strategy("one"), stream)
     limit = StopAtLimit(feed.ending, Stopwatch(), math.inf, last_step)
     bar = ProgressBar(last_step, limit.stopwatch, math.inf, Console(file=io.StringIO()))
-    watchers = [
-        StopOnDivergence(),
-        limit,
-        StopOnSignal(feed.ending),
-        bar,
-        watcher,
-    ]
+    watchers = [StopOnDivergence(), limit, StopOnSignal(feed.ending), bar, watcher]
     fit.fit(model, feed, stream.updates_per_epoch, last_step, watchers)

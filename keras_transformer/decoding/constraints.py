@@ -65,10 +65,7 @@ class Constraints:
             )
 
     def wishes(
-        self,
-        limits: tf.Tensor,
-        minima: tf.Tensor | None = None,
-        prefixes: tf.Tensor | None = None,
+        self, limits: tf.Tensor, minima: tf.Tensor | None = None, prefixes: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
         """The wishes for each sentence, as the searches carry them from step to step; arguments as
         of a search.

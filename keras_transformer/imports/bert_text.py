@@ -10,14 +10,7 @@ import msgspec
 
 from keras_transformer.imports.family import ANOTHER
 from keras_transformer.imports.folder_files import SettingsFiles
-from pipelines.json_files import (
-    MOST_BYTES_OF_LISTS,
-    Schema,
-    quote,
-    read_json,
-    read_text,
-    refuse,
-)
+from pipelines.json_files import MOST_BYTES_OF_LISTS, Schema, quote, read_json, read_text, refuse
 from pipelines.vocabularies.word_pieces import LONGEST_WORD, SUFFIX, UNKNOWN, WordPieces, fault
 
 VOCABULARY = "vocab.txt"
@@ -107,11 +100,7 @@ class PostProcessor(Schema):
     type: Literal["TemplateProcessing", "BertProcessing"] = "TemplateProcessing"
 
 
-OF_TEXT = {
-    "normalizer": Normalizer,
-    "pre_tokenizer": PreTokenizer,
-    "post_processor": PostProcessor,
-}
+OF_TEXT = {"normalizer": Normalizer, "pre_tokenizer": PreTokenizer, "post_processor": PostProcessor}
 
 
 def load_vocabulary(files: SettingsFiles, most_pieces: int | None = None) -> WordPieces:

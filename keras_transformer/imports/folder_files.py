@@ -34,11 +34,7 @@ class SettingsFiles:
         self.unused: dict[str, list[str]] = {}
 
     def read(
-        self,
-        schema: type[Schema],
-        name: str,
-        remedy: str,
-        most_bytes: int = json_files.MOST_BYTES,
+        self, schema: type[Schema], name: str, remedy: str, most_bytes: int = json_files.MOST_BYTES
     ) -> Any:
         """What the file of a name says by its schema, whose defaults stand for a missing file."""
         try:

@@ -37,11 +37,7 @@ ATTENTIONS = {
 class Config(family.Config, kw_only=True):
     """What a translator's config.json may say."""
 
-    FIXED: ClassVar = {
-        **family.Config.FIXED,
-        "is_decoder": (False,),
-        "is_encoder_decoder": (True,),
-    }
+    FIXED: ClassVar = {**family.Config.FIXED, "is_decoder": (False,), "is_encoder_decoder": (True,)}
     HARMLESS: ClassVar = (
         *family.NOTES,
         *Generation.FIXED,

@@ -94,10 +94,7 @@ class Plan:
         """The file of a shard, or that of its lines that failed."""
         return pathlib.Path(
             pattern.format(
-                prefix=self.prefix,
-                number=shard.number,
-                count=len(self.shards),
-                suffix=self.suffix,
+                prefix=self.prefix, number=shard.number, count=len(self.shards), suffix=self.suffix
             )
         )
 

@@ -45,12 +45,7 @@ NO_SCORE = np.finfo(np.float32).min
 class Exported:
     """What `Translator` calls of a SavedModel, as `Live`; `options` replace the exported ones."""
 
-    def __init__(
-        self,
-        folder: pathlib.Path,
-        options: dict,
-        description: Mapping | None = None,
-    ):
+    def __init__(self, folder: pathlib.Path, options: dict, description: Mapping | None = None):
         self._folder = folder
         meta_graph = meta_graph_of(folder)
         facts = description or {}

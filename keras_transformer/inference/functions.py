@@ -62,10 +62,7 @@ class SavedFunctions(Functions):
     """
 
     def __init__(
-        self,
-        version: pathlib.Path,
-        definitions: Mapping[str, Message],
-        facts: Mapping[str, Any],
+        self, version: pathlib.Path, definitions: Mapping[str, Message], facts: Mapping[str, Any]
     ):
         self.name = str(version)
         self.facts = facts

@@ -46,12 +46,7 @@ class MultiStepAttention(Layer):
         self.query.build(x_shape)
 
     def call(
-        self,
-        x: Tensor,
-        g: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        memory_mask: Tensor | None = None,
+        self, x: Tensor, g: Tensor, keys: Tensor, values: Tensor, memory_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         # The attention divides by the other root of d_model.
         query = (self.query(x) + g) * (HALVED * self.d_model**-0.5)

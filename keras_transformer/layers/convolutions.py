@@ -73,12 +73,7 @@ class ConvolutionBlock(KeepsShape):
     arguments = ("d_model", "kernel_size", "dropout", "padding")
 
     def __init__(
-        self,
-        d_model: int,
-        kernel_size: int,
-        dropout: float = 0.0,
-        padding: str = "same",
-        **kwargs,
+        self, d_model: int, kernel_size: int, dropout: float = 0.0, padding: str = "same", **kwargs
     ):
         super().__init__(**kwargs)
         self.d_model = d_model

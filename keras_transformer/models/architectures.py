@@ -6,12 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from keras_transformer.models.hyperparameters import (
-    Hyperparameters,
-    Sizes,
-    check_even,
-    check_heads,
-)
+from keras_transformer.models.hyperparameters import Hyperparameters, Sizes, check_even, check_heads
 from keras_transformer.models.variants import ADDED_POSITIONS
 from pipelines.options import Options, again, option
 

@@ -64,7 +64,5 @@ class ExportPrecision(Options):
     """Precision."""
 
     precision: str = again(
-        Precision,
-        "precision",
-        choices=tuple(dict.fromkeys((*PRECISIONS, *OF_PORTABLE))),
+        Precision, "precision", choices=tuple(dict.fromkeys((*PRECISIONS, *OF_PORTABLE)))
     )

@@ -209,10 +209,7 @@ def _answer_about_the_server(app, service, counters, vertex):
     async def show_page():
         return HTMLResponse(page, headers={"Content-Security-Policy": POLICY})
 
-    as_text = {
-        "response_class": Response,
-        "responses": {200: {"content": {"text/plain": {}}}},
-    }
+    as_text = {"response_class": Response, "responses": {200: {"content": {"text/plain": {}}}}}
 
     @app.get("/metrics", summary="Counters, for Prometheus", **as_text)
     @app.get(PROMETHEUS, summary="The same, where TF Serving has them", **as_text)

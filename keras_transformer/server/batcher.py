@@ -154,10 +154,7 @@ class Batcher:
         return len(self._waiting)
 
     def submit(
-        self,
-        task: rows.Rows,
-        run: Callable[[dict, Cancellation], dict],
-        key: tuple | None = None,
+        self, task: rows.Rows, run: Callable[[dict, Cancellation], dict], key: tuple | None = None
     ) -> concurrent.futures.Future:
         """Put a request into the queue, and give a future of its outputs. A batch that nobody waits
         for any more is cancelled. `run` takes arrays by name and what cancels it, and gives arrays

@@ -16,12 +16,7 @@ import typing
 from collections.abc import Callable, Iterator
 
 from keras_transformer.saved_models.signature import Signature
-from keras_transformer.saved_models.versions import (
-    DECODERS,
-    GRAPH,
-    portable_format,
-    versions_in,
-)
+from keras_transformer.saved_models.versions import DECODERS, GRAPH, portable_format, versions_in
 from keras_transformer.server import costs
 from keras_transformer.server.options import RequestError
 from keras_transformer.tensorflow_errors import reason_of

@@ -155,9 +155,7 @@ async def answered(
         began = time.perf_counter()
         seen["bytes"] = len(body)
         pieces, headers = await within(
-            seconds(request.headers, options.request_timeout_ms),
-            request,
-            work(body, seen),
+            seconds(request.headers, options.request_timeout_ms), request, work(body, seen)
         )
         status = 200
         return await _written(pieces, headers)

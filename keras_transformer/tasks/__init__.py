@@ -55,9 +55,7 @@ class TaskChoice(Options):
     """Task."""
 
     task: str = option(
-        "translation",
-        f"What is learned: {'; '.join(_FIRST)}; or {_LAST}.",
-        choices=tuple(TASKS),
+        "translation", f"What is learned: {'; '.join(_FIRST)}; or {_LAST}.", choices=tuple(TASKS)
     )
 
 

@@ -87,10 +87,7 @@ class OptimizerOptions(Options):
         resumed=TOLD,
     )
     warmup_steps: int = option(
-        4000,
-        "Steps until the learning rate peaks.",
-        at_least=1,
-        resumed=TOLD,
+        4000, "Steps until the learning rate peaks.", at_least=1, resumed=TOLD
     )
     learning_rate_scale: float = option(
         1.0,

@@ -87,12 +87,7 @@ def constant_schedule(rate: float, warmup_steps: int) -> LearningRateSchedule:
 
 
 def schedule(
-    name: str,
-    d_model: int,
-    warmup_steps: int,
-    scale: float,
-    peak: float | None,
-    total_steps: int,
+    name: str, d_model: int, warmup_steps: int, scale: float, peak: float | None, total_steps: int
 ) -> LearningRateSchedule:
     """Make the schedule of a run.
 

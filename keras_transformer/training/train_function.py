@@ -129,11 +129,7 @@ class TrainFunction:
         weights = tf.reshape(weights, (-1,))
         right = tf.argmax(flat, axis=-1, output_type=labels.dtype) == labels
         counts = tf.stack(
-            [
-                tf.reduce_sum(weights),
-                losses,
-                tf.reduce_sum(weights * tf.cast(right, weights.dtype)),
-            ]
+            [tf.reduce_sum(weights), losses, tf.reduce_sum(weights * tf.cast(right, weights.dtype))]
         )
         # The counts are computed first: the gradient can then take the logits' place in memory.
         with tf.control_dependencies([counts]):

@@ -46,9 +46,7 @@ class OfALine(Options):
     """Sentence."""
 
     line: str | None = option(
-        None,
-        "Sentence for attention, head, alignment and n_best.",
-        only=OF_A_LINE,
+        None, "Sentence for attention, head, alignment and n_best.", only=OF_A_LINE
     )
 
     def required_line(self) -> str:
@@ -78,11 +76,7 @@ class Maps(OfALine):
         choices=STACKS,
         only=OF_ATTENTION,
     )
-    pieces: bool = option(
-        False,
-        "Draw pieces instead of joining them to words.",
-        only=OF_ATTENTION,
-    )
+    pieces: bool = option(False, "Draw pieces instead of joining them to words.", only=OF_ATTENTION)
 
     def measure(self, model: str, search: Mapping):
         return functools.partial(draw_maps, self.attended(model, search))
@@ -127,9 +121,7 @@ class OfALayer(Maps):
         only=OF_A_LAYER,
     )
     heads: tuple[str, ...] = option(
-        (),
-        "Heads for head and alignment, from 1, joined by commas. Default: all.",
-        only=OF_A_LAYER,
+        (), "Heads for head and alignment, from 1, joined by commas. Default: all.", only=OF_A_LAYER
     )
 
 

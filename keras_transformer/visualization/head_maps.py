@@ -9,12 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from keras_transformer.evaluation.options import Files
-from keras_transformer.visualization.attended import (
-    STACKS,
-    between_words,
-    require_shares,
-    words_of,
-)
+from keras_transformer.visualization.attended import STACKS, between_words, require_shares, words_of
 from keras_transformer.visualization.head_measures import (
     Phrases,
     Survey,

@@ -139,10 +139,7 @@ def tagged_examples(
         ends = tf.fill([tagged.nrows(), 1], vocabulary.marks.last)
         ids.append(tf.concat([words.ids[:, :-1][:, :longest], ends], axis=1))
         numbers.append(tf.concat([tagged[:, :-1][:, :longest], tf.zeros_like(ends)], axis=1))
-    columns = {
-        "text": packed(ids, vocabulary.size),
-        "tags": packed(numbers, len(known) + 1),
-    }
+    columns = {"text": packed(ids, vocabulary.size), "tags": packed(numbers, len(known) + 1)}
 
     def to_batch(columns):
         tokens = opened(columns["text"], vocabulary.marks)

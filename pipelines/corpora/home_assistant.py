@@ -86,8 +86,7 @@ class HomeAssistant(Target, Downloaded, name="home_assistant"):
 
 
 def select_pairs(
-    documents: list[tuple[dict, dict]],
-    markup: str = "dropped",
+    documents: list[tuple[dict, dict]], markup: str = "dropped"
 ) -> tuple[list[tuple[str, str]], dict[str, int]]:
     """Align the documents of components, nested objects of strings, by key path: the pairs
     (English, other) worth learning from, each once, and reason -> number of pairs dropped for it.

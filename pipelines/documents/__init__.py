@@ -17,12 +17,7 @@ FORMATS = {
     "html": html.segments,
 }
 # By how the name of a file ends.
-ENDINGS = {
-    **{f".{one}": one for one in FORMATS},
-    ".pot": "po",
-    ".xlf": "xliff",
-    ".htm": "html",
-}
+ENDINGS = {**{f".{one}": one for one in FORMATS}, ".pot": "po", ".xlf": "xliff", ".htm": "html"}
 # What such a file says of its own encoding; in a template of gettext this is "CHARSET".
 ENCODING = re.compile(
     r"""(?:<meta\b[^>]*?\bcharset=|<\?xml\b[^>]*?\bencoding=|^"Content-Type:.*\bcharset=)"""

@@ -16,13 +16,7 @@ from pipelines import corpora, vocabularies
 from pipelines.corpora import check_languages
 from pipelines.corpora.mixture import members
 from pipelines.corpora.parallel_text import Corpus
-from pipelines.corpora.record_files import (
-    FORMAT,
-    MANIFEST,
-    PREPARATION,
-    read_json,
-    read_manifest,
-)
+from pipelines.corpora.record_files import FORMAT, MANIFEST, PREPARATION, read_json, read_manifest
 from pipelines.corpora.records import text_paths
 from pipelines.dropped import Dropped
 from pipelines.prepare.beam_runner import beam_options

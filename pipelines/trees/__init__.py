@@ -126,8 +126,7 @@ def side_by_side(text: str) -> list[Tree]:
         elif token == ")":
             if len(open_ones) == 1:
                 raise DamagedTree(
-                    "unopened bracket",
-                    f"token {number}, ')', closes a bracket that was not opened",
+                    "unopened bracket", f"token {number}, ')', closes a bracket that was not opened"
                 )
             label, children = open_ones.pop()
             open_ones[-1][1].append(_constituent(label, children, number))

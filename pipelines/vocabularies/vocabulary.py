@@ -53,10 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 def learn(
-    lines: Iterable[str],
-    size: int,
-    tags: Iterable[str] = (),
-    model_type: str = "bpe",
+    lines: Iterable[str], size: int, tags: Iterable[str] = (), model_type: str = "bpe"
 ) -> "Vocabulary":
     """Learn a vocabulary of the training side's text. If it is smaller than asked for, or leaves
     characters to bytes because there are too many, that is logged.

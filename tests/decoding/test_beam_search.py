@@ -8,16 +8,7 @@ import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles import enumeration
-from oracles.enumeration import (
-    ATOL,
-    BOS,
-    EOS,
-    PAD,
-    UNK,
-    Table,
-    assert_lists_equal,
-    decode,
-)
+from oracles.enumeration import ATOL, BOS, EOS, PAD, UNK, Table, assert_lists_equal, decode
 
 from keras_transformer.decoding import BeamSearch, GreedySearch, length_penalty, loop
 from keras_transformer.decoding import beam_search as beam

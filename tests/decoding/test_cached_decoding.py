@@ -141,9 +141,7 @@ def test_the_state_of_a_variant_changes_no_token(variant):
 
 
 @pytest.mark.parametrize(
-    "search",
-    [pytest.param(GREEDY, marks=pytest.mark.slow), BEAM],
-    ids=["greedy", "beam"],
+    "search", [pytest.param(GREEDY, marks=pytest.mark.slow), BEAM], ids=["greedy", "beam"]
 )
 def test_a_sentence_alone_and_in_a_batch_of_64_is_translated_alike(search):
     translate = translate_with(search)

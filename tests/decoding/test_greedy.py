@@ -355,12 +355,7 @@ def shrinking_search(log_probabilities, limit, beam_size, alpha):
 
 
 @settings(max_examples=10, deadline=None)
-@given(
-    sentences=OTHER_SENTENCES,
-    words=WORDS,
-    beam_size=st.integers(1, 5),
-    alpha=EXPONENTS,
-)
+@given(sentences=OTHER_SENTENCES, words=WORDS, beam_size=st.integers(1, 5), alpha=EXPONENTS)
 def test_a_shrinking_beam_follows_marians_rules(sentences, words, beam_size, alpha):
     tables = [Table(seed, words) for seed, _ in sentences]
     limits = [limit for _, limit in sentences]

@@ -335,11 +335,7 @@ def test_what_is_shown_and_drawn_is_not_remembered():
         ),
         (
             {"samples": 2, "seed": 4},
-            {
-                **{name: TRAINED[name] for name in list(TRAINED)[3:]},
-                "samples": 2,
-                "seed": 4,
-            },
+            {**{name: TRAINED[name] for name in list(TRAINED)[3:]}, "samples": 2, "seed": 4},
         ),
     ],
 )

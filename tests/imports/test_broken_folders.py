@@ -297,14 +297,8 @@ BROKEN_OF_MANY = {
     "untied": (setting(tie_word_embeddings=False), r"`tie_word_embeddings` of .*true.*: false"),
     "few rows": (setting(vocab_size=9), r"shared\.weight is \(40, 4\), expected \(9, 4\)"),
     "no labels": (setting(TOKENS, additional_special_tokens=[]), r"must name the labels of langu"),
-    "no target": (
-        setting(TOKENS, tgt_lang=None),
-        r"into which .*: deu_Latn, eng_Latn",
-    ),
-    "an unknown target": (
-        setting(TOKENS, tgt_lang="tlh"),
-        r"`target_language` must be one of",
-    ),
+    "no target": (setting(TOKENS, tgt_lang=None), r"into which .*: deu_Latn, eng_Latn"),
+    "an unknown target": (setting(TOKENS, tgt_lang="tlh"), r"`target_language` must be one of"),
     "legacy": (setting(TOKENS, legacy_behaviour=True), r"`legacy_behaviour` of .*false.*: true"),
     "tokens": (
         setting(TOKENS, added_tokens_decoder={"60": {"content": "fra_Latn"}}),

@@ -118,10 +118,7 @@ def test_it_generates_what_transformers_generates(gpt2, module):
         ids = [260, *gpt2.tokenizer(prompt)["input_ids"]]
         with torch.no_grad():
             made = gpt2.model.generate(
-                torch.tensor([ids]),
-                max_new_tokens=20,
-                do_sample=False,
-                pad_token_id=260,
+                torch.tensor([ids]), max_new_tokens=20, do_sample=False, pad_token_id=260
             )[0].tolist()
         text = gpt2.tokenizer.decode([one for one in made if one != 260])
         [found] = greedy.generate(tf.constant([prompt]))["generated"].numpy()
@@ -145,10 +142,7 @@ def test_tokenizer_json_is_read_too(gpt2, module, tmp_path):
 
 
 BROKEN = {
-    "no files": (
-        {"vocab_json": None},
-        r"has no vocab\.json and merges\.txt, and no tokenizer",
-    ),
+    "no files": ({"vocab_json": None}, r"has no vocab\.json and merges\.txt, and no tokenizer"),
     "no end": ({"vocab_json": '{"a": 0}'}, r"with <\|endoftext\|>, all bytes .* 256 of these miss"),
     "no number": ({"vocab_json": '{"a": "b"}'}, "must number its pieces from 0"),
     "no pairs": ({"merges_txt": "a b c\n"}, "1 other pairs"),

@@ -87,10 +87,7 @@ def test_a_package_that_is_not_what_was_pinned_is_not_taken(packages, monkeypatc
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [
-        ({"samples": 2}, "samples=2"),
-        ({"num_hypotheses": 2}, "num_hypotheses=2"),
-    ],
+    [({"samples": 2}, "samples=2"), ({"num_hypotheses": 2}, "num_hypotheses=2")],
 )
 def test_what_the_page_cannot_do_is_refused_by_name(packages, options, said):
     with pytest.raises(ValueError, match=f"searches without it: {said}. Leave it out"):

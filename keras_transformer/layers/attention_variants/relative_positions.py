@@ -88,11 +88,7 @@ class RelativeBias(RelativePositions):
     arguments = ("bidirectional", "num_buckets", "max_distance")
 
     def __init__(
-        self,
-        bidirectional: bool = True,
-        num_buckets: int = 32,
-        max_distance: int = 128,
-        **kwargs,
+        self, bidirectional: bool = True, num_buckets: int = 32, max_distance: int = 128, **kwargs
     ):
         super().__init__(**kwargs)
         self.bidirectional = bidirectional

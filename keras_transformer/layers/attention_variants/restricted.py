@@ -7,11 +7,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.attention_variants.relative_positions import distances
-from keras_transformer.layers.scaled_dot_product import (
-    SoftmaxHeads,
-    SoftmaxStepper,
-    attention_by,
-)
+from keras_transformer.layers.scaled_dot_product import SoftmaxHeads, SoftmaxStepper, attention_by
 from keras_transformer.layers.tensors import ALL, KeysAndValues, Masks, Tensor
 
 

@@ -36,10 +36,7 @@ class GenerationModule(TextModule):
     heading = "A language model"
 
     def __init__(
-        self,
-        model: LanguageModel,
-        vocabulary: Vocabulary,
-        options: DecodingOptions | None = None,
+        self, model: LanguageModel, vocabulary: Vocabulary, options: DecodingOptions | None = None
     ):
         super().__init__(model, vocabulary, options or self.options_of({}), "generation")
         # Logits (B, T, V) from what the model reads, (B, T).

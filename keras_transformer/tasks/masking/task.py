@@ -7,12 +7,7 @@ import tensorflow as tf
 
 from keras_transformer.inference.perplexity import in_words
 from keras_transformer.tasks.masking.module import MaskedTextModule
-from keras_transformer.tasks.masking.score import (
-    MaskingScorer,
-    batches_of,
-    examples_of,
-    measure,
-)
+from keras_transformer.tasks.masking.score import MaskingScorer, batches_of, examples_of, measure
 from keras_transformer.tasks.task import Score, with_perplexity
 from keras_transformer.tasks.text_task import KEPT, SHOWN, TextEncoding, in_rows
 from keras_transformer.training.loss import label_measures

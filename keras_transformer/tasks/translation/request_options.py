@@ -75,10 +75,7 @@ def _searched(
     for name, c in FORMS.items():
         form = tf.where(length_penalty_form == name, c, form)
     search = module.options.beam(
-        beam_size=beam_size,
-        length_penalty=penalty,
-        length_penalty_form=form,
-        num_hypotheses=number,
+        beam_size=beam_size, length_penalty=penalty, length_penalty_form=form, num_hypotheses=number
     )
 
     def limits(lengths):

@@ -278,13 +278,7 @@ def test_a_missing_key_is_named(tmp_path, key):
 
 
 @pytest.mark.parametrize(
-    "content",
-    [
-        {},
-        {"corpora": []},
-        {"corpora": {}},
-        {"corpora": [REVERSE], "weight": 2},
-    ],
+    "content", [{}, {"corpora": []}, {"corpora": {}}, {"corpora": [REVERSE], "weight": 2}]
 )
 def test_a_file_without_members_or_with_something_else_is_refused(tmp_path, content):
     told = complaint(tmp_path, content)

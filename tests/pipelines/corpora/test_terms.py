@@ -53,10 +53,7 @@ def test_words_get_the_translations_of_the_dictionary():
 def test_a_translation_has_the_form_that_comes_most_often():
     targets = ["Schalter"] * 4 + ["Schalters"] * 2 + ["Schild"]
     text = ParallelText(["switch"] * 6 + ["sign"], targets)
-    assert [*with_terms(text, 1)] == [
-        *["⟪ switch⟹ Schalter⟫"] * 6,
-        "⟪ sign⟹ Schild⟫",
-    ]
+    assert [*with_terms(text, 1)] == [*["⟪ switch⟹ Schalter⟫"] * 6, "⟪ sign⟹ Schild⟫"]
 
 
 def test_a_compound_is_the_translation_of_all_its_parts():
