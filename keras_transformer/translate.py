@@ -87,12 +87,9 @@ def _translate(FLAGS, translator, lines, prefixes, at_once, report):
             lines, prefixes, FLAGS.split_sentences, FLAGS.decode_tokens, at_once, report
         )
     details = translator.translate_in_detail(lines, prefixes, FLAGS.decode_tokens, at_once, report)
-    return [_as_json(line, hypotheses) for line, hypotheses in zip(lines, details, strict=True)]
-
-
-def _as_json(line, hypotheses):
-    found = [one.as_dict() for one in hypotheses]
-    return json.dumps({"source": line, "hypotheses": found}, ensure_ascii=False)
+    found = ([one.as_dict() for one in hypotheses] for hypotheses in details)
+    rows = ({"source": one, "hypotheses": its} for one, its in zip(lines, found, strict=True))
+    return [json.dumps(row, ensure_ascii=False) for row in rows]
 
 
 if __name__ == "__main__":

@@ -449,3 +449,29 @@ def test_only_a_flag_of_other_commands_imports_them(flag, imports):
     program = [sys.executable, "-c", READS, flag]
     done = subprocess.run(program, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(imports)
+
+
+INTERRUPTED = """
+import gc, os, signal, sys, threading
+from keras_transformer import end_when_interrupted, flags
+
+def interrupt(phase, info):
+    gc.callbacks.remove(interrupt)
+    os.kill(os.getpid(), signal.SIGINT)
+
+def main(FLAGS):
+    gc.callbacks.append(interrupt)
+    gc.collect()
+    threading.Event().wait(20)
+    print("went on")
+
+sys.modules["tensorflow"] = None  # It is not needed, and its import takes seconds.
+signal.signal(signal.SIGINT, end_when_interrupted)
+flags.run(main, ())
+"""
+
+
+def test_an_interruption_while_garbage_is_collected_is_not_lost():
+    program = [sys.executable, "-c", INTERRUPTED]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted.\n")

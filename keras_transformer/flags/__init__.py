@@ -9,6 +9,7 @@ import pathlib
 import re
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from absl import flags as absl_flags
@@ -66,10 +67,9 @@ def of_sections(*sections: type[Options]) -> list[str]:
 
 def required(FLAGS: absl_flags.FlagValues, name: str) -> str:
     """Read a flag without a default that a command cannot do without, one of `REQUIRED`."""
-    value = getattr(FLAGS, name)
-    if not value:
-        raise ValueError(REQUIRED[name])
-    return value
+    if value := getattr(FLAGS, name):
+        return value
+    raise ValueError(REQUIRED[name])
 
 
 def translation_options(FLAGS: absl_flags.FlagValues) -> dict:
@@ -79,8 +79,7 @@ def translation_options(FLAGS: absl_flags.FlagValues) -> dict:
 
 def languages(FLAGS) -> dict[str, str]:
     """The source_language and target_language that flags give, of a model of many languages."""
-    given = {name: getattr(FLAGS, flag) for name, flag in LANGUAGES.items()}
-    return {name: language for name, language in given.items() if language}
+    return {name: given for name, flag in LANGUAGES.items() if (given := getattr(FLAGS, flag))}
 
 
 def decoding_options(FLAGS: absl_flags.FlagValues) -> dict:
@@ -170,7 +169,16 @@ def run(
     FLAGS = _parse(sys.argv, (*sections, Errors), of_tasks or {}, doc, everyday)
     if signal.getsignal(signal.SIGINT) is end_when_interrupted:
         signal.signal(signal.SIGINT, on_interrupt)
+        sys.unraisablehook = _interrupt_again
     _call(main, FLAGS)
+
+
+def _interrupt_again(lost):
+    """Repeat a Ctrl-C that a callback of garbage or a finalizer had: Python goes on after these."""
+    if lost.exc_type is KeyboardInterrupt:
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def stop_at_once(*_) -> None:
@@ -188,8 +196,7 @@ def open_closed() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             os.dup2(os.open(os.devnull, os.O_RDWR), number)
-            opened = os.fdopen(number, "w" if number else "r", closefd=False)
-            setattr(sys, name, opened)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 def _parse(argv, sections, of_tasks, doc="", everyday=()):
@@ -202,10 +209,9 @@ def _parse(argv, sections, of_tasks, doc="", everyday=()):
         places = parse(FLAGS, argv[1:], sections, of_tasks)
         if "dump_flags" in FLAGS and FLAGS.dump_flags:
             values = FLAGS.flag_values_dict()
-            read = [
-                one for one in read_sections(sections, of_tasks, values) if one not in OF_ONE_CALL
-            ]
-            print(recipe(read, values), end="", flush=True)
+            read = read_sections(sections, of_tasks, values)
+            kept = [one for one in read if one not in OF_ONE_CALL]
+            print(recipe(kept, values), end="", flush=True)
             sys.exit()
     except BrokenPipeError:
         leave_standard_output()
@@ -233,9 +239,9 @@ def _call(main, FLAGS):
     except BrokenPipeError:
         leave_standard_output()
     except Exception as error:
-        tensorflow = sys.modules.get("tensorflow")
-        of_tensorflow = (tensorflow.errors.OpError,) if tensorflow else ()
-        told = (ValueError, OSError, ImportError, *of_tensorflow)
+        told = (ValueError, OSError, ImportError)
+        if tensorflow := sys.modules.get("tensorflow"):
+            told += (tensorflow.errors.OpError,)
         if FLAGS.traceback or not isinstance(error, told):
             raise
         _exit(_with_places(_reason(error, FLAGS)))
@@ -267,11 +273,8 @@ def _with_places(reason):
     names = {name for found in MENTIONED.findall(reason) for name in found}
     if "prefixes" in names:
         names |= {"train_prefix", "valid_prefix", "test_prefix"}
-    places = [
-        f"--{name}: {argument.place}"
-        for name, argument in PLACES.items()
-        if argument.file and name in names
-    ]
+    found = ((name, one.place) for name, one in PLACES.items() if one.file and name in names)
+    places = [f"--{name}: {place}" for name, place in found]
     return f"{reason} ({'; '.join(places)})" if places else reason
 
 
