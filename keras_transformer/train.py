@@ -36,10 +36,15 @@ def train(task, FLAGS, **changed):
     """Train a task as the flags say, but for some that are changed."""
     from keras_transformer.runs.inheritance import inherited
     from keras_transformer.runs.run import Run
+    from keras_transformer.streams import require_folder
 
     values = FLAGS.flag_values_dict()
     given = {name for name in values if not FLAGS[name].using_default_value}
-    Run(task, inherited({**values, **changed}, given, task.default_model_dir), TRAINING).train()
+    run = Run(task, inherited({**values, **changed}, given, task.default_model_dir), TRAINING)
+    if FLAGS.release:
+        path = run.folder.export_dir(FLAGS.export_dir)
+        require_folder(f"--export_dir={path}", path)
+    run.train()
 
 
 def run(task):

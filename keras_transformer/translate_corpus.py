@@ -22,9 +22,7 @@ class Bulk(Options):
     shard_lines: int = option(10000, "Most lines of a shard of translations.", at_least=1)
     gzip: bool = option(False, "Compress the shards.")
     processes: int = option(
-        1,
-        "Number of processes of this machine, without --runner. Each loads the model.",
-        at_least=1,
+        1, "Processes of this machine, without --runner. Each loads the model.", at_least=1
     )
     runner: str = option(
         "",
@@ -46,10 +44,12 @@ def main(FLAGS):
     from keras_transformer.inference import bulk
     from keras_transformer.runs.model_path import ModelPath
     from keras_transformer.startup import spread_over_cores
+    from keras_transformer.streams import require_folder
     from pipelines.prepare.beam_runner import beam_options, silence_workers
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
+    require_folder(f"--output={FLAGS.output}", os.path.dirname(FLAGS.output) or ".", "place")
     # Errors in Beam are raised, and printed in one line.
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     workers = f"--direct_num_workers={FLAGS.processes} --direct_running_mode=multi_processing"

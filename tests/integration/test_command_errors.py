@@ -65,6 +65,10 @@ WRONG = {
     ),
     "unequal files": ((*TEXT, "--train_prefix=unequal"), b"unequal"),
     "missing side": ((*TEXT, "--train_prefix=onesided"), b"onesided.de"),
+    "exports to where nobody writes": (
+        ("train", "--flagfile=toy.flags", "--model_dir=p", "--export_dir=/proc/a"),
+        b"--export_dir=/proc/a cannot be written: ",
+    ),
     "start from nothing": (
         ("train", "--flagfile=toy.flags", "--model_dir=n", "--init_from=nowhere"),
         b"there is no model at nowhere",
