@@ -172,6 +172,8 @@ def test_health_is_answered_while_all_threads_are_held(exported, start):
         start(exported / "m", num_batch_threads=2) as client,
         concurrent.futures.ThreadPoolExecutor(20) as pool,
     ):
+        # Else the second batch may be all of them, and nothing waits.
+        client.service.batcher.max_batch_size = 2
         work = Work(client)
         # More than the threads that parse.
         held = [pool.submit(predict, client, "slow") for _ in range(20)]
