@@ -93,7 +93,7 @@ def quick(monkeypatch):
     """Exports of nothing, not checked, where what is exported is not what a test is about."""
     monkeypatch.setattr(self_check, "check", lambda folder: None)
     monkeypatch.setattr(
-        tf.saved_model, "save", lambda module, path, **_: pathlib.Path(path).mkdir()
+        tf.saved_model, "save", lambda module, path, signatures, options: pathlib.Path(path).mkdir()
     )
 
 
@@ -151,7 +151,7 @@ def test_a_process_of_its_own_checks_once_and_imports_nothing_of_ours(checked):
 )
 def test_what_fails_the_check_never_appears(module, tmp_path, monkeypatch, found, said):
     monkeypatch.setattr(
-        tf.saved_model, "save", lambda module, path, **_: pathlib.Path(path).mkdir()
+        tf.saved_model, "save", lambda module, path, signatures, options: pathlib.Path(path).mkdir()
     )
     monkeypatch.setattr(
         self_check, "report", lambda folder: {"different": [], "not_served": [], **found}

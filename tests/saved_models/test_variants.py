@@ -123,7 +123,7 @@ def test_blocks_give_greedy_translations_live_and_as_a_signature(pieces, tmp_pat
     scores = [[one[0].score for one in of_module] for of_module in details]
     np.testing.assert_allclose(*scores, rtol=1e-4)
     with checks_here():
-        folder = export(Some(greedy, "serving_default", "blockwise"), tmp_path / "m", {}, LINES)
+        folder = export(Some(beam, "serving_default", "blockwise"), tmp_path / "m", {}, LINES)
     assert Translator.load(folder, blockwise=True).translate(LINES) == expected
     with pytest.raises(ValueError, match="no scores of blockwise: leave out `blockwise`"):
         Translator.load(folder, blockwise=True).translate_in_detail(LINES)

@@ -28,7 +28,7 @@ from keras_transformer.server.service import Service
 RELEASE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_7"
 # A GPT, a classifier and so on, of the sizes of toys. Together 10,000 requests.
 TASKS = sorted(path.name.removesuffix(".tar.xz") for path in RELEASE.glob("*.tar.xz"))
-FEW = 200
+FEW = 300
 MANY = 1_430
 # What a request may be told. 500 is a fault of ours.
 TOLD = {400, 404, 405, 413, 415, 503}
