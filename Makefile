@@ -1,6 +1,7 @@
 # The things a developer does. `make train` and `make test` need no more than Python 3.11-3.13 and a package index.
 PYTHON ?= $(firstword $(foreach python,python3.13 python3.12 python3.11 python3,$(shell $(python) -c 'import sys; 0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else sys.exit(1)' 2>/dev/null && command -v $(python))))
 BIN = .venv/bin
+INSTALL = $(BIN)/pip install --quiet --disable-pip-version-check --editable
 
 .PHONY: train test test-slow check docs notebooks bench paper soak soak_serving mutants
 
@@ -22,7 +23,7 @@ check: .venv/tested
 
 # Pages for a browser, in site/. The time in them is fixed: equal sources give equal files.
 docs: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(INSTALL) '.[docs]'
 	NO_MKDOCS_2_WARNING=1 SOURCE_DATE_EPOCH=0 $(BIN)/mkdocs build --quiet
 
 # Each command and block of README and docs/ is run, with small files in place of big ones.
@@ -46,11 +47,11 @@ notebooks/%.ipynb: notebooks/%.py .venv/notebooks
 notebooks/reproduce.ipynb: $(wildcard benchmarks/paper/results/*.json benchmarks/paper/results/*/*.json)
 
 .venv/notebooks: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[notebooks,serve,imports]'
+	$(INSTALL) '.[notebooks,serve,imports]'
 	touch $@
 
 bench: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[ctranslate2]'
+	$(INSTALL) '.[ctranslate2]'
 	$(BIN)/python -m benchmarks.peers.agreement
 
 # What the paper's trainings cost, and its parameters, counted without training.
@@ -62,20 +63,19 @@ soak: .venv/installed
 	$(BIN)/python -m benchmarks.limits.soak
 
 soak_serving: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[serve]'
+	$(INSTALL) '.[serve]'
 	$(BIN)/python -m benchmarks.limits.serving_soak
 
 # Which small changes of the source do the tests miss? MUTANTS=--changed=COMMIT: of the files changed since.
 mutants: .venv/tested
-	$(BIN)/pip install --quiet --disable-pip-version-check pytest-cov
 	$(BIN)/python -m benchmarks.mutants.mutation --seconds=40 $(MUTANTS)
 
 .venv/installed: setup.cfg
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11, 3.12 or 3.13 found. Install one, or name it: make PYTHON=/path/to/python"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	$(INSTALL) .
 	touch $@
 
 .venv/tested: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(INSTALL) '.[test]'
 	touch $@
