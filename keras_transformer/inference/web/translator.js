@@ -338,15 +338,26 @@ const get = (id) => document.getElementById(id);
 const NUMBERS = ["beam_size", "length_penalty"], LANGUAGES = ["source_language", "target_language"];
 let translator = null;
 
+// A language's name for the code of its label, such as de, zh_CN or deu_Latn.
+function named(code) {
+  const names = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
+  try {
+    const name = names.of(code.replaceAll("_", "-"));
+    return name ? `${name} (${code})` : code;
+  } catch {
+    return code;
+  }
+}
+
 async function open() {
   if (location.protocol === "file:") {
     throw new Error("A browser lets no page of a file read the model. Serve this folder, such as by\n" +
       "python -m http.server 8000 --directory=FOLDER\nand open http://localhost:8000/");
   }
   translator = await Translator.load();
-  const { settings } = translator, languages = Object.keys(settings.labels ?? {}).sort();
+  const { settings } = translator, languages = Object.keys(settings.labels ?? {}).map((code) => [named(code), code]).sort();
   get("languages").hidden = !languages.length;
-  for (const name of LANGUAGES) get(name).append(...languages.map((one) => new Option(one)));
+  for (const name of LANGUAGES) get(name).append(...languages.map((one) => new Option(...one)));
   for (const name of [...NUMBERS, ...LANGUAGES]) get(name).value = settings[name];
   get("form").addEventListener("submit", (event) => {
     event.preventDefault();
