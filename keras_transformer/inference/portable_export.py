@@ -201,13 +201,14 @@ def _golden(module, examples):
     """
     texts = [one["text"].item() for one in module.golden_inputs(examples)]
     texts = [text for text in texts if text.decode(errors="ignore").encode() == text]
-    options = module.options.greedy() if module.options.samples else module.options
 
-    def written(text):
-        ids, _, text = module.search_for_terms(options.search(), text)
-        return module.target_text(ids[:, 0], text)
+    def greedily(text):
+        ids, _, text = module.search_for_terms(module.options.greedy().search(), text)
+        return {module.output: module.target_text(ids[:, 0], text)}
 
-    outputs = traced(written, TEXT)(tf.constant(texts)).numpy()
+    is_drawn = module.options.samples
+    serve = traced(greedily, TEXT) if is_drawn else module.functions()["serving_default"]
+    outputs = serve(tf.constant(texts))[module.output].numpy()
     return [
         {"text": text.decode(), module.output: output.decode(errors="replace")}
         for text, output in zip(texts, outputs, strict=True)
