@@ -196,9 +196,7 @@ def _likeliest(logits, count, bias, factor):
 
 
 def _golden(module, examples):
-    """Texts and what comes out for them; by greedy search where texts are drawn, for a text has
-    another seed without TensorFlow.
-    """
+    """Texts and what comes out for them; greedily if they are drawn, for seeds differ elsewhere."""
     texts = [one["text"].item() for one in module.golden_inputs(examples)]
     texts = [text for text in texts if text.decode(errors="ignore").encode() == text]
 
