@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from token_lists import assert_same_batches
 
 from pipelines.batches.batching import evaluation_batches, training_batches
 from pipelines.batches.texts import TokenizedPairs
@@ -64,14 +65,20 @@ def operations(dataset):
     return {node.op for nodes in nodes_of(dataset) for node in nodes}
 
 
+def largest_constant(nodes):
+    return max(node.attr["value"].tensor.ByteSize() for node in nodes if node.op == "Const")
+
+
 @pytest.mark.parametrize("name", ["training", "evaluation"])
-def test_no_python_makes_a_batch(datasets, name):
+def test_no_python_makes_a_batch_and_its_ids_are_no_constants_of_a_function(datasets, name):
+    """They are captured: a graph holds at most 2 GB, and constants are copied."""
     found = operations(datasets[name])
-    assert "ParallelMapDatasetV2" in found
-    assert "GatherV2" in found
-    assert not found & PYTHON
-    assert "GeneratorDataset" not in found
+    assert {"ParallelMapDatasetV2", "GatherV2"} <= found
+    assert not found & {*PYTHON, "GeneratorDataset"}
     assert serialized(datasets[name])
+    graph, functions = nodes_of(datasets[name])
+    assert largest_constant(functions) < 2000
+    assert largest_constant(graph) > 2 * 20_000  # control: where they are held instead
 
 
 @pytest.mark.parametrize(
@@ -82,18 +89,6 @@ def test_control_python_is_reported(function):
     assert operations(dataset) & PYTHON
     with pytest.raises(tf.errors.FailedPreconditionError, match="PyFunc is stateful"):
         serialized(dataset)
-
-
-def largest_constant(nodes):
-    return max(node.attr["value"].tensor.ByteSize() for node in nodes if node.op == "Const")
-
-
-@pytest.mark.parametrize("name", ["training", "evaluation"])
-def test_the_ids_are_no_constants_of_a_function(datasets, name):
-    """They are captured: a graph holds at most 2 GB, and constants are copied."""
-    graph, functions = nodes_of(datasets[name])
-    assert largest_constant(functions) < 2000
-    assert largest_constant(graph) > 2 * 20_000  # control: where they are held instead
 
 
 def test_ids_are_not_copied(examples):
@@ -171,6 +166,10 @@ pickle.dump(batches, sys.stdout.buffer)
 """
 
 
+def first_of(dataset):
+    return [tf.nest.flatten(batch) for batch in dataset.take(BATCHES).as_numpy_iterator()]
+
+
 @pytest.mark.slow
 def test_another_process_without_our_package_makes_the_same_batches(datasets, tmp_path):
     for dataset in datasets.values():
@@ -182,12 +181,9 @@ def test_another_process_without_our_package_makes_the_same_batches(datasets, tm
             check=False,
         )
         assert program.returncode == 0, program.stderr.decode()
-        expected = [tf.nest.flatten(batch) for batch in dataset.take(BATCHES).as_numpy_iterator()]
         received = pickle.loads(program.stdout)
-        assert len(received) == len(expected) == BATCHES
-        for batch, other in zip(received, expected, strict=True):
-            for left, right in zip(batch, other, strict=True):
-                np.testing.assert_array_equal(left, right, strict=True)
+        assert len(received) == BATCHES
+        assert_same_batches(received, first_of(dataset))
 
 
 SERVER = """
@@ -213,7 +209,4 @@ def test_a_tf_data_service_makes_the_same_batches(datasets, tmp_path):
         target = process.stdout.readline().decode().strip()
         for dataset in datasets.values():
             distribute = tf.data.experimental.service.distribute("parallel_epochs", target)
-            received = dataset.apply(distribute).take(BATCHES).as_numpy_iterator()
-            for batch, other in zip(received, dataset.as_numpy_iterator(), strict=False):
-                for left, right in zip(tf.nest.flatten(batch), tf.nest.flatten(other), strict=True):
-                    np.testing.assert_array_equal(left, right, strict=True)
+            assert_same_batches(first_of(dataset.apply(distribute)), first_of(dataset))

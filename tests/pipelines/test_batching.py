@@ -12,12 +12,12 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from token_lists import assert_same_batches, listed, packed
 
 from pipelines.batches import batching
 from pipelines.batches.texts import TokenizedPairs, tokenize_pairs
 from pipelines.corpora.parallel_text import ParallelText
 from pipelines.special_ids import BOS, EOS
-from pipelines.vocabularies.token_ids import TokenIds
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=25)
 BUDGET = 24
@@ -52,16 +52,11 @@ def evaluation_batches(pairs, batch_tokens):
 def pairs_of(lengths):
     """Pair i is 100 + i and words after it, on the left; 100 + i and other words, on the right."""
 
-    def packed(side, first_word):
-        ids = [
-            [100 + i, *range(first_word, first_word - 1 + pair[side])]
-            for i, pair in enumerate(lengths)
-        ]
-        return TokenIds.of_lengths(
-            np.concatenate(ids).astype(np.uint16), [len(sentence) for sentence in ids]
-        )
+    def side(number, first_word):
+        counts = enumerate(pair[number] for pair in lengths)
+        return packed([100 + i, *range(first_word, first_word - 1 + count)] for i, count in counts)
 
-    return TokenizedPairs(packed(0, 10), packed(1, 50))
+    return TokenizedPairs(side(0, 10), side(1, 50))
 
 
 @pytest.fixture(scope="module")
@@ -94,12 +89,6 @@ def numbers(batches):
     return [(output[:, 0] - 100).tolist() for _, _, output, _ in batches]
 
 
-def assert_same(batches, expected):
-    for batch, other in zip(batches, expected, strict=True):
-        for left, right in zip(batch, other, strict=True):
-            np.testing.assert_array_equal(left, right, strict=True)
-
-
 def assert_holds_its_pairs(batch, pairs):
     for source, target_input, output, weights in zip(*batch, strict=True):
         number = output[0] - 100
@@ -114,12 +103,17 @@ def assert_holds_its_pairs(batch, pairs):
 @settings(max_examples=5, deadline=None)
 @given(LENGTHS, st.integers(0, 100))
 def test_pairs_stay_aligned_padded_with_0_and_shifted_behind_bos(lengths, seed):
+    """Of evaluation, every pair once, in order, in as many batches as it says."""
     pairs = pairs_of(lengths)
-    for batch in taken(training_batches(pairs, BUDGET, seed).arrays(), 10) + taken(
-        evaluation_batches(pairs, BUDGET)
-    ):
+    dataset = evaluation_batches(pairs, BUDGET)
+    evaluated = taken(dataset)
+    for batch in taken(training_batches(pairs, BUDGET, seed).arrays(), 10) + evaluated:
         assert_holds_its_pairs(batch, pairs)
         assert [side.dtype for side in batch] == [np.int32] * 3 + [np.float32]
+    found = numbers(evaluated)
+    assert sorted(itertools.chain(*found)) == list(range(len(lengths)))
+    assert len(found) == int(dataset.cardinality())
+    assert all(batch == sorted(batch) for batch in found)
 
 
 def test_a_source_beside_the_next_target_would_show(pairs, stream):
@@ -141,39 +135,31 @@ def test_the_batches_are_those_of_the_order(batches, stream, start):
     assert numbers(stream[start : start + len(expected)]) == expected
 
 
-def spec(*shape, dtype=tf.int32):
-    return tf.TensorSpec(shape, dtype)
+def specs(*shape):
+    """Of batches whose parts all have a shape."""
+    ids = tf.TensorSpec(shape, tf.int32)
+    return (ids, ids), ids, tf.TensorSpec(shape, tf.float32)
 
 
-def test_the_dataset_says_what_it_holds(pairs):
-    ids = spec(None, None)
-    expected = ((ids, ids), ids, spec(None, None, dtype=tf.float32))
-    dataset = training_batches(pairs, BUDGET, seed=1).dataset()
-    assert dataset.element_spec == evaluation_batches(pairs, BUDGET).element_spec == expected
-    assert dataset.cardinality() == tf.data.INFINITE_CARDINALITY
-
-
-def test_no_end_waits_for_a_thread_that_tunes(batches, pairs):
-    for dataset in (batches.dataset(), evaluation_batches(pairs, BUDGET)):
+def test_the_dataset_says_what_it_holds(batches, pairs):
+    both = (batches.dataset(), evaluation_batches(pairs, BUDGET))
+    for dataset in both:
+        assert dataset.element_spec == specs(None, None)
+        # No end waits for a thread that tunes.
         assert dataset.options().autotune.enabled is False
+    assert both[0].cardinality() == tf.data.INFINITE_CARDINALITY
 
 
 def test_a_dimension_that_all_buckets_share_is_static():
     pairs = pairs_of([(12, 12)] * 20)
-    ids = spec(2, 12)
-    expected = ((ids, ids), ids, spec(2, 12, dtype=tf.float32))
-    assert training_batches(pairs, BUDGET, seed=1).dataset().element_spec == expected
-    assert evaluation_batches(pairs, BUDGET).element_spec[1] == spec(None, 12)
+    assert training_batches(pairs, BUDGET, seed=1).dataset().element_spec == specs(2, 12)
+    assert evaluation_batches(pairs, BUDGET).element_spec == specs(None, 12)
 
 
 def test_every_training_batch_is_full_and_of_a_known_shape(batches, stream):
-    buckets = batches.buckets
-    shapes = {
-        (size, *lengths)
-        for size, lengths in zip(buckets.batch_sizes, buckets.lengths.tolist(), strict=True)
-    }
+    buckets = zip(batches.buckets.batch_sizes, batches.buckets.lengths.tolist(), strict=True)
     seen = {(*source.shape, target_input.shape[1]) for source, target_input, *_ in stream}
-    assert seen == shapes
+    assert seen == {(size, *lengths) for size, lengths in buckets}
     assert all(len(batch[0]) >= 1 for batch in stream)
 
 
@@ -206,15 +192,11 @@ def replicated(batches, hosts, start, steps):
     """What the hosts of a job read, `hosts` their numbers of replicas, put together step by step
     and there replica by replica.
     """
-    streams = [
-        iter(
-            taken(
-                batches.dataset(start, replicas=sum(hosts), first=sum(hosts[:host]), here=here),
-                steps * here,
-            )
-        )
+    datasets = (
+        batches.dataset(start, replicas=sum(hosts), first=sum(hosts[:host]), here=here)
         for host, here in enumerate(hosts)
-    ]
+    )
+    streams = [iter(taken(one, steps * here)) for one, here in zip(datasets, hosts, strict=True)]
     return [
         next(stream)
         for _ in range(steps)
@@ -239,7 +221,8 @@ def test_replicas_read_together_what_one_replica_would(pairs, hosts, steps_befor
     batches = training_batches(pairs, UPDATE, seed=4, parts=replicas)
     parts = replicated(batches, hosts, steps_before * replicas, steps=12)
     shared = [parts[start : start + replicas] for start in range(0, len(parts), replicas)]
-    assert_same([map(np.concatenate, zip(*update, strict=True)) for update in shared], whole)
+    together = [map(np.concatenate, zip(*update, strict=True)) for update in shared]
+    assert_same_batches(together, whole)
     for update in shared:
         rows = [len(batch[0]) for batch in update]
         assert max(rows) - min(rows) <= 1
@@ -277,20 +260,6 @@ def test_pairs_of_twice_the_weight_come_twice_as_often():
     assert all(3 <= come[pair] <= 4 for pair in range(5))
     assert all(1 <= come[pair] <= 2 for pair in range(5, 15))
     assert all(0 <= come[pair] <= 1 for pair in range(15, 20))
-
-
-@settings(max_examples=5, deadline=None)
-@given(LENGTHS)
-def test_evaluation_sees_every_pair_once_in_order_in_as_many_batches_as_it_says(lengths):
-    dataset = evaluation_batches(pairs_of(lengths), BUDGET)
-    batches = numbers(taken(dataset))
-    assert sorted(itertools.chain(*batches)) == list(range(len(lengths)))
-    assert len(batches) == int(dataset.cardinality())
-    assert all(batch == sorted(batch) for batch in batches)
-
-
-def listed(ids):
-    return [sentence.tolist() for sentence in ids]
 
 
 def test_pairs_over_the_limit_on_either_side_are_dropped_and_counted():

@@ -77,12 +77,9 @@ def test_any_symbols_become_the_tree_that_python_makes_of_them(rows):
     assert found == list(map(expected, ids, words))
 
 
-def test_words_stand_between_any_white_space():
+def test_words_stand_between_any_white_space_and_may_be_no_utf_8():
     [*found] = trees_of([[SYMBOLS.index("XX")]] * 3, ["  a \t b\n", " \r\n", ""])
     assert found == ["(S (XX a) (XX b))", "", ""]
-
-
-def test_words_that_are_no_utf_8_stay_as_they_are():
     [found] = trees_graph(tf.constant([[0]]), tf.constant([b"\xff( a"])).numpy()
     assert found == b"(S (XX \xff-LRB-) (XX a))"
 
@@ -115,14 +112,11 @@ def test_trees_of_the_penn_treebank_become_symbols(tree, symbols):
     assert found.decode().count("(") == found.decode().count(")")
 
 
-def test_words_are_those_of_the_text_and_labels_those_of_the_tree():
+def test_words_are_those_of_the_text_and_parts_of_speech_lose_their_function_tags():
     tree = r"(S (NP|a\/b (N -LRB-2R-RRB--a) (N -RRB-LRB-) (N 1\/2)) (-LRB-X (N -LSB-x)))"
     [found] = symbols_graphs["words"](tf.constant([tree])).numpy()
     assert found.decode().split(" ") == to_symbols(parse(tree), "words")
     assert "(2R)-a" in found.decode()
-
-
-def test_parts_of_speech_lose_their_function_tags_too():
     tree = "(S (NP (NN-X-1 a) (-LRB- -LRB-)) (VP (=VB b) (XX c)))"
     [found] = symbols_graphs["parts_of_speech"](tf.constant([tree])).numpy()
     assert found.decode() == "(S (NP XX-NN XX--LRB- )NP (VP XX-=VB XX )VP )S"
@@ -182,8 +176,7 @@ any_symbols = st.lists(
 @pytest.mark.parametrize("leaves", linearization.LEAVES)
 @given(st.data())
 def test_a_tree_comes_back(leaves, data):
-    kept = PARTS_OF_SPEECH if leaves == "parts_of_speech" else [WORD]
-    tree = data.draw(drawn_trees(kept))
+    tree = data.draw(drawn_trees(PARTS_OF_SPEECH if leaves == "parts_of_speech" else [WORD]))
     assert from_symbols(to_symbols(tree, leaves), tree.words) == tree
 
 
@@ -195,20 +188,31 @@ def test_any_symbols_make_a_tree_over_exactly_the_words(symbols, words):
     assert parse(str(tree)).words == words
 
 
-def test_the_symbols_of_the_reference():
-    """Vinyals et al. 2015, section 2.1."""
-    tree = parse("(S (NP (NNP John)) (VP (VBZ has) (NP (DT a) (NN dog))) (. .))")
-    assert " ".join(to_symbols(tree)) == "(S (NP XX )NP (VP XX (NP XX XX )NP )VP XX )S"
-    kept = "(S (NP XX-NNP )NP (VP XX-VBZ (NP XX-DT XX-NN )NP )VP XX-. )S"
-    assert " ".join(to_symbols(tree, "parts_of_speech")) == kept
-    words = "(S (NP John )NP (VP has (NP a dog )NP )VP . )S"
-    assert " ".join(to_symbols(tree, "words")) == words
+JOHN = "(S (NP (NNP John)) (VP (VBZ has) (NP (DT a) (NN dog))) (. .))"
+WITHOUT_A_LABEL = "( (S (NP (DT the) (NN cat)) (VP (VBZ sits))) (. .) )"
 
 
-def test_words_are_those_of_the_text():
-    tree = parse(r"(NP (-LRB- -LRB-) (CD 1\/2) (-RRB- -RRB-))")
-    assert to_symbols(tree, "words") == ["(NP", "(", "1/2", ")", ")NP"]
-    assert from_symbols(["(NP", "(", "1/2", ")", ")NP"], tree.words).words == tree.words
+@pytest.mark.parametrize(
+    ("tree", "leaves", "symbols"),
+    [
+        # Vinyals et al. 2015, section 2.1.
+        (JOHN, "xx", "(S (NP XX )NP (VP XX (NP XX XX )NP )VP XX )S"),
+        (
+            JOHN,
+            "parts_of_speech",
+            "(S (NP XX-NNP )NP (VP XX-VBZ (NP XX-DT XX-NN )NP )VP XX-. )S",
+        ),
+        (JOHN, "words", "(S (NP John )NP (VP has (NP a dog )NP )VP . )S"),
+        # Words are those of the text.
+        (r"(NP (-LRB- -LRB-) (CD 1\/2) (-RRB- -RRB-))", "words", "(NP ( 1/2 ) )NP"),
+        (WITHOUT_A_LABEL, "xx", "(S (NP XX XX )NP (VP XX )VP )S XX"),
+    ],
+)
+def test_the_symbols_of_a_tree(tree, leaves, symbols):
+    tree = parse(tree)
+    assert to_symbols(tree, leaves) == symbols.split(" ")
+    found = from_symbols(symbols.split(" "), tree.words)
+    assert (found.words, found.label) == (tree.words, tree.label or "S")
 
 
 @pytest.mark.parametrize(
@@ -245,15 +249,5 @@ def test_what_is_broken_is_mended_by_the_rules(symbols, tree):
 
 
 def test_one_word_alone():
-    assert str(from_symbols([WORD], ["a"])) == "(XX a)"
-    assert str(from_symbols(["(NP", WORD, ")NP"], ["a"])) == "(NP (XX a))"
-    assert str(from_symbols([], ["a"])) == "(XX a)"
-
-
-def test_a_constituent_without_a_label_has_no_symbols():
-    tree = parse("( (S (NP (DT the) (NN cat)) (VP (VBZ sits))) (. .) )")
-    symbols = to_symbols(tree)
-    assert symbols == ["(S", "(NP", WORD, WORD, ")NP", "(VP", WORD, ")VP", ")S", WORD]
-    found = from_symbols(symbols, tree.words)
-    assert found.words == tree.words
-    assert found.label == "S"
+    for symbols, tree in ((f"(NP {WORD} )NP", "(NP (XX a))"), (WORD, "(XX a)"), ("", "(XX a)")):
+        assert str(from_symbols(symbols.split(), ["a"])) == tree

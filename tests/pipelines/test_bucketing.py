@@ -1,6 +1,5 @@
 """Buckets: every length has its place, budgets hold, little is padded, in few shapes."""
 
-import functools
 import itertools
 
 import numpy as np
@@ -52,16 +51,14 @@ def test_the_edges_of_the_docstring():
 
 @settings(deadline=None)
 @given(PAIRS, SLACK, SHARES)
-def test_every_side_fits_its_bucket(pairs, slack, most_padding):
-    _, lengths, padded = bucketed(pairs, slack, most_padding)
+def test_every_side_fits_its_bucket_none_is_empty_and_none_stands_twice(pairs, slack, most_padding):
+    buckets, lengths, padded = bucketed(pairs, slack, most_padding)
     assert (lengths <= padded).all()
-
-
-@settings(deadline=None)
-@given(PAIRS, SLACK)
-def test_unmerged_every_side_wastes_less_than_a_seventh(pairs, slack):
-    _, lengths, padded = bucketed(pairs, slack, most_padding=0)
-    assert ((padded < 1.15 * lengths) | (padded <= 4)).all()
+    assert set(buckets.bucket_of.tolist()) == set(range(len(buckets.batch_sizes)))
+    assert len(set(map(tuple, buckets.lengths.tolist()))) == len(buckets.batch_sizes)
+    # Tokens and padding are counted as by hand.
+    assert buckets.tokens.tolist() == lengths.sum(axis=1).tolist()
+    assert buckets.padding == pytest.approx((padded - lengths).sum() / padded.sum(), abs=1e-12)
 
 
 @settings(deadline=None)
@@ -89,22 +86,6 @@ def test_batches_are_multiples_where_parts_must_be_alike(pairs, slack, multiple)
 
 @settings(deadline=None)
 @given(PAIRS, SLACK, SHARES)
-def test_there_is_no_empty_bucket_and_no_shape_twice(pairs, slack, most_padding):
-    buckets, _, _ = bucketed(pairs, slack, most_padding)
-    assert set(buckets.bucket_of.tolist()) == set(range(len(buckets.batch_sizes)))
-    assert len(set(map(tuple, buckets.lengths.tolist()))) == len(buckets.batch_sizes)
-
-
-@settings(deadline=None)
-@given(PAIRS, SLACK, SHARES)
-def test_tokens_and_padding_are_counted_as_by_hand(pairs, slack, most_padding):
-    buckets, lengths, padded = bucketed(pairs, slack, most_padding)
-    assert buckets.tokens.tolist() == lengths.sum(axis=1).tolist()
-    assert buckets.padding == pytest.approx((padded - lengths).sum() / padded.sum(), abs=1e-12)
-
-
-@settings(deadline=None)
-@given(PAIRS, SLACK, SHARES)
 def test_merging_saves_shapes_while_padding_stays_below_the_share(pairs, slack, most_padding):
     merged, unmerged = (bucketed(pairs, slack, share)[0] for share in (most_padding, 0))
     assert merged.padding <= max(unmerged.padding, most_padding) + 1e-12
@@ -114,6 +95,7 @@ def test_merging_saves_shapes_while_padding_stays_below_the_share(pairs, slack, 
 @settings(deadline=None)
 @given(PAIRS, SLACK)
 def test_without_a_share_every_rectangle_of_two_edges_keeps_its_shape(pairs, slack):
+    """So every side wastes less than a seventh."""
     buckets, lengths, padded = bucketed(pairs, slack, most_padding=0)
     edges = boundaries(lengths.max()).tolist()
     rectangles = [
@@ -121,6 +103,7 @@ def test_without_a_share_every_rectangle_of_two_edges_keeps_its_shape(pairs, sla
     ]
     assert [*zip(*padded.tolist(), strict=True)] == rectangles
     assert len(buckets.batch_sizes) == len(set(rectangles))
+    assert ((padded < 1.15 * lengths) | (padded <= 4)).all()
 
 
 def like_captions():
@@ -133,15 +116,6 @@ def like_captions():
     return np.stack([sources, targets], axis=-1).astype(int)
 
 
-def test_captions_take_few_shapes():
-    few, many = (
-        bucket(like_captions(), 4096, share, most_shapes=ANY) for share in (MOST_PADDING, 0)
-    )
-    assert many.padding < few.padding < MOST_PADDING < 0.12
-    assert len(few.batch_sizes) < len(many.batch_sizes) / 3
-
-
-@functools.cache
 def like_wmt():
     """Lengths like those of WMT 2014 English-German in 37,000 pieces, log-normal: 450,000 pairs."""
     rng = np.random.default_rng(0)
@@ -152,17 +126,13 @@ def like_wmt():
 
 
 def test_lengths_like_those_of_wmt_take_at_most_40_shapes_with_10_per_cent_padding():
-    buckets = bucket(like_wmt(), 25_000)
+    """And an update has about 25,000 tokens on each side without padding: section 5.1."""
+    lengths = like_wmt()
+    buckets = bucket(lengths, 25_000)
     assert len(buckets.batch_sizes) == MOST_SHAPES == 40
     assert buckets.padding < 0.1
     # The control: padding alone asks for more.
-    assert len(bucket(like_wmt(), 25_000, most_shapes=ANY).batch_sizes) > 50
-
-
-def test_an_update_has_about_25_000_tokens_on_each_side_without_padding():
-    """Section 5.1."""
-    lengths = like_wmt()
-    buckets = bucket(lengths, 25_000)
+    assert len(bucket(lengths, 25_000, most_shapes=ANY).batch_sizes) > 50
     pairs = np.bincount(buckets.bucket_of)
     for side in lengths.T:
         of_bucket = np.bincount(buckets.bucket_of, side) / pairs * buckets.batch_sizes
@@ -181,7 +151,11 @@ def assert_few_shapes_and_little_padding(lengths):
 
 
 def test_captions_take_at_most_40_shapes_with_10_per_cent_padding():
-    assert_few_shapes_and_little_padding(like_captions())
+    captions = like_captions()
+    assert_few_shapes_and_little_padding(captions)
+    few, many = (bucket(captions, 4096, share, most_shapes=ANY) for share in (MOST_PADDING, 0))
+    assert many.padding < few.padding < MOST_PADDING < 0.12
+    assert len(few.batch_sizes) < len(many.batch_sizes) / 3
 
 
 def lengths_in_pieces(pairs):

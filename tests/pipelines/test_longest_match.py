@@ -1,5 +1,5 @@
 """Learned word pieces: the longest from left to right, in the graph and without TensorFlow; of any
-text, which comes back; tags stay whole; and whoever asks for merges or probabilities is refused.
+text, which comes back; tags stay whole. Who asks for their merges is refused: test_segmentation.py.
 """
 
 import re
@@ -15,8 +15,6 @@ from pipelines import vocabularies
 from pipelines.special_ids import EOS, UNK
 from pipelines.vocabularies.augmentation import AugmentedText
 from pipelines.vocabularies.model_proto import whole_pieces
-from pipelines.vocabularies.segmentation import BpeDropout
-from pipelines.vocabularies.subword_regularization import SubwordRegularization
 from pipelines.vocabularies.vocabulary import BYTES, SPACE, learn
 
 TAG = "<2de>"
@@ -102,13 +100,6 @@ def test_pieces_are_of_letters_or_of_digits_or_of_others(vocabulary):
     for piece in vocabulary.pieces[5 + BYTES :]:
         rest = piece.removeprefix(SPACE)
         assert not rest or any(re.fullmatch(kind, rest) for kind in kinds), piece
-
-
-def test_what_needs_merges_or_probabilities_refuses_them(vocabulary):
-    with pytest.raises(ValueError, match="`bpe_dropout` needs a vocabulary of byte pairs"):
-        BpeDropout(vocabulary, 0.1, seed=0)
-    with pytest.raises(ValueError, match=r"`subword_regularization` needs .*=unigram"):
-        SubwordRegularization(vocabulary, 0.2, seed=0)
 
 
 def test_learned_pieces_may_be_typed_otherwise_and_tags_not(vocabulary):

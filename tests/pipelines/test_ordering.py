@@ -52,11 +52,9 @@ def arguments(draw, weighted=True):
     """Those of a `BatchOrder`: few pairs; a bucket may be empty, or smaller than a batch."""
     sizes = draw(st.lists(st.integers(1, 8), min_size=1, max_size=4))
     bucket_of = draw(st.lists(st.integers(0, len(sizes) - 1), min_size=1, max_size=30))
-    weights = (
-        draw(st.none() | st.lists(WEIGHTS, min_size=len(bucket_of), max_size=len(bucket_of)))
-        if weighted
-        else None
-    )
+    count = len(bucket_of)
+    some = st.lists(WEIGHTS, min_size=count, max_size=count)
+    weights = draw(st.none() | some) if weighted else None
     seed = draw(st.integers(0, 2**40))
     return {"bucket_of": bucket_of, "batch_sizes": sizes, "seed": seed, "weights": weights}
 
@@ -104,15 +102,15 @@ def pairs_due(case, epochs):
 
 def batches_due(case, epochs):
     """Per bucket, how many batches are full after so many epochs."""
-    return [
-        due // size for due, size in zip(pairs_due(case, epochs), case["batch_sizes"], strict=True)
-    ]
+    pairs = zip(pairs_due(case, epochs), case["batch_sizes"], strict=True)
+    return [due // size for due, size in pairs]
 
 
 @settings(deadline=None, max_examples=15)
-@given(CASES)
-def test_every_batch_is_full_and_of_one_bucket(case):
-    for bucket, pairs in walk(case, 20):
+@given(CASES, st.integers(10**9, 10**10))
+def test_every_batch_is_full_and_of_one_bucket(case, number):
+    """One that no replay would reach too: it is entered at once."""
+    for bucket, pairs in [*walk(case, 20), *walk(case, 1, start=number)]:
         assert len(pairs) == case["batch_sizes"][bucket]
         assert {case["bucket_of"][pair] for pair in pairs} == {bucket}
 
@@ -121,23 +119,6 @@ def test_every_batch_is_full_and_of_one_bucket(case):
 @given(CASES, st.integers(1, 17))
 def test_a_batch_is_the_same_wherever_the_stream_is_entered(case, number):
     assert walk(case, 3, start=number) == walk(case, 20)[number : number + 3]
-
-
-@settings(deadline=None, max_examples=15)
-@given(CASES, st.integers(10**9, 10**10))
-def test_a_place_that_no_replay_would_reach_is_entered_at_once(case, number):
-    [(bucket, pairs)] = walk(case, 1, start=number)
-    assert len(pairs) == case["batch_sizes"][bucket]
-    assert {case["bucket_of"][pair] for pair in pairs} == {bucket}
-
-
-@settings(deadline=None, max_examples=15)
-@given(CASES, EPOCHS)
-def test_no_bucket_lags(case, epochs):
-    """After whole epochs each bucket has given all the batches that its pairs fill."""
-    due = batches_due(case, epochs)
-    come = collections.Counter(bucket for bucket, _ in walk(case, sum(due)))
-    assert [come[bucket] for bucket in range(len(due))] == due
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(1, 7))
@@ -180,10 +161,8 @@ def test_a_bucket_comes_in_one_order_of_all_its_pairs_after_another(members, siz
     for bucket, pairs in walk(case, 20):
         streams[bucket] += pairs
     for bucket, stream in streams.items():
-        laps = [
-            stream[start : start + members[bucket]]
-            for start in range(0, len(stream), members[bucket])
-        ]
+        count = members[bucket]
+        laps = [stream[start : start + count] for start in range(0, len(stream), count)]
         everyone = [pair for pair, of in enumerate(bucket_of) if of == bucket]
         assert all(sorted(lap) == everyone for lap in laps[:-1])
         assert len(set(laps[-1])) == len(laps[-1])
@@ -215,30 +194,24 @@ def test_the_seed_decides():
     assert first != other
 
 
-def assert_pairs_come_by_weight(case, epochs, come):
+@settings(deadline=None, max_examples=15)
+@given(CASES, EPOCHS)
+def test_pairs_come_by_weight_and_no_bucket_lags(case, epochs):
     """Floor or ceiling of weight times epochs, but for those that wait in their bucket for a full
-    batch.
+    batch. After whole epochs each bucket has given all the batches that its pairs fill.
     """
-    waiting = [
-        pairs - batches * size
-        for pairs, batches, size in zip(
-            pairs_due(case, epochs), batches_due(case, epochs), case["batch_sizes"], strict=True
-        )
-    ]
+    full = batches_due(case, epochs)
+    walked = walk(case, sum(full))
+    buckets = collections.Counter(bucket for bucket, _ in walked)
+    assert [buckets[bucket] for bucket in range(len(full))] == full
+    come = collections.Counter(itertools.chain(*(pairs for _, pairs in walked)))
+    sizes = zip(pairs_due(case, epochs), full, case["batch_sizes"], strict=True)
+    waiting = [pairs - batches * size for pairs, batches, size in sizes]
     for (bucket, weight), members in classes(case).items():
         due = fractions.Fraction(weight) * epochs
         assert max(come[pair] for pair in members) <= math.ceil(due)
         waiting[bucket] -= sum(max(0, math.floor(due) - come[pair]) for pair in members)
     assert min(waiting) >= 0
-
-
-@settings(deadline=None, max_examples=15)
-@given(CASES, EPOCHS)
-def test_pairs_come_by_weight(case, epochs):
-    walked = walk(case, sum(batches_due(case, epochs)))
-    assert_pairs_come_by_weight(
-        case, epochs, collections.Counter(itertools.chain(*(pairs for _, pairs in walked)))
-    )
 
 
 def test_pairs_of_different_weight_are_mixed():

@@ -18,6 +18,7 @@ import tensorflow as tf
 from command_flags import flags_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from token_lists import listed, pairs_of
 
 from keras_transformer import prepare
 from keras_transformer.flagfiles import Argument
@@ -64,11 +65,12 @@ def run(folder, **settings):
 def texts(prepared):
     """The pairs as text, in order. Our texts survive the round trip."""
     pairs = prepared.pairs()
-    sides = []
-    for ids in (pairs.sources, pairs.targets):
-        rows = tf.RaggedTensor.from_row_lengths(ids.flat.astype("int32"), ids.lengths)
-        sides.append([text.decode() for text in prepared.vocabulary.detokenize(rows).numpy()])
-    return list(zip(*sides, strict=True))
+    rows = (
+        tf.RaggedTensor.from_row_lengths(ids.flat.astype("int32"), ids.lengths)
+        for ids in (pairs.sources, pairs.targets)
+    )
+    sides = (prepared.vocabulary.detokenize(ids).numpy() for ids in rows)
+    return [(one.decode(), other.decode()) for one, other in zip(*sides, strict=True)]
 
 
 def contents(folder):
@@ -99,6 +101,12 @@ def copy(toy, tmp_path):
     return shutil.copytree(toy, tmp_path / "copy")
 
 
+@pytest.fixture(scope="module")
+def own():
+    """A vocabulary of the houses."""
+    return learn([*ENGLISH, *GERMAN], 295)
+
+
 @pytest.fixture
 def houses(tmp_path):
     """Settings of text files with 300 pairs, ten of them twice, and some to leave out."""
@@ -111,9 +119,8 @@ def houses(tmp_path):
     ]
     for prefix, some in (("train", pairs), ("valid", pairs[:2]), ("test", pairs[2:5])):
         for side, language in enumerate(("en", "de")):
-            (folder / f"{prefix}.{language}").write_text(
-                "".join(f"{pair[side]}\n" for pair in some), encoding="utf-8"
-            )
+            text = "".join(f"{pair[side]}\n" for pair in some)
+            (folder / f"{prefix}.{language}").write_text(text, encoding="utf-8")
     return {"corpus": "text_files", "data_dir": str(folder)}
 
 
@@ -121,15 +128,13 @@ def test_every_pair_is_in_one_shard_as_the_vocabulary_tokenizes_it(toy):
     text = corpora.load("reverse", source_language="en", target_language="de", seed=1)
     prepared = Records(toy)
     pairs, vocabulary = prepared.pairs(), prepared.vocabulary
-    found = [(pairs.sources[i].tolist(), pairs.targets[i].tolist()) for i in range(len(pairs))]
-    expected = zip(
-        vocabulary.tokenize(text.train.sources).to_list(),
-        vocabulary.tokenize(text.train.targets).to_list(),
-        strict=True,
+    found = zip(listed(pairs.sources), listed(pairs.targets), strict=True)
+    sides = (
+        vocabulary.tokenize(side).to_list() for side in (text.train.sources, text.train.targets)
     )
-    assert sorted(found) == sorted(expected)
+    assert sorted(found) == sorted(zip(*sides, strict=True))
     # A control: in another order.
-    assert texts(prepared) != list(zip(text.train.sources, text.train.targets, strict=True))
+    assert texts(prepared) != pairs_of(text.train)
     loaded = corpora.load("records", data_dir=toy)
     assert (loaded.valid, loaded.test) == (text.valid, text.test)
     assert all(shard["pairs"] > 800 for shard in prepared.manifest["shards"])
@@ -150,20 +155,14 @@ def test_what_is_left_out_is_counted_and_all_else_is_there_once(houses, tmp_path
     expected = {"duplicate": 10, **{reason: 1 for *_, reason in LEFT_OUT}}
     assert prepared.manifest["dropped"] == expected
     printed = capsys.readouterr().out
-    for words in (
-        "300 pairs in 4 shards, 2 to validate, 3 to test",
-        "10 duplicate",
-        "1 length ratio",
-        "--corpus=records --data_dir=",
-    ):
+    counted = "300 pairs in 4 shards, 2 to validate, 3 to test"
+    for words in (counted, "10 duplicate", "1 length ratio", "--corpus=records --data_dir="):
         assert words in printed
-    sizes = [
-        collections.Counter(dict(enumerate(prepared.manifest[f"{side}_lengths"])))
-        for side in ("source", "target")
-    ]
-    assert [size.total() for size in sizes] == [300, 300]
-    found = sum(length * count for length, count in sizes[0].items())
-    assert found == prepared.manifest["source_tokens"]
+    for side in ("source", "target"):
+        sizes = prepared.manifest[f"{side}_lengths"]
+        assert sum(sizes) == 300
+        tokens = sum(length * count for length, count in enumerate(sizes))
+        assert tokens == prepared.manifest[f"{side}_tokens"]
 
 
 def test_control_without_filters_all_but_the_empty_pair_stays(houses, tmp_path):
@@ -179,21 +178,17 @@ def test_the_same_command_again_does_nothing(copy):
     assert {path: path.stat().st_mtime_ns for path in copy.iterdir()} == before
 
 
+SEVERAL = {
+    "00000-of-00004.tfrecord.gz": lambda path: path.unlink(),
+    "00002-of-00004.tfrecord.gz": lambda path: path.write_bytes(path.read_bytes()[:-30]),
+    "00003-of-00004.json": lambda path: path.unlink(),
+}
+
+
 @pytest.mark.parametrize(
     ("damages", "whole"),
-    [
-        (
-            {
-                "00000-of-00004.tfrecord.gz": lambda path: path.unlink(),
-                "00002-of-00004.tfrecord.gz": lambda path: path.write_bytes(
-                    path.read_bytes()[:-30]
-                ),
-                "00003-of-00004.json": lambda path: path.unlink(),
-            },
-            1,
-        ),
-        ({"00002-of-00004.json": lambda path: path.write_text("{")}, 3),
-    ],
+    [(SEVERAL, 1), ({"00002-of-00004.json": lambda path: path.write_text("{")}, 3)],
+    ids=["several files", "a file that is cut"],
 )
 def test_only_what_is_missing_is_made_again(toy, copy, damages, whole, capsys):
     before = times(copy)
@@ -229,11 +224,7 @@ def test_a_killed_preparation_goes_on_and_ends_like_an_uninterrupted_one(toy, tm
     said = process.communicate()[0].decode()
     assert process.returncode == -signal.SIGKILL, said
     before = times(folder)
-    whole = {
-        name
-        for name in before
-        if pathlib.Path(folder, name.replace(".tfrecord.gz", ".json")).exists()
-    }
+    whole = {name for name in before if (folder / f"{name.partition('.')[0]}.json").exists()}
     assert 2 <= len(whole) < 8
     assert not (folder / "manifest.json").exists()
     with pytest.raises(FileNotFoundError, match="not finished"):
@@ -251,7 +242,7 @@ def test_a_killed_preparation_goes_on_and_ends_like_an_uninterrupted_one(toy, tm
         (
             "vocabulary_size",
             301,
-            "vocabulary was 300 pieces, bpe, of 5000000 sentences, now 301 pieces",
+            "vocabulary was 300 pieces, bpe, of 5000000 sentences, now 301 pi",
         ),
         ("filter_scripts", True, "filter_scripts was False, now True"),
     ],
@@ -265,8 +256,7 @@ def test_other_settings_in_the_same_folder_are_refused(copy, name, value, words)
     assert contents(copy) == before
 
 
-def test_a_vocabulary_that_is_given_is_taken(houses, tmp_path):
-    own = learn([*ENGLISH, *GERMAN], 295)
+def test_a_vocabulary_that_is_given_is_taken(houses, own, tmp_path):
     own.save(tmp_path / "own.model")
     prepared = run(tmp_path / "p", **houses, vocabulary=str(tmp_path / "own.model"))
     assert prepared.vocabulary.fingerprint == own.fingerprint
@@ -283,19 +273,24 @@ def mixture_of(houses, tmp_path, **member):
     return {"corpus": "mixture", "mixture": str(file)}
 
 
-def test_a_vocabulary_without_the_tags_of_the_corpus_is_refused(houses, tmp_path):
+def test_a_vocabulary_without_the_tags_of_the_corpus_is_refused(houses, own, tmp_path):
     mixture = mixture_of(houses, tmp_path, tag="<2de>")
-    learn([*ENGLISH, *GERMAN], 295).save(tmp_path / "own.model")
+    own.save(tmp_path / "own.model")
     with pytest.raises(ValueError, match=r"own\.model without <2de>\. Name a vocabulary"):
         run(tmp_path / "p", **mixture, vocabulary=str(tmp_path / "own.model"))
+    # One that lies in the folder, too.
+    own.save(tmp_path / "q" / "vocabulary.model")
+    before = contents(tmp_path / "q")
+    with pytest.raises(ValueError, match=r"Received: .*q without <2de>\. Name a vocabulary"):
+        run(tmp_path / "q", **mixture)
+    assert contents(tmp_path / "q") == before
     learn([*ENGLISH, *GERMAN], 296, tags=["<2de>"]).save(tmp_path / "tagged.model")
     prepared = run(tmp_path / "p", **mixture, vocabulary=str(tmp_path / "tagged.model"))
     assert "<2de>" in prepared.vocabulary.pieces
 
 
-def test_a_vocabulary_that_lies_in_the_folder_is_taken_and_told(houses, tmp_path):
+def test_a_vocabulary_that_lies_in_the_folder_is_taken_and_told(houses, own, tmp_path):
     folder = tmp_path / "p"
-    own = learn([*ENGLISH, *GERMAN], 295)
     own.save(folder / "vocabulary.model")
     prepared = run(folder, **houses)
     assert prepared.vocabulary.fingerprint == own.fingerprint
@@ -317,9 +312,8 @@ def test_flags_of_learning_are_refused_beside_a_vocabulary_in_the_folder(
     folder.mkdir()
     shutil.copy(copy / "vocabulary.model", folder)
     monkeypatch.setattr("keras_transformer.flags.PLACES", {"vocabulary_size": Argument("")})
-    with pytest.raises(
-        ValueError, match=r"--vocabulary_size is for .* and .*given has one\. Leave"
-    ):
+    told = r"--vocabulary_size is for .* and .*given has one\. Leave"
+    with pytest.raises(ValueError, match=told):
         run(folder, vocabulary_size=99)
     # A control: what a preparation has learned is no given vocabulary.
     with pytest.raises(ValueError, match=r"holds another preparation: .*now 99 pieces"):
@@ -342,18 +336,9 @@ def test_the_command_to_train_has_the_recipe_and_the_languages(arguments, expect
     assert found == ([*expected, *own] if expected else [])
 
 
-def test_a_vocabulary_that_lies_in_the_folder_must_have_the_tags(houses, tmp_path):
-    folder = tmp_path / "p"
-    learn([*ENGLISH, *GERMAN], 295).save(folder / "vocabulary.model")
-    before = contents(folder)
-    with pytest.raises(ValueError, match=r"Received: .*p without <2de>\. Name a vocabulary"):
-        run(folder, **mixture_of(houses, tmp_path, tag="<2de>"))
-    assert contents(folder) == before
-
-
-def test_a_preparation_that_an_earlier_version_began_on_a_vocabulary_goes_on(copy, toy):
+def test_a_preparation_that_an_earlier_version_began_on_a_vocabulary_goes_on(copy, own):
     """It said of a vocabulary that lay there what it would have learned."""
-    learn([*ENGLISH, *GERMAN], 295).save(copy / "vocabulary.model")
+    own.save(copy / "vocabulary.model")
     said = json.loads((copy / "preparation.json").read_text())
     said["fingerprint"] = vocabularies.load(copy).fingerprint
     (copy / "preparation.json").write_text(json.dumps(said))
@@ -392,33 +377,29 @@ def test_each_side_is_tokenized_by_a_vocabulary_of_its_own(houses, tmp_path):
     pairs = prepared.pairs()
     english = both.source.tokenize(ENGLISH).to_list()
     german = both.target.tokenize(GERMAN).to_list()
-    found = [(pairs.sources[i].tolist(), pairs.targets[i].tolist()) for i in range(len(pairs))]
-    assert {tuple(map(tuple, pair)) for pair in found} >= {
-        tuple(map(tuple, pair)) for pair in zip(english, german, strict=True)
-    }
+    found = [*zip(listed(pairs.sources), listed(pairs.targets), strict=True)]
+    assert all(pair in found for pair in zip(english, german, strict=True))
     assert not (tmp_path / "p" / "vocabulary.model").exists()
     files = ",".join(map(str, vocabularies.paths("separate", tmp_path / "p")))
     given = run(tmp_path / "q", **houses, vocabulary=files)
     assert given.vocabulary.fingerprint == both.fingerprint
-    with pytest.raises(
-        ValueError, match=r"vocabulary was 300 pieces a language, bpe, of .*, now 3"
-    ):
+    told = r"vocabulary was 300 pieces a language, bpe, of .*, now 3"
+    with pytest.raises(ValueError, match=told):
         run(tmp_path / "p", **houses)
 
 
-def test_a_vocabulary_changed_under_the_records_is_refused(copy):
-    learn([*ENGLISH, *GERMAN], 295).save(copy / "vocabulary.model")
+def test_a_lost_vocabulary_is_learned_again_as_it_was(toy, copy, own):
+    own.save(copy / "vocabulary.model")
     with pytest.raises(ValueError, match=r"fingerprint was [0-9a-f]{16}, now [0-9a-f]{16}"):
         run(copy)
-
-
-def test_a_lost_vocabulary_is_learned_again_as_it_was(toy, copy):
     (copy / "vocabulary.model").unlink()
     run(copy)
     assert contents(copy) == contents(toy)
 
 
-def test_a_size_that_cannot_be_learned_leaves_no_folder(tmp_path):
+def test_a_folder_must_be_named_and_a_size_that_cannot_be_learned_leaves_none(tmp_path):
+    with pytest.raises(ValueError, match="--output_dir is missing"):
+        prepare.main(Given(**DEFAULTS))
     with pytest.raises(ValueError, match="`vocabulary_size`"):
         run(tmp_path / "p", vocabulary_size=10)
     assert not (tmp_path / "p").exists()
@@ -431,41 +412,27 @@ def test_faults_in_the_text_are_told_as_they_are_through_beam_too(houses, tmp_pa
         file.write("Munich\n")
     with pytest.raises(ValueError) as caught:
         run(tmp_path / "p", **houses, vocabulary=str(toy / "vocabulary.model"))
-    line = 300 + 10 + len(LEFT_OUT) + 1
-    assert str(caught.value).startswith(
-        f"{path}, line {line}: must be UTF-8. Received: byte 0xfc at place 2"
-    )
+    told = f"{path}, line {300 + 10 + len(LEFT_OUT) + 1}: must be UTF-8. Received: byte 0xfc at pl"
+    assert str(caught.value).startswith(f"{told}ace 2")
     assert str(caught.value).endswith("Convert the file, for example with iconv.")
 
 
 @pytest.mark.parametrize("kind", [ValueError, FileNotFoundError])
 def test_what_a_worker_says_is_told_without_what_beam_adds(kind):
-    step = " [while running 'read/FlatMap']"
-    traceback = (
-        "Traceback (most recent call last):\n  File x, in y\nRuntimeError: "
-        f"other\n{kind.__name__}: a fault{step}\n"
-    )
-    for error in (kind(f"a fault{step}"), RuntimeError(traceback)):
+    said = "a fault [while running 'read/FlatMap']"
+    traceback = "Traceback (most recent call last):\n  File x, in y\nRuntimeError: other\n"
+    for error in (kind(said), RuntimeError(f"{traceback}{kind.__name__}: {said}\n")):
         told = sharding.original(error)
         assert str(told) == "a fault"
         assert isinstance(told, OSError if kind is FileNotFoundError else ValueError)
-
-
-def test_a_file_that_a_worker_could_not_write_is_told_by_its_name():
     error = OSError("[Errno 28] No space left on device: '/a/b' [while running 'write']")
     told = sharding.original(error)
     assert (told.errno, told.filename) == (28, "/a/b")
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        RuntimeError("no fault of the text"),
-        RuntimeError("x\nKeyError: 'a' [while running 'b']"),
-        ValueError("a"),
-    ],
-)
-def test_control_what_no_worker_said_stays_as_it_is(error):
+    # A control: what no worker said.
+    for text in ("no fault of the text", "x\nKeyError: 'a' [while running 'b']"):
+        error = RuntimeError(text)
+        assert sharding.original(error) is error
+    error = kind("a")
     assert sharding.original(error) is error
 
 
@@ -486,12 +453,10 @@ def test_an_interrupted_preparation_says_that_it_goes_on(houses, tmp_path, toy):
 
 def test_when_filters_leave_nothing_it_is_told(houses, tmp_path, toy):
     nothing = {**houses, "filter_scripts": True, "target_language": "ru"}
-    for language in ("train", "valid", "test"):
-        shutil.copy(
-            pathlib.Path(houses["data_dir"], f"{language}.de"),
-            pathlib.Path(houses["data_dir"], f"{language}.ru"),
-        )
-    pathlib.Path(houses["data_dir"], "train.ru").write_text("x y z\n" * (310 + len(LEFT_OUT)))
+    folder = pathlib.Path(houses["data_dir"])
+    for split in ("valid", "test"):
+        shutil.copy(folder / f"{split}.de", folder / f"{split}.ru")
+    (folder / "train.ru").write_text("x y z\n" * (310 + len(LEFT_OUT)))
     told = "no pair is left to learn a vocabulary from: 313 other script, "
     told += r"1 empty \(first: .*train\.en, line 311\) were dropped"
     with pytest.raises(ValueError, match=told):
@@ -539,9 +504,8 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(package, mo
         if name == package or name.startswith(f"{package}."):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(
-        ValueError, match=rf"needs {package}.*pip install 'keras-transformer-nmt\[beam\]'"
-    ):
+    told = rf"needs {package}.*pip install 'keras-transformer-nmt\[beam\]'"
+    with pytest.raises(ValueError, match=told):
         sharding.beam_options()
 
 
@@ -551,11 +515,6 @@ def test_options_that_beam_cannot_read_are_told_in_one_line(options):
         sharding.beam_options(options)
     assert "\n" not in str(caught.value)
     assert sharding.beam_options("--direct_num_workers=1")  # control
-
-
-def test_the_folder_must_be_named():
-    with pytest.raises(ValueError, match="--output_dir is missing"):
-        prepare.main(Given(**DEFAULTS))
 
 
 def test_what_the_command_line_says_is_what_was_prepared(toy):

@@ -13,6 +13,7 @@ import tensorflow as tf
 from command_flags import values_of_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from token_lists import listed, packed
 
 from keras_transformer.tasks.translation.task import Translation
 from pipelines import corpora
@@ -26,7 +27,6 @@ from pipelines.prepare.filtering import Filters, usable_pairs
 from pipelines.prepare.preparation import manifest_of
 from pipelines.prepare.sharding import Shards, tokenized
 from pipelines.special_ids import EOS
-from pipelines.vocabularies.token_ids import TokenIds
 from pipelines.vocabularies.vocabulary import Vocabulary, learn
 from pipelines.whole_files import write_json
 
@@ -37,21 +37,10 @@ AGAIN = "it makes only what is missing."
 IDS = st.lists(st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=5), max_size=8)
 
 
-def token_ids(sentences, dtype):
-    return TokenIds.of_lengths(
-        np.array([i for ids in sentences for i in ids], dtype), [len(ids) for ids in sentences]
-    )
-
-
-def lists(ids):
-    return [ids[number].tolist() for number in range(len(ids))]
-
-
 def pairs_of(sentences, dtype=np.uint16):
     """Each sentence, and its reverse twice."""
-    return TokenizedPairs(
-        token_ids(sentences, dtype), token_ids([ids[::-1] * 2 for ids in sentences], dtype)
-    )
+    reversed_twice = packed([ids[::-1] * 2 for ids in sentences], dtype)
+    return TokenizedPairs(packed(sentences, dtype), reversed_twice)
 
 
 @pytest.fixture(scope="module")
@@ -69,18 +58,14 @@ def folder(tmp_path, vocabulary):
         shards.write(shard, [pairs for number, pairs in packed if number == shard])
     vocabulary.save(tmp_path / "vocabulary.model")
     for split, text in (("valid", VALID), ("test", TEST)):
-        for path, lines in zip(
-            corpora.records.text_paths(tmp_path, split), (text.sources, text.targets), strict=True
-        ):
+        paths = corpora.records.text_paths(tmp_path, split)
+        for path, lines in zip(paths, (text.sources, text.targets), strict=True):
             path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
-    held_out = Corpus(
-        "reverse", "en", "de", ParallelText([], []), VALID, TEST, {"empty": 2}, tags=("<2de>",)
-    )
+    splits = (ParallelText([], []), VALID, TEST)
+    held_out = Corpus("reverse", "en", "de", *splits, {"empty": 2}, tags=("<2de>",))
     counts = [shards.counts(shard) for shard in range(SHARDS)]
-    write_json(
-        tmp_path / "manifest.json",
-        manifest_of({"name": "reverse"}, held_out, vocabulary, counts, {"length ratio": 5}),
-    )
+    manifest = manifest_of({"name": "reverse"}, held_out, vocabulary, counts, {"length ratio": 5})
+    write_json(tmp_path / "manifest.json", manifest)
     return tmp_path
 
 
@@ -103,8 +88,8 @@ def test_blocks_round_trip_one_by_one_and_behind_each_other(first, second, dtype
     one, other = pairs_of(first, dtype), pairs_of(second, dtype)
     blocks = [serialize(pairs.sources, pairs.targets) for pairs in (one, other)]
     back = deserialize(blocks, dtype)
-    assert lists(back.sources) == first + second
-    assert lists(back.targets) == [ids[::-1] * 2 for ids in first + second]
+    assert listed(back.sources) == first + second
+    assert listed(back.targets) == [ids[::-1] * 2 for ids in first + second]
     assert back.sources.flat.dtype == back.targets.flat.dtype == dtype
 
 
@@ -117,7 +102,7 @@ def test_how_many_pairs_a_block_holds_changes_nothing(tmp_path_factory, sentence
         write_shard(path, pairs_of(sentences))
     raw = list(tf.data.TFRecordDataset(str(path), compression_type="GZIP").as_numpy_iterator())
     assert len(raw) == -(-len(sentences) // block)
-    assert lists(deserialize(raw, np.uint16).sources) == sentences
+    assert listed(deserialize(raw, np.uint16).sources) == sentences
     assert [name.name for name in path.parent.iterdir()] == [path.name]
 
 
@@ -127,21 +112,19 @@ def test_the_bytes_are_those_that_the_format_says(dtype, width):
     features = tf.train.Example.FromString(serialize(pairs.sources, pairs.targets)).features.feature
     values = {name: feature.bytes_list.value[0] for name, feature in features.items()}
     assert set(values) == {"source_ids", "target_ids", "source_lengths", "target_lengths"}
-    assert values["source_ids"] == b"".join(
-        i.to_bytes(width, "little") for i in (258, EOS, 7, 8, EOS)
-    )
-    assert values["target_lengths"] == b"".join(i.to_bytes(4, "little") for i in (4, 6))
+    expected = np.array([258, EOS, 7, 8, EOS], f"<i{width}").tobytes()
+    assert values["source_ids"] == expected
+    assert values["target_lengths"] == np.array([4, 6], "<i4").tobytes()
 
 
 @pytest.mark.parametrize(
     "damage", [lambda record: b"", lambda record: b"\x0a\x04junk", lambda record: record[:-3]]
 )
 def test_bytes_that_are_no_block_are_refused(damage):
-    record = serialize(*[token_ids([[1, EOS]], np.uint16)] * 2)
-    assert "no block of pairs" in complaint(
-        ValueError, lambda: deserialize([damage(record)], np.uint16)
-    )
-    assert lists(deserialize([record], np.uint16).sources) == [[1, EOS]]  # control
+    record = serialize(*[packed([[1, EOS]])] * 2)
+    told = complaint(ValueError, lambda: deserialize([damage(record)], np.uint16))
+    assert "no block of pairs" in told
+    assert listed(deserialize([record], np.uint16).sources) == [[1, EOS]]  # control
 
 
 def test_a_failing_write_leaves_nothing(tmp_path):
@@ -154,30 +137,33 @@ def test_a_failing_write_leaves_nothing(tmp_path):
 def test_every_pair_is_read_as_the_vocabulary_tokenizes_it(folder, vocabulary):
     prepared = Records(folder)
     pairs = prepared.pairs()
-    expected = zip(
-        *(vocabulary.tokenize(list(side)).to_list() for side in zip(*PAIRS, strict=True)),
-        strict=True,
-    )
-    assert sorted(zip(lists(pairs.sources), lists(pairs.targets), strict=True)) == sorted(expected)
+    sides = (vocabulary.tokenize(list(side)).to_list() for side in zip(*PAIRS, strict=True))
+    found = zip(listed(pairs.sources), listed(pairs.targets), strict=True)
+    assert sorted(found) == sorted(zip(*sides, strict=True))
     assert len(prepared) == len(pairs) == len(PAIRS)
     assert pairs.sources.flat.dtype == np.uint16
-    assert lists(pairs.sources) != sorted(lists(pairs.sources))  # control: they are shuffled
+    assert listed(pairs.sources) != sorted(listed(pairs.sources))  # control: they are shuffled
+
+
+def assert_same_ids(found, expected):
+    for side in ("sources", "targets"):
+        for part in ("flat", "starts"):
+            one, other = (getattr(getattr(pairs, side), part) for pairs in (found, expected))
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
 
 
 def test_the_number_of_processors_changes_nothing(folder, monkeypatch):
     several = Records(folder).pairs()
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    one = Records(folder).pairs()
-    for side in ("sources", "targets"):
-        np.testing.assert_array_equal(getattr(one, side).flat, getattr(several, side).flat)
-        np.testing.assert_array_equal(getattr(one, side).starts, getattr(several, side).starts)
+    assert_same_ids(Records(folder).pairs(), several)
 
 
 @pytest.mark.parametrize("max_length", [1, 12, 1000])
 def test_long_pairs_are_dropped_and_counted_as_of_any_other_text(folder, max_length):
     prepared = Records(folder)
     limited, expected = prepared.pairs(max_length), prepared.pairs().up_to(max_length)
-    assert lists(limited.targets) == lists(expected.targets)
+    assert listed(limited.targets) == listed(expected.targets)
     assert limited.too_long == expected.too_long == len(prepared) - len(limited)
 
 
@@ -200,37 +186,29 @@ def test_the_corpus_has_languages_text_and_tags_from_the_folder(folder):
     assert len(corpus.train) == len(PAIRS)
     with pytest.raises(ValueError, match="holds token ids, no text"):
         corpora.stream("records", source_language="x", target_language="y", data_dir=folder)
-    with pytest.raises(
-        ValueError,
-        match=r"^`source_language` must be that of the records, en\. Received: de\. "
-        r"Pass --source_language=en, or leave it out\.$",
-    ):
+    told = r"^`source_language` must be that of the records, en\. Received: de\. "
+    with pytest.raises(ValueError, match=rf"{told}Pass --source_language=en, or leave it out\.$"):
         check_languages(corpus, {"source_language": "de", "target_language": None})
 
 
 def test_a_shard_without_pairs_is_whole(tmp_path, vocabulary):
     shards = Shards(tmp_path, 1, vocabulary, deduplicate=True)
     shards.write(0, [])
-    assert shards.counts(0)["pairs"] == 0
-    assert shards.counts(0)["source_lengths"] == []
+    counts = shards.counts(0)
+    assert (counts["pairs"], counts["source_lengths"]) == (0, [])
 
 
 def test_what_is_missing_is_told_with_the_remedy(folder):
-    for name in (
-        "train-00001-of-00003.tfrecord.gz",
-        "vocabulary.model",
-        "test.target.gz",
-        "manifest.json",
-    ):
+    files = ("vocabulary.model", "test.target.gz", "manifest.json")
+    for name in ("train-00001-of-00003.tfrecord.gz", *files):
         content = (folder / name).read_bytes()
         (folder / name).unlink()
         message = complaint(FileNotFoundError, lambda: corpora.load("records", data_dir=folder))
         assert name in message
         assert AGAIN in message
         (folder / name).write_bytes(content)
-    assert "it has no manifest.json" in complaint(
-        FileNotFoundError, lambda: Records(folder / "nowhere")
-    )
+    told = complaint(FileNotFoundError, lambda: Records(folder / "nowhere"))
+    assert "it has no manifest.json" in told
     assert len(corpora.load("records", data_dir=folder).train.pairs()) == len(PAIRS)  # control
 
 
@@ -308,15 +286,9 @@ def test_ids_that_are_mapped_are_those_in_memory(folder, tmp_path):
             mapped = Records(folder, tmp_path / "maps").pairs(max_length)
             assert isinstance(mapped.sources.flat, np.memmap)
             assert mapped.too_long == held.too_long
-            for side in ("sources", "targets"):
-                for part in ("flat", "starts"):
-                    found, wanted = (getattr(getattr(one, side), part) for one in (mapped, held))
-                    assert found.dtype == wanted.dtype
-                    np.testing.assert_array_equal(found, wanted)
-        streams = (
-            training_batches(one.examples(), 50, seed=3).arrays(start) for one in (held, mapped)
-        )
-        batches = [tf.nest.flatten([*itertools.islice(one, 9)]) for one in streams]
+            assert_same_ids(mapped, held)
+        orders = (training_batches(one.examples(), 50, seed=3) for one in (held, mapped))
+        batches = [tf.nest.flatten([*itertools.islice(one.arrays(start), 9)]) for one in orders]
         for found, wanted in zip(*batches, strict=True):
             np.testing.assert_array_equal(found, wanted)
     assert len(list((tmp_path / "maps").iterdir())) == 2

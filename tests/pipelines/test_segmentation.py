@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from token_lists import listed
 
+from pipelines.batches.texts import token_ids
 from pipelines.special_ids import EOS
 from pipelines.vocabularies.segmentation import BpeDropout
 from pipelines.vocabularies.subword_regularization import SubwordRegularization
-from pipelines.vocabularies.token_ids import TokenIds
 from pipelines.vocabularies.vocabulary import SPACE, learn
 
 LINES = [
@@ -29,11 +30,6 @@ UNUSUAL = ["漢字 🙂 Größe", "<0x41> a\tb\x00", "", "½…", f"{TAG}the hou
 KINDS = {"bpe": (340, BpeDropout, 0.3), "unigram": (306, SubwordRegularization, 0.2)}
 
 
-def packed(vocabulary, lines):
-    found = vocabulary.tokenize(lines)
-    return TokenIds.of_lengths(found.values.numpy(), found.row_lengths().numpy())
-
-
 def cut(segmentation, ids, lap=0, rows=None):
     """Sentences in new pieces, lists of ids; `lap` says how often they came before."""
     rows = tf.range(len(ids), dtype=tf.int64) if rows is None else tf.constant(rows, tf.int64)
@@ -44,40 +40,30 @@ def cut(segmentation, ids, lap=0, rows=None):
     return [row[: len(row) - (row[::-1] != 0).argmax()].tolist() for row in padded]
 
 
-def plain(ids):
-    return [ids[row].tolist() for row in range(len(ids))]
-
-
 @pytest.fixture(scope="module", params=KINDS)
 def kind(request):
     """A vocabulary, its ids of some sentences, and what makes a segmentation from a seed."""
     size, segmentation, share = KINDS[request.param]
     vocabulary = learn(LINES, size, [TAG], request.param)
-    ids = packed(vocabulary, LINES[:4] + UNUSUAL)
+    ids = token_ids(LINES[:4] + UNUSUAL, vocabulary)
     return vocabulary, ids, lambda seed=1: segmentation(vocabulary, share, seed)
 
 
-def test_the_text_stays(kind):
+def test_the_text_stays_and_tags_and_bytes_are_whole(kind):
     vocabulary, ids, make = kind
-    pieces = cut(make(), ids)
-    assert pieces != plain(ids)
-    text = vocabulary.detokenize(tf.ragged.constant(plain(ids)))
-    np.testing.assert_array_equal(vocabulary.detokenize(tf.ragged.constant(pieces)), text)
-    assert all(row[-1] == EOS for row in pieces)
-
-
-def test_tags_and_bytes_stay_whole(kind):
-    vocabulary, ids, make = kind
+    drawn = cut(make(), ids)
+    assert drawn != listed(ids)
+    text = vocabulary.detokenize(tf.ragged.constant(listed(ids)))
+    np.testing.assert_array_equal(vocabulary.detokenize(tf.ragged.constant(drawn)), text)
     fixed = {
         number
         for number, piece in enumerate(vocabulary.pieces)
         if number <= EOS or piece == TAG or piece.startswith("<0x")
     }
     assert vocabulary.pieces.index(TAG) in ids.flat
-    for row, pieces in enumerate(cut(make(), ids)):
-        assert [number for number in pieces if number in fixed] == [
-            number for number in ids[row].tolist() if number in fixed
-        ]
+    for plain, pieces in zip(listed(ids), drawn, strict=True):
+        assert pieces[-1] == EOS
+        assert [one for one in pieces if one in fixed] == [one for one in plain if one in fixed]
 
 
 def test_a_sentence_draws_the_same_whatever_stands_beside_it_and_anew_each_time(kind):
@@ -93,16 +79,9 @@ def byte_pairs():
     return learn(LINES, 340, [TAG])
 
 
-@pytest.fixture(scope="module")
-def ids(byte_pairs):
-    return packed(byte_pairs, LINES[:4] + UNUSUAL)
-
-
-def test_nothing_left_out_gives_the_plain_pieces(byte_pairs, ids):
-    assert cut(BpeDropout(byte_pairs, 0.0, 1), ids) == plain(ids)
-
-
-def test_nearly_all_left_out_gives_characters(byte_pairs, ids):
+def test_nothing_left_out_gives_the_plain_pieces_and_nearly_all_characters(byte_pairs):
+    ids = token_ids(LINES[:4] + UNUSUAL, byte_pairs)
+    assert cut(BpeDropout(byte_pairs, 0.0, 1), ids) == listed(ids)
     for row, pieces in enumerate(cut(BpeDropout(byte_pairs, 0.999999, 1), ids)[:4]):
         text = SPACE + LINES[row].replace(" ", SPACE)
         assert [byte_pairs.pieces[number] for number in pieces] == [*text, "</s>"]
@@ -130,7 +109,7 @@ def test_pieces_come_as_often_as_the_algorithm_says(byte_pairs, probability):
     expected = ways((SPACE, "d", "i", "e"), byte_pairs.merges, probability)
     assert sum(expected.values()) == pytest.approx(1)
     assert len(expected) > 3
-    many = packed(byte_pairs, ["die"] * 10_000)
+    many = token_ids(["die"] * 10_000, byte_pairs)
     drawn = collections.Counter(
         tuple(byte_pairs.pieces[number] for number in pieces[:-1])
         for pieces in cut(BpeDropout(byte_pairs, probability, 1), many)
@@ -140,11 +119,28 @@ def test_pieces_come_as_often_as_the_algorithm_says(byte_pairs, probability):
         assert drawn[outcome] / 10_000 == pytest.approx(share, abs=4 * (share / 10_000) ** 0.5)
 
 
-def test_bpe_dropout_needs_byte_pairs():
-    unigram = learn(LINES, 300, model_type="unigram")
-    assert unigram.merges is None
-    with pytest.raises(ValueError, match=r"^`bpe_dropout` needs a vocabulary of byte pairs\. "):
-        BpeDropout(unigram, 0.1, 1)
+REFUSED = {
+    BpeDropout: ("merges", r"^`bpe_dropout` needs a vocabulary of byte pairs\. "),
+    SubwordRegularization: (
+        "log_probabilities",
+        r"^`subword_regularization` needs a vocabulary of a uni.*=unigram",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("model_type", "segmentation"),
+    [
+        *(("unigram", BpeDropout), ("bpe", SubwordRegularization)),
+        *(("word_piece", one) for one in REFUSED),
+    ],
+)
+def test_a_segmentation_needs_its_kind_of_vocabulary(model_type, segmentation):
+    lacking, told = REFUSED[segmentation]
+    other = learn(LINES, 300, model_type=model_type)
+    assert getattr(other, lacking) is None
+    with pytest.raises(ValueError, match=told):
+        segmentation(other, 0.2, 1)
 
 
 # Words of few letters, which many pieces overlap in.
@@ -179,7 +175,7 @@ def probabilities(weights, alpha):
 
 
 def drawn_shares(unigram, alpha, seed=1):
-    many = packed(unigram, [WORD] * DRAWS)
+    many = token_ids([WORD] * DRAWS, unigram)
     counts = collections.Counter(
         tuple(unigram.pieces[number] for number in pieces[:-1])
         for pieces in cut(SubwordRegularization(unigram, alpha, seed), many)
@@ -204,13 +200,13 @@ def test_each_segmentation_comes_as_often_as_its_probability_says(unigram, alpha
 
 
 def test_a_large_alpha_gives_sentencepieces_own_pieces(unigram):
-    ids = packed(unigram, LINES[:4] + WORDS + UNUSUAL)
-    assert cut(SubwordRegularization(unigram, LARGE, 1), ids) == plain(ids)
+    ids = token_ids(LINES[:4] + WORDS + UNUSUAL, unigram)
+    assert cut(SubwordRegularization(unigram, LARGE, 1), ids) == listed(ids)
 
 
 def test_words_are_drawn_independently(unigram):
     """The same word twice in a sentence: its pairs of segmentations, against the product."""
-    many = packed(unigram, [f"{WORD} {WORD}"] * DRAWS)
+    many = token_ids([f"{WORD} {WORD}"] * DRAWS, unigram)
     pieces = cut(SubwordRegularization(unigram, 0.2, 1), many)
     texts = ["".join(unigram.pieces[n] + "|" for n in row[:-1]) for row in pieces]
     pairs = np.array([text.split(SPACE)[1:] for text in texts])
@@ -226,10 +222,3 @@ def test_log_probabilities_are_sentencepieces_scores_of_text_alone(unigram):
     assert len(found) == unigram.size - 4 - 256 - 1
     assert all(processor.get_score(processor.piece_to_id(one)) == found[one] for one in found)
     assert not {TAG, "</s>", "<0x00>"} & found.keys()
-
-
-def test_subword_regularization_needs_a_unigram_model():
-    of_byte_pairs = learn(LINES, 300)
-    assert of_byte_pairs.log_probabilities is None
-    with pytest.raises(ValueError, match=r"^`subword_regularization` needs a vocabulary of a uni"):
-        SubwordRegularization(of_byte_pairs, 0.2, 1)

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from token_lists import listed, packed
 
 from pipelines.batches import texts
 from pipelines.batches.batching import Examples, evaluation_batches, training_batches
@@ -21,38 +22,20 @@ PAIRS = st.lists(
 )
 
 
-def packed(sentences, dtype=np.uint16):
-    flat = np.array([*itertools.chain(*sentences)], dtype)
-    return TokenIds.of_lengths(flat, [len(sentence) for sentence in sentences])
-
-
-def listed(ids):
-    return [ids[number].tolist() for number in range(len(ids))]
-
-
 def packed_pairs(pairs, too_long=0):
     return TokenizedPairs(*(packed([pair[side] for pair in pairs]) for side in range(2)), too_long)
 
 
-def listed_pairs(pairs):
-    return [*zip(listed(pairs.sources), listed(pairs.targets), strict=True)]
-
-
 @given(PAIRS, st.integers(0, 10), st.integers(0, 5))
-def test_pairs_with_a_side_over_the_limit_are_dropped_whole_and_counted(
-    pairs, limit, dropped_before
-):
-    kept = packed_pairs(pairs, dropped_before).up_to(limit)
+def test_pairs_with_a_side_over_the_limit_are_dropped_whole_and_counted(pairs, limit, before):
+    whole = packed_pairs(pairs, before)
+    kept = whole.up_to(limit)
     expected = [pair for pair in pairs if max(map(len, pair)) <= limit]
-    assert listed_pairs(kept) == expected
+    assert [*zip(listed(kept.sources), listed(kept.targets), strict=True)] == expected
     assert len(kept) == len(expected)
-    assert kept.too_long == dropped_before + len(pairs) - len(expected)
-
-
-def test_a_limit_that_all_pairs_keep_copies_nothing():
-    pairs = packed_pairs([([5], [6, 7])])
-    assert pairs.up_to(2) is pairs
-    assert pairs.up_to(1) is not pairs
+    assert kept.too_long == before + len(pairs) - len(expected)
+    # Where all are kept, nothing is copied.
+    assert (kept is whole) == (pairs == expected)
 
 
 def test_numbers_of_pairs_that_are_left_out_go_with_them():
@@ -144,17 +127,15 @@ DTYPES = st.sampled_from([np.uint16, np.int32])
 @given(PACKED, DTYPES)
 def test_packing_loses_nothing(sentences, dtype):
     ids = packed(sentences, dtype)
-    assert listed(ids) == [sentence.tolist() for sentence in ids] == sentences
+    assert listed(ids) == [ids[number].tolist() for number in range(len(ids))] == sentences
     assert ids.lengths.tolist() == [len(sentence) for sentence in sentences]
     assert ids.flat.dtype == dtype
 
 
 @pytest.mark.parametrize("lengths", [[], [2], [2, 2], [4]])
 def test_lengths_that_do_not_add_up_to_the_ids_are_refused(lengths):
-    message = (
-        rf"^`lengths` must add up to the 3 ids of `flat`\. Received: a sum of {sum(lengths)}\.$"
-    )
-    with pytest.raises(ValueError, match=message):
+    told = rf"^`lengths` must add up to the 3 ids of `flat`\. Received: a sum of {sum(lengths)}\.$"
+    with pytest.raises(ValueError, match=told):
         TokenIds.of_lengths(np.array([5, 6, 7]), lengths)
 
 
@@ -162,9 +143,7 @@ def test_lengths_that_do_not_add_up_to_the_ids_are_refused(lengths):
 def test_joined_parts_are_joined_lists(parts):
     joined = TokenIds.concatenate(packed(*part) for part in parts)
     assert listed(joined) == [*itertools.chain(*(sentences for sentences, _ in parts))]
-    assert joined.flat.dtype == max(
-        (dtype for _, dtype in parts), key=lambda dtype: np.dtype(dtype).itemsize
-    )
+    assert joined.flat.dtype == np.result_type(*(dtype for _, dtype in parts))
 
 
 @given(PACKED, DTYPES, st.data())
@@ -195,10 +174,6 @@ def test_memory_begins_where_tensorflow_needs_not_copy_it(parts, dtype):
 ROWS = st.lists(st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=8), min_size=1)
 
 
-def by_hand(sentences, rows, length):
-    return [sentences[row] + [0] * (length - len(sentences[row])) for row in rows]
-
-
 @settings(deadline=None, max_examples=50)
 @given(ROWS, DTYPES, st.data())
 def test_a_rectangle_holds_its_rows_and_zeros_behind_them(sentences, dtype, data):
@@ -206,7 +181,8 @@ def test_a_rectangle_holds_its_rows_and_zeros_behind_them(sentences, dtype, data
     length = max(len(sentences[row]) for row in rows) + data.draw(st.integers(0, 5))
     ids = packed(sentences, dtype)
     rectangle = padded(ids.flat, ids.starts, tf.constant(rows, tf.int64), length).numpy()
-    assert rectangle.tolist() == by_hand(sentences, rows, length)
+    expected = [sentences[row] + [0] * (length - len(sentences[row])) for row in rows]
+    assert rectangle.tolist() == expected
     assert (rectangle.shape, rectangle.dtype) == ((len(rows), length), np.int32)
 
 

@@ -18,11 +18,18 @@ def digits():
     return images.load("digits")
 
 
+SPLITS = ("train", "valid", "test")
+
+
 def keys_of(split):
-    return {
-        (pixels.tobytes(), int(label))
-        for pixels, label in zip(split.pixels, split.classes, strict=True)
-    }
+    """Its pictures with their classes, in order."""
+    labelled = zip(split.pixels, split.classes, strict=True)
+    return [(pixels.tobytes(), int(label)) for pixels, label in labelled]
+
+
+def all_keys(pictures):
+    """Of all splits, sorted."""
+    return sorted(key for split in SPLITS for key in keys_of(getattr(pictures, split)))
 
 
 def test_digits_are_those_of_scikit_learn_and_each_is_in_one_split(digits):
@@ -31,16 +38,8 @@ def test_digits_are_those_of_scikit_learn_and_each_is_in_one_split(digits):
     splits = (digits.train, digits.valid, digits.test)
     assert [len(split) for split in splits] == [1257, 180, 360]
     theirs = load_digits()
-    expected = [
-        (np.rint(picture * 255 / 16).astype(np.uint8).tobytes(), int(label))
-        for picture, label in zip(theirs.images, theirs.target, strict=True)
-    ]
-    ours = [
-        (pixels.tobytes(), int(label))
-        for split in splits
-        for pixels, label in zip(split.pixels, split.classes, strict=True)
-    ]
-    assert sorted(ours) == sorted(expected)
+    pixels = np.rint(theirs.images * 255 / 16).astype(np.uint8)
+    assert all_keys(digits) == sorted(keys_of(images.Split(pixels, theirs.target)))
     # The shuffle mixes writers and classes: no class is missing anywhere.
     assert all(len(set(split.classes)) == 10 for split in splits)
     again = images.load("digits")
@@ -71,32 +70,27 @@ def test_files_of_fashion_mnist_are_read_with_their_own_test_split(garments):
     assert (len(found.train), len(found.valid), len(found.test)) == (10, 2000, 7)
     np.testing.assert_array_equal(found.test.pixels, pixels[:7, ..., None])
     np.testing.assert_array_equal(found.test.classes, classes[:7])
-    whole = {
-        (one.astype(np.uint8).tobytes(), int(label))
-        for one, label in zip(pixels, classes, strict=True)
-    }
-    assert keys_of(found.train) | keys_of(found.valid) == whole
+    whole = keys_of(images.Split(pixels.astype(np.uint8), classes))
+    assert sorted(keys_of(found.train) + keys_of(found.valid)) == sorted(whole)
 
 
 def test_damaged_idx_files_are_told(garments):
     folder, _, _ = garments
     path = folder / "t10k-labels-idx1-ubyte"
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ValueError, match=r"must hold 7 bytes .*Received: 6\. Fetch it again"):
-        images.load("fashion_mnist", folder)
-    path.write_bytes(b"\0\0\x0d\x01")
-    with pytest.raises(ValueError, match="is no idx file of bytes"):
-        images.load("fashion_mnist", folder)
-    path.unlink()
-    path.with_suffix(".gz").write_bytes(b"no gzip")
-    with pytest.raises(ValueError, match=r"\.gz is damaged"):
-        images.load("fashion_mnist", folder)
-    whole = bytearray(gzip.compress(bytes(range(256)) * 40))
-    whole[len(whole) // 2] ^= 255
-    path.with_suffix(".gz").write_bytes(whole)
-    with pytest.raises(ValueError, match=r"\.gz is damaged"):
-        images.load("fashion_mnist", folder)
-    path.with_suffix(".gz").unlink()
+    packed = path.with_suffix(".gz")
+    flipped = bytearray(gzip.compress(bytes(range(256)) * 40))
+    flipped[len(flipped) // 2] ^= 255
+    for file, content, told in (
+        (path, path.read_bytes()[:-1], r"must hold 7 bytes .*Received: 6\. Fetch it again"),
+        (path, b"\0\0\x0d\x01", "is no idx file of bytes"),
+        (packed, b"no gzip", r"\.gz is damaged"),
+        (packed, flipped, r"\.gz is damaged"),
+    ):
+        path.unlink(missing_ok=True)
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=told):
+            images.load("fashion_mnist", folder)
+    packed.unlink()
     with pytest.raises(FileNotFoundError, match=r"has no t10k-labels.*\[\.gz\]\. Install Debian's"):
         images.load("fashion_mnist", folder)
 
@@ -118,13 +112,10 @@ def test_a_folder_s_subfolders_are_its_classes(photographs):
     folder, written = photographs
     found = images.load("folder", folder)
     assert found.classes == ("cat", "dog")
-    assert [len(one) for one in (found.train, found.valid, found.test)] == [17, 2, 2]
-    expected = {
-        (pixels.tobytes(), number)
-        for number, many in enumerate(written.values())
-        for pixels in many
-    }
-    assert keys_of(found.train) | keys_of(found.valid) | keys_of(found.test) == expected
+    assert [len(getattr(found, split)) for split in SPLITS] == [17, 2, 2]
+    numbered = enumerate(written.values())
+    expected = [(pixels.tobytes(), number) for number, many in numbered for pixels in many]
+    assert all_keys(found) == sorted(expected)
 
 
 def test_names_of_files_and_classes_are_taken_as_they_are(photographs):
@@ -135,8 +126,8 @@ def test_names_of_files_and_classes_are_taken_as_they_are(photographs):
     (folder / "dog" / "notes.txt").write_text("no picture")
     found = images.load("folder", folder)
     assert found.classes == ("cat [1]*", "dog")
-    for split in ("train", "valid", "test"):
-        assert keys_of(getattr(found, split)) == keys_of(getattr(whole, split))
+    for split in SPLITS:
+        assert {*keys_of(getattr(found, split))} == {*keys_of(getattr(whole, split))}
 
 
 def test_the_digest_changes_with_the_splits(photographs):
@@ -172,18 +163,18 @@ def test_pictures_that_cannot_be_used_are_told(photographs, tmp_path_factory):
     with pytest.raises(ValueError, match=r"0\.png is no PNG or JPEG file that can be read"):
         images.load("folder", folder, strict=True)
     (folder / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"two subfolders or more.*Received: none in empty\.$"):
-        images.load("folder", folder)
-    with pytest.raises(ValueError, match=r"Received: 0 subfolders\.$"):
-        images.load("folder", tmp_path_factory.mktemp("nothing"))
-    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere\. It must have"):
-        images.load("folder", folder / "nowhere")
-    with pytest.raises(ValueError, match="needs the folder that holds one subfolder"):
-        images.load("folder")
-    with pytest.raises(ValueError, match=r"`pictures` must be one of digits, .*: 'cats'"):
-        images.load("cats")
-    with pytest.raises(ValueError, match="Only pictures=folder or fashion_mnist reads a folder"):
-        images.load("digits", folder)
+    for arguments, told in (
+        (("folder", folder), r"two subfolders or more.*Received: none in empty\.$"),
+        (("folder", tmp_path_factory.mktemp("nothing")), r"Received: 0 subfolders\.$"),
+        (("folder", folder / "nowhere"), r"there is no folder .*nowhere\. It must have"),
+        (("folder",), "needs the folder that holds one subfolder"),
+        (("cats",), r"`pictures` must be one of digits, .*: 'cats'"),
+        (("digits", folder), "Only pictures=folder or fashion_mnist reads a folder"),
+        (("digits", None, True), "Only pictures=folder reads `strict`"),
+    ):
+        error = FileNotFoundError if "there is no" in told else ValueError
+        with pytest.raises(error, match=told):
+            images.load(*arguments)
 
 
 def test_jpeg_files_are_read_and_others_counted_by_their_endings(photographs):
@@ -208,12 +199,9 @@ def test_an_unreadable_file_moves_no_other_to_another_split(photographs):
     assert found.dropped == {"unreadable": 1}
     assert found.dropped.firsts == {"unreadable": f"{folder}/cat/5.png"}
     assert found.digest == whole.digest
-    left = [len(keys_of(getattr(whole, split))) for split in ("train", "valid", "test")]
-    assert sum(left) - 1 == sum(len(getattr(found, split)) for split in ("train", "valid", "test"))
-    for split in ("train", "valid", "test"):
-        assert keys_of(getattr(found, split)) <= keys_of(getattr(whole, split))
-    with pytest.raises(ValueError, match=r"Only pictures=folder reads `strict`"):
-        images.load("digits", strict=True)
+    assert len(all_keys(found)) == len(all_keys(whole)) - 1
+    for split in SPLITS:
+        assert {*keys_of(getattr(found, split))} <= {*keys_of(getattr(whole, split))}
 
 
 def test_pictures_that_nothing_can_be_learned_from_are_refused(photographs):

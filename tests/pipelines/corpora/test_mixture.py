@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from token_lists import pairs_of
 
 from pipelines import corpora
 from pipelines.corpora import CORPORA, Mixture
@@ -53,15 +54,10 @@ def complaint(folder, content, error_type=ValueError):
 def text_files(folder, name, languages=("en", "de"), lines=2):
     (folder / name).mkdir()
     for prefix, language in itertools.product(("train", "valid", "test"), languages):
-        (folder / name / f"{prefix}.{language}").write_text(
-            "".join(f"{name} {prefix} {language} {n}\n" for n in range(lines))
-        )
-    return {
-        "corpus": "text_files",
-        "data_dir": name,
-        "source_language": languages[0],
-        "target_language": languages[1],
-    }
+        text = "".join(f"{name} {prefix} {language} {n}\n" for n in range(lines))
+        (folder / name / f"{prefix}.{language}").write_text(text)
+    sides = zip(("source_language", "target_language"), languages, strict=True)
+    return {"corpus": "text_files", "data_dir": name, **dict(sides)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,17 +81,11 @@ SPLITS = []
 @given(st.lists(MEMBER, min_size=1, max_size=4))
 def test_members_stand_one_behind_the_other_with_their_tags_and_weights(tmp_path_factory, members):
     SPLITS[:] = [member["splits"] for member in members]
-    said = [
-        {
-            "corpus": "in_memory",
-            "seed": number,
-            "source_language": member["languages"][0],
-            "target_language": member["languages"][1],
-            **({"tag": member["tag"]} if member["tag"] else {}),
-            **({"weight": member["weight"]} if "weight" in member else {}),
-        }
-        for number, member in enumerate(members)
-    ]
+    said = []
+    for number, member in enumerate(members):
+        languages = zip(("source_language", "target_language"), member["languages"], strict=True)
+        own = {key: member[key] for key in ("tag", "weight") if member.get(key)}
+        said.append({"corpus": "in_memory", "seed": number, **dict(languages), **own})
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(CORPORA, "in_memory", InMemory)
         mixed = load(tmp_path_factory.mktemp("mixture"), *said)
@@ -106,7 +96,7 @@ def test_members_stand_one_behind_the_other_with_their_tags_and_weights(tmp_path
             for member in members
             for source, target in member["splits"][number]
         ]
-        assert list(zip(text.sources, text.targets, strict=True)) == expected
+        assert pairs_of(text) == expected
     weights = [member.get("weight", 1) for member in members for _ in member["splits"][0]]
     if set(weights) == {1}:
         assert mixed.weights is None
@@ -115,57 +105,30 @@ def test_members_stand_one_behind_the_other_with_their_tags_and_weights(tmp_path
         np.testing.assert_array_equal(mixed.weights, weights)
     assert set(mixed.tags) == {member["tag"] for member in members} - {None}
     assert len(set(mixed.tags)) == len(mixed.tags)
-    assert mixed.dropped == {
-        "empty": len(members),
-        **{str(number): 2 for number in range(len(members))},
-    }
+    each = {str(number): 2 for number in range(len(members))}
+    assert mixed.dropped == {"empty": len(members), **each}
     assert mixed.name == "mixture"
-    assert mixed.source_language.split("+") == list(
-        dict.fromkeys(member["languages"][0] for member in members)
-    )
-    assert mixed.target_language.split("+") == list(
-        dict.fromkeys(member["languages"][1] for member in members)
-    )
+    for side, found in enumerate((mixed.source_language, mixed.target_language)):
+        assert found.split("+") == [*dict.fromkeys(one["languages"][side] for one in members)]
 
 
 def test_real_members_from_folders_beside_the_file(tmp_path):
-    german, french = (
-        text_files(tmp_path, "news"),
-        text_files(tmp_path, "talks", ("en", "fr"), lines=3),
-    )
-    mixed = corpora.load(
-        "mixture",
-        source_language=None,
-        target_language=None,
-        mixture=write(
-            tmp_path,
-            {
-                "corpora": [
-                    {**german, "weight": 2, "tag": "<2de>"},
-                    {**french, "tag": "<2fr>"},
-                    {**REVERSE, "seed": 3},
-                ]
-            },
-        ),
-    )
-    assert mixed.train.sources[:5] == [
-        "<2de> news train en 0",
-        "<2de> news train en 1",
-        "<2fr> talks train en 0",
-        "<2fr> talks train en 1",
-        "<2fr> talks train en 2",
+    members = [
+        {**text_files(tmp_path, "news"), "weight": 2, "tag": "<2de>"},
+        {**text_files(tmp_path, "talks", ("en", "fr"), lines=3), "tag": "<2fr>"},
+        {**REVERSE, "seed": 3},
     ]
-    assert (
-        mixed.train.sources[5:]
-        == corpora.load("reverse", source_language="en", target_language="de", seed=3).train.sources
-    )
+    mixed = load(tmp_path, *members, source_language=None, target_language=None)
+    assert mixed.train.sources[:5] == [
+        *(f"<2de> news train en {n}" for n in range(2)),
+        *(f"<2fr> talks train en {n}" for n in range(3)),
+    ]
+    alone = corpora.load("reverse", source_language="en", target_language="de", seed=3)
+    assert mixed.train.sources[5:] == alone.train.sources
     assert mixed.valid.targets[:3] == ["news valid de 0", "news valid de 1", "talks valid fr 0"]
     assert mixed.weights.tolist() == [2.0] * 2 + [1.0] * 4003
-    assert (mixed.tags, mixed.source_language, mixed.target_language) == (
-        ("<2de>", "<2fr>"),
-        "en",
-        "de+fr",
-    )
+    assert mixed.tags == ("<2de>", "<2fr>")
+    assert (mixed.source_language, mixed.target_language) == ("en", "de+fr")
 
 
 def test_folders_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere(
@@ -197,24 +160,16 @@ def test_treebanks_alone_are_told_how_trees_are_written(tmp_path):
     assert Mixture(mixture=path).members()[1].corpus.tree_leaves == "xx"
 
 
+NO_WEIGHTS = (-1.5, "2", True, float("nan"), float("inf"), 10**400, [1])
+NO_TAGS = ("2de", "<2 de>", "<2de>\n", "<>", "<größe>", 2)
+
+
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        ("weight", -1.5, "a number of at least 0"),
-        ("weight", "2", "a number of at least 0"),
-        ("weight", True, "a number of at least 0"),
-        ("weight", float("nan"), "a number of at least 0"),
-        ("weight", float("inf"), "a number of at least 0"),
-        ("weight", 10**400, "a number of at least 0"),
-        ("weight", [1], "a number of at least 0"),
-        ("tag", "2de", "a string such as <2de>"),
-        ("tag", "<2 de>", "a string such as <2de>"),
-        ("tag", "<2de>\n", "a string such as <2de>"),
-        ("tag", "<>", "a string such as <2de>"),
-        ("tag", "<größe>", "a string such as <2de>"),
-        ("tag", 2, "a string such as <2de>"),
-        ("seed", 1.5, "an integer"),
-        ("seed", False, "an integer"),
+        *(("weight", one, "a number of at least 0") for one in NO_WEIGHTS),
+        *(("tag", one, "a string such as <2de>") for one in NO_TAGS),
+        *(("seed", one, "an integer") for one in (1.5, False)),
         ("seed", -1, "an integer, at least 0"),
         ("data_dir", "", "said"),
         ("data_dir", ["a"], "a string"),
@@ -230,71 +185,66 @@ def test_a_wrong_value_names_file_member_and_key(tmp_path, key, value, expected)
     assert f"{value!r}." in message
 
 
+# A member that is wrong, and what is said of it.
+MEMBERS = [
+    *(
+        ({**REVERSE, "corpus": corpus, key: value}, f"`{key}` must name three splits: ")
+        for corpus, key, value in [
+            ("text_files", "prefixes", "train,valid,test"),
+            ("text_files", "prefixes", ["train", "test"]),
+            ("tfds", "splits", ["train", "test"]),
+            ("tfds", "splits", ["train", "test", 1]),
+        ]
+    ),
+    *(
+        ({**REVERSE, "corpus": corpus, key: value}, f"only corpus {readers} reads `{key}`. Receiv")
+        for corpus, key, value, readers in [
+            ("text_files", "splits", ["train", "dev", "test"], "tfds"),
+            ("text_files", "dataset", "wmt14_translate", "tfds"),
+            ("tfds", "prefixes", ["a", "b", "c"], "treebank or text_files or lines or spans"),
+            ("home_assistant", "seed", 3, "reverse or spans"),
+        ]
+    ),
+    *(
+        ({**REVERSE, key: 1}, f"`{key}` is no key of a member. Known: cache_dir, corpus, ")
+        for key in ("weigth", "mixture", "name", "")
+    ),
+    *(
+        ({name: REVERSE[name] for name in REVERSE if name != key}, f"`{key}` is missing.")
+        for key in REVERSE
+    ),
+    *((member, "must be {") for member in ("reverse", 1, None, [])),
+    *(
+        ({**REVERSE, "corpus": name}, f"of text and no mixture. Received: '{name}'.")
+        for name in ("mixture", "records", "wmt")
+    ),
+]
+
+
+@pytest.mark.parametrize(("member", "told"), MEMBERS)
+def test_a_member_that_cannot_be_is_told_with_its_number(tmp_path, member, told):
+    message = complaint(tmp_path, {"corpora": [REVERSE, member]})
+    assert "mixture.json, member 2: " in message
+    assert told in message
+    assert ("`corpus` must be one of " in message) == ("no mixture" in told)
+
+
+OTHER_OBJECTS = ({}, {"corpora": []}, {"corpora": {}}, {"corpora": [REVERSE], "weight": 2})
+ONE_OR_MORE = ' must be {"corpora": [...]}, with one member or more. Received: '
+NO_OBJECT = " is damaged: it must hold a JSON object. Received: "
+NO_JSON = ("", "{", '{"corpora": [,]}', "{'corpora': []}")
+
+
 @pytest.mark.parametrize(
-    ("corpus", "key", "value"),
+    ("content", "told"),
     [
-        ("text_files", "prefixes", "train,valid,test"),
-        ("text_files", "prefixes", ["train", "test"]),
-        ("tfds", "splits", ["train", "test"]),
-        ("tfds", "splits", ["train", "test", 1]),
+        *((one, f"{ONE_OR_MORE}{str(one)[:200]}. List the members.") for one in OTHER_OBJECTS),
+        *((one, NO_OBJECT) for one in ([], "3", '"corpora"')),
+        *((one, " is damaged: it is no JSON (") for one in NO_JSON),
     ],
 )
-def test_another_number_of_splits_than_three_is_refused(tmp_path, corpus, key, value):
-    member = {**REVERSE, "corpus": corpus, key: value}
-    message = complaint(tmp_path, {"corpora": [member]})
-    assert f"mixture.json, member 1: `{key}` must name three splits: " in message
-
-
-@pytest.mark.parametrize(
-    ("corpus", "key", "value", "readers"),
-    [
-        ("text_files", "splits", ["train", "dev", "test"], "tfds"),
-        ("tfds", "prefixes", ["a", "b", "c"], "treebank or text_files or lines or spans"),
-        ("home_assistant", "seed", 3, "reverse or spans"),
-    ],
-)
-def test_a_key_that_a_member_s_corpus_does_not_read_is_refused(
-    tmp_path, corpus, key, value, readers
-):
-    message = complaint(tmp_path, {"corpora": [REVERSE, {**REVERSE, "corpus": corpus, key: value}]})
-    assert f"member 2: only corpus {readers} reads `{key}`. Received: corpus={corpus}" in message
-
-
-@pytest.mark.parametrize("key", ["weigth", "mixture", "name", ""])
-def test_an_unknown_key_names_file_and_member_and_lists_the_known(tmp_path, key):
-    message = complaint(tmp_path, {"corpora": [{**REVERSE, key: 1}]})
-    assert (
-        f"mixture.json, member 1: `{key}` is no key of a member. Known: cache_dir, corpus, "
-        in message
-    )
-
-
-@pytest.mark.parametrize("key", ["corpus", "source_language", "target_language"])
-def test_a_missing_key_is_named(tmp_path, key):
-    member = {name: value for name, value in REVERSE.items() if name != key}
-    assert f"mixture.json, member 1: `{key}` is missing." in complaint(
-        tmp_path, {"corpora": [member]}
-    )
-
-
-@pytest.mark.parametrize(
-    "content", [{}, {"corpora": []}, {"corpora": {}}, {"corpora": [REVERSE], "weight": 2}]
-)
-def test_a_file_without_members_or_with_something_else_is_refused(tmp_path, content):
-    told = complaint(tmp_path, content)
-    assert 'mixture.json must be {"corpora": [...]}, with one member or more.' in told
-    assert f"Received: {str(content)[:200]}. List the members." in told
-
-
-@pytest.mark.parametrize("content", [[], "3", '"corpora"'])
-def test_a_file_without_an_object_is_refused(tmp_path, content):
-    said = "mixture.json is damaged: it must hold a JSON object. Received: "
-    assert said in complaint(tmp_path, content)
-
-
-@pytest.mark.parametrize("content", ["", "{", '{"corpora": [,]}', "{'corpora': []}"])
-def test_a_file_that_is_no_json_is_refused(tmp_path, content):
-    assert "mixture.json is damaged: it is no JSON (" in complaint(tmp_path, content)
+def test_a_file_that_is_no_mixture_is_refused(tmp_path, content, told):
+    assert f"mixture.json{told}" in complaint(tmp_path, content)
 
 
 def test_a_file_that_is_no_utf8_is_refused(tmp_path):
@@ -303,48 +253,24 @@ def test_a_file_that_is_no_utf8_is_refused(tmp_path):
         corpora.load("mixture", mixture=tmp_path / "mixture.json")
 
 
-@pytest.mark.parametrize("member", ["reverse", 1, None, []])
-def test_a_member_that_is_no_object_is_refused(tmp_path, member):
-    assert "mixture.json, member 2: must be {" in complaint(
-        tmp_path, {"corpora": [REVERSE, member]}
-    )
-
-
-@pytest.mark.parametrize("name", ["mixture", "records"])
-def test_a_mixture_holds_neither_mixtures_nor_records(tmp_path, name):
-    message = complaint(tmp_path, {"corpora": [{**REVERSE, "corpus": name}]})
-    assert "member 1: `corpus` must be one of " in message
-    assert f"of text and no mixture. Received: '{name}'." in message
-
-
 def test_what_is_wrong_with_a_member_is_told_with_its_number(tmp_path):
     good, bad = text_files(tmp_path, "good"), text_files(tmp_path, "bad")
-    (tmp_path / "bad" / "train.de").write_bytes(b"\xff\n")
-    assert f"member 2: {tmp_path / 'bad' / 'train.de'}, line 1: must be UTF-8." in complaint(
-        tmp_path, {"corpora": [good, bad]}
-    )
-    (tmp_path / "bad" / "train.de").unlink()
-    assert "member 2: Neither " in complaint(tmp_path, {"corpora": [good, bad]}, OSError)
-    assert "member 1: `corpus` must be one of " in complaint(
-        tmp_path, {"corpora": [{**good, "corpus": "wmt"}]}
-    )
-    assert "member 1: only corpus tfds reads `dataset`." in complaint(
-        tmp_path, {"corpora": [{**good, "dataset": "wmt14_translate"}]}
-    )
-    assert (
-        load(tmp_path, good, good).train.sources == ["good train en 0", "good train en 1"] * 2
-    )  # control
+    path = tmp_path / "bad" / "train.de"
+    path.write_bytes(b"\xff\n")
+    both = {"corpora": [good, bad]}
+    assert f"member 2: {path}, line 1: must be UTF-8." in complaint(tmp_path, both)
+    path.unlink()
+    assert "member 2: Neither " in complaint(tmp_path, both, OSError)
+    # A control.
+    assert load(tmp_path, good, good).train.sources == ["good train en 0", "good train en 1"] * 2
 
 
 def test_a_missing_file_is_told(tmp_path):
-    with pytest.raises(
-        FileNotFoundError,
-        match=r"`mixture` must be an existing JSON file\. Received: .*nowhere\.json\.",
-    ):
+    told = r"`mixture` must be an existing JSON file\. Received: .*nowhere\.json\."
+    with pytest.raises(FileNotFoundError, match=told):
         corpora.load("mixture", mixture=tmp_path / "nowhere.json")
-    with pytest.raises(
-        ValueError, match=r"Corpus mixture needs `mixture`, .* Pass --mixture=FILE\."
-    ):
+    told = r"Corpus mixture needs `mixture`, .* Pass --mixture=FILE\."
+    with pytest.raises(ValueError, match=told):
         corpora.load("mixture", mixture="")
 
 
@@ -359,12 +285,8 @@ def test_a_mixture_is_read_in_parts_only_where_no_weight_would_be_lost(tmp_path)
     with pytest.raises(ValueError, match="has weights other than 1"):
         corpora.stream("mixture", **options)
     held_out = corpora.held_out("mixture", **options)
-    assert (held_out.tags, held_out.weights, len(held_out.train), len(held_out.valid)) == (
-        ("<2de>",),
-        None,
-        0,
-        2,
-    )
+    assert (held_out.tags, held_out.weights) == (("<2de>",), None)
+    assert (len(held_out.train), len(held_out.valid)) == (0, 2)
 
 
 def test_a_corpus_takes_one_weight_a_pair():
@@ -372,23 +294,16 @@ def test_a_corpus_takes_one_weight_a_pair():
     corpus = Corpus("name", "en", "de", text, text, text, {})
     assert (corpus.tags, corpus.weights) == ((), None)
     assert corpus == Corpus("name", "en", "de", text, text, text, {}, weights=np.ones(2))
+    told = r"`weights` must have one weight for each of the 2 training pairs\. Received: shape \("
     for weights in (np.ones(3), np.ones((2, 1)), np.ones(())):
-        with pytest.raises(
-            ValueError,
-            match=r"`weights` must have one weight for each of the 2 training pairs\. Received: "
-            r"shape \(",
-        ):
+        with pytest.raises(ValueError, match=told):
             Corpus("name", "en", "de", text, text, text, {}, weights=weights)
 
 
 def test_a_split_that_no_member_has_is_told(tmp_path):
     (tmp_path / "a.trees").write_text("(S (XX a))\n" * 3)
-    member = {
-        "corpus": "treebank",
-        "source_language": "en",
-        "target_language": "trees",
-        "data_dir": str(tmp_path),
-    }
+    languages = {"source_language": "en", "target_language": "trees"}
+    member = {"corpus": "treebank", "data_dir": str(tmp_path), **languages}
     load(tmp_path, {**member, "prefixes": ["a", "a", "a"]})
     for number, split in enumerate(("train", "valid", "test")):
         prefixes = [None if number == place else "a" for place in range(3)]

@@ -7,6 +7,7 @@ from xml.sax.saxutils import escape
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from token_lists import pairs_of
 
 from pipelines import corpora
 from pipelines.corpora.parallel_text import split_of
@@ -46,12 +47,7 @@ def written(request, tmp_path):
 
 
 def rows(corpus):
-    return {
-        split: list(
-            zip(getattr(corpus, split).sources, getattr(corpus, split).targets, strict=True)
-        )
-        for split in ("train", "valid", "test")
-    }
+    return {split: pairs_of(getattr(corpus, split)) for split in ("train", "valid", "test")}
 
 
 def test_a_pairs_split_is_decided_by_its_source(written):
@@ -62,19 +58,13 @@ def test_a_pairs_split_is_decided_by_its_source(written):
     assert found == expected
 
 
-def test_files_that_are_named_have_their_own_pairs(written, tmp_path):
+def test_files_that_are_named_have_their_own_pairs_which_are_not_trained_on(written, tmp_path):
     other = tmp_path / "other"
-    other.write_text(KINDS[written.kind]([("one", "eins"), ("source 1", "Ziel 1")]))
-    corpus = written(PAIRS, valid_file=other, test_file=other)
-    assert rows(corpus)["valid"] == [("one", "eins"), ("source 1", "Ziel 1")]
-
-
-def test_what_is_tested_on_is_not_trained_on(written, tmp_path):
-    other = tmp_path / "other"
-    other.write_text(KINDS[written.kind](PAIRS[:9]))
-    found = rows(written(PAIRS, test_file=other))
-    assert found["test"] == PAIRS[:9]
-    assert not set(found["train"]) & set(PAIRS[:9])
+    own = [("one", "eins"), *PAIRS[:9]]
+    other.write_text(KINDS[written.kind](own))
+    found = rows(written(PAIRS, valid_file=other, test_file=other))
+    assert found["valid"] == found["test"] == own
+    assert not set(found["train"]) & set(own)
 
 
 def test_faulty_pairs_are_counted_with_the_first_place(written):
@@ -85,24 +75,10 @@ def test_faulty_pairs_are_counted_with_the_first_place(written):
     assert corpus.dropped.firsts["empty"].endswith(f"{unit} 301")
     with pytest.raises(ValueError, match=f"{unit} 301: empty"):
         written(faulty, strict=True)
-
-
-def test_a_place_is_told(written):
-    corpus = written(PAIRS)
-    number = PAIRS.index((corpus.valid.sources[0], corpus.valid.targets[0])) + 1
-    unit = "line" if written.kind == "tsv" else "unit"
+    number = PAIRS.index(rows(corpus)["valid"][0]) + 1
     assert corpus.valid.place(0, "valid").endswith(f"{unit} {number}")
-
-
-def test_too_few_pairs_are_refused(written):
     with pytest.raises(ValueError, match=r"no usable pair is left for the .* split of"):
         written(PAIRS[:2])
-
-
-def test_a_file_may_be_compressed(tmp_path):
-    path = tmp_path / "pairs.tsv.gz"
-    path.write_bytes(gzip.compress(tsv(PAIRS).encode()))
-    assert len(corpora.load("tsv", data_file=path).train) > 200
 
 
 def test_columns_have_numbers_or_names(tmp_path):
@@ -152,11 +128,12 @@ def test_a_damaged_memory_is_refused(tmp_path, text):
         corpora.load("tmx", data_file=path)
 
 
-def test_a_file_that_is_missing_is_told(tmp_path):
+def test_a_file_may_be_compressed_and_one_that_is_missing_is_told(tmp_path):
+    path = tmp_path / "pairs.tsv.gz"
     with pytest.raises(FileNotFoundError):
-        corpora.load("tsv", data_file=tmp_path / "none.tsv")
-    with pytest.raises(ValueError, match=r"needs `data_file`.*--data_file=FILE"):
-        corpora.load("tsv")
+        corpora.load("tsv", data_file=path)
+    path.write_bytes(gzip.compress(tsv(PAIRS).encode()))
+    assert len(corpora.load("tsv", data_file=path).train) > 200
 
 
 TEXTS = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Cn")), max_size=20)

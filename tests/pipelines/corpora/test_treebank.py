@@ -1,6 +1,5 @@
 """Trees from files: what a parser learns from them, is measured by, and is told of broken ones."""
 
-import gzip
 import json
 import pathlib
 
@@ -59,16 +58,15 @@ def test_the_trees_of_a_split_are_those_of_its_pairs(tmp_path):
     assert [treebank.words_of(tree) for tree in trees] == text.sources
     for tree, line in zip(trees, text.targets, strict=True):
         again = from_symbols(line.split(" "), tree.words)
-        assert again.words == tree.words
-        assert again.label == tree.label
+        assert (again.words, again.label) == (tree.words, tree.label)
 
 
-def test_a_tree_may_stand_on_several_lines_of_a_gzipped_file(tmp_path):
-    folder = write(tmp_path)
-    (folder / "train.trees").unlink()
-    with gzip.open(folder / "train.trees.gz", "wt", encoding="utf-8") as file:
-        file.write(GO.replace(" (VP", "\n    (VP") + "\n" + CALL)
-    assert len(load(folder).train) == 2
+def test_a_tree_may_stand_on_several_lines_and_parts_of_a_damaged_one_are_no_trees(tmp_path):
+    whole = [*GO.replace(" (VP", "\n    (VP").splitlines(), CALL]
+    assert len(load(write(tmp_path, train=whole)).train) == 2
+    # A bracket too many in line 2 would leave lines 3 and 4 a tree.
+    broken = ["(S", "  (NP (N a)))", "  (VP (V b))", ")", GO]
+    assert load(write(tmp_path, train=broken)).train.sources == ["Go home ."]
 
 
 @pytest.mark.parametrize("leaves", ["xx", "parts_of_speech"])
@@ -118,12 +116,6 @@ def test_damaged_trees_are_dropped_and_counted_with_their_first_lines(tmp_path):
     (tmp_path / "train.trees").write_text("\n".join(broken))
     with pytest.raises(ValueError, match=r"train\.trees, line 2"):
         list(treebank.read_trees(tmp_path / "train.trees"))
-
-
-def test_parts_of_a_damaged_tree_are_no_trees(tmp_path):
-    """A bracket too many in line 2 would leave lines 3 and 4 a tree."""
-    broken = ["(S", "  (NP (N a)))", "  (VP (V b))", ")", GO]
-    assert load(write(tmp_path, train=broken)).train.sources == ["Go home ."]
 
 
 TREEBANK = pathlib.Path(__file__).parents[2] / "treebank"
@@ -185,40 +177,38 @@ def test_there_is_a_tree_for_each_pair_whatever_its_leaves(tmp_path, leaves):
 
 
 def test_the_trees_of_a_treebank_are_its_own():
-    settings = {
-        "name": "treebank",
-        "data_dir": str(TREEBANK),
-        "prefixes": ["test", "train", "valid"],
-    }
+    settings = {"name": "treebank", "data_dir": str(TREEBANK)}
+    settings["prefixes"] = ["test", "train", "valid"]
     treebank.treebanks_of(settings)
     assert treebank.gold_trees(settings, "train") == Treebank(data_dir=str(TREEBANK)).trees("test")
+    # An empty name is not no trees.
+    settings["prefixes"] = ["train", "valid", ""]
+    with pytest.raises(ValueError, match=r"`prefixes` must name three splits"):
+        treebank.gold_trees(settings, "test")
 
 
 def test_what_is_no_treebank_is_refused(mixed):
-    with pytest.raises(
-        ValueError, match=r"^--task=parsing learns from trees\. Received: corpus=re"
-    ):
+    told = r"^--task=parsing learns from trees\. Received: corpus=re"
+    with pytest.raises(ValueError, match=told):
         treebank.treebanks_of({"name": "reverse"})
     for wrong in ({"tag": "<silver>"}, {"corpus": "text_files"}):
-        with pytest.raises(
-            ValueError, match=r"mixture\.json, member 2: a parser learns from treeb"
-        ):
+        told = r"mixture\.json, member 2: a parser learns from treeb"
+        with pytest.raises(ValueError, match=told):
             treebank.treebanks_of(mixed(**wrong))
 
 
-def test_other_prefixes_than_three_names_are_refused(mixed):
-    wrong = {"prefixes` must name": ["silver", None], "test_prefix` must be a s": ["a", None, 1]}
-    for told, prefixes in {**wrong, "prefixes` must be said": None}.items():
-        with pytest.raises(ValueError, match=f"member 2: `{told}"):
-            load_mixture(mixed(prefixes=prefixes))
-
-
-def test_an_empty_name_is_not_no_trees(mixed):
-    settings = {"name": "treebank", "data_dir": str(TREEBANK), "prefixes": ["train", "valid", ""]}
-    with pytest.raises(ValueError, match=r"`prefixes` must name three splits"):
-        treebank.gold_trees(settings, "test")
-    with pytest.raises(ValueError, match=r"member 2: `prefixes` must name three splits"):
-        load_mixture(mixed(prefixes=["silver", "", "silver"]))
+@pytest.mark.parametrize(
+    ("prefixes", "told"),
+    [
+        (["silver", None], "prefixes` must name"),
+        (["silver", "", "silver"], "prefixes` must name three splits"),
+        (["a", None, 1], "test_prefix` must be a s"),
+        (None, "prefixes` must be said"),
+    ],
+)
+def test_other_prefixes_than_three_names_are_refused(mixed, prefixes, told):
+    with pytest.raises(ValueError, match=f"member 2: `{told}"):
+        load_mixture(mixed(prefixes=prefixes))
 
 
 def test_a_split_without_trees_is_refused_where_trees_are_wanted(tmp_path):

@@ -1,0 +1,31 @@
+"""What the pipelines make of text, as lists that a test can compare."""
+
+import itertools
+
+import numpy as np
+
+from pipelines.vocabularies.token_ids import TokenIds
+
+
+def packed(sentences, dtype=np.uint16):
+    """Lists of ids as they are trained on."""
+    sentences = list(sentences)
+    flat = np.array([*itertools.chain(*sentences)], dtype)
+    return TokenIds.of_lengths(flat, [len(sentence) for sentence in sentences])
+
+
+def listed(ids):
+    """Packed ids as lists."""
+    return [sentence.tolist() for sentence in ids]
+
+
+def pairs_of(text):
+    """The pairs of a `ParallelText`."""
+    return list(zip(text.sources, text.targets, strict=True))
+
+
+def assert_same_batches(found, expected):
+    """Array by array, dtypes among them."""
+    for batch, other in zip(found, expected, strict=True):
+        for left, right in zip(batch, other, strict=True):
+            np.testing.assert_array_equal(left, right, strict=True)
