@@ -9,6 +9,7 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
+from token_lists import assert_same_batches
 
 from pipelines.batches import hidden_pieces, shifted_pictures
 from pipelines.batches.batching import training_batches
@@ -121,16 +122,10 @@ def first(kind):
     return read(batches.arrays(), 12)
 
 
-def assert_equal(found, expected):
-    for one, other in zip(found, expected, strict=True):
-        for left, right in zip(one, other, strict=True):
-            np.testing.assert_array_equal(left, right, strict=True)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_the_same_wherever_it_is_entered(kind):
     later = batches_of(kind).dataset(7).as_numpy_iterator()
-    assert_equal(read(later, 5), first(kind)[7:])
+    assert_same_batches(read(later, 5), first(kind)[7:])
 
 
 def joined(parts):
@@ -144,7 +139,7 @@ def joined(parts):
 def test_it_is_the_same_in_any_number_of_parts(kind):
     parts = read(batches_of(kind, parts=2).arrays(10), 6)
     whole = [(batch[0], batch[-2]) for batch in first(kind)[5:8]]
-    assert_equal([joined(parts[at : at + 2]) for at in (0, 2, 4)], whole)
+    assert_same_batches([joined(parts[at : at + 2]) for at in (0, 2, 4)], whole)
 
 
 # Of the others tests/pipelines has it.
@@ -154,4 +149,4 @@ def test_it_is_the_same_in_any_number_of_parts(kind):
 def test_control_another_seed_draws_otherwise(kind):
     other = read(batches_of(kind, seed=4).arrays(), 12)
     with pytest.raises(AssertionError):
-        assert_equal(other, first(kind))
+        assert_same_batches(other, first(kind))

@@ -59,11 +59,8 @@ def test_each_kind_is_protected_where_it_is_asked_for(kind):
     assert marked(others, *plain)[1].count([]) >= len(plain) - 1
 
 
-def test_what_is_no_span_stays_text(marks):
+def test_spans_are_numbered_within_their_sentence_and_all_else_stays_text(marks):
     assert marked(marks, *PLAIN) == (list(PLAIN), [[]] * len(PLAIN))
-
-
-def test_spans_are_numbered_within_their_sentence(marks):
     texts, spans = marked(marks, "{a} and %s, {a}", "", "no span", "https://a.b/c.")
     assert texts == ["⟦1⟧ and ⟦2⟧, ⟦3⟧", "", "no span", "⟦1⟧."]
     assert spans == [["{a}", "%s", "{a}"], [], [], ["https://a.b/c"]]
@@ -123,11 +120,6 @@ def test_python_s_marks_of_rare_texts_are_those_of_the_graph(marks, text):
     assert python.openings(read.spans) == openings
 
 
-def test_a_pattern_that_python_has_not_is_refused():
-    with pytest.raises(ValueError, match=r"regular expression of Python's.*\\pL"):
-        TextMarks(ProtectedSpans((), r"\pL+"))
-
-
 def test_marks_may_come_in_another_order(marks):
     expected = ["<b> vor {a}", "{x}"]
     assert back(marks, ["⟦2⟧ vor ⟦1⟧", "⟦1⟧⟦1⟧"], ["{a} behind <b>", "{x}"]) == expected
@@ -152,12 +144,9 @@ def test_what_stands_between_brackets_is_protected_by_hand(marks):
     texts = ["at ⟦ACME {x} & Co⟧ now", "⟦ alone", "alone ⟧", "⟦⟧"]
     hidden, _ = marked(marks, *texts)
     assert hidden == ["at ⟦1⟧ now", "⟦ alone", "alone ⟧", "⟦1⟧"]
+    # Bytes that are no text do no harm.
+    assert marked(marks, b"\xff {x} \xfe") == (["\ufffd ⟦1⟧ \ufffd"], [["{x}"]])
     assert back(marks, hidden, texts) == ["at ACME {x} & Co now", "⟦ alone", "alone ⟧", ""]
-
-
-def test_bytes_that_are_no_text_do_no_harm(marks):
-    hidden, spans = marked(marks, b"\xff {x} \xfe")
-    assert (hidden, spans) == (["\ufffd ⟦1⟧ \ufffd"], [["{x}"]])
 
 
 def test_a_pattern_of_ones_own_comes_first():
@@ -175,9 +164,11 @@ def test_a_pattern_that_cannot_be_is_refused(pattern, sense):
     assert pattern in str(refused.value)
 
 
-def test_a_kind_that_is_none_is_refused():
+def test_a_kind_that_is_none_and_a_pattern_that_python_has_not_are_refused():
     with pytest.raises(ValueError, match=r"must be some of urls, .*Received: .*names"):
         ProtectedSpans(("tags", "names"))
+    with pytest.raises(ValueError, match=r"regular expression of Python's.*\\pL"):
+        TextMarks(ProtectedSpans((), r"\pL+"))
 
 
 def test_spans_of_a_translation_have_the_numbers_of_its_source(marks):
@@ -214,12 +205,9 @@ def test_pairs_whose_spans_differ_are_counted_and_left_out():
         protect(whole, ALL, strict=True)
 
 
-def test_a_tag_that_would_be_hidden_is_refused():
+def test_a_tag_that_would_be_hidden_and_a_split_without_equal_spans_are_refused():
     protect(corpus(("a", "b"), tags=("<2de>",)), ALL, strict=False)
     with pytest.raises(ValueError, match="tag <de> of the mixture"):
         protect(corpus(("a", "b"), tags=("<de>",)), ALL, strict=False)
-
-
-def test_a_split_without_equal_spans_is_refused():
     with pytest.raises(ValueError, match="no pair of the train split"):
         protect(corpus(("{a}", "b")), ALL, strict=False)

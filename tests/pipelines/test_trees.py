@@ -10,7 +10,7 @@ import sys
 
 import pytest
 import tensorflow as tf
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.corpora import treebank
@@ -63,26 +63,24 @@ def test_a_file_has_its_trees_on_one_line_or_several(several, broken):
     assert list(read(text.splitlines(), "a.trees")) == several
 
 
-def test_brackets_without_a_label_around_one_tree_are_left_out():
+def test_words_come_in_order_and_a_thin_space_is_part_of_one():
+    """Brackets without a label around one tree are left out."""
+    assert parse(SENTENCE).words == ["The", "cat", "sits", "*T*-1", "."]
     assert parse(f"( {SENTENCE} )") == parse(SENTENCE)
-
-
-def test_a_thin_space_is_part_of_a_word():
     assert parse("(S (N a\u2009b))").words == ["a\u2009b"]
 
 
-def test_words_come_in_order():
-    assert parse(SENTENCE).words == ["The", "cat", "sits", "*T*-1", "."]
-
-
-def test_traces_function_tags_and_what_is_left_empty_are_removed():
-    assert str(plain(parse(SENTENCE))) == "(S (NP (DT The) (NN cat)) (VP (VBZ sits)) (. .))"
-    assert plain(parse("(S (NP (-NONE- *)))")) is None
-
-
-def test_unary_chains_stay():
-    chain = parse("(S (VP (VP-1 (VB Go))))")
-    assert str(plain(chain)) == "(S (VP (VP (VB Go))))"
+@pytest.mark.parametrize(
+    ("tree", "expected"),
+    [
+        # Traces, function tags and what is left empty are removed; unary chains stay.
+        (SENTENCE, "(S (NP (DT The) (NN cat)) (VP (VBZ sits)) (. .))"),
+        ("(S (NP (-NONE- *)))", "None"),
+        ("(S (VP (VP-1 (VB Go))))", "(S (VP (VP (VB Go))))"),
+    ],
+)
+def test_a_plain_tree(tree, expected):
+    assert str(plain(parse(tree))) == expected
 
 
 @pytest.mark.parametrize(
@@ -93,18 +91,15 @@ def test_a_label_loses_its_tags_but_not_itself(label, expected):
     assert plain_label(label) == expected
 
 
-@pytest.mark.parametrize("word", ["(", ")", "{", "}", "[", "]", "cat", "{3H}", "1/2", "*"])
+@given(st.text("()[]{}-/2Ra*\u65e5", min_size=1))
+@example("{3H}")
+@example("cat")
 def test_escapes_go_both_ways(word):
-    """Others than round ones stay, as CRAFT has them."""
-    assert unescaped(escaped(word)) == word
-    assert not set(escaped(word)) & set("()")
-    assert (escaped(word) == word) == (word not in "()")
-
-
-@given(st.text("()[]{}-/2Ra\u65e5", min_size=1))
-def test_escapes_go_both_ways_within_a_word(word):
+    """Others than round brackets stay, as CRAFT has them."""
     assert unescaped(escaped(word)) == word
     assert parse(f"(N {escaped(word)})").words == [escaped(word)]
+    assert not set(escaped(word)) & set("()")
+    assert (escaped(word) == word) == (not set(word) & set("()"))
 
 
 @pytest.mark.parametrize(
@@ -162,33 +157,35 @@ def test_what_is_wrong_is_told(text, wrong):
 
 def test_the_line_of_a_broken_tree_is_told():
     lines = [SENTENCE, "", "(S (N a))", "(S (N b)", "(N c)"]
-    told = (
-        r"^a\.trees, line 4: 1 bracket is not closed: \(S; line 5, not indented, begins another\.$"
-    )
-    with pytest.raises(ValueError, match=told):
+    told = r"^a\.trees, line 4: 1 bracket is not closed: \(S"
+    with pytest.raises(ValueError, match=rf"{told}; line 5, not indented, begins another\.$"):
         list(read(lines, "a.trees"))
-    with pytest.raises(ValueError, match=r"^a\.trees, line 4: 1 bracket is not closed: \(S\.$"):
+    with pytest.raises(ValueError, match=rf"{told}\.$"):
         list(read(lines[:4], "a.trees"))
-
-
-@pytest.mark.parametrize("indentation", ["", "  "])
-def test_a_bracket_too_few_does_not_take_in_the_next_tree(indentation):
-    """Though a later tree has one too many."""
+    # It does not take in the next tree, though a later one has a bracket too many.
     lines = ["(S (NP (N a))", "(S (N b))", "(S (NP (N c))))"]
-    with pytest.raises(
-        ValueError, match=r"^a\.trees, line 1: 1 bracket is not closed: \(S; line 2"
-    ):
-        list(read([indentation + line for line in lines], "a.trees"))
+    for indentation in ("", "  "):
+        told = r"^a\.trees, line 1: 1 bracket is not closed: \(S; line 2"
+        with pytest.raises(ValueError, match=told):
+            list(read([indentation + line for line in lines], "a.trees"))
 
 
-def test_lines_that_are_indented_go_on_with_a_tree():
-    lines = [" (S (N a)", "", "    (N b)", ")", "(S", " (N c))"]
-    assert list(map(str, read(lines, "a.trees"))) == ["(S (N a) (N b))", "(S (N c))"]
-
-
-def test_trees_on_one_line_are_several():
-    lines = ["(S (N a)) ( (S (N b)) )", "( (S (N c)) (. .) )"]
-    expected = ["(S (N a))", "(S (N b))", "( (S (N c)) (. .))"]
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        # Lines that are indented go on with a tree.
+        (
+            [" (S (N a)", "", "    (N b)", ")", "(S", " (N c))"],
+            ["(S (N a) (N b))", "(S (N c))"],
+        ),
+        # Trees on one line are several.
+        (
+            ["(S (N a)) ( (S (N b)) )", "( (S (N c)) (. .) )"],
+            ["(S (N a))", "(S (N b))", "( (S (N c)) (. .))"],
+        ),
+    ],
+)
+def test_where_a_tree_ends(lines, expected):
     assert list(map(str, read(lines, "a.trees"))) == expected
 
 
@@ -214,11 +211,11 @@ def test_without_nltk_it_is_told(monkeypatch):
 CRAFT = pathlib.Path(__file__).parents[3] / "shared" / "data" / "craft"
 # Trees of each split that the graph writes.
 SAMPLE = 150
-skip_without_craft = pytest.mark.skipif(not CRAFT.is_dir(), reason=f"{CRAFT} is not here")
 
 
 def of_craft(test):
-    return pytest.mark.slow(skip_without_craft(test))
+    skip = pytest.mark.skipif(not CRAFT.is_dir(), reason=f"{CRAFT} is not here")
+    return pytest.mark.slow(skip(test))
 
 
 @pytest.fixture(scope="module")
@@ -238,12 +235,6 @@ def untagged(tree):
 
 
 @of_craft
-def test_all_trees_are_there(splits):
-    assert {name.partition(".")[0] for name in splits} == {"train", "valid", "test"}
-    assert sum(map(len, splits.values())) > 28_000
-
-
-@of_craft
 @pytest.mark.parametrize("leaves", LEAVES)
 def test_every_tree_comes_back(splits, leaves):
     for tree in itertools.chain(*splits.values()):
@@ -252,7 +243,9 @@ def test_every_tree_comes_back(splits, leaves):
 
 
 @of_craft
-def test_a_parser_writes_the_words_as_the_gold_trees_have_them(splits):
+def test_all_trees_are_there_and_a_parser_writes_their_words_as_they_have_them(splits):
+    assert {name.partition(".")[0] for name in splits} == {"train", "valid", "test"}
+    assert sum(map(len, splits.values())) > 28_000
     words = {word for tree in itertools.chain(*splits.values()) for word in tree.words}
     assert [word for word in words if escaped(unescaped(word)) != word] == []
     assert {"-LRB-", "-RRB-", "[", "]", "{", "}", "/"} <= words

@@ -6,6 +6,7 @@ import re
 
 import pytest
 import tensorflow as tf
+from token_lists import listed
 
 from pipelines import vocabularies
 from pipelines.batches.texts import tokenize_pairs
@@ -53,11 +54,8 @@ def test_model_and_tags_hold_for_both_sides():
 
 def test_a_pair_of_texts_is_tokenized_side_by_side(separate):
     pairs = tokenize_pairs(ParallelText(ENGLISH, GERMAN), separate)
-    for side, ids, lines in (
-        (separate.source, pairs.sources, ENGLISH),
-        (separate.target, pairs.targets, GERMAN),
-    ):
-        assert [ids[row].tolist() for row in range(len(ids))] == side.tokenize(lines).to_list()
+    assert listed(pairs.sources) == separate.source.tokenize(ENGLISH).to_list()
+    assert listed(pairs.targets) == separate.target.tokenize(GERMAN).to_list()
     # The control: by the other side's vocabulary the text is another.
     ids = tf.ragged.constant([pairs.sources[0].tolist()])
     assert separate.source.detokenize(ids).numpy()[0].decode() == ENGLISH[0]
@@ -74,15 +72,16 @@ def test_what_is_saved_is_loaded_and_another_kind_is_gone(kind, names, request, 
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     assert vocabularies.paths(both.kind, tmp_path) == [tmp_path / name for name in names]
     assert vocabularies.exist(tmp_path)
-    for loaded in (
-        vocabularies.load(tmp_path),
-        vocabularies.of_files([tmp_path / name for name in names]),
-    ):
+    files = vocabularies.of_files([tmp_path / name for name in names])
+    for loaded in (vocabularies.load(tmp_path), files):
         assert (loaded.kind, loaded.fingerprint) == (kind, both.fingerprint)
 
 
 @pytest.mark.parametrize("lost", SEPARATE)
 def test_a_lost_side_is_named(separate, tmp_path, lost):
+    # An empty folder has none.
+    with pytest.raises(FileNotFoundError, match=r"/vocabulary\.model"):
+        vocabularies.load(tmp_path)
     vocabularies.save(separate, tmp_path)
     (tmp_path / lost).unlink()
     assert not vocabularies.exist(tmp_path)
@@ -90,15 +89,9 @@ def test_a_lost_side_is_named(separate, tmp_path, lost):
         vocabularies.load(tmp_path)
 
 
-def test_an_empty_folder_has_none(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"/vocabulary\.model"):
-        vocabularies.load(tmp_path)
-
-
 def test_sides_of_other_sizes_are_refused(joint):
-    with pytest.raises(
-        ValueError, match=r"the same number of pieces\. Received: 290 and 289\. Learn both with "
-    ):
+    told = r"the same number of pieces\. Received: 290 and 289\. Learn both with "
+    with pytest.raises(ValueError, match=told):
         SeparateVocabularies(joint, vocabulary.learn(GERMAN, 289))
 
 

@@ -35,11 +35,13 @@ def listed(folder):
 
 
 def test_a_writer_that_fails_leaves_what_was_there_and_nothing_else(tmp_path):
-    path = tmp_path / "file"
-    path.write_text(OLD)
-    with pytest.raises(RuntimeError, match="half way"):
-        write_whole(path, half_way)
-    assert (path.read_text(), listed(tmp_path)) == (OLD, ["file"])
+    path = tmp_path / "new_folder" / "file"
+    for before in ([], ["new_folder/file"]):
+        with pytest.raises(RuntimeError, match="half way"):
+            write_whole(path, half_way)
+        assert listed(tmp_path) == ["new_folder", *before]
+        assert not before or path.read_text() == OLD
+        path.write_text(OLD)
 
 
 @pytest.mark.parametrize("fails", ["write", "_flush"])
@@ -79,12 +81,6 @@ def test_a_folder_that_cannot_be_written_is_told_by_the_name_of_the_file(tmp_pat
     with pytest.raises(OSError, match="Read-only") as caught:
         write_whole(tmp_path / "file", refuse)
     assert caught.value.filename == str(tmp_path / "file")
-
-
-def test_a_writer_that_fails_leaves_nothing_where_nothing_was(tmp_path):
-    with pytest.raises(RuntimeError):
-        write_whole(tmp_path / "new_folder" / "file", half_way)
-    assert listed(tmp_path) == ["new_folder"]
 
 
 def test_what_is_no_json_leaves_what_was_there(tmp_path):
@@ -172,23 +168,22 @@ def test_control_plain_writers_write_into_each_other(tmp_path):
 def calls_to_the_system(monkeypatch):
     """What is flushed (the bytes of the file by then) and renamed, in order."""
     calls = []
-    fsync, replace, rename = os.fsync, os.replace, os.rename
+    fsync = os.fsync
 
     def flushed(descriptor):
         calls.append(("flush", os.fstat(descriptor).st_size))
         fsync(descriptor)
 
-    def replaced(source, target):
-        calls.append(("rename", pathlib.Path(target).name))
-        replace(source, target)
+    def renaming(rename):
+        def renamed(source, target):
+            calls.append(("rename", pathlib.Path(target).name))
+            rename(source, target)
 
-    def renamed(source, target):
-        calls.append(("rename", pathlib.Path(target).name))
-        rename(source, target)
+        return renamed
 
     monkeypatch.setattr(os, "fsync", flushed)
-    monkeypatch.setattr(os, "replace", replaced)
-    monkeypatch.setattr(os, "rename", renamed)
+    for name in ("replace", "rename"):
+        monkeypatch.setattr(os, name, renaming(getattr(os, name)))
     return calls
 
 
@@ -207,12 +202,8 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
 
 def test_all_files_of_a_folder_are_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
     calls = calls_to_the_system(monkeypatch)
-    make_folder(tmp_path / "folder")
-    assert (sorted(calls[:-1]), calls[-1]) == ([("flush", 1), ("flush", 2)], ("rename", "folder"))
-
-
-def test_a_folder_has_all_that_was_made_in_it(tmp_path):
     make_folder(tmp_path / "new" / "folder")
+    assert (sorted(calls[:-1]), calls[-1]) == ([("flush", 1), ("flush", 2)], ("rename", "folder"))
     expected = ["folder", "folder/inside", "folder/inside/two", "folder/one"]
     assert listed(tmp_path / "new") == expected
 
@@ -224,13 +215,12 @@ def half_a_folder(path):
 
 def test_a_folder_that_fails_half_way_leaves_nothing(tmp_path):
     new = tmp_path / "new" / "models" / "1"
-    with pytest.raises(RuntimeError, match="half way"), whole_folder(new) as path:
-        half_a_folder(path)
-    assert listed(tmp_path) == []
-    new.parents[1].mkdir()
-    with pytest.raises(RuntimeError, match="half way"), whole_folder(new) as path:
-        half_a_folder(path)
-    assert listed(tmp_path) == ["new"]
+    for there in ([], ["new"]):
+        for name in there:
+            (tmp_path / name).mkdir()
+        with pytest.raises(RuntimeError, match="half way"), whole_folder(new) as path:
+            half_a_folder(path)
+        assert listed(tmp_path) == there
 
 
 def test_a_folder_that_exists_stays(tmp_path):
@@ -265,28 +255,22 @@ def tensorflow_on_a_full_disk(path):
 )
 def test_an_error_of_the_disk_names_the_file(tmp_path, write):
     path = tmp_path / "a.json"
-    with pytest.raises(OSError, match=re.escape(str(path))) as caught:
+    told = re.escape(str(path))
+    with pytest.raises(OSError, match=told) as of_file:
         write_whole(path, write)
-    assert ".tmp" not in str(caught.value)
-    with pytest.raises(OSError, match=re.escape(str(path))) as caught, whole_folder(path) as inner:
+    with pytest.raises(OSError, match=told) as of_folder, whole_folder(path) as inner:
         write(inner / "variables")
-    assert ".tmp" not in str(caught.value)
+    assert ".tmp" not in f"{of_file.value}{of_folder.value}"
     assert listed(tmp_path) == []
 
 
-def test_control_an_error_about_another_file_stays_as_it_is(tmp_path):
-    def read_another(path):
-        (tmp_path / "another").read_text()
-
-    with pytest.raises(FileNotFoundError, match="another"):
-        write_whole(tmp_path / "a.json", read_another)
-
-
-def test_control_an_error_of_a_graph_stays_as_it_is(tmp_path):
+def test_control_an_error_about_another_file_or_of_a_graph_stays_as_it_is(tmp_path):
     import tensorflow as tf
 
     def fail(path):
         raise tf.errors.InvalidArgumentError(None, None, "shapes differ; [2] and [3]")
 
+    with pytest.raises(FileNotFoundError, match="another"):
+        write_whole(tmp_path / "a.json", lambda path: (tmp_path / "another").read_text())
     with pytest.raises(tf.errors.InvalidArgumentError, match="shapes differ"):
         write_whole(tmp_path / "a.json", fail)

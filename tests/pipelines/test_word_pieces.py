@@ -24,19 +24,29 @@ TEXTS = [
 ]
 
 
-def test_ids_are_those_of_transformers(tmp_path):
+def theirs(pieces, texts, **settings):
+    """The ids that transformers gives, without the first."""
     transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
-    (tmp_path / "vocab.txt").write_text("\n".join(PIECES), encoding="utf-8")
-    ours = WordPieces(PIECES).tokenize(tf.constant(TEXTS)).to_list()
+    numbers = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = transformers.BertTokenizer(vocab=numbers, **settings)
+    return [ids[1:] for ids in tokenizer(texts)["input_ids"]]
+
+
+def tokenized(pieces, texts):
+    return pieces.tokenize(tf.constant(texts)).to_list()
+
+
+def assert_as_theirs(pieces, texts):
+    """In lower case, and as it stands."""
     for lower_case in (True, False):
-        theirs = transformers.BertTokenizer(
-            vocab=str(tmp_path / "vocab.txt"), do_lower_case=lower_case
-        )
-        expected = [ids[1:] for ids in theirs(TEXTS)["input_ids"]]
-        found = WordPieces(PIECES, lower_case).tokenize(tf.constant(TEXTS)).to_list()
-        assert found == expected
+        expected = theirs(pieces, texts, do_lower_case=lower_case)
+        assert tokenized(WordPieces(pieces, lower_case), texts) == expected
+
+
+def test_ids_are_those_of_transformers():
+    assert_as_theirs(PIECES, TEXTS)
     # The control: a cased vocabulary cuts other pieces.
-    assert found != ours
+    assert tokenized(WordPieces(PIECES), TEXTS) != tokenized(WordPieces(PIECES, False), TEXTS)
 
 
 OF_ANY_MODEL = {"tokenizer_class": "PreTrainedTokenizerFast"}
@@ -47,31 +57,25 @@ ACCENTED = [*SPECIAL, "cafe", "café", "Cafe", "Café", "a"]
 @pytest.mark.parametrize("lower_case", [True, False])
 def test_accents_are_stripped_where_the_settings_say_so(tmp_path, lower_case, strip_accents):
     """As in transformers: without a setting of its own, where text is put into lower case."""
-    transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
     texts = ["CAFÉ Café cafe", "cafe\u0301 İ ŞIK"]
     settings = {"do_lower_case": lower_case, "strip_accents": strip_accents}
-    theirs = transformers.BertTokenizer(
-        vocab={piece: number for number, piece in enumerate(ACCENTED)}, **settings
-    )
     (tmp_path / "vocab.txt").write_text("\n".join(ACCENTED), encoding="utf-8")
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
-    found = (
-        bert_text.load_vocabulary(SettingsFiles(tmp_path)).tokenize(tf.constant(texts)).to_list()
-    )
-    assert found == [ids[1:] for ids in theirs(texts)["input_ids"]]
+    ours = bert_text.load_vocabulary(SettingsFiles(tmp_path))
+    assert tokenized(ours, texts) == theirs(ACCENTED, texts, **settings)
 
 
 def test_a_vocabulary_keeps_whether_it_strips_accents(tmp_path):
     kept = WordPieces(ACCENTED, lower_case=True, strip_accents=False)
     vocabularies.save(kept, tmp_path)
     again = vocabularies.load(tmp_path)
-    assert again.tokenize(tf.constant(["CAFÉ"])).to_list() == [[6, 3]]
+    assert tokenized(again, ["CAFÉ"]) == [[6, 3]]
     assert again.fingerprint == kept.fingerprint
     # As versions wrote it that had no such setting, and their fingerprint.
     path = tmp_path / "vocabulary.json"
     path.write_text(json.dumps({"lower_case": True, "pieces": ACCENTED}))
     old = vocabularies.load(tmp_path)
-    assert old.tokenize(tf.constant(["CAFÉ"])).to_list() == [[5, 3]]
+    assert tokenized(old, ["CAFÉ"]) == [[5, 3]]
     assert old.fingerprint == WordPieces(ACCENTED, True, True).fingerprint == "df78302d81bb43b9"
     assert old.fingerprint != kept.fingerprint
 
@@ -82,15 +86,12 @@ def test_a_word_may_have_100_characters_of_whatever_bytes(letter):
     pieces = WordPieces([*SPECIAL, letter, f"##{letter}", "the", "."], lower_case=False)
     word = [5, *[6] * 99]
     texts = [f"the {letter * 100}.{letter * 100}", f"the {letter * 101}. the", letter * 500, ""]
-    found = pieces.tokenize(tf.constant(texts)).to_list()
-    assert found == [[7, *word, 8, *word, 3], [7, 1, 8, 7, 3], [1, 3], [3]]
+    assert tokenized(pieces, texts) == [[7, *word, 8, *word, 3], [7, 1, 8, 7, 3], [1, 3], [3]]
 
 
 def test_long_words_are_those_of_transformers():
-    transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
     letters = "aéяก😀"
     pieces = [*SPECIAL, "b", "²", *letters, *(f"##{letter}" for letter in letters)]
-    numbers = {piece: number for number, piece in enumerate(pieces)}
     random = np.random.default_rng(1)
     texts = [
         " ".join("".join(random.choice([*letters], length)) for length in (99, 100, 101, 120))
@@ -98,10 +99,7 @@ def test_long_words_are_those_of_transformers():
     ]
     # 200 characters, of which accents are half.
     texts += ["e\u0301" * 100, "b" + "ก" * 99 + "²", f"{'ก' * 60}日{'ก' * 60}b"]
-    for lower_case in (True, False):
-        theirs = transformers.BertTokenizer(vocab=numbers, do_lower_case=lower_case)
-        found = WordPieces(pieces, lower_case).tokenize(tf.constant(texts)).to_list()
-        assert found == [ids[1:] for ids in theirs(texts)["input_ids"]]
+    assert_as_theirs(pieces, texts)
 
 
 def test_words_come_back():
@@ -153,14 +151,12 @@ def test_the_tokenizer_is_set_where_transformers_looks(
 def test_chinese_that_is_not_cut_into_characters_is_refused(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(PIECES), encoding="utf-8")
     words = r"(tokenize|handle)_chinese_chars` of .*json must be true\. Received: false"
-    (tmp_path / "tokenizer_config.json").write_text('{"tokenize_chinese_chars": false}')
-    with pytest.raises(ValueError, match=words):
-        bert_text.load_vocabulary(SettingsFiles(tmp_path))
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(OF_ANY_MODEL))
-    normalizer = {"handle_chinese_chars": False}
-    (tmp_path / "tokenizer.json").write_text(json.dumps({"normalizer": normalizer}))
-    with pytest.raises(ValueError, match=words):
-        bert_text.load_vocabulary(SettingsFiles(tmp_path))
+    tokenizer = json.dumps({"normalizer": {"handle_chinese_chars": False}})
+    for settings in ({"tokenize_chinese_chars": False}, OF_ANY_MODEL):
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+        with pytest.raises(ValueError, match=words):
+            bert_text.load_vocabulary(SettingsFiles(tmp_path))
+        (tmp_path / "tokenizer.json").write_text(tokenizer)
 
 
 def test_a_folder_of_transformers_is_read(tmp_path):
@@ -173,15 +169,13 @@ def test_a_folder_of_transformers_is_read(tmp_path):
     assert (found.pieces, found.lower_case) == (PIECES, True)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(OF_ANY_MODEL))
     assert bert_text.load_vocabulary(SettingsFiles(tmp_path)).lower_case is False
-    path.write_text(json.dumps({"model": {"type": "BPE", "vocab": {}}}))
-    with pytest.raises(
-        ValueError, match=r"`type` of `model` of .* one of WordPiece\. Received: BPE"
+    other = json.dumps({"model": {"type": "BPE", "vocab": {}}})
+    for name, content, told in (
+        (path.name, other, r"`type` of `model` of .* one of WordPiece\. Received: BPE"),
+        (path.name, "{", r"tokenizer\.json is damaged: it is no JSON \("),
+        ("vocab.txt", "\n".join(PIECES[1:]), r"must have \[PAD\], .* one without \[PAD\]"),
     ):
-        bert_text.load_vocabulary(SettingsFiles(tmp_path))
-    path.write_text("{")
-    with pytest.raises(ValueError, match=r"tokenizer\.json is damaged: it is no JSON \("):
-        bert_text.load_vocabulary(SettingsFiles(tmp_path))
-    (tmp_path / "tokenizer.json").unlink()
-    (tmp_path / "vocab.txt").write_text("\n".join(PIECES[1:]), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"must have \[PAD\], .* one without \[PAD\]"):
-        bert_text.load_vocabulary(SettingsFiles(tmp_path))
+        path.unlink(missing_ok=True)
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        with pytest.raises(ValueError, match=told):
+            bert_text.load_vocabulary(SettingsFiles(tmp_path))

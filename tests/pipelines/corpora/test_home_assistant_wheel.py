@@ -13,8 +13,10 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from home_assistant_wheel import cached_wheel
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from token_lists import pairs_of
 
 from pipelines.corpora import HomeAssistant, home_assistant
 
@@ -34,20 +36,17 @@ def wheel_bytes(documents):
     whole.
     """
     info = os.path.dirname(home_assistant.RECORD)
+    version = f"Version: {home_assistant.RELEASE}\nRequires-Python: >=3.99\n"
     members = {
         "homeassistant/components/lamp/strings.json": "{}",
-        f"{info}/METADATA": "Metadata-Version: 2.1\nName: homeassistant\nVersion: "
-        f"{home_assistant.RELEASE}\nRequires-Python: >=3.99\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: homeassistant\n{version}",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     for name, document in documents.items():
-        component, language = name.split("/")
-        members[f"homeassistant/components/{component}/translations/{language}.json"] = json.dumps(
-            document
-        )
-    members[home_assistant.RECORD] = "".join(
-        f"{name},,\n" for name in (*members, home_assistant.RECORD)
-    )
+        path = name.replace("/", "/translations/")
+        members[f"homeassistant/components/{path}.json"] = json.dumps(document)
+    names = (*members, home_assistant.RECORD)
+    members[home_assistant.RECORD] = "".join(f"{name},,\n" for name in names)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in members.items():
@@ -56,33 +55,39 @@ def wheel_bytes(documents):
 
 
 WHOLE = wheel_bytes(DOCUMENTS)
-RENAMED = WHOLE.replace(
-    b"translations/de.json", b"translations/xx.json"
-)  # not in its compressed RECORD
+# Not in its compressed RECORD.
+RENAMED = WHOLE.replace(b"translations/de.json", b"translations/xx.json")
 DAMAGED = WHOLE.replace(b"components/lamp/strings", b"components/lump/strings", 1)
+
+
+class Pip:
+    """Brings its content, or fails with its stderr. Its `calls` are the commands it was given."""
+
+    def __init__(self):
+        self.content = WHOLE
+        self.stderr = ""
+        self.is_interrupted = False
+        self.calls = []
+
+    def __call__(self, command, **_):
+        self.calls.append(command)
+        if self.content is not None:
+            Path(command[command.index("-d") + 1], home_assistant.WHEEL).write_bytes(self.content)
+        if self.is_interrupted:
+            raise KeyboardInterrupt
+        return subprocess.CompletedProcess(command, int(bool(self.stderr)), "", self.stderr)
 
 
 @pytest.fixture
 def pip(monkeypatch):
-    """A pip that brings `pip.content`, or fails with `pip.stderr`. `pip.calls` has its commands."""
-    player = mock.Mock(content=WHOLE, stderr="", calls=[])
-
-    def run(command, **_):
-        player.calls.append(command)
-        if player.content is not None:
-            Path(command[command.index("-d") + 1], home_assistant.WHEEL).write_bytes(player.content)
-        return subprocess.CompletedProcess(
-            command, 1 if player.stderr else 0, stdout="", stderr=player.stderr
-        )
-
-    monkeypatch.setattr(home_assistant.subprocess, "run", run)
+    player = Pip()
+    monkeypatch.setattr(home_assistant.subprocess, "run", player)
     return player
 
 
 def load(cache, source="en", target="de"):
-    return HomeAssistant(
-        source_language=source, target_language=target, cache_dir=str(cache)
-    ).load()
+    languages = {"source_language": source, "target_language": target}
+    return HomeAssistant(**languages, cache_dir=str(cache)).load()
 
 
 def complaint(error_type, cache, source="en", target="de"):
@@ -108,9 +113,9 @@ def test_directions_mirror_each_other(tmp_path, pip):
     assert (forward.source_language, forward.target_language) == ("en", "de")
     assert (backward.source_language, backward.target_language) == ("de", "en")
     for split in ("train", "valid", "test"):
-        ours, theirs = getattr(forward, split), getattr(backward, split)
-        assert (ours.sources, ours.targets) == (theirs.targets, theirs.sources)
-        assert all(source.startswith("Text number ") for source in ours.sources)
+        ours, theirs = (pairs_of(getattr(corpus, split)) for corpus in (forward, backward))
+        assert ours == [pair[::-1] for pair in theirs]
+        assert all(source.startswith("Text number ") for source, _ in ours)
 
 
 @pytest.mark.parametrize(
@@ -151,9 +156,8 @@ def test_cache_folder_default(tmp_path, pip, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     HomeAssistant().load()
     for folder in ("xdg", "home/.cache"):
-        assert (
-            tmp_path / folder / "keras_transformer" / home_assistant.WHEEL
-        ).read_bytes() == WHOLE
+        cached = tmp_path / folder / "keras_transformer" / home_assistant.WHEEL
+        assert cached.read_bytes() == WHOLE
 
 
 @pytest.mark.parametrize(
@@ -176,26 +180,20 @@ def test_no_flipped_byte_changes_the_corpus(tmp_path_factory, place, flip):
     flipped = bytearray(WHOLE)
     flipped[place] ^= flip
     (cache / home_assistant.WHEEL).write_bytes(flipped)
-
-    def run(command, **_):
-        Path(command[command.index("-d") + 1], home_assistant.WHEEL).write_bytes(WHOLE)
-        return subprocess.CompletedProcess(command, 0, stdout="", stderr="")
-
-    with mock.patch.object(home_assistant.subprocess, "run", run):
+    with mock.patch.object(home_assistant.subprocess, "run", Pip()):
         corpus = load(cache)
     assert len(corpus.train) + len(corpus.valid) + len(corpus.test) == 200
-    assert [
-        source.replace("number", "Nummer") for source in corpus.train.sources
-    ] == corpus.train.targets
+    translated = [source.replace("number", "Nummer") for source in corpus.train.sources]
+    assert translated == corpus.train.targets
+
+
+TWO_ERRORS = "ERROR: No versions\nERROR: No such thing."
 
 
 @pytest.mark.parametrize(
     ("stderr", "said"),
     [
-        (
-            "WARNING: Retrying\nERROR: No versions\nERROR: No such thing.\n[notice] new pip",
-            "pip said: No such thing (",
-        ),
+        (f"WARNING: Retrying\n{TWO_ERRORS}\n[notice] new pip", "pip said: No such thing ("),
         ("something odd\n\n", "pip said: something odd ("),
         ("\n", "pip said: nothing, exit status 1 ("),
         (
@@ -219,37 +217,25 @@ def test_failing_download_says_why_and_what_to_do_and_changes_nothing(
     assert [path.read_bytes() for path in tmp_path.iterdir()] == ([cached] if cached else [])
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (DAMAGED, "what came is broken"),
-        (WHOLE[:-100], "what came is broken"),
-        (None, "pip brought no"),
-    ],
-)
-def test_download_that_is_not_whole_is_refused(tmp_path, pip, content, said):
-    pip.content = content
-    assert said in complaint(OSError, tmp_path)
+def test_download_that_is_not_whole_is_refused_and_leaves_nothing(tmp_path, pip):
+    broken = "what came is broken"
+    for content, said in ((DAMAGED, broken), (WHOLE[:-100], broken), (None, "pip brought no")):
+        pip.content = content
+        assert said in complaint(OSError, tmp_path)
+        assert not list(tmp_path.iterdir())
+    # Nor does one that is interrupted.
+    pip.content = WHOLE[:1000]
+    pip.is_interrupted = True
+    with pytest.raises(KeyboardInterrupt):
+        load(tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_every_member_is_checked_at_download_and_only_those_read_later(tmp_path, pip):
-    (tmp_path / home_assistant.WHEEL).write_bytes(
-        DAMAGED
-    )  # the damage lies outside the translations
+    # The damage lies outside the translations.
+    (tmp_path / home_assistant.WHEEL).write_bytes(DAMAGED)
     assert len(load(tmp_path).train) > 0
     assert not pip.calls
-
-
-def test_interrupted_download_leaves_nothing(tmp_path, monkeypatch):
-    def run(command, **_):
-        Path(command[command.index("-d") + 1], home_assistant.WHEEL).write_bytes(WHOLE[:1000])
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(home_assistant.subprocess, "run", run)
-    with pytest.raises(KeyboardInterrupt):
-        load(tmp_path)
-    assert not list(tmp_path.iterdir())
 
 
 def test_real_pip_from_a_folder(tmp_path, monkeypatch):
@@ -306,9 +292,7 @@ def test_every_kept_pair_is_stripped_different_plain_and_once(documents):
     assert len(set(pairs)) == len(pairs)
     assert set(dropped) <= {"empty", "untranslated", "markup", "duplicate"}
     for english, other in pairs:
-        assert english
-        assert other
-        assert english != other
+        assert "" != english != other != ""
         assert (english, other) == (english.strip(), other.strip())
         assert not home_assistant.MARKUP.search(english + other)
 
@@ -322,15 +306,9 @@ def test_split_is_the_same_on_every_machine(english, split):
 
 
 def test_real_wheel():
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "keras_transformer"
-    if not (cache / home_assistant.WHEEL).exists():
-        pytest.skip(f"{home_assistant.WHEEL} is not in {cache}: make train downloads it")
-    with mock.patch.object(
-        home_assistant, "_download", side_effect=AssertionError("the cached wheel is broken")
-    ):
-        corpus = HomeAssistant(cache_dir=str(cache)).load()
+    broken = AssertionError("the cached wheel is broken")
+    with mock.patch.object(home_assistant, "_download", side_effect=broken):
+        corpus = load(cached_wheel().parent)
     assert (len(corpus.train), len(corpus.valid), len(corpus.test)) == (29829, 939, 981)
-    assert ("Failed to connect", "Verbindung fehlgeschlagen") in zip(
-        corpus.train.sources, corpus.train.targets, strict=True
-    )
+    assert ("Failed to connect", "Verbindung fehlgeschlagen") in pairs_of(corpus.train)
     assert not set(corpus.train.sources) & (set(corpus.valid.sources) | set(corpus.test.sources))
