@@ -2,9 +2,17 @@
 
 import tensorflow as tf
 
-
-def _optional(dtype, name):
-    return tf.TensorSpec([None], dtype, name=name)
+DTYPES = {
+    tf.string: "text reference prefix",
+    tf.int32: "beam_size max_length num_hypotheses top_k seed",
+    tf.float32: "length_penalty temperature top_p",
+}
+SPECS = {
+    name: tf.TensorSpec([None], dtype, name=name)
+    for dtype, names in DTYPES.items()
+    for name in names.split()
+}
+TEXT = [SPECS["text"]]
 
 
 class StringModel(tf.Module):
@@ -17,24 +25,13 @@ class StringModel(tf.Module):
 
     def __init__(self, mark):
         super().__init__()
-        text, reference = (
-            tf.TensorSpec([None], tf.string, name="text"),
-            tf.TensorSpec([None], tf.string, name="reference"),
-        )
-        integer, number = (
-            (lambda name: _optional(tf.int32, name)),
-            (lambda name: _optional(tf.float32, name)),
-        )
-
-        one, four, fifty = (tf.constant([value]) for value in (1, 4, 50))
-        alpha, whole = tf.constant([0.6]), tf.constant([1.0])
+        zero, one, four, fifty = (tf.constant([value]) for value in (0, 1, 4, 50))
+        alpha, whole = (tf.constant([value]) for value in (0.6, 1.0))
         nothing = tf.constant([""])
-        zero = tf.constant([0])
 
         def upper(text):
-            with tf.control_dependencies(
-                [tf.debugging.assert_none_equal(text, "fail", message="this text fails")]
-            ):
+            check = tf.debugging.assert_none_equal(text, "fail", message="this text fails")
+            with tf.control_dependencies([check]):
                 return tf.strings.upper(text) + mark
 
         def serving_default(text):
@@ -50,23 +47,17 @@ class StringModel(tf.Module):
         def translate(
             text, beam_size=four, length_penalty=alpha, max_length=fifty, num_hypotheses=one
         ):
-            size, penalty = (
-                tf.broadcast_to(tf.strings.as_string(each), tf.shape(text))
-                for each in (beam_size, length_penalty)
-            )
+            texts = map(tf.strings.as_string, (beam_size, length_penalty))
+            size, penalty = (tf.broadcast_to(each, tf.shape(text)) for each in texts)
             best = upper(text) + "|" + tf.strings.as_string(max_length) + "|" + size + "|" + penalty
             shape = [tf.shape(text)[0], tf.reduce_max(num_hypotheses)]
-            return {
-                "translations": tf.broadcast_to(best[:, None], shape),
-                "scores": tf.zeros(shape),
-            }
+            translations = tf.broadcast_to(best[:, None], shape)
+            return {"translations": translations, "scores": tf.zeros(shape)}
 
         def score(text, reference):
             tokens = tf.strings.length(reference)
-            return {
-                "log_probability": -tf.cast(tokens + tf.strings.length(text), tf.float32),
-                "tokens": tokens,
-            }
+            log_probability = -tf.cast(tokens + tf.strings.length(text), tf.float32)
+            return {"log_probability": log_probability, "tokens": tokens}
 
         def sample(text, temperature=whole, top_k=four, top_p=whole, seed=one):
             return {"translation": upper(text) + tf.strings.as_string(seed)}
@@ -86,9 +77,8 @@ class StringModel(tf.Module):
             }
 
         def align(text, reference):
-            source, target = (
-                tf.strings.split(side + " </s>").to_tensor() for side in (text, reference)
-            )
+            sides = (text, reference)
+            source, target = (tf.strings.split(side + " </s>").to_tensor() for side in sides)
             shape = [tf.shape(source)[0], 3, 2, tf.shape(target)[1], tf.shape(source)[1]]
             return {
                 "source_pieces": source,
@@ -103,43 +93,18 @@ class StringModel(tf.Module):
             """Wider for longer texts, as padding makes it."""
             return {"characters": tf.strings.bytes_split(text).to_tensor()}
 
+        inputs = {
+            **dict.fromkeys((serving_default, nbest, raw, width), "text"),
+            **dict.fromkeys((score, align), "text reference"),
+            translate: "text beam_size length_penalty max_length num_hypotheses",
+            sample: "text temperature top_k top_p seed",
+            next_pieces: "text prefix temperature top_k top_p",
+        }
         self.functions = {
-            "serving_default": tf.function(serving_default, input_signature=[text]),
-            "nbest": tf.function(nbest, input_signature=[text]),
-            "translate": tf.function(
-                translate,
-                input_signature=[
-                    text,
-                    integer("beam_size"),
-                    number("length_penalty"),
-                    integer("max_length"),
-                    integer("num_hypotheses"),
-                ],
-            ),
-            "score": tf.function(score, input_signature=[text, reference]),
-            "sample": tf.function(
-                sample,
-                input_signature=[
-                    text,
-                    number("temperature"),
-                    integer("top_k"),
-                    number("top_p"),
-                    integer("seed"),
-                ],
-            ),
-            "next_pieces": tf.function(
-                next_pieces,
-                input_signature=[
-                    text,
-                    _optional(tf.string, "prefix"),
-                    number("temperature"),
-                    integer("top_k"),
-                    number("top_p"),
-                ],
-            ),
-            "align": tf.function(align, input_signature=[text, reference]),
-            "raw": tf.function(raw, input_signature=[text]),
-            "width": tf.function(width, input_signature=[text]),
+            function.__name__: tf.function(
+                function, input_signature=[SPECS[name] for name in names.split()]
+            )
+            for function, names in inputs.items()
         }
 
     def write(self, folder):
@@ -151,9 +116,8 @@ class StringParser(tf.Module):
 
     def __init__(self):
         super().__init__()
-        text = tf.TensorSpec([None], tf.string, name="text")
 
-        @tf.function(input_signature=[text])
+        @tf.function(input_signature=TEXT)
         def parse(text):
             words = tf.strings.regex_replace(text, r"(\S+)", r"(XX \1)")
             return {"tree": "(S (NP " + words + "))"}
@@ -169,33 +133,26 @@ class StringReader(tf.Module):
 
     def __init__(self):
         super().__init__()
-        text = tf.TensorSpec([None], tf.string, name="text")
-        self.fill = tf.function(
-            lambda text: {"filled": tf.strings.regex_replace(text, "<mask>", "dog")},
-            input_signature=[text],
-        )
 
-        @tf.function(input_signature=[text])
+        @tf.function(input_signature=TEXT)
+        def fill(text):
+            return {"filled": tf.strings.regex_replace(text, "<mask>", "dog")}
+
+        @tf.function(input_signature=TEXT)
         def fill_mask(text):
             shape = [tf.size(text), 1, 2]
             return {
-                **self.fill(text),
+                **fill(text),
                 "pieces": tf.broadcast_to(tf.constant(["dog", "cat"]), shape),
                 "probabilities": tf.broadcast_to([0.75, 0.25], shape),
             }
 
-        @tf.function(input_signature=[text])
+        @tf.function(input_signature=TEXT)
         def embed(text):
             angle = tf.cast(tf.strings.length(text), tf.float32) / 20
             return {"vector": tf.stack([tf.cos(angle), tf.sin(angle)], axis=1)}
 
-        self.fill_mask = fill_mask
-        self.embed = embed
+        self.functions = {"serving_default": fill, "fill_mask": fill_mask, "embed": embed}
 
     def write(self, folder):
-        signatures = {
-            "serving_default": self.fill,
-            "fill_mask": self.fill_mask,
-            "embed": self.embed,
-        }
-        tf.saved_model.save(self, str(folder), signatures=signatures)
+        tf.saved_model.save(self, str(folder), signatures=self.functions)

@@ -70,11 +70,29 @@ def results(futures):
     return [future.result()["y"].tolist() for future in futures]
 
 
-def test_a_full_batch_is_run_at_once_and_each_request_gets_its_own_rows(make, run):
-    batcher = make(max_batch_size=6)
-    futures = [batcher.submit(task(*values), run, "key") for values in ([1], [2, 3], [4, 5, 6])]
-    assert results(futures) == [[2], [4, 6], [8, 10, 12]]
-    assert run.batches == [[1, 2, 3, 4, 5, 6]]
+ONE_KEY = ("key",) * 4
+# The size of a batch, what requests ask for, their keys, and the batches that are run.
+SHARED = {
+    "a full batch": (6, [[1], [2, 3], [4, 5, 6]], ONE_KEY, [[1, 2, 3, 4, 5, 6]]),
+    "other keys": (64, [[1], [2]], ("a", "b"), [[1], [2]]),
+    "no keys": (64, [[1], [2]], (None, None), [[1], [2]]),
+    "equal keys": (64, [[1], [2]], ONE_KEY, [[1, 2]]),
+    "requests without rows": (2, [[], [1], [], [2]], ONE_KEY, [[1, 2]]),
+    "one that would overfill a batch": (3, [[1, 2], [3, 4], [5]], ONE_KEY, [[1, 2, 5], [3, 4]]),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_requests_share_a_batch_and_each_gets_its_own_rows(make, run, name):
+    size, requests, keys, batches = SHARED[name]
+    batcher = make(max_batch_size=size)
+    pairs = zip(requests, keys, strict=False)
+    futures = [batcher.submit(task(*values), run, key) for values, key in pairs]
+    # What is full is run at once.
+    if any(len(batch) < size for batch in batches):
+        batcher.hurry()
+    assert results(futures) == [[2 * value for value in values] for values in requests]
+    assert run.batches == batches
 
 
 def test_a_batch_that_is_not_full_is_run_after_its_time(make, run):
@@ -89,33 +107,6 @@ def test_a_batch_waits_until_it_is_full(make, run):
     assert batcher.depth == 1
     assert results([first, batcher.submit(task(2), run, "key")]) == [[2], [4]]
     assert run.batches == [[1, 2]]
-
-
-@pytest.mark.parametrize(
-    ("keys", "batches"),
-    [(["a", "b"], [[1], [2]]), ([None, None], [[1], [2]]), (["a", "a"], [[1, 2]])],
-)
-def test_requests_share_a_batch_where_their_keys_are_equal(make, run, keys, batches):
-    batcher = make()
-    futures = [batcher.submit(task(number), run, key) for number, key in enumerate(keys, 1)]
-    batcher.hurry()
-    assert results(futures) == [[2], [4]]
-    assert run.batches == batches
-
-
-def test_a_request_without_rows_shares_a_batch_too(make, run):
-    batcher = make(max_batch_size=2)
-    futures = [batcher.submit(task(*values), run, "key") for values in ([], [1], [], [2])]
-    assert results(futures) == [[], [2], [], [4]]
-    assert run.batches == [[1, 2]]
-
-
-def test_a_request_that_would_overfill_a_batch_opens_another(make, run):
-    batcher = make(max_batch_size=3)
-    futures = [batcher.submit(task(*values), run, "key") for values in ([1, 2], [3, 4], [5])]
-    batcher.hurry()
-    assert results(futures) == [[2, 4], [6, 8], [10]]
-    assert run.batches == [[1, 2, 5], [3, 4]]
 
 
 def test_a_request_that_fails_fails_no_other(make, run):
@@ -186,15 +177,16 @@ def test_a_batch_that_nobody_waits_for_is_not_begun(make, run):
     assert run.batches == []
 
 
+def large_task(value):
+    return dataclasses.replace(task(value), row_memory=50)
+
+
 def test_large_batches_are_run_one_at_a_time_and_small_ones_beside_them(make, run):
     batcher = make(max_memory_bytes=100, batch_timeout_micros=0)
     run.gate.clear()
-    large = [
-        batcher.submit(dataclasses.replace(task(value), row_memory=50), run) for value in (1, 2)
-    ]
+    large = [batcher.submit(large_task(value), run) for value in (1, 2)]
     run.at_work.acquire()
-    small_run = Recorder()
-    small = batcher.submit(dataclasses.replace(task(3), row_memory=1), small_run)
+    small = batcher.submit(dataclasses.replace(task(3), row_memory=1), Recorder())
     assert results([small]) == [[6]]
     assert batcher.depth == 1
     run.gate.set()
@@ -204,24 +196,20 @@ def test_large_batches_are_run_one_at_a_time_and_small_ones_beside_them(make, ru
 def test_no_large_batch_begins_while_a_version_is_loaded(make, run):
     batcher = make(max_memory_bytes=100, batch_timeout_micros=1)
     with batcher.without_large():
-        large = batcher.submit(dataclasses.replace(task(1), row_memory=50), run)
+        large = batcher.submit(large_task(1), run)
         assert results([batcher.submit(task(2), run)]) == [[4]]
         assert not large.done()
     assert results([large]) == [[2]]
     assert run.batches == [[2], [1]]
-
-
-def test_a_version_that_is_loaded_for_long_holds_large_batches_no_longer(make, run):
-    batcher = make(max_memory_bytes=100, batch_timeout_micros=1)
+    # One that is loaded for long holds them no longer.
     with batcher.without_large(seconds=0):
-        large = batcher.submit(dataclasses.replace(task(1), row_memory=50), run)
-        assert results([large]) == [[2]]
+        assert results([batcher.submit(large_task(1), run)]) == [[2]]
 
 
 def test_large_batches_that_wait_take_no_place_of_small_ones(make, run):
     batcher = make(max_memory_bytes=100, batch_timeout_micros=0, max_enqueued_batches=1)
     run.gate.clear()
-    large = dataclasses.replace(task(1), row_memory=50)
+    large = large_task(1)
     futures = [batcher.submit(large, run)]
     run.at_work.acquire()
     futures.append(batcher.submit(large, run))
@@ -247,29 +235,28 @@ def asked(count, size, *names, **options):
     return Rows(count, dict.fromkeys(names, text), {k: np.array([v]) for k, v in options.items()})
 
 
-def within(name, signature, task, memory=2**30):
-    return costs.within_limits(name, signature, task, costs.Sizes(), ServeOptions(), memory)
+def within(name, signature, task, **limits):
+    return costs.within_limits(name, signature, task, costs.Sizes(), ServeOptions(**limits), 2**30)
 
 
 def test_weights_between_two_texts_are_bounded_by_the_answer_they_make():
     task = asked(2, 98, "text", "reference")
-    limits = ServeOptions(max_response_bytes=2 * 3 * 4 * 100 * 100 * costs.WRITTEN)
-    costs.within_limits("align", ALIGN, task, costs.Sizes(), limits, 2**30)
-    limits = dataclasses.replace(limits, max_response_bytes=limits.max_response_bytes - 1)
+    least = 2 * 3 * 4 * 100 * 100 * costs.WRITTEN
+    within("align", ALIGN, task, max_response_bytes=least)
     with pytest.raises(RequestError, match="rows of 100 tokens may have"):
-        costs.within_limits("align", ALIGN, task, costs.Sizes(), limits, 2**30)
+        within("align", ALIGN, task, max_response_bytes=least - 1)
     with pytest.raises(RequestError, match=r"--max_response_bytes=268,435,456\. Send fewer rows"):
         within("align", ALIGN, asked(1, 3960, "text", "reference"))
+    # Controls: usual requests.
+    within("align", ALIGN, asked(1, 300, "text", "reference"))
+    assert within("serving_default", SEARCH, asked(64, 200, "text")).row_memory > 0
 
 
 def test_a_wide_long_search_is_refused_and_options_beyond_the_limits_count_as_the_limits():
     with pytest.raises(RequestError, match=r"`translate` may take .* of --max_memory_bytes"):
         within("translate", SEARCH, asked(1, 1500, "text", beam_size=2**31 - 1, max_length=2**31))
-    memory = [
-        within("translate", SEARCH, asked(1, 9, "text", beam_size=b)).row_memory
-        for b in (32, 2**31 - 1)
-    ]
-    assert memory[0] == memory[1]
+    short = (asked(1, 9, "text", beam_size=size) for size in (32, 2**31 - 1))
+    assert len({within("translate", SEARCH, one).row_memory for one in short}) == 1
 
 
 def test_texts_are_counted_by_the_model_s_own_pieces_as_far_as_it_reads_them(tmp_path):
@@ -288,11 +275,6 @@ def test_texts_are_counted_by_the_model_s_own_pieces_as_far_as_it_reads_them(tmp
     assert dataclasses.replace(sizes, most_tokens=3).tokens(text) == 5
     # The control: without a tokenizer each byte counts.
     assert costs.Sizes().tokens(text) == len(text) + 2
-
-
-def test_control_usual_requests_pass():
-    assert within("serving_default", SEARCH, asked(64, 200, "text")).row_memory > 0
-    within("align", ALIGN, asked(1, 300, "text", "reference"))
 
 
 @pytest.mark.parametrize(

@@ -43,11 +43,8 @@ def predict(url):
 
 def test_sigterm_ends_the_server_when_all_is_answered(exported, request):
     # A request waits an hour for another to share its batch with, unless the server ends.
-    flags = [
-        f"--model_base_path={exported / 'm'}",
-        "--rest_api_port=0",
-        f"--batch_timeout_micros={3600 * 10**6}",
-    ]
+    flags = [f"--model_base_path={exported / 'm'}", "--rest_api_port=0"]
+    flags.append(f"--batch_timeout_micros={3600 * 10**6}")
     process = subprocess.Popen([*COMMAND, *flags], stderr=subprocess.PIPE, text=True)
     # Where the test fails half way.
     request.addfinalizer(process.kill)
@@ -87,10 +84,8 @@ def test_a_port_that_is_taken_is_told_in_a_line(exported, fresh_shell):
         flags = [f"--model_base_path={exported / 'm'}", f"--rest_api_port={port}"]
         done = fresh_shell("serve", *flags)
     assert done.returncode == 1
-    assert (
-        done.stderr.decode()
-        == f"error: --rest_api_port={port} is taken. Choose another, or 0 for any that is free.\n"
-    )
+    told = f"error: --rest_api_port={port} is taken. Choose another, or 0 for any that is free.\n"
+    assert done.stderr.decode() == told
 
 
 def test_a_server_begun_anew_has_its_port_at_once():
@@ -129,7 +124,6 @@ def test_what_is_not_installed_is_told(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("keras_transformer.server")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "fastapi", None)
-    with pytest.raises(
-        SystemExit, match=r"the server needs fastapi. Install it: pip install '.*\[serve\]'"
-    ):
+    told = r"the server needs fastapi. Install it: pip install '.*\[serve\]'"
+    with pytest.raises(SystemExit, match=told):
         serve.main(None)

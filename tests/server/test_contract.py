@@ -13,6 +13,8 @@ pytest.importorskip("httpx")
 PREDICT = "/v1/models/m:predict"
 JAPANESE = '日本語 😀 "quoted" \\ / \u00e4'
 NBEST = {"signature_name": "nbest"}
+BOTH = ["ZWEI HUNDE", "Zwei Hunde"]
+SCORES = [-0.2, -float("inf")]
 
 # Each body, and the answer: as recorded from TF Serving, but for the translations, which are this
 # model's.
@@ -27,20 +29,11 @@ ANSWERED = {
     "base64": ({"instances": [{"b64": "WndlaSBIdW5kZQ=="}]}, {"predictions": ["ZWEI HUNDE"]}),
     "two outputs in rows": (
         {**NBEST, "instances": ["Zwei Hunde"]},
-        {
-            "predictions": [
-                {"translations": ["ZWEI HUNDE", "Zwei Hunde"], "scores": [-0.2, -float("inf")]}
-            ]
-        },
+        {"predictions": [{"translations": BOTH, "scores": SCORES}]},
     ),
     "two outputs in columns": (
         {**NBEST, "inputs": ["Zwei Hunde"]},
-        {
-            "outputs": {
-                "scores": [[-0.2, -float("inf")]],
-                "translations": [["ZWEI HUNDE", "Zwei Hunde"]],
-            }
-        },
+        {"outputs": {"scores": [SCORES], "translations": [BOTH]}},
     ),
     "an empty column": ({"inputs": []}, {"outputs": []}),
     "a value for a column": ({"inputs": "Zwei Hunde"}, {"outputs": ["ZWEI HUNDE"]}),
@@ -90,30 +83,20 @@ def test_a_recorded_body_is_refused_as_tf_serving_does(client, which):
     assert (response.status_code, response.json()) == (400, {"error": error})
 
 
-def test_a_version_is_asked_by_its_number(client):
-    response = client.post("/v1/models/m/versions/1:predict", json={"instances": ["a"]})
-    assert response.json() == {"predictions": ["A"]}
-
-
+# A version is asked by its number.
 @pytest.mark.parametrize(
-    "path", ["/V1/models/m:predict", "/v1/Models/m:predict", "/V1/MODELS/m/Versions/1:predict"]
-)
-def test_a_path_in_another_case_is_the_same_path(client, path):
-    response = client.post(path, json={"instances": ["a"]})
-    assert (response.status_code, response.json()) == (200, {"predictions": ["A"]})
-
-
-@pytest.mark.parametrize(
-    ("path", "same"),
+    "path",
     [
-        ("/V1/Models/m", "/v1/models/m"),
-        ("/v1/models/m/VERSIONS/1", "/v1/models/m/versions/1"),
-        ("/v1/Models/m/metadata", "/v1/models/m/metadata"),
+        *("/v1/models/m/versions/1", "/v1/models/m/VERSIONS/1", "/V1/MODELS/m/Versions/1"),
+        *("/V1/models/m", "/v1/Models/m", "/V1/Models/m"),
     ],
 )
-def test_a_status_in_another_case_is_the_same(client, path, same):
-    assert client.get(path).status_code == 200
-    assert client.get(path).json() == client.get(same).json()
+def test_a_path_in_another_case_is_the_same_path(client, path):
+    response = client.post(f"{path}:predict", json={"instances": ["a"]})
+    assert (response.status_code, response.json()) == (200, {"predictions": ["A"]})
+    for tail in ("", "/metadata"):
+        assert client.get(path + tail).status_code == 200
+        assert client.get(path + tail).json() == client.get(path.lower() + tail).json()
 
 
 NO_SERVABLE = "Servable not found for request"

@@ -56,10 +56,8 @@ def form(request):
 @pytest.fixture(scope="module")
 def folder(live, form, tmp_path_factory):
     path = tmp_path_factory.mktemp("served") / "m"
-    description = {
-        "task": "translation",
-        "corpus": {"source_language": "a", "target_language": "b"},
-    }
+    languages = {"source_language": "a", "target_language": "b"}
+    description = {"task": "translation", "corpus": languages}
     portable_export.export(live["module"], path, description, LINES[:2], form=form)
     return path
 
@@ -95,9 +93,8 @@ def test_translations_and_scores_are_those_of_the_live_model(served, live):
     nbest = expected(live, "nbest", text=LINES)
     real = [number for number, line in enumerate(LINES) if line]
     assert np.array(found["translations"])[real].tolist() == texts(nbest["translations"][real])
-    np.testing.assert_allclose(
-        np.array(found["scores"])[real], nbest["scores"][real], rtol=1e-3, atol=1e-4
-    )
+    scores = np.array(found["scores"])[real]
+    np.testing.assert_allclose(scores, nbest["scores"][real], rtol=1e-3, atol=1e-4)
     found = asked(served, "score", text=LINES, reference=REFERENCES)
     scores = expected(live, "score", text=LINES, reference=REFERENCES)
     assert found["tokens"] == scores["tokens"].tolist()
@@ -237,9 +234,8 @@ def test_a_language_model_goes_on(pieces, form, start, tmp_path):
         assert np.shape(nbest["generated"]) == np.shape(nbest["scores"]) == (2, 1)
         short = asked(client, "sample", text=["a b c"], max_length=[1], seed=[5])
         assert short[0].startswith("a b c")
-        answer = client.post(
-            "/v1/models/m:predict", json={"signature_name": "attend", "instances": ["a"]}
-        )
+        document = {"signature_name": "attend", "instances": ["a"]}
+        answer = client.post("/v1/models/m:predict", json=document)
         assert "Serve the SavedModel" in answer.json()["error"]
 
 

@@ -40,7 +40,7 @@ def put(folder, version, content="good"):
 
 @pytest.fixture
 def folder(tmp_path):
-    put(tmp_path / "m", 1)
+    put(tmp_path / "m", "00000001")
     return tmp_path / "m"
 
 
@@ -82,25 +82,19 @@ def test_versions_are_numbers_and_the_highest_is_the_newest(tmp_path, names, new
     assert newest_version(tmp_path) == tmp_path / newest
 
 
-def test_a_version_whose_name_has_leading_zeros_is_served_by_its_number(tmp_path):
-    put(tmp_path, "00000001")
-    versions = Versions(tmp_path, Model)
-    assert served(versions) == 1
-    put(tmp_path, "00000002")
+def test_a_version_whose_name_has_leading_zeros_is_served_by_its_number(versions, folder):
+    put(folder, "00000002")
     versions.poll()
     assert served(versions) == 2
     assert versions.states == {1: State("END"), 2: State("AVAILABLE")}
-    versions.close()
 
 
-def test_a_version_may_be_a_link_and_hold_links_to_nothing(tmp_path):
+def test_a_version_may_be_a_link_and_hold_links_to_nothing(versions, folder, tmp_path):
     put(tmp_path / "elsewhere", "new")
     (tmp_path / "elsewhere" / "new" / "notes").symlink_to("nowhere")
-    put(tmp_path / "m", 1)
-    (tmp_path / "m" / "2").symlink_to(tmp_path / "elsewhere" / "new")
-    versions = Versions(tmp_path / "m", Model)
+    (folder / "2").symlink_to(tmp_path / "elsewhere" / "new")
+    versions.poll()
     assert served(versions) == 2
-    versions.close()
 
 
 def test_a_version_that_goes_while_it_is_loaded_leaves_the_old_one(versions, folder):
@@ -118,15 +112,13 @@ def test_a_version_that_goes_while_it_is_loaded_leaves_the_old_one(versions, fol
     versions._load = Model
     versions.poll()
     assert served(versions) == 2
-
-
-def test_a_version_is_loaded_once_its_graph_is_there(versions, folder):
-    (folder / "2" / "variables").mkdir(parents=True)
+    # One is loaded once its graph is there.
+    (folder / "3" / "variables").mkdir(parents=True)
     versions.poll()
-    assert versions.states.keys() == {1}
-    (folder / "2" / "saved_model.pb").write_text("good")
+    assert 3 not in versions.states
+    (folder / "3" / "saved_model.pb").write_text("good")
     versions.poll()
-    assert served(versions) == 2
+    assert served(versions) == 3
 
 
 def test_of_a_graph_that_fails_the_cause_is_told(versions, folder):
@@ -174,10 +166,8 @@ def test_the_old_version_stays_as_long_as_a_request_uses_it(versions, folder):
 def test_a_version_can_be_asked_for_by_its_number(versions):
     with versions.use("m", 1) as version:
         assert version.number == 1
-    with (
-        pytest.raises(RequestError, match=r"Servable not found for request: Specific\(m, 2\)"),
-        versions.use("m", 2),
-    ):
+    told = r"Servable not found for request: Specific\(m, 2\)"
+    with pytest.raises(RequestError, match=told), versions.use("m", 2):
         pass
 
 
@@ -199,7 +189,7 @@ def test_a_broken_version_leaves_the_old_one_and_is_tried_once(versions, folder)
 def test_a_broken_version_is_tried_again_when_a_file_of_it_changes(versions, folder, mended):
     put(folder, 2, "broken")
     versions.poll()
-    versions._load = lambda path: Model(folder / "1")
+    versions._load = lambda path: Model(folder / "00000001")
     versions.poll()
     assert served(versions) == 1
     (folder / "2" / mended).write_text("all of it")
@@ -207,18 +197,13 @@ def test_a_broken_version_is_tried_again_when_a_file_of_it_changes(versions, fol
     assert served(versions) == 2
 
 
-def test_the_version_before_is_served_again_when_the_newest_is_removed(versions, folder):
+def test_the_version_before_is_served_again_and_stays_when_folders_are_removed(versions, folder):
     put(folder, 2)
     versions.poll()
-    shutil.rmtree(folder / "2")
-    versions.poll()
-    assert served(versions) == 1
-
-
-def test_what_is_served_stays_when_the_folder_is_emptied(versions, folder):
-    shutil.rmtree(folder)
-    versions.poll()
-    assert served(versions) == 1
+    for removed in (folder / "2", folder):
+        shutil.rmtree(removed)
+        versions.poll()
+        assert served(versions) == 1
 
 
 def test_a_watched_folder_is_looked_into(versions, folder):
@@ -229,8 +214,7 @@ def test_a_watched_folder_is_looked_into(versions, folder):
     assert loaded.wait(60)
 
 
-def test_closing_unloads_what_was_served(folder):
-    versions = Versions(folder, Model)
+def test_closing_unloads_what_was_served(versions):
     with versions.use("m") as version:
         model = version.model
     versions.close()

@@ -1,7 +1,6 @@
 """The panels of the page for models that read texts, run by node with a page of our own making."""
 
 import json
-import pathlib
 import random
 import shutil
 import subprocess
@@ -44,19 +43,27 @@ const words = (one) => typeof one === "string" ? one :
 """
 
 
+def printed(program, data):
+    """What node prints of standard input, a value of JSON a line."""
+    command = [shutil.which("node"), "-e", program]
+    done = subprocess.run(command, input=data.encode(), capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()
+    return [json.loads(line) for line in done.stdout.decode().splitlines()]
+
+
+def script(name):
+    return (app.PAGE / f"{name}.js").read_text(encoding="utf-8")
+
+
 def run(program, kind="filled", **answers):
     """What a program prints behind the page's scripts, of a model whose `serving_default` gives
     `kind`. Answers are by signature.
     """
     given = {name: {"predictions": found} for name, found in answers.items()}
     browser = BROWSER.replace("OUTPUTS", json.dumps(kind)).replace("ANSWERS", json.dumps(given))
-    scripts = [(app.PAGE / f"{name}.js").read_text(encoding="utf-8") for name in app.SCRIPTS]
-    source = "\n".join([browser, *scripts, f"(async () => {{ {program} }})();"])
-    done = subprocess.run(
-        [shutil.which("node"), "-"], input=source.encode(), capture_output=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    return json.loads(done.stdout)
+    program = f"(async () => {{ {program} }})();"
+    [found] = printed("\n".join([browser, *map(script, app.SCRIPTS), program]), "")
+    return found
 
 
 # The text is typed and sent, and the answer looked at.
@@ -93,35 +100,24 @@ def test_guesses_are_shown_for_each_mask_with_their_shares():
     ]
 
 
-def test_a_text_without_a_mask_is_refused():
-    found = sent("a dog", '[get("error").textContent, get("answer").hidden]', "filled")
-    assert found == ["Write <mask> or [MASK] in place of a word to guess.", True]
-
-
-def test_the_mask_of_another_model_is_told():
-    """A model gives a row of nothing for a text in which it finds no mask."""
-    given = {"filled": "a [MASK]", "pieces": [["", ""]], "probabilities": [[0, 0]]}
+def test_a_text_without_the_mask_of_the_model_is_refused():
     shown = '[get("error").textContent, get("answer").hidden]'
-    assert sent("a [MASK]", shown, "filled", fill_mask=[given]) == [
-        "The model finds no mask of its own in the text. Its mask is <mask> or [MASK]: "
-        "try the other.",
-        True,
-    ]
+    told = "Write <mask> or [MASK] in place of a word to guess."
+    assert sent("a dog", shown, "filled") == [told, True]
+    # A model gives a row of nothing for a text in which it finds no mask.
+    given = {"filled": "a [MASK]", "pieces": [["", ""]], "probabilities": [[0, 0]]}
+    told = "The model finds no mask of its own in the text. Its mask is <mask> or [MASK]: try the"
+    assert sent("a [MASK]", shown, "filled", fill_mask=[given]) == [f"{told} other.", True]
 
 
-def test_labels_are_shown_likeliest_first():
+def test_labels_are_shown_likeliest_first_and_a_vector_by_its_first_numbers():
     given = {"label": "b", "labels": ["a", "b", "c"], "probabilities": [0.25, 0.625, 0.125]}
-    shown = (
-        '[get("best").textContent, words(get("readings").children[0]), get("error").textContent]'
-    )
-    found = sent("text", shown, "label", classify=[given])
-    assert found == ["b", "b 62.5 % a 25.0 % c 12.5 %", ""]
-
-
-def test_a_vector_is_shown_by_its_first_numbers():
-    shown = '[get("best").textContent, get("error").textContent]'
-    found = sent("text", shown, "vector", embed=[[0.5, 0.25, -0.5, 0.125, 0.1]])
-    assert found == ["5 numbers: 0.500, 0.250, -0.500, 0.125 ...", ""]
+    shown = '[get("best").textContent, get("error").textContent, {}]'
+    readings = 'words(get("readings").children[0])'
+    found = sent("text", shown.format(readings), "label", classify=[given])
+    assert found == ["b", "", "b 62.5 % a 25.0 % c 12.5 %"]
+    found = sent("text", shown.format(0), "vector", embed=[[0.5, 0.25, -0.5, 0.125, 0.1]])
+    assert found == ["5 numbers: 0.500, 0.250, -0.500, 0.125 ...", "", 0]
 
 
 def test_spans_are_shown_in_their_text():
@@ -169,14 +165,7 @@ for (const line of require("fs").readFileSync(0, "utf-8").split("\\n").filter((l
 
 
 def places_in_node(brackets):
-    script = (pathlib.Path(app.PAGE) / "tree.js").read_text(encoding="utf-8")
-    done = subprocess.run(
-        [shutil.which("node"), "-e", script + PROGRAM],
-        input="\n".join(brackets).encode(),
-        capture_output=True,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    return [json.loads(line) for line in done.stdout.decode().splitlines()]
+    return printed(script("tree") + PROGRAM, "\n".join(brackets))
 
 
 def places_in_python(brackets):
@@ -223,15 +212,9 @@ console.log(JSON.stringify([
 def test_opacities_ranks_and_places():
     heads = np.random.default_rng(7).uniform(size=(3, 2, 3))
     found = {"classes": ["a", "b", "c"], "probabilities": [0.2, 0.1, 0.7]}
-    script = (pathlib.Path(app.PAGE) / "pictures.js").read_text(encoding="utf-8")
     page = "const get = () => ({ addEventListener() {} });\n"
-    done = subprocess.run(
-        [shutil.which("node"), "-e", page + script + PANEL],
-        input=json.dumps({"heads": heads.tolist(), "found": found}).encode(),
-        capture_output=True,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    opacities, ranked, wide, high = json.loads(done.stdout)
+    given = json.dumps({"heads": heads.tolist(), "found": found})
+    [[opacities, ranked, wide, high]] = printed(page + script("pictures") + PANEL, given)
     mean = heads.mean(axis=0)
     np.testing.assert_allclose(opacities, np.kron(mean / mean.max(), np.ones((2, 2))), rtol=1e-12)
     assert ranked == [["c", 0.7], ["a", 0.2]]
