@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from command_flags import flags_of
 from shell import Shell
+from token_lists import pairs_of
 
 from keras_transformer import distill
 from keras_transformer.inference import synthetic
@@ -72,10 +73,6 @@ def learned(trained):
     assert trained[-1]["corpus"] == "mixture"
     languages = {"source_language": None, "target_language": None}
     return corpora.load("mixture", mixture=mixture, **languages)
-
-
-def pairs_of(text):
-    return list(zip(text.sources, text.targets, strict=True))
 
 
 def asked():

@@ -14,7 +14,7 @@ from command_flags import COMMANDS, EVERY_FLAG, flags_of, names_of
 from keras_transformer import flags, train
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.decoding.remembered_options import LANGUAGES, REMEMBERED
-from keras_transformer.flagfiles import FLAGFILES, expand_flagfiles, placed
+from keras_transformer.flagfiles import expand_flagfiles, placed
 from keras_transformer.flags.definition import PathParser
 from keras_transformer.flags.help_pages import help_of
 from keras_transformer.flags.scopes import every_place
@@ -36,15 +36,11 @@ def test_a_file_in_the_working_folder_comes_first_and_may_include_the_package_s(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.flags").write_text("# mine\n--flagfile=base.flags\n\n--d_model=64\n// end\n")
-    assert values(expand_flagfiles(["--flagfile=mine.flags", "--d_ff=96"]))["d_model"] == "64"
-    assert values(expand_flagfiles(["--flagfile=mine.flags", "--d_ff=96"]))["d_ff"] == "96"
+    found = values(expand_flagfiles(["--flagfile=mine.flags", "--d_ff=96"]))
+    assert (found["d_model"], found["d_ff"]) == ("64", "96")
     (tmp_path / "base.flags").write_text("--d_model=32\n")
-    assert values(expand_flagfiles(["--flagfile=base.flags"])) == {"d_model": "32"}
-
-
-def test_order_is_kept():
-    expected = "--d_model=2"
-    assert expand_flagfiles(["--d_model=1", "--flagfile=toy.flags", "--d_model=2"])[-1] == expected
+    found = expand_flagfiles(["--d_model=1", "--flagfile=base.flags", "--d_model=2"])
+    assert found == ["--d_model=1", "--d_model=32", "--d_model=2"]
 
 
 def test_a_missing_flag_file_names_those_there_are():
@@ -103,17 +99,11 @@ def test_files_within_files_have_an_end(tmp_path, monkeypatch):
         expand_flagfiles(["--flagfile=0.flags"])
 
 
-@pytest.mark.parametrize("path", sorted(FLAGFILES.rglob("*.flags")), ids=lambda path: path.name)
-def test_a_flag_file_names_flags_that_there_are(path):
-    assert set(values(expand_flagfiles([f"--flagfile={path}"]))) <= {*EVERY_FLAG}
-
-
 @pytest.mark.parametrize("name", EVERY_FLAG)
-def test_a_help_line_is_complete_by_itself(name):
-    for place in every_place()[name]:
-        line = place.option.setting.help
-        assert line[0].isupper()
-        assert line.endswith(".")
+def test_a_help_line_is_complete_by_itself_and_the_same_wherever_it_is_declared(name):
+    [line] = {place.option.setting.help for place in every_place()[name]}
+    assert line[0].isupper()
+    assert line.endswith(".")
 
 
 def test_help_says_what_other_backends_have_not():
@@ -126,11 +116,6 @@ def test_help_says_what_other_backends_have_not():
     assert {"augment", "report", "distribution"} < marked < {one.option.name for one in places}
 
 
-def test_an_option_that_is_declared_for_several_says_the_same_of_itself():
-    for name, declared in every_place().items():
-        assert len({place.option.setting.help for place in declared}) == 1, name
-
-
 def test_values_are_those_of_the_sections_asked_for():
     FLAGS = flags_of("export")
     assert flags.values(FLAGS, Precision) == {"precision": "float32"}
@@ -138,12 +123,13 @@ def test_values_are_those_of_the_sections_asked_for():
 
 
 def test_what_was_not_given_is_no_decoding_option():
-    assert flags.decoding_options(flags_of("translate")) == {}
-    given = ("--beam_size=4", "--coverage_penalty=0", "--seed=3")
-    FLAGS = flags_of("translate", *given)
-    assert flags.decoding_options(FLAGS) == {"beam_size": 4, "coverage_penalty": 0.0}
-    FLAGS = flags_of("translate", *given[2:], "--samples=2")
-    assert flags.decoding_options(FLAGS) == {"samples": 2, "seed": 3}
+    searched = {"beam_size": 4, "coverage_penalty": 0.0}
+    for given, options in (
+        ((), {}),
+        (("--beam_size=4", "--coverage_penalty=0", "--seed=3"), searched),
+        (("--seed=3", "--samples=2"), {"samples": 2, "seed": 3}),
+    ):
+        assert flags.decoding_options(flags_of("translate", *given)) == options
 
 
 def test_what_a_run_decides_says_its_own_default():
@@ -169,12 +155,10 @@ def give(monkeypatch, *arguments):
     monkeypatch.setattr(flags, "PLACES", dict(zip(names, places, strict=True)))
 
 
-@pytest.mark.parametrize("argument", ["--constrained=true", "--flagfile=parsing_small.flags"])
-def test_flags_that_change_nothing_are_refused_on_the_command_line_alone(argument, monkeypatch):
-    give(monkeypatch, "--seed=3", argument)
-    if argument.startswith("--flagfile"):
-        flags.refuse(flags.of_sections(DecodingOptions), "is for searches")
-        return
+def test_flags_that_change_nothing_are_refused_on_the_command_line_alone(monkeypatch):
+    give(monkeypatch, "--seed=3", "--flagfile=parsing_small.flags")
+    flags.refuse(flags.of_sections(DecodingOptions), "is for searches")
+    give(monkeypatch, "--seed=3", "--constrained=true")
     with pytest.raises(ValueError, match=r"^--constrained is for searches\. Leave it out\.$"):
         flags.refuse(flags.of_sections(DecodingOptions), "is for searches")
 
@@ -196,14 +180,14 @@ def test_flags_that_the_task_of_a_model_has_no_use_for_are_refused(argument, pla
     assert str(raised.value).endswith(", and m is of the task masking. Leave it out.")
 
 
+D_MODEL = "--d_model: toy.flags, line 8"
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("`d_model` must be even. Received: d_model=63.", " (--d_model: toy.flags, line 8)"),
-        (
-            "--d_ff and --d_model differ.",
-            " (--d_model: toy.flags, line 8; --d_ff: toy.flags, line 9)",
-        ),
+        ("`d_model` must be even. Received: d_model=63.", f" ({D_MODEL})"),
+        ("--d_ff and --d_model differ.", f" ({D_MODEL}; --d_ff: toy.flags, line 9)"),
         ("Check `source_language`.", " (--source_language: toy.flags, line 4)"),
         ("seed=3 and d_models=4 and --num_layers_=3", ""),
     ],
@@ -213,20 +197,15 @@ def test_the_flag_file_that_is_to_blame_is_told(said, told, monkeypatch):
     assert flags._with_places(said) == f"{said}{told}"
 
 
-def test_languages_are_told_by_the_flags_that_were_given(monkeypatch):
+def test_languages_and_prefixes_are_told_by_the_flags_that_were_given(monkeypatch):
     said = "source_language=xx: m has de. `target_language` must be one of its_source_language."
     assert flags._with_places(said) == said
     give(monkeypatch, "--from_language=xx", "--to_language=de")
-    assert flags._with_places(said) == (
-        "--from_language=xx: m has de. --to_language must be one of its_source_language."
-    )
-
-
-def test_a_file_of_prefixes_is_told_by_any_of_them(monkeypatch):
+    told = "--from_language=xx: m has de. --to_language must be one of its_source_language."
+    assert flags._with_places(said) == told
     give(monkeypatch, "--flagfile=multi30k.flags", "--test_prefix=test")
-    told = flags._with_places("Check `prefixes`.")
     places = "(--train_prefix: multi30k.flags, line 5; --valid_prefix: multi30k.flags, line 6)"
-    assert told == f"Check `prefixes`. {places}"
+    assert flags._with_places("Check `prefixes`.") == f"Check `prefixes`. {places}"
 
 
 def test_an_error_of_the_system_names_the_flag_of_its_path(monkeypatch, tmp_path):
@@ -238,13 +217,9 @@ def test_an_error_of_the_system_names_the_flag_of_its_path(monkeypatch, tmp_path
     assert flags._reason(error, FLAGS) == expected
     elsewhere = PermissionError(13, "Permission denied", "/x/y")
     assert flags._reason(elsewhere, FLAGS) == "/x/y: Permission denied."
-
-
-def test_the_node_of_a_graph_is_no_part_of_a_reason():
-    said = (
-        "{{function_node __wrapped__SaveV2_dtypes_1_device_/job:localhost/replica:0}} a/b; "
-        "No space left on device [Op:SaveV2]"
-    )
+    # The node of a graph is no part of a reason.
+    node = "{{function_node __wrapped__SaveV2_dtypes_1_device_/job:localhost/replica:0}}"
+    said = f"{node} a/b; No space left on device [Op:SaveV2]"
     error = tf.errors.ResourceExhaustedError(None, None, said)
     assert flags._reason(error, None) == "a/b; No space left on device"
 
@@ -257,31 +232,33 @@ def telling(traceback):
     return found
 
 
-def test_a_package_that_is_missing_is_told_in_a_line(capsys):
+# What TensorFlow says of a file that is no picture.
+DETECTED = "Graph execution error:\n\nDetected at node A defined at (most recent call last):\n"
+NO_PICTURE = "Unknown image file format.\n\t [[{{node A}}]] [Op:__inference_f_6]"
+ERRORS = {
+    "package": (ImportError("pip install it\nand more"), "pip install it"),
+    **{
+        place.strip(): (
+            tf.errors.InvalidArgumentError(None, None, f"{DETECTED}{place}{NO_PICTURE}"),
+            "Unknown image file format.",
+        )
+        for place in ("  File f.py, line 5, in main\n\n", "<stack unavailable>\n")
+    },
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_of_an_error_the_reason_is_told_in_a_line(capsys, name):
+    error, told = ERRORS[name]
+
     def main(_):
-        raise ImportError("pip install it\nand more")
+        raise error
 
     with pytest.raises(SystemExit):
         flags._call(main, telling(traceback=False))
-    assert capsys.readouterr().err == "error: pip install it\n"
-    with pytest.raises(ImportError):
+    assert capsys.readouterr().err == f"error: {told}\n"
+    with pytest.raises(type(error)):
         flags._call(main, telling(traceback=True))
-
-
-@pytest.mark.parametrize("place", ["  File f.py, line 5, in main\n\n", "<stack unavailable>\n"])
-def test_of_a_graph_s_error_the_reason_is_told(capsys, place):
-    """What TensorFlow says of a file that is no picture."""
-    said = (
-        f"Graph execution error:\n\nDetected at node A defined at (most recent call last):\n{place}"
-        "Unknown image file format.\n\t [[{{node A}}]] [Op:__inference_f_6]"
-    )
-
-    def main(_):
-        raise tf.errors.InvalidArgumentError(None, None, said)
-
-    with pytest.raises(SystemExit):
-        flags._call(main, telling(traceback=False))
-    assert capsys.readouterr().err == "error: Unknown image file format.\n"
 
 
 def test_threads_are_set_before_a_corpus_is_read(monkeypatch):

@@ -1,11 +1,13 @@
 """The paper's hyperparameters, typed here by hand, and what the flag files make of them: every
-value of base, big and table 3, and each row's number of parameters beside the paper's column.
+value of base, big and table 3, and each row's number of parameters beside the paper's column. Our
+own flag files, too.
 """
 
 import configparser
 import pathlib
 
 import pytest
+from command_flags import EVERY_FLAG
 
 from keras_transformer.flagfiles import FLAGFILES, expand_flagfiles
 from keras_transformer.models import Hyperparameters, Transformer
@@ -72,27 +74,15 @@ ALL_OF_PARSING = ALL_OF_BASE | typed("""
     attention_dropout=0.2 max_train_length=512""")
 for of_translation in ("dataset", "target_language"):
     del ALL_OF_PARSING[of_translation]
-CHANGES = {
-    "base": {},
-    "a_1_head": {"num_heads": "1"},
-    "a_4_heads": {"num_heads": "4"},
-    "a_16_heads": {"num_heads": "16"},
-    "a_32_heads": {"num_heads": "32"},
-    "b_d_k_16": {"d_k": "16"},
-    "b_d_k_32": {"d_k": "32"},
-    "c_2_layers": {"num_layers": "2"},
-    "c_4_layers": {"num_layers": "4"},
-    "c_8_layers": {"num_layers": "8"},
-    "c_d_model_256": {"d_model": "256", "d_k": "32", "d_v": "32"},
-    "c_d_model_1024": {"d_model": "1024", "d_k": "128", "d_v": "128"},
-    "c_d_ff_1024": {"d_ff": "1024"},
-    "c_d_ff_4096": {"d_ff": "4096"},
-    "d_dropout_0": {"dropout": "0"},
-    "d_dropout_0.2": {"dropout": "0.2"},
-    "d_label_smoothing_0": {"label_smoothing": "0"},
-    "d_label_smoothing_0.2": {"label_smoothing": "0.2"},
-    "e_learned_positions": {"positions": "learned"},
-}
+
+
+def changes(row):
+    """What a row of table 3 says beside base. Where the heads are others, their widths follow."""
+    columns = zip(COLUMNS, row, BASE, strict=False)
+    said = {column: f"{value:g}" for column, value, of_base in columns if value != of_base}
+    return {"num_heads": said["num_heads"]} if "num_heads" in said else said
+
+
 SAID = {
     "base": ALL_OF_BASE,
     "base_en_fr": {**ALL_OF_BASE, **EN_FR},
@@ -103,16 +93,72 @@ SAID = {
     "parsing_semi": ALL_OF_PARSING
     | typed("corpus=mixture vocabulary_size=32000 dropout=0.1 attention_dropout=0.1"),
     **{
-        f"table3/{row}": {**ALL_OF_BASE, **ON_NEWSTEST2013, **change}
-        for row, change in CHANGES.items()
+        name: ALL_OF_BASE | ON_NEWSTEST2013 | changes(row)
+        for name, row in TABLE_3.items()
+        if name.startswith("table3/")
     },
     "table3/big": ALL_OF_BIG | ON_NEWSTEST2013,
+}
+SAID["table3/e_learned_positions"]["positions"] = "learned"
+
+
+# Our own flag files: the figures of README.md were measured with them. A word for each flag, and
+# what a word says last holds. Of `make train`, and of the models that are set beside it.
+QUARTER_OF_AN_HOUR = """
+vocabulary_size=4000 dropout=0.1 max_train_length=100 batch_tokens=512 warmup_steps=500
+learning_rate_scale=0.5 max_minutes=15 checkpoint_minutes=1 keep_checkpoints=8
+average_checkpoints=5 validation_sentences=200
+"""
+# Of the models of pictures.
+OF_PICTURES = """
+task=image_classification norm=pre norm_epsilon=1e-12 activation=gelu attention_bias=true
+dropout=0.1 label_smoothing=0.1 num_layers=4 d_model=64 d_ff=256 num_heads=4 schedule=cosine
+learning_rate=0.0015 keep_checkpoints=5 average_checkpoints=3
+"""
+MULTI30K = """
+corpus=text_files train_prefix=train.lc.norm.tok valid_prefix=val.lc.norm.tok
+test_prefix=test_2016_flickr.lc.norm.tok tokenize=none vocabulary_size=5000 num_layers=4
+d_model=128 d_ff=256 num_heads=4 dropout=0.2 token_dropout=0.1 positions=rotary
+max_train_length=100 batch_tokens=1024 warmup_steps=2000 learning_rate_scale=0.9 max_steps=21526
+max_minutes=90 average_over=epochs keep_checkpoints=10 average_checkpoints=10
+validation_sentences=0 beam_size=5 length_penalty=1.0
+"""
+OURS = {
+    "tiny": f"""{QUARTER_OF_AN_HOUR}
+        num_layers=3 d_model=256 d_ff=512 num_heads=4 positions=rotary
+        embedding_initialization=cooccurrence protect=placeholders,tags,urls,emails,numbers
+        truecase=""",
+    "parsing_small": """
+        task=parsing corpus=treebank source_language=en tree_leaves=words vocabulary_size=4000
+        num_layers=4 d_model=192 d_ff=512 num_heads=4 dropout=0.1 positions=rotary
+        embedding_initialization=cooccurrence max_train_length=250 batch_tokens=1024
+        warmup_steps=1500 learning_rate_scale=0.7 max_minutes=120 checkpoint_minutes=4
+        keep_checkpoints=8 average_checkpoints=5 validation_sentences=0 constrained=true
+        beam_size=12 length_penalty=0""",
+    "multi30k": MULTI30K,
+    "multi30k_diversified": f"""{MULTI30K}
+        max_steps=30000 keep_checkpoints=14 average_checkpoints=6""",
+    "recurrent": f"{QUARTER_OF_AN_HOUR} architecture=recurrent num_layers=2 d_model=256",
+    "convolutional": f"""{QUARTER_OF_AN_HOUR}
+        architecture=convolutional num_layers=5 d_model=192 kernel_size=3 positions=learned""",
+    "vit": f"""{OF_PICTURES} pictures=digits patch_size=2 shift=1 batch_tokens=1088
+        warmup_steps=200 max_steps=4000 max_minutes=5 checkpoint_minutes=0.5""",
+    "vit_mnist": f"""{OF_PICTURES} pictures=mnist_5000 patch_size=4 shift=2 batch_tokens=3200
+        warmup_steps=300 max_steps=6000 max_minutes=15 checkpoint_minutes=1""",
+    "vit_fashion": f"""{OF_PICTURES} pictures=fashion_mnist patch_size=4 shift=2 batch_tokens=3200
+        warmup_steps=300 max_steps=12000 max_minutes=25 checkpoint_minutes=1""",
+    "toy": """
+        corpus=reverse source_language=words target_language=reversed vocabulary_size=300
+        num_layers=1 d_model=64 d_ff=128 num_heads=4 dropout=0 label_smoothing=0
+        max_train_length=32 batch_tokens=512 warmup_steps=200 learning_rate_scale=0.5
+        max_epochs=20 keep_checkpoints=3 average_checkpoints=3 validation_sentences=50
+        average_over=epochs""",
 }
 
 
 def said(name):
     arguments = expand_flagfiles([f"--flagfile={name}.flags"])
-    return dict(argument.removeprefix("--").split("=", 1) for argument in arguments)
+    return dict(argument.removeprefix("--").partition("=")[::2] for argument in arguments)
 
 
 def hyperparameters(name, vocabulary_size=37000):
@@ -135,22 +181,24 @@ def millions(hp):
     return (hp.vocabulary_size * hp.d_model + layers) / 1e6
 
 
+FILES = {f"{path.relative_to(FLAGFILES)}": path for path in sorted(FLAGFILES.rglob("*.flags"))}
+
+
 def test_every_flag_file_of_the_paper_is_a_row_here():
-    ours = {"tiny", "toy", "multi30k", "multi30k_diversified", "parsing_small", "recurrent"}
-    ours |= {"convolutional"}
     came_after = {"gpt", "base_sizes", "bert", "bert_sizes", "bert_intents", "bert_slots", "t5"}
-    came_after |= {"vit", "vit_mnist", "vit_fashion"}
-    parsers = {"parsing", "parsing_semi"}
-    stems = {
-        str(path.relative_to(FLAGFILES)).removesuffix(".flags")
-        for path in FLAGFILES.rglob("*.flags")
-    }
-    assert stems == TABLE_3.keys() | parsers | ours | came_after
+    stems = {name.removesuffix(".flags") for name in FILES}
+    assert stems == SAID.keys() | OURS.keys() | came_after
+    assert SAID.keys() == TABLE_3.keys() | {"parsing", "parsing_semi"}
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_a_flag_file_says_what_was_typed_and_no_more(name):
+def test_a_flag_file_of_the_paper_says_what_was_typed_and_no_more(name):
     assert said(name) == SAID[name]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_flag_file_of_ours_says_what_was_typed_and_no_more(name):
+    assert said(name) == typed(OURS[name])
 
 
 def test_a_plain_install_has_what_reads_the_corpus_of_base():
@@ -159,10 +207,6 @@ def test_a_plain_install_has_what_reads_the_corpus_of_base():
     required = setup["options"]["install_requires"].split()
     assert said("base")["corpus"] == "tfds"
     assert [one for one in required if one.startswith("tensorflow-datasets>=")]
-
-
-def test_every_flag_file_of_the_paper_was_typed():
-    assert SAID.keys() == TABLE_3.keys() | {"parsing", "parsing_semi"}
 
 
 @pytest.mark.parametrize(
@@ -236,3 +280,25 @@ def test_base_and_big_are_built_for_real(name):
     shapes = [tuple(weight.shape) for weight in attention.weights]
     assert shapes == [(hp.d_model, hp.num_heads * 64)] * 3 + [(hp.num_heads * 64, hp.d_model)]
     assert len(model.encoder.layers) == len(model.decoder.layers) == 6
+
+
+# Flags of the machine, which a flag file leaves to the command line: it says what is learned.
+ON_WHAT = {"distribution", "tpu", "accumulate", "mixed_precision"}
+
+
+def on_what(path):
+    """Those that a flag file says, with what it includes."""
+    arguments = expand_flagfiles([f"--flagfile={path}"])
+    return ON_WHAT & {argument.lstrip("-").partition("=")[0] for argument in arguments}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_flag_file_does_not_say_on_what_to_compute(name):
+    assert on_what(FILES[name]) == set()
+
+
+def test_control_a_flag_file_that_says_it_is_found(tmp_path):
+    path = tmp_path / "mine.flags"
+    path.write_text("--flagfile=toy.flags\n--accumulate=8\n# --tpu=x\n", encoding="utf-8")
+    assert on_what(path) == {"accumulate"}
+    assert {*EVERY_FLAG} >= ON_WHAT

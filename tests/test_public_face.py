@@ -13,15 +13,13 @@ import sys
 import zipfile
 
 import pytest
+from command_flags import COMMANDS
 
 import keras_transformer
 
-PACKAGE = pathlib.Path(keras_transformer.__file__).parent
-COMMANDS = (
-    *("align", "average", "distill", "evaluate", "export", "generate", "import_model", "parse"),
-    *("predict", "prepare", "score", "serve", "train", "translate", "tune", "visualize"),
-)
+ROOT = pathlib.Path(keras_transformer.__file__).parents[1]
 SEARCHING = ("evaluate", "export", "generate", "parse", "train", "translate", "visualize")
+SEARCHING += ("translate_corpus",)
 # Tells what a program has changed in its process.
 WATCH = """
 import json, os, sys
@@ -76,13 +74,12 @@ def test_importing_the_package_imports_nothing_heavy():
 
 def test_the_version_is_that_of_the_changelog_s_first_section():
     """`## 0.7 (unreleased)` stands in a tree that is 0.7.0.dev0, `## 0.7` in one that is 0.7.0."""
-    root = PACKAGE.parent
-    text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     number, unreleased = re.search(r"^## (\S+)( \(unreleased\))?$", text, re.MULTILINE).groups()
     expected = f"{number}.0" if number.count(".") == 1 else number
     assert keras_transformer.__version__ == expected + (".dev0" if unreleased else "")
     settings = configparser.ConfigParser()
-    settings.read(root / "setup.cfg", encoding="utf-8")
+    settings.read(ROOT / "setup.cfg", encoding="utf-8")
     assert settings["metadata"]["version"] == "attr: keras_transformer.__version__"
 
 
@@ -114,7 +111,7 @@ sys.stderr.write(json.dumps(told))
 
 
 def test_help_and_a_wrong_flag_are_answered_without_tensorflow():
-    program = WATCH.format(program=ASK % (COMMANDS,), first="")
+    program = WATCH.format(program=ASK % ([*COMMANDS],), first="")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == [False, False, []]
@@ -132,14 +129,11 @@ def test_help_and_a_wrong_flag_are_answered_without_tensorflow():
 
 # PyPI's dead `keras-transformer` has our import name: a clash is told.
 def test_the_dead_package_is_refused_by_name(monkeypatch, tmp_path):
+    assert keras_transformer._refuse_the_dead_namesake() is None
     (tmp_path / "keras_transformer-0.40.0.dist-info").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ImportError, match="pip uninstall keras-transformer"):
         keras_transformer._refuse_the_dead_namesake()
-
-
-def test_without_it_nothing_happens():
-    assert keras_transformer._refuse_the_dead_namesake() is None
 
 
 # TensorFlow, and what reads a SavedModel, are imported without what they do not need, work with it
@@ -173,32 +167,20 @@ print(json.dumps([without, lazily, same, [one.decode() for one in pieces[0]], wr
 """
 
 
-@pytest.fixture(scope="module")
-def temporary(tmp_path_factory):
-    return tmp_path_factory.mktemp("temporary")
-
-
-@pytest.fixture(scope="module")
-def printed(tmp_path_factory, temporary):
-    """What the program prints, where Python may keep what it compiled."""
-    path = tmp_path_factory.mktemp("program") / "program.py"
+def test_tensorflow_does_without_keras_has_it_when_asked_and_leaves_no_file(tmp_path):
+    """Where Python may keep what it compiled."""
+    path = tmp_path / "program.py"
+    temporary = tmp_path / "temporary"
     path.write_text(PROGRAM)
-    root = str(pathlib.Path(__file__).parents[1])
-    environment = os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": root}
+    temporary.mkdir()
+    environment = os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": str(ROOT)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [sys.executable, path], env=environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)
-
-
-def test_tensorflow_does_without_keras_and_has_it_when_asked(printed):
-    assert printed[:4] == [[], [1, 2], True, ["a", "b"]]
-
-
-def test_nothing_stays_in_the_temporary_folder(printed, temporary):
-    assert printed[4] == ["", ".py"]  # control: a program, and a folder of what was compiled of it
+    # At the end a control: a program, and a folder of what was compiled of it.
+    assert json.loads(done.stdout) == [[], [1, 2], True, ["a", "b"], ["", ".py"]]
     assert list(temporary.iterdir()) == []
 
 
@@ -225,7 +207,7 @@ def test_a_command_that_is_interrupted_while_it_is_imported_ends_in_one_line(
     begin = f"import os, signal, sys; {answer}; os.execv(sys.executable, sys.argv[1:])"
     done = subprocess.run(
         [sys.executable, "-c", begin, sys.executable, *program],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(PACKAGE.parent)])},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
         capture_output=True,
         text=True,
     )
@@ -235,7 +217,6 @@ def test_a_command_that_is_interrupted_while_it_is_imported_ends_in_one_line(
 
 
 # What is installed: a wheel holds each file of the packages, flag files and the page too.
-ROOT = pathlib.Path(__file__).parents[1]
 PACKAGES = ("keras_transformer", "pipelines")
 # Beside those of the packages.
 NEW = ("keras_transformer/flagfiles/table9/deeper/new.flags", "keras_transformer/server/page/a.svg")

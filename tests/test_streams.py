@@ -80,21 +80,21 @@ def test_a_link_stays_a_link(tmp_path):
 
 
 def test_what_cannot_be_written_is_told_before_the_work(tmp_path):
-    with pytest.raises(IsADirectoryError, match=r"^--output must be a file\. Received: the folder"):
-        streams.require_writable(str(tmp_path))
     (tmp_path / "file").touch()
-    with pytest.raises(OSError, match=r"file/x cannot be written: Not a directory in .*/file\."):
-        streams.require_writable(str(tmp_path / "file" / "x"))
     # Nobody can make a file in /proc, whoever runs the tests.
-    with pytest.raises(
-        OSError, match=r"^--model_dir=/proc/a cannot be written: .* in /proc\. Name"
-    ):
-        streams.require_folder("--model_dir=/proc/a", "/proc/a")
-    with pytest.raises(OSError, match=r"^--output=/proc/a/x cannot be written: .* in /proc\. Name"):
-        streams.require_writable("/proc/a/x")
     (tmp_path / "link").symlink_to("/proc/a/x")
-    with pytest.raises(OSError, match=r"/link cannot be written: .* in /proc\. Name another file"):
-        streams.require_writable(str(tmp_path / "link"))
+    for path, told in (
+        (tmp_path, r"^--output must be a file\. Received: the folder"),
+        (tmp_path / "file" / "x", r"file/x cannot be written: Not a directory in .*/file\."),
+        ("/proc/a/x", r"^--output=/proc/a/x cannot be written: .* in /proc\. Name"),
+        (tmp_path / "link", r"/link cannot be written: .* in /proc\. Name another file"),
+    ):
+        error = IsADirectoryError if path == tmp_path else OSError
+        with pytest.raises(error, match=told):
+            streams.require_writable(str(path))
+    told = r"^--model_dir=/proc/a cannot be written: .* in /proc\. Name"
+    with pytest.raises(OSError, match=told):
+        streams.require_folder("--model_dir=/proc/a", "/proc/a")
 
 
 def test_control_what_can_be_written_is_left_as_it_is(tmp_path):
@@ -151,15 +151,6 @@ def folder(tmp_path):
     return folder
 
 
-def test_readers_and_writers_of_copies_change_nothing(folder, tmp_path):
-    shared = SharedFolders()
-    assert shared.add(folder) == folder
-    (folder / "model.json").read_bytes()
-    copy = shutil.copytree(folder, tmp_path / "copy")
-    (copy / "model.json").write_text("changed", encoding="utf-8")
-    assert shared.changes() == []
-
-
 MEDDLERS = {
     "written": (lambda folder: (folder / "model.json").write_text("other"), ["model.json"]),
     "replaced": (
@@ -175,10 +166,15 @@ MEDDLERS = {
 
 
 @pytest.mark.parametrize("how", MEDDLERS)
-def test_control_a_change_is_told_once(folder, how):
+def test_control_a_change_is_told_once(folder, how, tmp_path):
     write, paths = MEDDLERS[how]
     shared = SharedFolders()
-    shared.add(folder)
+    assert shared.add(folder) == folder
+    # Readers, and writers of copies, change nothing.
+    (folder / "model.json").read_bytes()
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    (copy / "model.json").write_text("changed", encoding="utf-8")
+    assert shared.changes() == []
     write(folder)
     told = [path.relative_to(folder).as_posix() for path in shared.changes()]
     assert set(paths) <= set(told) <= {".", *paths}

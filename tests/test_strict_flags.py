@@ -157,6 +157,11 @@ OF_PICTURES = [
 ]
 
 
+def asking(wanted):
+    """Whether a choice asks for an option, a function."""
+    return wanted if callable(wanted) else wanted.__contains__
+
+
 @pytest.mark.parametrize("name", OF_PICTURES)
 def test_an_option_of_another_picture_is_refused(name):
     argument = "--steps=9" if name == "steps" else f"--{name}={some_value(name)}"
@@ -177,8 +182,7 @@ def test_a_flag_that_nothing_asks_for_is_refused(name, tmp_path):
     path.write_text(f"{argument}\n", encoding="utf-8")
     held = set()
     for choice in CHOICES[on]:
-        wanted = setting.only[on]
-        holds = wanted(choice) if callable(wanted) else choice in wanted
+        holds = asking(setting.only[on])(choice)
         chosen = [f"--task={task}", f"--{on}={choice}"]
         held.add(holds)
         if holds:
@@ -230,14 +234,6 @@ def test_the_help_of_training_is_one_page(capsys):
     assert len(front.splitlines()) < 70
     assert set(re.findall(r"^  --(\w+)", optimizer, re.MULTILINE)) >= {"schedule", "ema"}
     assert errors.startswith("error: --help=nowhere is no section. There are: Task, ")
-
-
-@pytest.mark.parametrize("choice", ["--task=parse", "--corpus=x", "--architecture=x"])
-def test_the_help_of_a_choice_that_there_is_not_is_told(choice, capsys):
-    with pytest.raises(SystemExit) as ended:
-        flags._parse(["train", choice, "--help"], train.SECTIONS, train.OF_TASKS)
-    assert ended.value.code == 2
-    assert re.fullmatch(r"error: `\w+` must be one of [^\n]+\n", capsys.readouterr().err)
 
 
 def test_a_value_that_is_called_help_asks_for_none():
@@ -304,24 +300,25 @@ def test_what_is_wrong_in_a_file_is_told_with_its_line(command, text, line, tmp_
     assert found.startswith(f"wrong.flags, line 4: {line}")
 
 
+def reader_of(name):
+    """A command that reads a flag, and what it must be given for that."""
+    command = next(one for one in COMMANDS if name in names_of(one))
+    task = [f"--task={tasks_of(name)[0]}"] if command == "train" else []
+    wanted = {**(every_place()[name][0].option.setting.only or {})}
+    wanted.pop("architecture", None)
+    corpora = [corpus for corpus, kind in CORPORA.items() if name in options_of(kind)]
+    wanted |= {"corpus": corpora} if corpora else {}
+    choices = {on: next(filter(asking(some), CHOICES.get(on, some))) for on, some in wanted.items()}
+    return [command, *task, *(f"--{on}={choice}" for on, choice in choices.items())]
+
+
 @pytest.mark.parametrize("spoiled", ["nan", "inf", "-inf", "1e999"])
 def test_no_number_is_none(spoiled):
-    numbers = [
-        name for name in EVERY_FLAG if type(EVERY_FLAG[name].parser).__name__ == "FloatParser"
-    ]
+    kinds = {name: type(EVERY_FLAG[name].parser).__name__ for name in EVERY_FLAG}
+    numbers = [name for name, kind in kinds.items() if kind == "FloatParser"]
     assert len(numbers) > 20
     for name in numbers:
-        [command, *_] = [one for one in COMMANDS if name in names_of(one)]
-        task = [f"--task={tasks_of(name)[0]}"] if command == "train" else []
-        choice = {
-            "learning_rate": ["--schedule=cosine"],
-            "lora_alpha": ["--lora_rank=8"],
-            "case_rate": ["--augment=case"],
-            "typo_rate": ["--augment=case,typos"],
-            "punctuation_rate": ["--augment=punctuation"],
-        }
-        choice = choice.get(name, [])
-        assert f"--{name}={spoiled}" in told(command, *task, *choice, f"--{name}={spoiled}")
+        assert f"--{name}={spoiled}" in told(*reader_of(name), f"--{name}={spoiled}")
 
 
 PATHS = [name for name in EVERY_FLAG if isinstance(EVERY_FLAG[name].parser, PathParser)]
@@ -329,26 +326,19 @@ PATHS = [name for name in EVERY_FLAG if isinstance(EVERY_FLAG[name].parser, Path
 
 @pytest.mark.parametrize("name", PATHS)
 def test_a_path_that_cannot_be_is_told_before_anything_is_done(name, tmp_path):
-    [command, *_] = [one for one in COMMANDS if name in names_of(one)]
-    task = [f"--task={tasks_of(name)[0]}"] if command == "train" else []
-    choice = {"data_dir": ["--corpus=lines"], "mixture": ["--corpus=mixture"]}.get(name, [])
-    choice = choice or (["--pictures=folder"] if name == "pictures_dir" else [])
-    choice = {"png": ["--picture=patches"], "trees": ["--picture=heads"]}.get(name, choice)
-    choice = ["--corpus=tsv"] if name in ("data_file", "valid_file", "test_file") else choice
-    choice = ["--corpus=records"] if name == "map_dir" else choice
-    arguments = [*task, *choice]
+    reader = reader_of(name)
     for path in ("a" * 256, f"b/{'ä' * 128}", "a/" * 2048):
-        found = told(command, *arguments, f"--{name}={path}")
+        found = told(*reader, f"--{name}={path}")
         assert found.startswith(f"command line: --{name}=")
         assert len(found) < 300
-    values_of(command, *arguments, f"--{name}={'a' * 255}")
+    values_of(*reader, f"--{name}={'a' * 255}")
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
         argument = f"--{name}={path}"
         if EVERY_FLAG[name].parser.is_folder:
-            assert f"{tmp_path / 'file'} is no folder" in told(command, *arguments, argument)
+            assert f"{tmp_path / 'file'} is no folder" in told(*reader, argument)
         else:
-            values_of(command, *arguments, argument)
+            values_of(*reader, argument)
 
 
 NAMES = st.sampled_from([*EVERY_FLAG])
@@ -427,9 +417,20 @@ def test_ten_thousand_of_them(broken_folder, command, arguments, content):
     check_broken(broken_folder, command, arguments, content)
 
 
-def test_the_command_ends_with_that_line_and_status_2(monkeypatch, capsys):
-    for argument in ("--d_modle=3", "--flagfile=none.flags", "--flagfile=/dev/zero"):
-        with pytest.raises(SystemExit) as ended:
-            flags._parse(["train", argument], train.SECTIONS, train.OF_TASKS)
-        assert ended.value.code == 2
-        assert re.fullmatch("error: [^\n]+\n", capsys.readouterr().err)
+NOT_ONE_OF = r"`\w+` must be one of "
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        *(([one], "") for one in ("--d_modle=3", "--flagfile=none.flags", "--flagfile=/dev/zero")),
+        # The help of a choice that there is not.
+        *(([f"--{one}", "--help"], NOT_ONE_OF) for one in ("task=parse", "corpus=x")),
+        (["--architecture=x", "--help"], NOT_ONE_OF),
+    ],
+)
+def test_the_command_ends_with_that_line_and_status_2(arguments, told, capsys):
+    with pytest.raises(SystemExit) as ended:
+        flags._parse(["train", *arguments], train.SECTIONS, train.OF_TASKS)
+    assert ended.value.code == 2
+    assert re.fullmatch(f"error: {told}[^\n]+\n", capsys.readouterr().err)
