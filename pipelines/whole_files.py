@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import pathlib
@@ -92,13 +93,20 @@ def write_json(path: str | os.PathLike, value: dict | list) -> None:
 
 @contextlib.contextmanager
 def whole_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
-    """Write a folder, which must not exist, whole or not at all: yields a path at which to make it,
-    which is renamed when the block ends, and deleted if it fails.
+    """Write a folder, which must not exist, whole or not at all: yields an empty one, which is
+    renamed when the block ends, and deleted if it fails, or by the next if the process was killed.
     """
     path = pathlib.Path(path)
     temporary = _temporary(path)
-    with kept_if_used(path.parent), errors_naming(path, temporary):
+    with kept_if_used(path.parent), errors_naming(path, temporary), contextlib.ExitStack() as held:
+        for left in path.parent.glob(f".*.{'?' * 32}.tmp"):
+            with contextlib.suppress(OSError), contextlib.ExitStack() as dead:
+                lock(left, dead)
+                shutil.rmtree(left)
         try:
+            temporary.mkdir()
+            with contextlib.suppress(OSError):
+                lock(temporary, held)
             yield temporary
             for file in temporary.rglob("*"):
                 if file.is_file():
@@ -106,6 +114,15 @@ def whole_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
             os.rename(temporary, path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def lock(folder: pathlib.Path, held: contextlib.ExitStack) -> None:
+    """Lock a folder until a stack ends, or its process does, even by SIGKILL. An OSError says that
+    it cannot be locked; a BlockingIOError, that another process holds it.
+    """
+    opened = os.open(folder, os.O_RDONLY)
+    held.callback(os.close, opened)
+    fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextlib.contextmanager

@@ -69,7 +69,6 @@ def export(
     if form == "web":
         web_folder.prepare(module)
     with whole_folder(final) as temporary:
-        temporary.mkdir()
         decoder = temporary / DECODERS[graphs]
         for name, function, specifications in _graphs(module):
             conversion.convert(function, specifications, decoder.with_stem(name), precision)

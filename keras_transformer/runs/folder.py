@@ -17,7 +17,6 @@
 """
 
 import contextlib
-import fcntl
 import os
 import pathlib
 import sys
@@ -29,7 +28,7 @@ import numpy as np
 from keras_transformer.runs.description import hyperparameters_in, read_description, task_of
 from keras_transformer.training import checkpoint
 from pipelines.json_files import read_json
-from pipelines.whole_files import kept_if_used, write_json, write_whole
+from pipelines.whole_files import kept_if_used, lock, write_json, write_whole
 
 AGAIN = "Delete it, and run the command that trained again: it scores again."
 
@@ -188,14 +187,12 @@ def exclusive(folder: pathlib.Path) -> Iterator[None]:
     """Hold a folder while a block trains in it. What is missing of it is made, and removed if the
     block fails before it writes anything.
 
-    The folder itself is locked, so that no file is left in it. The system lets go of it when the
-    process ends, even by SIGKILL. Where a file system knows no such locks, nothing is held.
+    The folder itself is locked, so that no file is left in it. Where a file system knows no such
+    locks, nothing is held.
     """
     with kept_if_used(folder), contextlib.ExitStack() as held:
-        opened = os.open(folder, os.O_RDONLY)
-        held.callback(os.close, opened)
         try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(folder, held)
         except BlockingIOError as error:
             raise ValueError(
                 f"another process trains in {folder}. Wait for its end, or name another "

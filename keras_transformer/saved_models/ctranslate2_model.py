@@ -83,7 +83,6 @@ def convert(
             "users put labels there themselves. Export a SavedModel."
         )
     with whole_folder(folder) as temporary:
-        temporary.mkdir()
         specification.save(str(temporary))
         vocabularies.save(vocabulary, temporary)
         write_json(temporary / "model.json", description)

@@ -133,8 +133,7 @@ def description(task: str, module: ServedModule, origin: str) -> dict:
 
 
 def write_run(path: pathlib.Path, description: Mapping, module: ServedModule) -> None:
-    """Write a run's folder at a path where none is."""
-    path.mkdir()
+    """Write a run's folder at a path where none is, or an empty one."""
     folder = RunFolder(path)
     folder.describe(description)
     module.write_files(path)

@@ -72,22 +72,18 @@ class Adafactor(OfARun, keras.optimizers.Adafactor):
     """
 
 
-def _adam(schedule, settings):
+def _adam(schedule, **settings):
     return Adam(schedule, **BETAS, epsilon=EPSILON, **settings)
 
 
-def _muon(schedule, settings):
+def _muon(schedule, **settings):
     betas = {f"adam_{name}": value for name, value in BETAS.items()}
     decay = {"adam_weight_decay": settings["weight_decay"]}
     others = {"exclude_layers": list(NOT_FOR_MUON), "epsilon": EPSILON}
     return Muon(schedule, **betas, **decay, **others, **settings)
 
 
-def _adafactor(schedule, settings):
-    return Adafactor(schedule, **settings)
-
-
-MAKERS = {"adam": _adam, "adamw": _adam, "muon": _muon, "adafactor": _adafactor}
+MAKERS = {"adam": _adam, "adamw": _adam, "muon": _muon, "adafactor": Adafactor}
 
 
 def optimizer(
@@ -113,7 +109,7 @@ def optimizer(
         "global_clipnorm": clip_norm,
         **({} if ema is None else {"use_ema": True, "ema_momentum": ema}),
     }
-    return MAKERS[name](schedule, settings)
+    return MAKERS[name](schedule, **settings)
 
 
 def _check(name, weight_decay):

@@ -36,7 +36,6 @@ def mapped(folder: pathlib.Path, what: Any, parts: Iterable[TokenizedPairs]) -> 
 
 
 def _write(path, parts):
-    path.mkdir()
     ends = dict.fromkeys(SIDES, 0)
     too_long = pairs = 0
     dtype = None

@@ -85,7 +85,11 @@ def from_symbols(symbols: Sequence[str], words: Sequence[str]) -> Tree:
     stack[-1][1].extend(Tree(WORD, (word,)) for word in reversed(left))
     while len(stack) > 1:
         _close_innermost(stack)
-    return _root(*stack[0], is_written=bool(symbols and OPENING.fullmatch(symbols[0])))
+    [(label, children)] = stack
+    # A root that was not written is left out around a single child.
+    if len(children) == 1 and not (symbols and OPENING.fullmatch(symbols[0])):
+        return children[0]
+    return Tree(label, tuple(children))
 
 
 def _close(stack, label):
@@ -99,11 +103,6 @@ def _close_innermost(stack):
     label, children = stack.pop()
     if children:
         stack[-1][1].append(Tree(label, tuple(children)))
-
-
-def _root(label, children, is_written):
-    """The whole tree. A root that was not written is left out around a single child."""
-    return children[0] if len(children) == 1 and not is_written else Tree(label, tuple(children))
 
 
 def is_symbol(text: str, leaves: str = "xx") -> bool:

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -189,7 +190,7 @@ def calls_to_the_system(monkeypatch):
 
 def make_folder(path):
     with whole_folder(path) as temporary:
-        (temporary / "inside").mkdir(parents=True)
+        (temporary / "inside").mkdir()
         (temporary / "one").write_text("1")
         (temporary / "inside" / "two").write_text("22")
 
@@ -209,7 +210,6 @@ def test_all_files_of_a_folder_are_on_the_disk_before_it_has_its_name(tmp_path, 
 
 
 def half_a_folder(path):
-    path.mkdir()
     half_way(path / "first")
 
 
@@ -223,11 +223,41 @@ def test_a_folder_that_fails_half_way_leaves_nothing(tmp_path):
         assert listed(tmp_path) == there
 
 
+HALF_WAY = """
+import pathlib, sys
+from pipelines.whole_files import whole_folder
+
+with whole_folder(pathlib.Path(sys.argv[1])) as path:
+    (path / "first").write_text("1")
+    print(path, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_what_a_killed_writer_of_a_folder_left_goes_with_the_next_and_not_before(tmp_path, end):
+    root = pathlib.Path(whole_files.__file__).parents[1]
+    others = ".x.tmp", ".1.backup", f".file.{'0' * 32}.tmp"
+    for name in others:
+        (tmp_path / name).touch() if "file" in name else (tmp_path / name).mkdir()
+    command = [sys.executable, "-c", HALF_WAY, str(tmp_path / "1")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=root, text=True, **pipes) as writer:
+        left = pathlib.Path(writer.stdout.readline().strip())
+        # A writer that is at work is left alone.
+        make_folder(tmp_path / "2")
+        assert (left / "first").read_text() == "1"
+        writer.send_signal(end)
+    assert (left / "first").exists()
+    make_folder(tmp_path / "3")
+    assert sorted(os.listdir(tmp_path)) == sorted([*others, "2", "3"])
+
+
 def test_a_folder_that_exists_stays(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "kept").write_text(OLD)
-    with pytest.raises(OSError), whole_folder(tmp_path / "folder") as path:
-        path.mkdir()
+    with pytest.raises(OSError), whole_folder(tmp_path / "folder"):
+        pass
     assert listed(tmp_path) == ["folder", "folder/kept"]
 
 
