@@ -20,6 +20,8 @@ def reason_of(error: Exception) -> str:
     """The line of an error's message that says what is wrong: of TensorFlow's the first that does
     not say where it was, of others the first.
     """
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}. Copy it again from where it was made."
     message = getattr(error, "message", None) or str(error)
     lines = [line.strip() for line in message.splitlines()]
     reasons = [

@@ -139,7 +139,7 @@ class Versions:
         for number, path in sorted(served_in(self.folder).items(), reverse=True):
             if self._current and number == self._current.number:
                 return
-            content = _content(path)
+            content = [(file, _stamp(file)) for file in sorted(path.rglob("*"))]
             if self._broken.get(number) == content:
                 continue
             if model := self._loaded(number, path):
@@ -222,11 +222,6 @@ def not_served(name: str, number: int | None) -> RequestError:
     """The error that says that there is no such version, None: or none at all."""
     asked = f"Latest({name})" if number is None else f"Specific({name}, {number})"
     return RequestError(f"Servable not found for request: {asked}", 404)
-
-
-def _content(folder):
-    """What changes whenever a file in a folder comes, goes, grows or changes."""
-    return [(path, _stamp(path)) for path in sorted(folder.rglob("*"))]
 
 
 def _stamp(path):

@@ -23,6 +23,7 @@ from keras_transformer.saved_models.versions import DECODERS
 from keras_transformer.server.batcher import Cancellation
 from keras_transformer.server.options import RequestError
 from keras_transformer.server.portable_model import ServedPortable
+from keras_transformer.server.served_versions import State, Versions
 from keras_transformer.tasks.language_modelling.module import GenerationModule
 from keras_transformer.tasks.translation.module import TranslationModule
 
@@ -211,6 +212,19 @@ def test_a_newer_version_takes_the_place_of_the_old_one(folder, form, exported, 
         assert asked(client, "serving_default", text=["a b"]) == ["A B"]
         states = client.get("/v1/models/m").json()["model_version_status"]
         assert states[0]["status"]["error_code"] == "UNKNOWN"
+
+
+def test_of_a_version_that_lost_a_file_the_file_is_told(folder, tmp_path):
+    copied = shutil.copytree(folder, tmp_path / "m")
+    versions = Versions(copied)
+    for number, lost in enumerate(["model.json", "vocabulary.model"], 2):
+        path = shutil.copytree(copied / "1", copied / str(number)) / lost
+        path.unlink()
+        versions.poll()
+        told = f"{path}: No such file or directory. Copy it again from where it was made."
+        assert versions.states[number] == State("END", told)
+        assert versions.available() == [1]
+    versions.close()
 
 
 def test_a_language_model_goes_on(pieces, form, start, tmp_path):
