@@ -140,10 +140,11 @@ class ServedPortable:
             key["top_p"] = min(key["top_p"], 1.0) if key["top_p"] > 0 else 1.0
             for number in numbers:
                 found[number] = portable.next_pieces(lines[number], prefix, NEXT_PIECES, **key)
-        pieces, *shares = zip(*found, strict=True)
+        pieces, *shares = zip(*found, strict=True) if found else [()] * len(SHOWN)
         flat = _as_bytes([piece for of_line in pieces for piece in of_line])
-        columns = [flat.reshape(len(lines), -1), *(np.array(one, np.float32) for one in shares)]
-        return dict(zip(SHOWN, columns, strict=True))
+        columns = [flat, *(np.array(one, np.float32) for one in shares)]
+        shape = (len(lines), len(pieces[0]) if found else NEXT_PIECES)
+        return {name: one.reshape(shape) for name, one in zip(SHOWN, columns, strict=True)}
 
     def _best(self, lines, options, stop):
         """The text of each line: as exported, or drawn by a request's options."""

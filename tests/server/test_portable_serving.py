@@ -176,6 +176,18 @@ def test_the_pieces_that_come_next_are_those_of_the_savedmodel(served, live, opt
         np.testing.assert_allclose(bars[name], of_live[name], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["serving_default", "nbest", "score", "next_pieces"])
+def test_no_texts_get_no_answers_in_the_shapes_of_the_savedmodel(folder, live, name):
+    model = ServedPortable(folder / "1")
+    signature = model.signatures[name]
+    given = dict.fromkeys(signature.required, np.empty(0, object)) | signature.defaults
+    of_live = expected(live, name, **{one: array.tolist() for one, array in given.items()})
+    came = model.run(name, given)
+    assert {one: array.shape for one, array in came.items()} == {
+        one: array.shape for one, array in of_live.items()
+    }
+
+
 @pytest.mark.parametrize("name", ["align", "none"])
 def test_what_it_has_not_is_refused_by_name(served, name):
     document = {"signature_name": name, "instances": ["a"]}
