@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
+from unicodedata import normalize
 
 from pipelines import line_files
 from pipelines.vocabularies.protected_spans import OF_TERMS, ProtectedSpans, with_translation
@@ -46,7 +47,8 @@ class Glossary:
                 )
             if mark := MARKS.search(term + translation):
                 raise ValueError(f"a glossary has no mark {mark[0]}. Received: {term!r}.")
-        self._given = dict(terms)
+        forms = [(normalize(form, term), terms[term]) for form in ("NFD", "NFC") for term in terms]
+        self._given = dict(forms) | dict(terms)
         self._write = with_translation if protected.glossary_rate else _in_place
         self._spans = protected.expression
 
@@ -114,5 +116,6 @@ def _capital(text):
 
 def _pattern(term):
     before = r"\b" if re.match(r"\w", term) else ""
-    behind = r"\b" if re.search(r"\w$", term) else ""
+    # An accent that stands behind its letter, which Python counts to no word.
+    behind = r"(?![\w\u0300-\u036f])" if re.search(r"[\w\u0300-\u036f]$", term) else ""
     return f"{before}{re.escape(term)}{behind}"

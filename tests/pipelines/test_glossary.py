@@ -1,5 +1,7 @@
 """Terms that get the translations that somebody gives."""
 
+from unicodedata import normalize
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +48,16 @@ def test_a_model_that_learned_it_reads_translations_behind_their_terms():
 def test_the_case_of_the_first_letter_is_kept():
     assert marked("Dog and dog", {"dog": "hund"}) == "⟦Hund⟧ and ⟦hund⟧"
     assert marked("Öl öl", {"öl": "oil"}) == "⟦Oil⟧ ⟦oil⟧"
+
+
+@pytest.mark.parametrize("given", ["NFC", "NFD"])
+@pytest.mark.parametrize("written", ["NFC", "NFD"])
+def test_letters_with_accents_are_the_same_in_one_character_or_two(given, written):
+    terms = {normalize(given, "café"): "Kaffeehaus", "cafe": "Kantine"}
+    found = marked(normalize(written, "Café, un café, une caféine, CAFE, cafe"), terms)
+    kept = normalize(written, "une caféine")
+    assert found == f"⟦Kaffeehaus⟧, un ⟦Kaffeehaus⟧, {kept}, CAFE, ⟦Kantine⟧"
+    assert marked("5 \u2126", {"\u2126": "Ohm"}) == "5 ⟦Ohm⟧"
 
 
 def test_in_a_text_in_capitals_terms_are_in_capitals():
