@@ -16,7 +16,13 @@ def main(FLAGS):
     from keras_transformer.inference.speed_bar import speed_bar
     from keras_transformer.inference.translator import Translator
     from keras_transformer.startup import spread_over_cores
-    from keras_transformer.streams import answer_lines, read_lines, require_writable, write_text
+    from keras_transformer.streams import (
+        answer_lines,
+        as_lines,
+        read_lines,
+        require_writable,
+        write_text,
+    )
     from keras_transformer.visualization import tree_drawings
     from pipelines.trees import split_words
 
@@ -27,7 +33,7 @@ def main(FLAGS):
     parser = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
     _refuse_translator(parser.description, model)
     words_of = split_words if FLAGS.raw_text else list
-    as_text = {"brackets": _brackets, "drawn": tree_drawings.all_as_text}.get(FLAGS.tree_format)
+    as_text = {"brackets": as_lines, "drawn": tree_drawings.all_as_text}.get(FLAGS.tree_format)
     if FLAGS.stream:
         answer_lines(lambda line: as_text(parser.translate(words_of([line]))))
         return
@@ -71,10 +77,6 @@ def _refuse_translator(description, model):
             f"{model} must be a parser, trained by --task=parsing. Received: a model of the task "
             f"{task}. For that, take python -m keras_transformer.translate."
         )
-
-
-def _brackets(trees):
-    return "".join(f"{tree}\n" for tree in trees)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from pipelines.trees.linearization import to_symbols
 from pipelines.vocabularies.vocabulary import learn
 
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
-LINES = ["The (", "x", " ", "1/2 bird"]
+LINES = ["The (", "x", " ", "1/2 bird", "A\u00a0bird\u3000sings", "\u00a0"]
 
 
 @pytest.fixture(scope="module")
@@ -134,12 +134,17 @@ def test_a_parser_may_write_parts_of_speech_or_words(other_parser):
 
 def test_any_white_space_parts_words(other_module, leaves):
     """The source and the leaves that the search may write see the words that mending sees."""
-    texts = ["The dog sees", "The\tdog  sees\n", " The\x0bdog\r\nsees"]
+    texts = [
+        "The dog sees",
+        "The\tdog  sees\n",
+        " The\x0bdog\r\nsees",
+        "The\u00a0dog\u3000\x85sees\u2028",
+    ]
     found = other_module._leaves(tf.constant(texts))
     names = ["count", "leaves"] if leaves == "words" else ["count"]
     for ids in (other_module.source_ids(texts), *(found[name] for name in names)):
         expected, *others = ids.numpy().tolist()
-        assert others == [expected] * 2
+        assert others == [expected] * 3
 
 
 def test_it_scores_them_too(other_parser):

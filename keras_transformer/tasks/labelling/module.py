@@ -119,7 +119,8 @@ class TagModule(_OfLabels):
     def _line_of_tags(self, text):
         """Strings (B,) to a string each: a tag for each word, with spaces between them."""
         tags = self.tag(text)["tags"]
-        return {"tags": tf.strings.reduce_join(_without_padding(tags), axis=-1, separator=" ")}
+        tags = tf.ragged.boolean_mask(tags, tags != "")
+        return {"tags": tf.strings.reduce_join(tags, axis=-1, separator=" ")}
 
     def _tag(self, text):
         """Strings (B,) to their words, the tag of each, and its probability, (B, W) each. A word
@@ -149,10 +150,6 @@ class TagModule(_OfLabels):
         ends = tf.fill([ids.nrows(), 1], marks.last)
         cut = tf.concat([ids[:, :-1][:, : self.longest - 2], ends], axis=1)
         return opened(cut.to_tensor(default_value=PAD), marks)
-
-
-def _without_padding(tags):
-    return tf.ragged.boolean_mask(tags, tags != "")
 
 
 def names_of(folder: RunFolder) -> list[str]:

@@ -80,7 +80,7 @@ class ParsingModule(TranslationModule):
         Words after the cut of the source are not read: the repair puts them in.
         """
         if self._alphabet.leaves != "words":
-            words = tf.strings.split(text).row_lengths()
+            words = tf.strings.split(_spaced(text)).row_lengths()
             return {"count": tf.minimum(words, MAX_SOURCE_LENGTH)}
         pieces = self.target_tokenizer.tokenize(_spaced(text))[:, :-1][:, :MAX_SOURCE_LENGTH]
         # A word that is written like a symbol cannot be distinguished from it.
@@ -101,9 +101,10 @@ class ParsingModule(TranslationModule):
 
     def target_text(self, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         """Ids (B, L) to trees over the words of `text`, strings (B,), empty where it is blank."""
-        return bracketing.trees(self._alphabet, ids, text)
+        return bracketing.trees(self._alphabet, ids, _spaced(text))
 
 
 def _spaced(text):
     """Strings (B,) with one space between words, as a treebank gives them to training."""
-    return tf.strings.reduce_join(tf.strings.split(text), axis=-1, separator=" ")
+    words = tf.strings.split(tf.strings.regex_replace(text, r"[\pZ\x1c-\x1f\x85]", " "))
+    return tf.strings.reduce_join(words, axis=-1, separator=" ")
