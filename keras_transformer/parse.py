@@ -13,31 +13,26 @@ SECTIONS = (*SEARCHING, DecodeTokens, Lines, ParseOptions, ThemeOptions, Output)
 
 
 def main(FLAGS):
+    from keras_transformer import streams
     from keras_transformer.inference.speed_bar import speed_bar
     from keras_transformer.inference.translator import Translator
     from keras_transformer.startup import spread_over_cores
-    from keras_transformer.streams import (
-        answer_lines,
-        as_lines,
-        read_lines,
-        require_writable,
-        write_text,
-    )
     from keras_transformer.visualization import tree_drawings
     from pipelines.trees import split_words
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
-    require_writable(FLAGS.output)
+    streams.require_writable(FLAGS.output)
     at_once = spread_over_cores()
     parser = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
     _refuse_translator(parser.description, model)
     words_of = split_words if FLAGS.raw_text else list
-    as_text = {"brackets": as_lines, "drawn": tree_drawings.all_as_text}.get(FLAGS.tree_format)
+    as_texts = {"brackets": streams.as_lines, "drawn": tree_drawings.all_as_text}
+    as_text = as_texts.get(FLAGS.tree_format)
     if FLAGS.stream:
-        answer_lines(lambda line: as_text(parser.translate(words_of([line]))))
+        streams.answer_lines(lambda line: as_text(parser.translate(words_of([line]))))
         return
-    sentences = words_of(read_lines(FLAGS.input))
+    sentences = words_of(streams.read_lines(FLAGS.input))
     if not as_text:
         tree_drawings.refuse_number(sum(1 for sentence in sentences if sentence.strip()))
     with speed_bar(len(sentences)) as report:
@@ -45,7 +40,7 @@ def main(FLAGS):
             sentences, batch_tokens=FLAGS.decode_tokens, batches_at_once=at_once, report=report
         )
     if as_text:
-        write_text(FLAGS.output, as_text(trees))
+        streams.write_text(FLAGS.output, as_text(trees))
     else:
         tree_drawings.write(FLAGS.output, trees, FLAGS.theme)
 

@@ -36,7 +36,10 @@ def golden_examples(functions: Mapping, inputs: Sequence[Mapping]) -> list[dict[
             for name, dtype in dtypes.items()
             if name in example
         }
-        outputs = {name: _first(tensor) for name, tensor in serve(**batch).items()}
+        outputs = {
+            name: np.array(tensor[0].numpy(), tensor.dtype.as_numpy_dtype)
+            for name, tensor in serve(**batch).items()
+        }
         if both := sorted(outputs.keys() & example.keys()):
             raise ValueError(
                 f"nothing was exported: {', '.join(both)} is an input and an output of "
@@ -44,10 +47,6 @@ def golden_examples(functions: Mapping, inputs: Sequence[Mapping]) -> list[dict[
             )
         examples.append({**example, **outputs})
     return examples
-
-
-def _first(tensor):
-    return np.array(tensor[0].numpy(), tensor.dtype.as_numpy_dtype)
 
 
 def write_golden(path: pathlib.Path, examples: Sequence[Mapping]) -> None:
