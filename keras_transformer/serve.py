@@ -8,7 +8,7 @@ import dataclasses
 import os
 
 from keras_transformer import flags
-from keras_transformer.server.options import ServeOptions
+from keras_transformer.server.options import ServeOptions, Vertex
 
 SECTIONS = (ServeOptions,)
 
@@ -18,7 +18,6 @@ def main(FLAGS):
 
     try:
         from keras_transformer.server.running import serve
-        from keras_transformer.server.vertex import Vertex
     except ModuleNotFoundError as error:
         raise SystemExit(
             f"error: the server needs {error.name}. Install it: pip install "

@@ -15,10 +15,9 @@ from starlette.types import ASGIApp
 from keras_transformer import __version__
 from keras_transformer.saved_models import versions
 from keras_transformer.server import monitoring, open_inference, openapi, to_json, transport
-from keras_transformer.server.openapi import FINDING, PREDICT
-from keras_transformer.server.options import RequestError
+from keras_transformer.server.openapi import PREDICT
+from keras_transformer.server.options import RequestError, Vertex
 from keras_transformer.server.service import Service
-from keras_transformer.server.vertex import Vertex
 
 PAGE = pathlib.Path(__file__).with_name("page")
 SCRIPTS = ("elements", "attention", "tree", "next_pieces", "text_reading", "pictures", "page")
@@ -29,19 +28,31 @@ POLICY = (
     "'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
 )
-MODEL = "/v1/models/{name:model}"
-VERSION = "/v1/models/{name:model}/versions/{version:version}"
+V1 = "/v1"
 V2 = "/v2"
-V2_MODEL = "/v2/models/{name:model}"
-V2_VERSION = "/v2/models/{name:model}/versions/{version:version}"
+MODEL = "/models/{name:model}"
 NOT_VERTEX = Vertex()
 JSON = {"Content-Type": "application/json"}
-LABEL = "/v1/models/{name:model}/labels/{label:model}"
 Name = Annotated[str, Path(description="The model's name.", pattern="^[^/:]+$")]
 Number = Annotated[
     int,
     Path(description="The version's number.", ge=0, json_schema_extra={"maximum": versions.MOST}),
 ]
+
+
+async def newest():
+    return None
+
+
+async def given(version: Number):
+    return version
+
+
+# What a model may be asked by: the end of its path, which version that is, and what reads it.
+BY_VERSION = (
+    ("", "the newest version", fastapi.Depends(newest)),
+    ("/versions/{version:version}", "one version", fastapi.Depends(given)),
+)
 
 
 def build(service: Service, cors: bool = False, vertex: Vertex = NOT_VERTEX) -> ASGIApp:
@@ -79,13 +90,11 @@ def _predict_by_the_model(app, service, counters, vertex):
         async def predict_for_vertex(request: Request):
             return await answer(request, service.name, None)
 
-    @app.post(MODEL + ":predict", summary="Translate, by the newest version", **PREDICT)
-    async def predict(name: Name, request: Request):
-        return await answer(request, name, None)
+    for end, of, which in BY_VERSION:
 
-    @app.post(VERSION + ":predict", summary="Translate, by one version", **PREDICT)
-    async def predict_by_version(name: Name, version: Number, request: Request):
-        return await answer(request, name, version)
+        @app.post(f"{V1}{MODEL}{end}:predict", summary=f"Translate, by {of}", **PREDICT)
+        async def predict(name: Name, request: Request, version=which):
+            return await answer(request, name, version)
 
     async def answer(request, name, version):
         async def work(body, seen):
@@ -111,8 +120,8 @@ def _infer_by_the_model(app, service, counters):
         is_ready = service.is_ready(service.name)
         return JSONResponse({"ready": is_ready}, status_code=200 if is_ready else 503)
 
-    def routes(base, of, which):
-        which = fastapi.Depends(which)
+    for end, of, which in BY_VERSION:
+        base = f"{V2}{MODEL}{end}"
 
         @app.get(base, summary=f"Inputs and outputs of {of}", **openapi.DESCRIPTION)
         async def described(name: Name, signature_name: str | None = None, version=which):
@@ -132,48 +141,22 @@ def _infer_by_the_model(app, service, counters):
 
             return await transport.answered(request, work, service.options, counters)
 
-    def newest():
-        return None
-
-    def given(version: Number):
-        return version
-
-    routes(V2_MODEL, "the newest version", newest)
-    routes(V2_VERSION, "one version", given)
-
 
 def _answer_about_the_model(app, service):
-    @app.get(
-        MODEL, summary="All versions' states", response_model=openapi.ModelStatus, responses=FINDING
-    )
-    async def status(name: Name):
-        return JSONResponse(service.status(name))
+    for end, of, which in BY_VERSION:
+        base = f"{V1}{MODEL}{end}"
 
-    @app.get(
-        VERSION, summary="A version's state", response_model=openapi.ModelStatus, responses=FINDING
-    )
-    async def status_of_version(name: Name, version: Number):
-        return JSONResponse(service.status(name, version))
+        @app.get(base, summary="States of all versions, or of one", **openapi.STATUS)
+        async def status(name: Name, version=which):
+            return JSONResponse(service.status(name, version))
 
-    @app.get(
-        MODEL + "/metadata",
-        summary="The newest version's signatures",
-        response_model=openapi.ModelMetadata,
-        responses=FINDING,
-    )
-    async def metadata(name: Name):
-        return JSONResponse(service.metadata(name))
+        @app.get(base + "/metadata", summary=f"Signatures of {of}", **openapi.METADATA)
+        async def metadata(name: Name, version=which):
+            return JSONResponse(service.metadata(name, version))
 
-    @app.get(
-        VERSION + "/metadata",
-        summary="A version's signatures",
-        response_model=openapi.ModelMetadata,
-        responses=FINDING,
-    )
-    async def metadata_of_version(name: Name, version: Number):
-        return JSONResponse(service.metadata(name, version))
+    label = f"{V1}{MODEL}/labels/{{label:model}}{{rest:path}}"
 
-    @app.api_route(LABEL + "{rest:path}", methods=["GET", "POST"], include_in_schema=False)
+    @app.api_route(label, methods=["GET", "POST"], include_in_schema=False)
     async def labels(label: str):
         raise RequestError(f"Unrecognized servable version label: {label}")
 

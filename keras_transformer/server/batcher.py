@@ -79,29 +79,19 @@ class _Batch:
         tasks = [(task, future) for task, future in self.tasks if not future.cancelled()]
         if not tasks:
             return
+        together = [task for task, _ in tasks]
         try:
-            outputs = self._run_together([task for task, _ in tasks])
-            answers = rows.parted(outputs, [task.count for task, _ in tasks])
+            outputs = self.run(rows.joined(together), self.cancellation)
+            answers = rows.parted(outputs, [task.count for task in together])
         except Exception as error:
             if len(tasks) == 1:
                 _settle(tasks[0][1].set_exception, error)
                 return
-            for task, future in tasks:
-                self._answer_alone(task, future)
+            for one in tasks:
+                dataclasses.replace(self, tasks=[one]).answer()
             return
         for (_, future), answer in zip(tasks, answers, strict=True):
             _settle(future.set_result, answer)
-
-    def _answer_alone(self, task, future):
-        try:
-            answer = self._run_together([task])
-        except Exception as error:
-            _settle(future.set_exception, error)
-        else:
-            _settle(future.set_result, answer)
-
-    def _run_together(self, tasks):
-        return self.run(rows.joined(tasks), self.cancellation)
 
 
 def _give_memory_back():

@@ -185,6 +185,8 @@ def _asking(request, answer, **content):
 PREDICT = _asking("PredictRequest", Predictions | Outputs)
 BINARY = {"application/octet-stream": {}}
 INFER = _asking("InferRequest", InferResponse, content=BINARY)
+STATUS = {"response_model": ModelStatus, "responses": FINDING}
+METADATA = {"response_model": ModelMetadata, "responses": FINDING}
 READY = {"response_model": Ready, "responses": {503: {"model": Ready}}}
 MODEL_READY = {"response_model": ModelReady, "responses": {404: {"model": ModelReady | Error}}}
 DESCRIPTION = {

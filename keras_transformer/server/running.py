@@ -17,10 +17,9 @@ from starlette.types import ASGIApp
 from keras_transformer.server import app, monitoring, transport
 from keras_transformer.server.app import NOT_VERTEX
 from keras_transformer.server.batcher import Batcher
-from keras_transformer.server.options import ServeOptions
+from keras_transformer.server.options import ServeOptions, Vertex
 from keras_transformer.server.served_versions import Versions
 from keras_transformer.server.service import Service
-from keras_transformer.server.vertex import Vertex
 
 
 def serve(options: ServeOptions, vertex: Vertex = NOT_VERTEX) -> None:

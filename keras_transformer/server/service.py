@@ -35,14 +35,8 @@ class Service:
     async def predict(
         self, name: str, number: int | None, body: bytes, seen: dict
     ) -> Iterator[bytes]:
-        """The answer to a request's body, in pieces.
-
-        Args:
-            name: of the model that it asks for.
-            number: of the version; None: the newest.
-            body: of the request.
-            seen: receives what may be logged of the request: its signature, its number of rows, its
-                version.
+        """The answer to a request's body, in pieces, by a version of a model, None: the newest.
+        `seen` receives what may be logged: the signature, the number of rows, the version.
         """
         document = await asyncio.to_thread(from_json.parse, body)
         parameters = document.get("parameters") or {}

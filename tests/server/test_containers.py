@@ -17,8 +17,7 @@ pytest.importorskip("httpx")
 
 from keras_transformer.flags import parse
 from keras_transformer.serve import SECTIONS
-from keras_transformer.server.options import ServeOptions
-from keras_transformer.server.vertex import Vertex
+from keras_transformer.server.options import ServeOptions, Vertex
 
 ROOT = pathlib.Path(__file__).parents[2]
 SERVE = ["python", "-m", "keras_transformer.serve"]
