@@ -16,6 +16,7 @@ from keras_transformer.decoding import loop
 from keras_transformer.decoding.numpy_rules import refuse_unknown
 from keras_transformer.inference import litert_conversion, onnx_conversion, web_folder
 from keras_transformer.inference.held_out_text import HeldOut
+from keras_transformer.inference.live import as_strings
 from keras_transformer.inference.model_graphs import IDS, traced
 from keras_transformer.inference.portable import GOLDEN, Portable
 from keras_transformer.inference.portable_graphs import RUNTIMES
@@ -77,16 +78,16 @@ def export(
         facts = {"format": form, "precision": precision, "bytes": size}
         description = {**description, "decoding": module.facts()["decoding"]}
         write_json(temporary / "model.json", description)
-        golden = _golden(module, examples)
-        came = _translated(temporary, golden, module.options.samples)
+        texts, expected = _golden(module, examples)
+        came = _translated(temporary, texts, module.options.samples)
         if precision == "float32":
-            _check(golden, came)
+            _check(texts, expected, came)
         else:
-            alike = sum(one == other for one, other in zip(golden, came["alone"], strict=True))
-            facts["golden_as_in_float32"] = f"{alike} of {len(golden)}"
+            alike = sum(one == other for one, other in zip(expected, came["alone"], strict=True))
+            facts["golden_as_in_float32"] = f"{alike} of {len(texts)}"
             if held_out and not module.options.samples:
                 facts["bleu"] = _bleu(held_out, module, temporary, precision)
-        _write_golden(temporary / GOLDEN, came["alone"])
+        _write_golden(temporary / GOLDEN, texts, module.output, came["alone"])
         remark = REMARK.format(
             encoder=decoder.with_stem("encoder").name,
             decoder=decoder.name,
@@ -206,42 +207,29 @@ def _golden(module, examples):
     is_drawn = module.options.samples
     serve = traced(greedily, TEXT) if is_drawn else module.functions()["serving_default"]
     outputs = serve(tf.constant(texts))[module.output].numpy()
-    return [
-        {"text": text.decode(), module.output: output.decode(errors="replace")}
-        for text, output in zip(texts, outputs, strict=True)
-    ]
+    return [text.decode() for text in texts], as_strings(outputs)
 
 
-def _write_golden(path, golden):
+def _write_golden(path, texts, name, outputs):
+    golden = ({"text": text, name: one} for text, one in zip(texts, outputs, strict=True))
     lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in golden]
     path.write_text("".join(lines), encoding="utf-8")
 
 
-def _translated(folder, golden, is_drawn):
-    """The golden examples as they come out of a folder, in a batch and alone."""
+def _translated(folder, texts, is_drawn):
+    """What comes of golden texts out of a folder, in a batch and alone."""
     portable = Portable(folder, {"beam_size": 1} if is_drawn else {})
-    texts = [one["text"] for one in golden]
-    ways = {"in a batch": [texts], "alone": [[text] for text in texts]}
-    outputs = {
-        way: [text for batch in batches for text in portable.translate(batch)]
-        for way, batches in ways.items()
-    }
-    return {
-        way: [
-            dict(zip(one, (one["text"], text), strict=True))
-            for one, text in zip(golden, found, strict=True)
-        ]
-        for way, found in outputs.items()
-    }
+    alone = [portable.translate([text])[0] for text in texts]
+    return {"in a batch": portable.translate(texts), "alone": alone}
 
 
-def _check(golden, came):
+def _check(texts, expected, came):
     for way, found in came.items():
-        for one, other in zip(golden, found, strict=True):
+        for text, one, other in zip(texts, expected, found, strict=True):
             if one != other:
                 raise ValueError(
                     "nothing was exported: golden examples come out otherwise than from the live "
-                    f"model. The first, {way}: {other}, expected {one}."
+                    f"model. The first, {way}: {text!r} to {other!r}, expected {one!r}."
                 )
 
 

@@ -464,7 +464,7 @@ def test_training_of_what_has_no_graphs_is_refused_before_it_begins():
 
 
 def test_an_export_that_gives_something_else_is_not_written(module, form, tmp_path, monkeypatch):
-    golden = [{"text": "a b", "translation": "no such words"}]
+    golden = (["a b"], ["no such words"])
     monkeypatch.setattr(portable_export, "_golden", lambda *_: golden)
     with pytest.raises(ValueError, match="nothing was exported: golden examples come out other"):
         portable_export.export(module, tmp_path / "model", {}, form=form)
