@@ -7,6 +7,7 @@ others in its batch.
 """
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,14 +32,20 @@ TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 
 def with_options(function: Callable, **defaults: tf.Tensor):
-    """A graph of a function of `text` and options. TensorFlow takes the defaults of the Python
-    function as those of the signature.
-    """
-    function.__defaults__ = tuple(defaults.values())
-    specifications = [
-        tf.TensorSpec([None], default.dtype, name=name) for name, default in defaults.items()
-    ]
-    return traced(function, TEXT, *specifications)
+    """A graph of a function of `text` and options by name, which a request may leave out."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    options = [inspect.Parameter(name, kind, default=one) for name, one in defaults.items()]
+    signature = inspect.Signature([inspect.Parameter("text", kind), *options])
+
+    def called(*given, **named):
+        values = signature.bind(*given, **named)
+        values.apply_defaults()
+        return function(**values.arguments)
+
+    # TensorFlow reads the names and the defaults of inputs from it.
+    called.__signature__ = signature
+    specifications = [tf.TensorSpec([None], one.dtype, name) for name, one in defaults.items()]
+    return traced(called, TEXT, *specifications)
 
 
 class TextModule(ServedText):
@@ -89,7 +96,7 @@ class TextModule(ServedText):
     def functions(self):
         return {
             "nbest": traced(self._nbest, TEXT),
-            "sample": self._sample(),
+            "sample": with_options(self.drawn, **self.options_to_draw()),
             "score": self.score,
             "next_pieces": self._next_pieces(),
         }
@@ -197,12 +204,6 @@ class TextModule(ServedText):
 
     def _nbest(self, text):
         return self.hypotheses(*self.search_for_terms(self.options.search_for_all(), text))
-
-    def _sample(self):
-        def sample(text, temperature, seed):
-            return self.drawn(text, temperature, seed)
-
-        return with_options(sample, **self.options_to_draw())
 
     def _next_pieces(self):
         def next_pieces(text, prefix, temperature, top_k, top_p):

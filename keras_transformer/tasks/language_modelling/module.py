@@ -47,7 +47,8 @@ class GenerationModule(TextModule):
         self.attend = traced(self._attend, TEXT)
 
     def functions(self):
-        return {**super().functions(), "serving_default": self.generate, "attend": self.attend}
+        own = {"serving_default": self.generate, "attend": self.attend, "sample": self._sample()}
+        return {**super().functions(), **own}
 
     def score_rows(self, scores):
         if not scores:

@@ -1,5 +1,7 @@
 """Searches whose options a request says (Vaswani et al. 2017, section 6.1)."""
 
+import functools
+
 import tensorflow as tf
 
 from keras_transformer.decoding.beam_search import FORMS
@@ -21,28 +23,10 @@ def searched(module) -> dict:
         "max_length": tf.constant([0]),
         "num_hypotheses": tf.constant([beam.num_hypotheses]),
     }
-
-    def translate(text, beam_size, length_penalty, length_penalty_form, max_length, num_hypotheses):
-        numbers = (beam_size, length_penalty, length_penalty_form, max_length, num_hypotheses)
-        return _searched(module, text, *numbers)
-
-    def translate_in(
-        text,
-        beam_size,
-        length_penalty,
-        length_penalty_form,
-        max_length,
-        num_hypotheses,
-        source_language,
-        target_language,
-    ):
-        numbers = (beam_size, length_penalty, length_penalty_form, max_length, num_hypotheses)
-        return _searched(module, text, *numbers, languages=(source_language, target_language))
-
     if module.labels:
         # As exported.
         exported |= dict.fromkeys(LANGUAGES, tf.constant([""]))
-    translate = with_options(translate_in if module.labels else translate, **exported)
+    translate = with_options(functools.partial(_searched, module), **exported)
 
     def nbest(text):
         outputs = translate(text, **{**exported, "num_hypotheses": exported["beam_size"]})
@@ -82,4 +66,5 @@ def _searched(
         longest = tf.minimum(max_length, LONGEST)
         return tf.where(max_length > 0, longest, module.options.limits(lengths))
 
-    return module.hypotheses(*module.search_for_terms(search, text, limits=limits, **languages))
+    more = {"languages": tuple(languages.values())} if languages else {}
+    return module.hypotheses(*module.search_for_terms(search, text, limits=limits, **more))
