@@ -8,15 +8,13 @@ from collections.abc import Mapping
 import numpy as np
 import sentencepiece
 import tensorflow as tf
-from google.protobuf.message import Message
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.lengths import LONGEST
 from keras_transformer.decoding.options import MOST_HYPOTHESES, STEEPEST_PENALTY
 from keras_transformer.decoding.remembered_options import LANGUAGES, check_languages
-from keras_transformer.inference.functions import SavedFunctions, meta_graph_of
+from keras_transformer.inference.functions import SavedFunctions
 from keras_transformer.inference.live import Hypothesis, Live, as_bytes, as_strings
-from keras_transformer.saved_models.loaded_graph import sentencepiece_models
 from keras_transformer.saved_models.session import reload
 from pipelines.trees import bracketing
 from pipelines.trees.linearization import alphabet_of
@@ -47,16 +45,12 @@ class Exported:
 
     def __init__(self, folder: pathlib.Path, options: dict, description: Mapping | None = None):
         self._folder = folder
-        meta_graph = meta_graph_of(folder)
         facts = description or {}
-        definitions = meta_graph.signature_def
-        self._functions = SavedFunctions(folder, definitions, facts)
+        self._functions = SavedFunctions(folder, facts)
         self._lock = threading.Lock()
         # What the text that comes out is called: "translation", "tree".
-        self._output = _only_output(definitions, folder)
-        self._source_tokenizer, self._target_tokenizer = tokenizers_of(
-            meta_graph.graph_def, folder, facts
-        )
+        self._output = _only_output(self._functions)
+        self._source_tokenizer, self._target_tokenizer = tokenizers_of(self._functions)
         self._tree_leaves = None
         protected = ProtectedSpans.in_description(facts)
         self._marks = SpanMarks(protected) if protected else None
@@ -205,23 +199,26 @@ class Exported:
             return self._reloaded
 
 
-def _only_output(signatures, folder):
-    outputs = [*signatures["serving_default"].outputs] if "serving_default" in signatures else []
+def _only_output(functions):
+    default = functions.signatures.get("serving_default")
+    outputs = [*default.outputs] if default else []
     if len(outputs) != 1:
         raise ValueError(
-            f"{folder} must give one string for each line by `serving_default`. Received: "
+            f"{functions.name} must give one string for each line by `serving_default`. Received: "
             f"{', '.join(sorted(outputs)) or 'no such signature'}. It is no translator of ours."
         )
     return outputs[0]
 
 
-def tokenizers_of(graph: Message, folder: pathlib.Path, description: Mapping) -> tuple:
+def tokenizers_of(functions: SavedFunctions) -> tuple:
     """The `SentencePieceProcessor`s inside a SavedModel: of the source, and of the target."""
-    models = sentencepiece_models(graph)
+    models = functions.sentencepiece_models
     if not models:
-        raise ValueError(f"{folder} has no SentencePiece tokenizer: it is no translator of ours.")
+        raise ValueError(
+            f"{functions.name} has no SentencePiece tokenizer: it is no translator of ours."
+        )
     by_fingerprint = {fingerprint_of(model): model for model in models}
-    fingerprint = description.get("vocabulary", {}).get("fingerprint", "")
+    fingerprint = functions.facts.get("vocabulary", {}).get("fingerprint", "")
     named = [by_fingerprint[one] for one in fingerprint.split("-") if one in by_fingerprint]
     loaded = [
         sentencepiece.SentencePieceProcessor(model_proto=model) for model in named or models[:1]

@@ -1,15 +1,16 @@
 """A trained model as functions by name, arrays in, arrays out: of a run or of a SavedModel."""
 
+import functools
 import pathlib
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from google.protobuf.message import Message
 
 from keras_transformer.runs.model_path import ModelPath
+from keras_transformer.saved_models.loaded_graph import sentencepiece_models
 from keras_transformer.saved_models.session import (
     SavedModel,
     damaged,
@@ -20,7 +21,7 @@ from keras_transformer.saved_models.session import (
 Function = Callable[..., dict[str, np.ndarray]]
 
 
-class Functions(Mapping[str, Function]):
+class Functions(dict[str, Function]):
     """Functions by name; each takes arrays (B, ...) by name and gives such.
 
     Attributes:
@@ -36,21 +37,14 @@ class LiveFunctions(Functions):
     """Those of a `ServedModule` in memory."""
 
     def __init__(self, module: tf.Module):
+        functions = module.functions()
+        super().__init__({name: functools.partial(_called, one) for name, one in functions.items()})
         self.name = "the model"
         self.facts = module.facts()
-        self._functions = module.functions()
 
-    def __getitem__(self, name: str) -> Function:
-        function = self._functions[name]
-        return lambda **inputs: {
-            output: tensor.numpy() for output, tensor in function(**inputs).items()
-        }
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._functions)
-
-    def __len__(self) -> int:
-        return len(self._functions)
+def _called(function, /, **inputs):
+    return {output: tensor.numpy() for output, tensor in function(**inputs).items()}
 
 
 class SavedFunctions(Functions):
@@ -59,33 +53,30 @@ class SavedFunctions(Functions):
 
     Attributes:
         signatures: every `Signature` by name.
+        sentencepiece_models: its vocabularies.
+
+    Raises:
+        ValueError: if it is damaged.
     """
 
-    def __init__(
-        self, version: pathlib.Path, definitions: Mapping[str, Message], facts: Mapping[str, Any]
-    ):
-        self.name = str(version)
-        self.facts = facts
+    def __init__(self, version: pathlib.Path, facts: Mapping[str, Any]):
+        try:
+            meta_graph = read_meta_graph(version)
+        except (OSError, ValueError) as error:
+            raise damaged(version, error) from error
         # A SignatureDef would keep the graph that it was read with in memory.
         self.signatures = {
-            name: signature_of(one) for name, one in definitions.items() if one.inputs
+            name: signature_of(one) for name, one in meta_graph.signature_def.items() if one.inputs
         }
+        super().__init__({name: functools.partial(self._run, name) for name in self.signatures})
+        self.name = str(version)
+        self.facts = facts
+        self.sentencepiece_models = sentencepiece_models(meta_graph.graph_def)
         self._version = version
         self._loaded: dict[str, SavedModel] = {}
         self._lock = threading.Lock()
 
-    def __getitem__(self, name: str) -> Function:
-        if name not in self.signatures:
-            raise KeyError(name)
-        return lambda **inputs: self._run(name, inputs)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.signatures)
-
-    def __len__(self) -> int:
-        return len(self.signatures)
-
-    def _run(self, name, inputs):
+    def _run(self, name, /, **inputs):
         with self._lock:
             if name not in self._loaded:
                 self._loaded[name] = self._load(name)
@@ -100,14 +91,5 @@ class SavedFunctions(Functions):
 
 
 def saved_functions(model: ModelPath) -> SavedFunctions:
-    """Those of the SavedModel that a path leads to; a ValueError says that it is damaged."""
-    definitions = meta_graph_of(model.version).signature_def
-    return SavedFunctions(model.version, definitions, model.describe())
-
-
-def meta_graph_of(version: pathlib.Path) -> Message:
-    """The MetaGraphDef of a SavedModel; a ValueError says that it is damaged."""
-    try:
-        return read_meta_graph(version)
-    except (OSError, ValueError) as error:
-        raise damaged(version, error) from error
+    """Those of the SavedModel that a path leads to."""
+    return SavedFunctions(model.version, model.describe())

@@ -109,20 +109,19 @@ def _of_portable(model: ModelPath, precision: str, options: Mapping) -> Generato
 
 def _exported(model: ModelPath, options: Mapping) -> Generator:
     from keras_transformer.inference.exported import tokenizers_of
-    from keras_transformer.inference.functions import SavedFunctions, meta_graph_of
+    from keras_transformer.inference.functions import saved_functions
 
     if options:
         raise ValueError(
             f"{model.version} decodes as it was exported. Received: {', '.join(options)}. Leave it "
             "out, name the folder of the run, or export it again with it."
         )
-    meta_graph = meta_graph_of(model.version)
-    functions = SavedFunctions(model.version, meta_graph.signature_def, model.describe())
+    functions = saved_functions(model)
     outputs = [*functions.signatures["serving_default"].outputs]
     if outputs != ["generated"]:
         raise ValueError(
             f"{model.version} must be a language model, exported of a run of --task={TASK}. "
             f"Received: a SavedModel that gives {', '.join(outputs)}."
         )
-    tokenizer, _ = tokenizers_of(meta_graph.graph_def, model.version, {})
+    tokenizer, _ = tokenizers_of(functions)
     return Generator(functions, lambda lines: [len(ids) + 1 for ids in tokenizer.encode(lines)])

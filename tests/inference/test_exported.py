@@ -330,8 +330,9 @@ def test_what_another_task_exported_is_refused(task, tmp_path):
 @pytest.mark.parametrize("outputs", [{}, {"label": 1, "labels": 2}])
 def test_an_export_that_gives_no_string_a_line_is_told(outputs):
     signatures = {"serving_default": types.SimpleNamespace(outputs=outputs)} if outputs else {}
+    functions = types.SimpleNamespace(name="here", signatures=signatures)
     with pytest.raises(ValueError, match=r"Received: (label, labels|no such signature)"):
-        product._only_output(signatures, pathlib.Path("here"))
+        product._only_output(functions)
 
 
 def test_hypotheses_are_counted_by_the_exported_beam():

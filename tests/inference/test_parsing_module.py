@@ -10,7 +10,7 @@ from eager import eagerly
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.inference import exported
+from keras_transformer.inference import exported, functions
 from keras_transformer.inference.loading import load_model
 from keras_transformer.inference.translator import Translator
 from keras_transformer.tasks.parsing.module import ParsingModule
@@ -80,7 +80,7 @@ def test_an_export_counts_the_symbols_of_a_tree_too(both, monkeypatch):
             signature_def={"serving_default": signature},
             graph_def=types.SimpleNamespace(node=[node]),
         )
-        monkeypatch.setattr(exported, "meta_graph_of", lambda folder: meta_graph)
+        monkeypatch.setattr(functions, "read_meta_graph", lambda folder: meta_graph)
         return exported.Exported(pathlib.Path("here"), {}).target_lengths(trees)
 
     trees = ["(S (NP (XX The) (XX cat)) (VP (XX sings)))", "(S XX )S", ""]
