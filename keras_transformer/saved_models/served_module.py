@@ -24,9 +24,19 @@ class ServedModule(tf.Module):
 
     Attributes:
         what: one sentence on what it is, for the README.
+        does: what goes in and what comes out, in words.
     """
 
     what: str = "A model of keras_transformer."
+    does: str
+
+    def _keep(self, model: keras.Model) -> None:
+        """Keep a model's sizes and weights."""
+        self.hyperparameters = model.hyperparameters
+        self.what = f"{model.what} of keras_transformer: {self.does}."
+        # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
+        self.weights = [variable.value for variable in model.weights]
+        self._paths = [variable.path for variable in model.weights]
 
     @classmethod
     def build(cls, description: Mapping, dtype) -> keras.Model:
@@ -78,7 +88,7 @@ class ServedModule(tf.Module):
         raise NotImplementedError
 
     def variables_by_path(self) -> dict[str, tf.Variable]:
-        """The model's weights by their paths, of a module that keeps these in `_paths`."""
+        """The model's weights by their paths, of a module that has a model: see `_keep`."""
         return dict(zip(self._paths, self.weights, strict=True))
 
     def facts(self) -> dict:
@@ -107,14 +117,13 @@ class ServedText(ServedModule):
         name: of the `tf.Module`.
 
     Attributes:
-        does: what goes in and what comes out, in words.
         heading: of the README.
 
     Raises:
         ValueError: if the vocabulary is not as wide as the model's logits.
     """
 
-    does: str = "text in"
+    does = "text in"
     heading: str = "A model of text"
 
     def __init__(self, model, vocabulary, name: str):
@@ -126,11 +135,7 @@ class ServedText(ServedModule):
                 f"Received: {vocabulary.size}."
             )
         self.vocabulary = vocabulary
-        self.hyperparameters = model.hyperparameters
-        self.what = f"{model.what} of keras_transformer: {self.does}."
-        # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
-        self.weights = [variable.value for variable in model.weights]
-        self._paths = [variable.path for variable in model.weights]
+        self._keep(model)
 
     def golden_inputs(self, examples):
         texts = golden_texts(self.vocabulary.source.pieces, examples)

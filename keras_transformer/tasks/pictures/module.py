@@ -31,6 +31,8 @@ class PictureModule(ServedModule):
     attend_png                 png -> attention, and the pictures seen (B, H, W, C)
     """
 
+    does = "pictures in, classes out"
+
     def __init__(self, model: VisionTransformer, classes: Sequence[str]):
         super().__init__(name="picture_classifier")
         hp = model.hyperparameters
@@ -40,11 +42,7 @@ class PictureModule(ServedModule):
                 f"Received: {len(classes)}."
             )
         self.classes = list(classes)
-        self.what = f"{model.what} of keras_transformer: pictures in, classes out."
-        # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
-        self.weights = [variable.value for variable in model.weights]
-        self.hyperparameters = hp
-        self._paths = [variable.path for variable in model.weights]
+        self._keep(model)
         self.size = (hp.height, hp.width, hp.channels)
         self._grid = hp.grid
         fitting = tf.TensorSpec([None, *self.size], tf.float32)
