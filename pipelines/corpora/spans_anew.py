@@ -14,7 +14,7 @@ from pipelines.corpora.parallel_text import ParallelText
 from pipelines.corpora.spans import SENTINELS, cut, restored
 from pipelines.random_numbers import GOLDEN, mix
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabularies.segmentation import Variation, sequences_at
+from pipelines.vocabularies.segmentation import OtherVersion, Variation
 from pipelines.vocabularies.vocabulary import Vocabulary
 
 # The number of what is drawn, so that no other draw depends on it.
@@ -40,7 +40,7 @@ def whole_texts(text: ParallelText, tags: Sequence[str]) -> tuple[np.ndarray, np
     return heads, wholes
 
 
-class SpansAnew(Variation):
+class SpansAnew(OtherVersion):
     """Give pairs of spans with other ones; those of other tasks stay.
 
     Both sides of a pair are given by one object each, with equal arguments but for `side`. A pair
@@ -50,9 +50,7 @@ class SpansAnew(Variation):
         side: 0 gives sources, 1 targets.
         texts: what `whole_texts` returns.
         vocabulary: of both sides.
-        longest: most tokens of a side, EOS among them.
-        seed: of what is drawn, at least 0.
-        variation: what changes or cuts what is given further; None: nothing does.
+        longest, seed, variation: as of an `OtherVersion`.
     """
 
     def __init__(
@@ -64,16 +62,12 @@ class SpansAnew(Variation):
         seed: int,
         variation: Variation | None = None,
     ):
-        super().__init__(seed)
+        super().__init__(seed, longest, variation)
         self._side = side
         self._heads, self._wholes = (tf.constant(some) for some in texts)
         self._vocabularies = (vocabulary.source, vocabulary.target)
-        self._longest = longest
-        self._variation = variation
 
-    def __call__(
-        self, flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, keys: tf.Tensor
-    ) -> tf.Tensor:
+    def others(self, plain, rows, keys):
         whole = tf.gather(self._wholes, rows)
         is_new = whole != ""
         # What is not cut needs two words too.
@@ -83,12 +77,5 @@ class SpansAnew(Variation):
         texts = (tf.gather(self._heads, rows) + source, target)
         sides = [one.tokenize(text) for one, text in zip(self._vocabularies, texts, strict=True)]
         for side in sides:
-            is_new &= side.row_lengths() <= self._longest
-        count = tf.size(rows, tf.int64)
-        places = tf.range(count)
-        chosen = tf.where(is_new, places + count, places)
-        plain = tf.cast(sequences_at(flat, starts, rows), tf.int32)
-        ids = tf.gather(tf.concat([plain, sides[self._side]], axis=0), chosen)
-        if self._variation is None:
-            return ids.to_tensor()
-        return self._variation(ids.values, ids.row_splits, places, keys)
+            is_new &= side.row_lengths() <= self.longest
+        return sides[self._side], is_new

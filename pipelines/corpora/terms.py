@@ -23,7 +23,7 @@ import tensorflow as tf
 from pipelines.corpora.parallel_text import ParallelText
 from pipelines.random_numbers import GOLDEN, mix
 from pipelines.vocabularies.protected_spans import with_translation
-from pipelines.vocabularies.segmentation import Variation, sequences_at
+from pipelines.vocabularies.segmentation import OtherVersion, Variation, sequences_at
 from pipelines.vocabularies.token_ids import TokenIds, as_tensor
 
 WORD = r"[^\W\d_]+(?:['’][^\W\d_]+)*"
@@ -199,15 +199,13 @@ def with_terms(text: ParallelText, seed: int, never: Iterable[str] = ()) -> Iter
         yield terms.written(source, target, draw)
 
 
-class GivenTerms(Variation):
+class GivenTerms(OtherVersion):
     """Give some sentences in their other version, with terms.
 
     Args:
         rate: share of sentences.
-        seed: of what is drawn, at least 0.
         sentences: the other version of all.
-        longest: most tokens of it, EOS among them; a longer one is not given.
-        variation: what changes or cuts what is given further; None: nothing does.
+        seed, longest, variation: as of an `OtherVersion`.
     """
 
     def __init__(
@@ -218,24 +216,11 @@ class GivenTerms(Variation):
         longest: int,
         variation: Variation | None = None,
     ):
-        super().__init__(seed)
+        super().__init__(seed, longest, variation)
         self._threshold = tf.constant(min(int(rate * 2**64), 2**64 - 1), tf.uint64)
         self._flat = as_tensor(sentences.flat)
         self._starts = as_tensor(sentences.starts)
-        self._longest = longest
-        self._variation = variation
 
-    def __call__(
-        self, flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, keys: tf.Tensor
-    ) -> tf.Tensor:
-        plain = sequences_at(flat, starts, rows)
-        other = sequences_at(self._flat, self._starts, rows)
-        is_other = mix(keys + GOLDEN * tf.constant(GIVEN, tf.uint64)) < self._threshold
-        is_other &= other.row_lengths() <= self._longest
-        count = tf.size(rows, tf.int64)
-        places = tf.range(count)
-        chosen = tf.where(is_other, places + count, places)
-        ids = tf.cast(tf.gather(tf.concat([plain, other], axis=0), chosen), tf.int32)
-        if self._variation is None:
-            return ids.to_tensor()
-        return self._variation(ids.values, ids.row_splits, places, keys)
+    def others(self, plain, rows, keys):
+        is_given = mix(keys + GOLDEN * tf.constant(GIVEN, tf.uint64)) < self._threshold
+        return sequences_at(self._flat, self._starts, rows), is_given

@@ -18,7 +18,7 @@ import tensorflow as tf
 from pipelines.random_numbers import GOLDEN, mix
 from pipelines.vocabularies.model_proto import whole_pieces
 from pipelines.vocabularies.protected_spans import GIVEN
-from pipelines.vocabularies.segmentation import Segmentation, Variation, sequences_at
+from pipelines.vocabularies.segmentation import OtherVersion, Segmentation
 from pipelines.vocabularies.span_marks import BORDER, MARK, alternate, bordered
 from pipelines.vocabularies.vocabulary import Vocabulary
 
@@ -52,7 +52,7 @@ class Typed(NamedTuple):
     is_point: tf.Tensor
 
 
-class AugmentedText(Variation):
+class AugmentedText(OtherVersion):
     """Change some sentences as people type them.
 
     - case: a sentence is written in upper case, in lower case, or with a capital for each word. In
@@ -61,17 +61,14 @@ class AugmentedText(Variation):
       becomes one of the keys beside it.
     - punctuation: a mark of punctuation after a letter is missing or doubled.
 
-    Protected spans and tags are never changed. A sentence that became longer than `longest` stays
-    as it was.
+    Protected spans and tags are never changed.
 
     Args:
         vocabulary: of this side.
         rates: by "case" the share of sentences, by "typos" that of letters, by "punctuation" that
             of marks; 0 or missing: none. A translation has "case" alone, and the same seed.
-        seed: of what is drawn, at least 0.
-        longest: most tokens of a sentence, EOS among them.
+        seed, longest, segmentation: as of an `OtherVersion`.
         is_source: whether this side is what people type, and not its translation.
-        segmentation: what cuts the changed text into other pieces; None: the plain segmentation.
         share: of the sentences that may change; the others stay as they are.
     """
 
@@ -85,29 +82,17 @@ class AugmentedText(Variation):
         segmentation: Segmentation | None = None,
         share: float = 1.0,
     ):
-        super().__init__(seed)
+        super().__init__(seed, longest, segmentation)
         self.rates = {**rates, "share": share}
-        self.longest = longest
         self.is_source = is_source
-        self.segmentation = segmentation
         self._vocabulary = vocabulary
         self._never = "|".join([MARK, GIVEN, *map(re.escape, whole_pieces(vocabulary.model))])
 
-    def __call__(
-        self, flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, keys: tf.Tensor
-    ) -> tf.Tensor:
-        plain = tf.cast(sequences_at(flat, starts, rows), tf.int32)
+    def others(self, plain, rows, keys):
         text = self._vocabulary.detokenize(plain)
         changed = self.changed(text, keys)
-        anew = self._vocabulary.tokenize(changed)
-        is_new = (changed != text) & (anew.row_lengths() <= self.longest)
-        is_new = tf.ensure_shape(is_new & self._is_drawn(SHARE, keys, "share"), [None])
-        count = tf.size(rows, tf.int64)
-        places = tf.range(count)
-        ids = tf.gather(tf.concat([plain, anew], axis=0), tf.where(is_new, places + count, places))
-        if self.segmentation is None:
-            return ids.to_tensor()
-        return self.segmentation(ids.values, ids.row_splits, places, keys)
+        is_new = tf.ensure_shape((changed != text) & self._is_drawn(SHARE, keys, "share"), [None])
+        return self._vocabulary.tokenize(changed), is_new
 
     def changed(self, text: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
         """Texts as they are typed, strings (B,), by their keys, uint64 (B,)."""

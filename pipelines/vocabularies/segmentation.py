@@ -113,6 +113,41 @@ class Segmentation(Variation):
         return Characters(characters.values, words, sentences, draws)
 
 
+class OtherVersion(Variation):
+    """Give some sentences in another version.
+
+    Args:
+        seed: as of a `Variation`.
+        longest: most tokens of that version, EOS among them; of a longer one the plain is given.
+        variation: what changes or cuts what is given further; None: nothing does.
+    """
+
+    def __init__(self, seed: int, longest: int, variation: Variation | None = None):
+        super().__init__(seed)
+        self.longest = longest
+        self.variation = variation
+
+    @abc.abstractmethod
+    def others(
+        self, plain: tf.RaggedTensor, rows: tf.Tensor, keys: tf.Tensor
+    ) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """The other version of plain sentences, ragged ids, and where to give it, booleans (B,)."""
+
+    def __call__(
+        self, flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, keys: tf.Tensor
+    ) -> tf.Tensor:
+        plain = tf.cast(sequences_at(flat, starts, rows), tf.int32)
+        other, is_other = self.others(plain, rows, keys)
+        is_other &= other.row_lengths() <= self.longest
+        count = tf.size(rows, tf.int64)
+        places = tf.range(count)
+        chosen = tf.where(is_other, places + count, places)
+        ids = tf.gather(tf.concat([plain, tf.cast(other, tf.int32)], axis=0), chosen)
+        if self.variation is None:
+            return ids.to_tensor()
+        return self.variation(ids.values, ids.row_splits, places, keys)
+
+
 def sequences_at(flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor) -> tf.RaggedTensor:
     """Some sequences of `TokenIds`, ragged int64."""
     begins = tf.gather(starts, rows)
