@@ -33,16 +33,23 @@ DRAWING = ("samples", "temperature", "top_k", "top_p", "seed")
 
 
 class Portable:
-    """What `Translator` calls of such a folder, as `Live`; `options` replace the exported ones."""
+    """What `Translator` calls of such a folder, as `Live`; `options` replace the exported ones.
+
+    Attributes:
+        options: the `DecodingOptions` that it decodes with.
+        labels: the ids of labels of languages: see `LanguageLabels`.
+        reads_source: whether it translates; a language model goes on from its text.
+        platform: what the Open Inference Protocol calls its kind.
+    """
 
     def __init__(self, folder: pathlib.Path, options: Mapping):
         self._folder = folder
         self._exported = read_description(folder / "model.json").get("decoding", {})
         both = vocabularies.load(folder)
-        # The ids of labels of languages, see `LanguageLabels`, and how many a translation has.
         self.labels = language_labels(both.target)
+        # How many of the first tokens say languages.
         self._given = 1 if self.labels else 0
-        self._options = self._of(self._exported, options)
+        self.options = self._of(self._exported, options)
         self._source = both.source.processor
         self._target = both.target.processor
         self._marks = TextMarks(both.protected) if both.protected else None
@@ -57,21 +64,8 @@ class Portable:
             lambda words: ForbiddenWords(words, both.target.spelled)
         )
         self._model = GraphModel(folder, portable_format(folder))
-
-    @property
-    def options(self) -> DecodingOptions:
-        """What it decodes with."""
-        return self._options
-
-    @property
-    def reads_source(self) -> bool:
-        """Whether it translates; a language model goes on from its text."""
-        return self._model.has_encoder
-
-    @property
-    def platform(self) -> str:
-        """What the Open Inference Protocol calls its kind."""
-        return self._model.platform
+        self.reads_source = self._model.has_encoder
+        self.platform = self._model.platform
 
     @property
     def sentencepiece_models(self) -> list[bytes]:
@@ -83,7 +77,7 @@ class Portable:
         before each step of the search; it may raise.
         """
         other = copy.copy(self)
-        other._options = self._of(self._exported, options)
+        other.options = self._of(self._exported, options)
         other._model = self._model.stopped_by(stop)
         return other
 
@@ -105,12 +99,12 @@ class Portable:
 
     def translate(self, lines: list[str]) -> list[str]:
         """The best translation of each line."""
-        return self._texts(lines, self._options)
+        return self._texts(lines, self.options)
 
     def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
         """The hypotheses of each line, best first, that begin with its prefix."""
-        lines, found = self._found(lines, self._targets_of(lines, prefixes), self._options)
-        if self._options.repetition_penalty == 1.0:
+        lines, found = self._found(lines, self._targets_of(lines, prefixes), self.options)
+        if self.options.repetition_penalty == 1.0:
             logs = [[one.log_probabilities for one in of_line] for of_line in found]
         else:
             pairs = zip(lines, found, strict=True)
@@ -136,7 +130,7 @@ class Portable:
         columns = []
         for penalty in length_penalties:
             search = {"beam_size": beam_size, "length_penalty": penalty}
-            columns.append(self._texts(lines, dataclasses.replace(self._options, **search)))
+            columns.append(self._texts(lines, dataclasses.replace(self.options, **search)))
         return [list(row) for row in zip(*columns, strict=True)]
 
     def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
@@ -205,7 +199,7 @@ class Portable:
 
     def _labelled(self, name, rows):
         """Ids, behind the label of their language if the model has labels."""
-        label = self.labels.get(getattr(self._options, name))
+        label = self.labels.get(getattr(self.options, name))
         return [[label, *ids] for ids in rows] if self.labels else rows
 
     def _targets_of(self, lines, targets):
@@ -262,14 +256,14 @@ class Portable:
             self._model.encode(sources),
             _in_tokens("max_length", options.max_length, lengths),
             _in_tokens("min_length", options.min_length, lengths),
-            self._labelled("target_language", prefixes) if self._model.has_encoder else sources,
+            self._labelled("target_language", prefixes) if self.reads_source else sources,
             list(map(_seed, lines)),
             self._spans(lines, sources) if self._marks and options.protect_all else None,
         )
 
     def _text(self, line, ids):
         # A blank line has an empty translation; a text begins with whatever its prompt is.
-        if self._model.has_encoder and not _in_unicode(line).encode().strip():
+        if self.reads_source and not _in_unicode(line).encode().strip():
             return ""
         text = self._target.decode([one for one in ids if one not in (PAD, EOS)])
         return self._marks.put_back(text, self._marked(line)) if self._marks else text

@@ -87,27 +87,23 @@ RUNTIMES = {"onnx": OnnxGraph, "litert": LiteRtGraph}
 
 
 class GraphModel:
-    """The graphs of a folder, called as `decoding.numpy_search` calls a model."""
+    """The graphs of a folder, called as `decoding.numpy_search` calls a model.
+
+    Attributes:
+        has_encoder: whether there is a source.
+        platform: what the Open Inference Protocol calls its kind.
+    """
 
     def __init__(self, folder: pathlib.Path, form: str):
         decoder = folder / DECODERS[form]
         encoder = decoder.with_stem("encoder")
         self._decoder = RUNTIMES[form](decoder)
-        has_source = _numbered("source", self._decoder.inputs)
-        self._encoder = RUNTIMES[form](encoder) if has_source else None
+        self.platform = self._decoder.platform
+        self.has_encoder = bool(_numbered("source", self._decoder.inputs))
+        self._encoder = RUNTIMES[form](encoder) if self.has_encoder else None
         self._stop = None
         self._states = _numbered("state", self._decoder.inputs)
         self._outputs = [*LIKELIEST, *_numbered("next", self._decoder.outputs)]
-
-    @property
-    def has_encoder(self) -> bool:
-        """Whether there is a source."""
-        return self._encoder is not None
-
-    @property
-    def platform(self) -> str:
-        """What the Open Inference Protocol calls its kind."""
-        return self._decoder.platform
 
     def stopped_by(self, stop: Callable[[], None]) -> "GraphModel":
         """The same graphs, which call a function before each step; it may raise."""
