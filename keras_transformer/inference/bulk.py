@@ -19,7 +19,7 @@ from typing import NamedTuple
 from keras_transformer.inference.line_batches import BATCH_TOKENS, batches_of_tokens
 from pipelines.json_files import MOST_BYTES_OF_LISTS, read_object
 from pipelines.line_files import byte_lines, decode, open_bytes
-from pipelines.prepare.beam_runner import original
+from pipelines.prepare.beam_runner import pipeline_of
 from pipelines.whole_files import write_json, write_whole
 
 # Of the lines that a worker gets at once: a few batches of tokens, which the model counts itself.
@@ -239,12 +239,7 @@ def run(plan: Plan, model_handler, options, at_once: int | None = None) -> int:
 def _passes(plan, model_handler, options, at_once):
     lines = 0
     while lacking := plan.shards_to_write()[:at_once]:
-        try:
-            _run(plan, lacking, model_handler, options)
-        except (ValueError, OSError, RuntimeError) as error:
-            if (cause := original(error)) is error:
-                raise
-            raise cause from error
+        _run(plan, lacking, model_handler, options)
         if left := [shard for shard in lacking if not plan.path(shard).exists()]:
             raise OSError(
                 f"{plan.path(left[0])} was not written: all workers must see the folder of "
@@ -261,8 +256,7 @@ def _run(plan, shards, model_handler, options):
     files = collections.defaultdict(list)
     for shard in shards:
         files[shard.file].append(shard)
-    with beam.Pipeline(options=options) as pipeline:
-        pathlib.Path(pipeline.local_tempdir).rmdir()  # Nothing uses it, and a kill would leave it.
+    with pipeline_of(options) as pipeline:
         (
             pipeline
             | "files" >> beam.Create(list(files.items()))

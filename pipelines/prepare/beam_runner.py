@@ -1,10 +1,11 @@
-"""Options of Apache Beam, and the errors of its workers. TensorFlow is not needed here."""
+"""Options and pipelines of Apache Beam, and its workers' errors. TensorFlow is not needed here."""
 
 import builtins
 import contextlib
 import io
 import logging
 import os
+import pathlib
 import re
 import shlex
 import sys
@@ -50,6 +51,22 @@ def silence_workers() -> None:
     """
     sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+
+
+@contextlib.contextmanager
+def pipeline_of(options):
+    """A pipeline of Beam, which runs where the block ends; what a worker raised is raised."""
+    import apache_beam as beam
+
+    try:
+        with beam.Pipeline(options=options) as pipeline:
+            # Nothing uses it, and a kill would leave it.
+            pathlib.Path(pipeline.local_tempdir).rmdir()
+            yield pipeline
+    except (ValueError, OSError, RuntimeError) as error:
+        if (cause := original(error)) is error:
+            raise
+        raise cause from error
 
 
 def original(error: Exception) -> Exception:

@@ -22,7 +22,7 @@ from pipelines import corpora
 from pipelines.batches.texts import TokenizedPairs
 from pipelines.corpora.record_files import read_json, write_shard
 from pipelines.dropped import Dropped
-from pipelines.prepare.beam_runner import beam_options, original
+from pipelines.prepare.beam_runner import beam_options, pipeline_of
 from pipelines.prepare.filtering import DIGEST, usable_pairs
 from pipelines.vocabularies.token_ids import TokenIds, smallest_dtype
 from pipelines.whole_files import write_json
@@ -161,12 +161,7 @@ def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, option
     at_a_time = at_a_time or shards.number
     # Even without a shard to make, the corpus is read once to count what is left out.
     for start in range(0, max(1, len(wanted)), at_a_time):
-        try:
-            _run(shards, wanted[start : start + at_a_time], settings, filters, parts, options)
-        except (ValueError, OSError, RuntimeError) as error:
-            if (cause := original(error)) is error:
-                raise
-            raise cause from error
+        _run(shards, wanted[start : start + at_a_time], settings, filters, parts, options)
     dropped = read_json(shards.folder / DROPPED)
     # Not there if a worker wrote elsewhere: the missing shards show it.
     (shards.folder / DROPPED).unlink(missing_ok=True)
@@ -176,8 +171,7 @@ def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, option
 def _run(shards, wanted, settings, filters, parts, options):
     import apache_beam as beam
 
-    with beam.Pipeline(options=options) as pipeline:
-        pathlib.Path(pipeline.local_tempdir).rmdir()  # Nothing uses it, and a kill would leave it.
+    with pipeline_of(options) as pipeline:
         read = (
             pipeline
             | "parts" >> beam.Create(range(parts))

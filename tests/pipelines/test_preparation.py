@@ -25,7 +25,7 @@ from keras_transformer.flagfiles import Argument
 from keras_transformer.flags.recipes import recipe_of_records
 from pipelines import corpora, vocabularies
 from pipelines.corpora.record_files import Records
-from pipelines.prepare import sharding
+from pipelines.prepare import beam_runner
 from pipelines.prepare.filtering import Filters, digest, sample, usable_pairs
 from pipelines.vocabularies.vocabulary import Vocabulary, learn
 from pipelines.vocabularies.word_pieces import SPECIAL, WordPieces
@@ -422,18 +422,18 @@ def test_what_a_worker_says_is_told_without_what_beam_adds(kind):
     said = "a fault [while running 'read/FlatMap']"
     traceback = "Traceback (most recent call last):\n  File x, in y\nRuntimeError: other\n"
     for error in (kind(said), RuntimeError(f"{traceback}{kind.__name__}: {said}\n")):
-        told = sharding.original(error)
+        told = beam_runner.original(error)
         assert str(told) == "a fault"
         assert isinstance(told, OSError if kind is FileNotFoundError else ValueError)
     error = OSError("[Errno 28] No space left on device: '/a/b' [while running 'write']")
-    told = sharding.original(error)
+    told = beam_runner.original(error)
     assert (told.errno, told.filename) == (28, "/a/b")
     # A control: what no worker said.
     for text in ("no fault of the text", "x\nKeyError: 'a' [while running 'b']"):
         error = RuntimeError(text)
-        assert sharding.original(error) is error
+        assert beam_runner.original(error) is error
     error = kind("a")
-    assert sharding.original(error) is error
+    assert beam_runner.original(error) is error
 
 
 @pytest.mark.slow
@@ -506,15 +506,15 @@ def test_a_missing_package_is_told_with_the_command_that_installs_it(package, mo
     monkeypatch.setitem(sys.modules, package, None)
     told = rf"needs {package}.*pip install 'keras-transformer-nmt\[beam\]'"
     with pytest.raises(ValueError, match=told):
-        sharding.beam_options()
+        beam_runner.beam_options()
 
 
 @pytest.mark.parametrize("options", ["--direct_num_workers=many", "--runner='open"])
 def test_options_that_beam_cannot_read_are_told_in_one_line(options):
     with pytest.raises(ValueError, match="`beam_options` must be options of Apache Beam") as caught:
-        sharding.beam_options(options)
+        beam_runner.beam_options(options)
     assert "\n" not in str(caught.value)
-    assert sharding.beam_options("--direct_num_workers=1")  # control
+    assert beam_runner.beam_options("--direct_num_workers=1")  # control
 
 
 def test_what_the_command_line_says_is_what_was_prepared(toy):
