@@ -14,7 +14,7 @@ SECTIONS = (*SEARCHING, DecodeTokens, Lines, ParseOptions, ThemeOptions, Output)
 
 def main(FLAGS):
     from keras_transformer import streams
-    from keras_transformer.inference.speed_bar import speed_bar
+    from keras_transformer.inference.line_batches import speed_bar
     from keras_transformer.inference.translator import Translator
     from keras_transformer.startup import spread_over_cores
     from keras_transformer.visualization import tree_drawings

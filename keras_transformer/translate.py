@@ -24,7 +24,7 @@ SECTIONS = (*SEARCHING, DecodeTokens, Lines, *TRANSLATING, Documents, JsonOutput
 
 def main(FLAGS):
     from keras_transformer import streams
-    from keras_transformer.inference.speed_bar import speed_bar
+    from keras_transformer.inference.line_batches import speed_bar
     from keras_transformer.inference.translator import Translator
     from keras_transformer.startup import spread_over_cores
     from pipelines.glossary import marking

@@ -71,7 +71,7 @@ def _grid(translator, scorer, tried, how):
     import functools
 
     from keras_transformer.evaluation import tuning
-    from keras_transformer.inference.speed_bar import speed_bar
+    from keras_transformer.inference.line_batches import speed_bar
 
     with speed_bar(len(scorer.sources) * len(tried[0])) as report:
         translate = functools.partial(

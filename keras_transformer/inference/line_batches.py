@@ -1,14 +1,18 @@
 """How lines become batches or sentences, and come back: the model was trained on pairs of sentences
-(Vaswani et al. 2017, section 5.1).
+(Vaswani et al. 2017, section 5.1); and the bar that says how many are done.
 """
 
 import concurrent.futures
+import contextlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 
 BATCH_TOKENS = 2048
+# With fewer lines the bar would be gone before it is read.
+MANY_LINES = 500
 # What may be done about a line that is too long.
 SPLIT = "Split it into sentences (translate: --split_sentences)."
 SHORTEN = "Shorten it, or leave it out."
@@ -35,13 +39,8 @@ def checked_lengths(
     named: str = LINE,
     remedy: str = SPLIT,
 ) -> list[int]:
-    """How many tokens each line has.
-
-    Args:
-        lengths_of: gives the tokens of each of some lines.
-        lines: strings.
-        named: what the error calls the one of a number, from 1. The only line is "the line".
-        remedy: what the error advises.
+    """How many tokens each line has, by a function of some lines. An error calls one that has too
+    many as `named` says of its number, from 1, or "the line" if it is the only one.
     """
     lengths = []
     for start in range(0, len(lines), MAX_SOURCE_LENGTH):
@@ -78,13 +77,8 @@ def in_batches(
     batches_at_once: int = 1,
     report: Callable[[int], None] | None = None,
 ) -> list:
-    """What a function of lists gives for each line, in order.
-
-    Args:
-        function: takes a list of each column, gives as many results.
-        columns: lists of equal length.
-        lengths: tokens of each line.
-        batch_tokens, batches_at_once, report: see `Translator.translate`.
+    """What a function of lists, one of each column, gives for each line, in order. `lengths` are in
+    tokens; of the other arguments see `Translator.translate`.
     """
     results = [None] * len(lengths)
 
@@ -103,6 +97,33 @@ def in_batches(
             if report:
                 report(done)
     return results
+
+
+@contextlib.contextmanager
+def speed_bar(lines: int) -> Iterator[Callable[[int], None] | None]:
+    """A function that takes how many more lines are done, and shows a bar; None where it cannot."""
+    if lines < MANY_LINES or not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = (
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[speed]}"),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=lines, speed="")
+
+        def report(done):
+            [state] = bar.tasks
+            # Split into sentences, a file has more than lines.
+            bar.update(task, advance=done, total=max(state.total, state.completed + done))
+            bar.update(task, speed=f"{state.completed / max(state.elapsed, 1e-9):.1f} sentences/s")
+
+        yield report
 
 
 def split(

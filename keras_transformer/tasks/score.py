@@ -8,7 +8,7 @@ from typing import Any
 
 from keras_transformer.evaluation.options import Files, ScoringOptions, Tokenizer, TreeScoring
 from keras_transformer.inference.held_out_text import corpus_of
-from keras_transformer.inference.speed_bar import speed_bar
+from keras_transformer.inference.line_batches import speed_bar
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.description import task_of
 from keras_transformer.runs.model_path import ModelPath, description_of
