@@ -222,18 +222,15 @@ class NumpySearch:
         ended[:, self._beam :] = False
         for row, column in zip(*np.nonzero(ended), strict=True):
             ids, of_ids = (one[parents[row, column]].tolist() for one in came)
+            ids = [*ids[1:], EOS]
             of_ids.append(float(logs[row, column]))
+            score = float(scores[row, column] / self._lp(len(ids)))
+            new = Hypothesis(score, ids[self._given :], of_ids[self._given :])
             one = found[searched["sentence"][row]]
-            self._finish(one, scores[row, column], [*ids[1:], EOS], of_ids)
+            one[:] = _best([*one, new], self._beam)
             if len(one) >= self._most:
                 searched["last"][row] = one[self._most - 1].score
         searched["places"] -= ended.sum(axis=1) * (self._form == "shrinking")
-
-    def _finish(self, found, score, ids, logs):
-        score = float(score / self._lp(len(ids)))
-        found[:] = _best(
-            [*found, Hypothesis(score, ids[self._given :], logs[self._given :])], self._beam
-        )
 
     def _lp(self, length):
         """The length penalty of one length or several, float32."""

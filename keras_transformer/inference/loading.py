@@ -71,19 +71,13 @@ def load_trained(run, precision: str = "float32") -> tuple:
     return trained_model(kind.build, run, precision), vocabularies.load(run.path)
 
 
-def module_of_run(run, values: Mapping):
-    """The module of a run of a task of this package; missing flags are as in its training."""
-    kind = module_class(run.read_description())
+def module_of_run(run, values: Mapping, kind: type | None = None):
+    """The module of a run, of a kind or of the task of this package that it says; missing flags are
+    as in its training.
+    """
+    kind = kind or module_class(run.read_description())
     model = trained_model(kind.build, run, values.get("precision", "float32"))
     return kind.of_model(model, run, values)
-
-
-def module_of(model, vocabulary, description: Mapping, path: str | os.PathLike, options: dict):
-    """The `TranslationModule` or `ParsingModule` of a loaded model or `Ensemble`; missing options
-    of decoding are those that the run was trained with.
-    """
-    options = _options_of(description, path, options)
-    return module_class(description)(model, vocabulary, options)
 
 
 def _tasks():
@@ -117,6 +111,7 @@ def _load_portable(model, precision, options):
 
 
 def _load_runs(models, precision, options):
+    from keras_transformer.decoding.remembered_options import options_of_run
     from keras_transformer.models import Ensemble
 
     given = {name: value for name, value in options.items() if value is not None}
@@ -124,8 +119,9 @@ def _load_runs(models, precision, options):
     descriptions = [run.read_description() for run in runs]
     for model, description in zip(models, descriptions, strict=True):
         _require_sentences(description, model.path)
+    kind = module_class(descriptions[0])
     # Wrong options are reported before any weights are loaded.
-    _options_of(descriptions[0], models[0].path, given)
+    of_run = options_of_run(given, kind.defaults(descriptions[0]))
     trained = [load_trained(run, precision) for run in runs]
     model, vocabulary = trained[0]
     for one, (_, another) in zip(models, trained, strict=True):
@@ -135,7 +131,7 @@ def _load_runs(models, precision, options):
                 "must share theirs."
             )
     model = Ensemble([model for model, _ in trained]) if len(trained) > 1 else model
-    module = module_of(model, vocabulary, descriptions[0], models[0].path, given)
+    module = kind(model, vocabulary, of_run)
     return Live(module, module.gives_attention), descriptions[0]
 
 
@@ -146,14 +142,6 @@ def _run_of(model):
             "in them."
         )
     return model.run
-
-
-def _options_of(description, path, given):
-    """The `DecodingOptions` of a run: those that are given, else what it was trained with."""
-    from keras_transformer.decoding.remembered_options import options_of_run
-
-    _require_sentences(description, path)
-    return options_of_run(given, module_class(description).defaults(description))
 
 
 def _require_sentences(description, path):

@@ -11,7 +11,7 @@ from keras_transformer.inference.functions import SavedFunctions, saved_function
 from keras_transformer.inference.live import as_strings
 from keras_transformer.inference.text_reader import refuse_without_mask
 from keras_transformer.runs.model_path import ModelPath
-from keras_transformer.saved_models.session import DEFAULT_SIGNATURE
+from keras_transformer.saved_models.signature import DEFAULT_SIGNATURE
 from keras_transformer.tensorflow_errors import reason_of
 
 INPUTS_A_CALL = 64

@@ -34,9 +34,6 @@ from keras_transformer.saved_models.loaded_graph import (
 from keras_transformer.saved_models.signature import DEFAULT_SIGNATURE, Signature, TensorSpec
 from keras_transformer.tensorflow_errors import reason_of
 
-__all__ = ["DEFAULT_SIGNATURE", "CancellationManager", "SavedModel", "Signature", "TensorSpec"]
-__all__ += ["damaged", "read_meta_graph", "reason_of", "reload"]
-
 # Where a SavedModel names the operation that fills its tables.
 INITIALIZER = "saved_model_main_op"
 _NUMBERS = itertools.count()

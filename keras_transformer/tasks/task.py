@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 from keras_transformer.inference.held_out_text import HeldOut
-from keras_transformer.inference.loading import trained_model
+from keras_transformer.inference.loading import module_of_run
 from keras_transformer.inference.perplexity import perplexity
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule
@@ -187,9 +187,7 @@ class Task(abc.ABC):
         Raises:
             ValueError: if the run does not say what its model is, or a file is damaged.
         """
-        kind = cls.module_class
-        model = trained_model(kind.build, folder, values.get("precision", "float32"))
-        return kind.of_model(model, folder, values)
+        return module_of_run(folder, values, cls.module_class)
 
     @abc.abstractmethod
     def score(self, module: ServedModule) -> Score:

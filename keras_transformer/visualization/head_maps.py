@@ -75,7 +75,7 @@ class Heads(Options):
             print(f"{IN_PHRASE}, by chance: {chance:.2f}")
         if trained:
             scorer.keep_first(self.measured_sentences)
-            lost = points_lost(trained, model, scorer.sources, scorer.quality, search)
+            lost = points_lost(trained, scorer.sources, scorer.quality, search)
             measures[f"{scorer.unit} lost"] = lost
         print(aligned(table(measures)))
         return functools.partial(draw, measures)
@@ -148,18 +148,19 @@ def agreement_with(translator, phrases: Sequence[Phrases]) -> tuple[np.ndarray, 
 
 def points_lost(
     trained: tuple,
-    path: str,
     sources: Sequence[str],
     quality: Callable[[Sequence[str]], float],
     search: Mapping,
 ) -> dict[str, np.ndarray]:
     """How much the quality falls without each head: {stack: points (N, h)}."""
-    from keras_transformer.inference.loading import module_of
+    from keras_transformer.decoding.remembered_options import options_of_run
+    from keras_transformer.inference.loading import module_class
     from keras_transformer.inference.translator import Translator
 
     model, vocabulary, description = trained
-    options = {"beam_size": 1, **search}
-    translator = Translator(module_of(model, vocabulary, description, path, options))
+    kind = module_class(description)
+    options = options_of_run({"beam_size": 1, **search}, kind.defaults(description))
+    translator = Translator(kind(model, vocabulary, options))
     return losses(model, lambda: quality(translator.translate(sources)))
 
 

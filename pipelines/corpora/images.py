@@ -132,13 +132,12 @@ def _missing(name, package):
 def _fashion_mnist(folder):
     """The 60,000 and 10,000 garments of 28 x 28 pixels of Xiao et al. 2017."""
     place = pathlib.Path(folder or FASHION)
-    names = {"train": "train", "test": "t10k"}
     train, test = (
         Split(
             _idx(_located(place, f"{prefix}-images-idx3-ubyte"))[..., None],
             _idx(_located(place, f"{prefix}-labels-idx1-ubyte")).astype(np.int32),
         )
-        for prefix in names.values()
+        for prefix in ("train", "t10k")
     )
     order = np.random.default_rng(SHUFFLE).permutation(len(train))
     return Pictures(

@@ -133,14 +133,8 @@ def write_shard(path: str | os.PathLike, pairs: TokenizedPairs) -> None:
             str(temporary), tf.io.TFRecordOptions(compression_type="GZIP")
         ) as file:
             for start in range(0, len(pairs), BLOCK):
-                file.write(
-                    serialize(
-                        *(
-                            _rows(side, start, start + BLOCK)
-                            for side in (pairs.sources, pairs.targets)
-                        )
-                    )
-                )
+                sides = (pairs.sources, pairs.targets)
+                file.write(serialize(*(_rows(side, start, start + BLOCK) for side in sides)))
 
     write_whole(path, write)
 

@@ -198,12 +198,10 @@ def _balanced(block):
     for number, line in block:
         pending.append((number, line))
         depth += line.count("(") - line.count(")")
-        if depth <= 0:
+        if depth <= 0 or number == block[-1][0]:
             yield pending[0][0], "\n".join(text for _, text in pending)
             pending = []
             depth = 0
-    if pending:
-        yield pending[0][0], "\n".join(text for _, text in pending)
 
 
 def _indentation(line):

@@ -9,8 +9,7 @@ import sentencepiece
 
 pytest.importorskip("fastapi")
 
-from keras_transformer.saved_models.session import Signature
-from keras_transformer.saved_models.signature import TensorSpec
+from keras_transformer.saved_models.signature import Signature, TensorSpec
 from keras_transformer.server import costs, transport
 from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.options import RequestError, ServeOptions

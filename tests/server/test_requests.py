@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays_of
 
 pytest.importorskip("fastapi")
 
-from keras_transformer.saved_models.session import Signature, TensorSpec
+from keras_transformer.saved_models.signature import Signature, TensorSpec
 from keras_transformer.server import from_json, to_json
 from keras_transformer.server.options import RequestError, ServeOptions
 from keras_transformer.server.rows import joined, parted, rows

@@ -131,7 +131,7 @@ def test_bleu_is_lost_by_the_head_that_is_off(model, pieces):
         def quality(answers):
             return bleu.score(answers, references)["bleu"]
 
-        lost = points_lost((model, pieces, {}), "runs/a", sources, quality, search)
+        lost = points_lost((model, pieces, {}), sources, quality, search)
         shapes = {name: values.shape for name, values in lost.items()}
         assert shapes == dict.fromkeys(("encoder", "decoder", "cross"), (1, 2))
         assert all((values >= 0).all() for values in lost.values())

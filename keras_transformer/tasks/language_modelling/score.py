@@ -22,9 +22,13 @@ class PerplexityScorer(Scorer):
         generator = Generator.load(self.model, loading["precision"], **loading["options"])
         return generator.perplexities(self._lines)
 
+    @staticmethod
+    def summary(numbers):
+        """What `examine` gave, in a line."""
+        of_pieces = in_words(numbers["perplexity"])
+        of_words = in_words(numbers["perplexity_of_words"])
+        return f"perplexity {of_pieces} a piece, {of_words} a word"
+
     def table(self, numbers):
-        return (
-            f"{numbers['lines']:,} lines, {numbers['pieces']:,} pieces\n"
-            f"perplexity {in_words(numbers['perplexity'])} a piece, "
-            f"{in_words(numbers['perplexity_of_words'])} a word"
-        )
+        counts = f"{numbers['lines']:,} lines, {numbers['pieces']:,} pieces"
+        return f"{counts}\n{self.summary(numbers)}"

@@ -3,7 +3,6 @@
 """
 
 from keras_transformer.inference.generator import Generator
-from keras_transformer.inference.perplexity import in_words
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.language_modelling.module import GenerationModule
 from keras_transformer.tasks.language_modelling.score import PerplexityScorer
@@ -69,8 +68,7 @@ class LanguageModelling(OneLanguage):
         prompts = [_beginning(line) for line in lines[:KEPT]]
         texts_made = generator.generate(prompts[:SHOWN])
         report = [
-            f"perplexity {in_words(numbers['perplexity'])} a piece, "
-            f"{in_words(numbers['perplexity_of_words'])} a word",
+            self.scorer.summary(numbers),
             *in_rows(("prompt", "generated"), zip(prompts, texts_made, strict=False)),
         ]
         return Score(numbers, report, prompts)

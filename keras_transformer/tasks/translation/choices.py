@@ -3,16 +3,13 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-import keras
-
 from keras_transformer.evaluation.metrics import tokenizer_of
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.text_task import vocabulary_of
 from keras_transformer.tasks.translation.options import Augmentation
-from keras_transformer.training.embedding_start import start_embeddings
 from keras_transformer.training.objective import ScheduledSampling
 from pipelines import vocabularies
-from pipelines.batches.texts import TokenizedPairs, check_pieces, cooccurrences
+from pipelines.batches.texts import check_pieces
 from pipelines.vocabularies import OF_SIDES, SeparateVocabularies
 from pipelines.vocabularies.augmentation import AugmentedText
 from pipelines.vocabularies.protected_spans import ProtectedSpans
@@ -93,19 +90,6 @@ def vocabulary_with(
     return found
 
 
-def start(
-    values: Mapping,
-    model: keras.Model,
-    vocabulary: Vocabulary | SeparateVocabularies,
-    pairs: TokenizedPairs,
-) -> None:
-    """Set the tables of embeddings of a new model as --embedding_initialization says."""
-    if values["embedding_initialization"] == "cooccurrence":
-        offsets = (0, vocabulary.size if vocabulary.kind == "separate" else 0)
-        counts = cooccurrences((pairs.sources, pairs.targets), offsets, vocabulary.size)
-        start_embeddings(model, counts, values["seed"])
-
-
 def refuse_other_vocabulary(
     folder: str | os.PathLike,
     vocabulary: Vocabulary | SeparateVocabularies,
@@ -152,33 +136,32 @@ def variations(
     "target". `upper_targets` says whether the target of a source in upper case is too.
     """
     augmented = Augmentation.of(values)
-    asked = [name for name in SEGMENTATIONS if values[name]]
-    received = ", ".join(f"{name}={values[name]}" for name in asked)
+    asked = {name: values[name] for name in SEGMENTATIONS if values[name]}
     if len(asked) > 1:
+        received = ", ".join(f"{name}={value}" for name, value in asked.items())
         raise ValueError(
             f"--{' and --'.join(asked)} exclude each other: a vocabulary is of byte pairs or a "
             f"unigram language model. Received: {received}. Leave one out."
         )
-    changing = asked
-    if rate := values.get("glossary_rate"):
-        changing = ["glossary_rate"]
-        received = f"glossary_rate={rate}"
-    if augmented.augment:
-        changing = ["augment"]
-        received = f"augment={','.join(augmented.augment)}"
-    if changing and values["static_shapes"]:
-        raise ValueError(
-            f"--{changing[0]} gives sentences of any length, and --static_shapes wants few. "
-            f"Received: {received}. Leave one out."
-        )
+    changing = {
+        "augment": ",".join(augmented.augment),
+        "glossary_rate": values.get("glossary_rate"),
+        **asked,
+    }
+    for name, value in changing.items():
+        if value and values["static_shapes"]:
+            raise ValueError(
+                f"--{name} gives sentences of any length, and --static_shapes wants few. "
+                f"Received: {name}={value}. Leave one out."
+            )
     rates = augmented.rates
     share = augmented.augmented_share
 
     def of_sides(vocabulary):
         sides = {"source": vocabulary.source, "target": vocabulary.target}
         cut = {
-            one: SEGMENTATIONS[name](one, values[name], values["seed"])
-            for name in asked
+            one: SEGMENTATIONS[name](one, value, values["seed"])
+            for name, value in asked.items()
             for one in set(sides.values())
         }
         if not rates:

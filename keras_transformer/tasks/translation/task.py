@@ -30,13 +30,13 @@ from keras_transformer.tasks.translation.choices import (
     check_vocabulary,
     refuse_other_vocabulary,
     scheduled_sampling,
-    start,
     tokenizer_of_run,
     variations,
     vocabulary_with,
 )
 from keras_transformer.tasks.translation.module import TranslationModule, decoding_options
 from keras_transformer.tasks.translation.score import TranslationScorer
+from keras_transformer.training.embedding_start import start_embeddings
 from keras_transformer.training.loss import label_measures
 from pipelines import vocabularies
 from pipelines.batches import texts
@@ -211,16 +211,14 @@ class Translation(TextTask):
         if split != "train":
             return valid.examples()
         variations = self._variations(self.vocabulary)
+        # Spans that are cut anew make sequences of any length.
+        may_vary = not self.values["static_shapes"] and keras.backend.backend() == "tensorflow"
         has_spans = isinstance(self._texts.train, ParallelText) and SENTINELS[0] in self.corpus.tags
         if self.protected.glossary_rate:
             variations["source"] = self._given_terms(train, variations.get("source"))
-        # Spans that are cut anew make sequences of any length.
-        elif has_spans and not self._wants_few_lengths():
+        elif has_spans and may_vary:
             variations = self._spans_anew(train, variations)
         return train.examples(variations)
-
-    def _wants_few_lengths(self):
-        return self.values["static_shapes"] or keras.backend.backend() != "tensorflow"
 
     def _spans_anew(self, train, variations):
         """What cuts other spans each time, and variations of both sides after it."""
@@ -246,7 +244,12 @@ class Translation(TextTask):
         return self._pairs[0].of_those_kept(self.corpus.weights)
 
     def start(self, model):
-        start(self.values, model, self.vocabulary, self._pairs[0])
+        if self.values["embedding_initialization"] == "cooccurrence":
+            train, _ = self._pairs
+            own = self.vocabulary
+            offsets = (0, own.size if own.kind == "separate" else 0)
+            counts = texts.cooccurrences((train.sources, train.targets), offsets, own.size)
+            start_embeddings(model, counts, self.values["seed"])
 
     def objective(self):
         return scheduled_sampling(self.values) or super().objective()
