@@ -108,7 +108,7 @@ def _infer_by_the_model(app, service, counters):
 
     @app.get(V2, summary="The server and its extensions", response_model=openapi.ServerMetadata)
     async def server():
-        extensions = list(open_inference.EXTENSIONS)
+        extensions = open_inference.EXTENSIONS
         return {"name": app.title, "version": __version__, "extensions": extensions}
 
     @app.get(V2 + "/health/live", summary="Whether the server runs", response_model=openapi.Live)

@@ -99,14 +99,10 @@ def _row(number, instance, named, signature):
             )
     missing = [name for name in signature.required if name not in members]
     if missing:
+        optional = ",".join(signature.defaults)
         raise RequestError(
             f"{_element(number)} JSON object: {_shown(instance)} keys must be equal to: "
-            f"{','.join(signature.inputs)}"
-            + (
-                f", of which {','.join(signature.defaults)} may be left out"
-                if signature.defaults
-                else ""
-            )
+            f"{','.join(signature.inputs)}{optional and f', of which {optional} may be left out'}"
         )
     row = {}
     for name, value in members.items():

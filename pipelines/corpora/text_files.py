@@ -26,9 +26,8 @@ class TextFiles(Streamed, Files, name="text_files"):
         prefix = self.prefixes[split]
         if prefix is None:
             return iter(()), "", "line"
-        self.require("data_dir", WHAT)
-        self.two_languages()
         folder = self.folder(WHAT)
+        self.two_languages()
         paths = [
             locate(folder, f"{prefix}.{getattr(self, side)}", side, "prefixes")
             for side in ("source_language", "target_language")
