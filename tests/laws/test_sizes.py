@@ -15,7 +15,7 @@ FILES = [
 LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
 # At least, at most.
 MEDIAN = 115
-MOST_FILES = 316
+MOST_FILES = 314
 # Lines of what was added after the program had been cut to 33,930, and what later cuts took of all.
 ADDED = {
     "Marian's translators": 760,
@@ -61,7 +61,7 @@ ADDED = {
     "a student takes layers of its teacher": 40,
     "a line at once: its search, its graphs, and flags of one command": 74,
 }
-CUT = 1_283
+CUT = 1_435
 MOST_LINES = 33_930 + sum(ADDED.values()) - CUT
 MOST_SHORT = 20
 MOST_OF_DOCSTRINGS = 0.18

@@ -209,6 +209,6 @@ def test_a_run_cuts_spans_anew_to_train_alone(tmp_path, tasks):
         ("source", SpansAnew, 7),
         ("target", SpansAnew, 7),
     ]
-    assert {(one._longest, type(one._variation)) for one in found.values()} == {(90, BpeDropout)}
+    assert {(one.longest, type(one.variation)) for one in found.values()} == {(90, BpeDropout)}
     # Sequences of any length have no static shape.
     assert variations("--static_shapes", "--max_train_length=90") == {}
