@@ -10,7 +10,7 @@ from oracles import paper
 
 from benchmarks.paper import copying as copies
 from keras_transformer.layers import Dropout
-from keras_transformer.models import Hyperparameters, Transformer
+from keras_transformer.models import Hyperparameters, LanguageModel, Transformer
 from keras_transformer.training.loss import (
     LabelAccuracy,
     LabelCrossEntropy,
@@ -219,3 +219,27 @@ def test_sizes_are_named_or_an_object(given, sizes):
     """They were taken for hyperparameters, and lost beside them."""
     with pytest.raises(ValueError, match=r"must be Hyperparameters, or each be named: Transformer"):
         Transformer(given, **sizes)
+
+
+# A decoder-only model; its logits are compared with GPT-2's in tests/imports.
+CONTINUED = np.array([[2, 5, 9, 4], [2, 7, 7, 10]])
+
+
+def language_model(**variants):
+    model = LanguageModel(**SIZES | variants)
+    random = np.random.default_rng(1)
+    model.set_weights([random.normal(w, 0.3) for w in model.get_weights()])
+    return model
+
+
+def test_the_table_is_the_projection_unless_told_otherwise():
+    tied, untied = (language_model(tie_embeddings=ties) for ties in ("decoder", "none"))
+    assert untied.count_params() - tied.count_params() == 11 * 8
+    assert tied.projection is tied.embedding
+
+
+def test_attention_weights_are_causal_shares():
+    weights = np.array(language_model().attention_weights(CONTINUED)["decoder"])
+    assert weights.shape == (2, 2, 2, 4, 4)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-6)
+    assert not np.triu(weights, 1).any()
