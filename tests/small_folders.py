@@ -9,6 +9,7 @@ import sentencepiece
 
 from keras_transformer.imports import bert, gpt2, m2m_100, marian_mt, t5, vit
 from pipelines.json_files import settings
+from pipelines.special_ids import BOS, PAD
 from pipelines.vocabularies.word_pieces import SPECIAL
 
 PIECES = [*SPECIAL, "turn", "on", "the", "lamp", "##s"]
@@ -28,12 +29,16 @@ VIT = {"model_type": "vit", "image_size": 4, "patch_size": 2, "num_channels": 3,
 GPT2 = {"model_type": "gpt2", "n_layer": 1, "n_embd": 4, "n_head": 2, "n_positions": 4}
 T5 = {"model_type": "t5", "num_layers": 1, "d_model": 4, "d_kv": 2, "d_ff": 4, "num_heads": 2}
 SIDES = ("encoder", "decoder")
-TRANSLATOR = {
-    "d_model": 4,
-    **{f"{side}_layers": 1 for side in SIDES},
-    **{f"{side}_ffn_dim": 6 for side in SIDES},
-    **{f"{side}_attention_heads": 2 for side in SIDES},
-}
+
+
+def translator(d_model, d_ff, **layers):
+    """Sizes of a translator, as transformers names them."""
+    sizes = {"layers": 1, "ffn_dim": d_ff, "attention_heads": 2}
+    both = {f"{side}_{name}": size for side in SIDES for name, size in sizes.items()}
+    return {"d_model": d_model, **both, **layers}
+
+
+TRANSLATOR = translator(4, 6)
 MARIAN = {**TRANSLATOR, "model_type": "marian", "vocab_size": 9, "pad_token_id": 8}
 MARIAN |= {"eos_token_id": 0, "decoder_start_token_id": 8}
 CONFIGS = {
@@ -70,6 +75,22 @@ def learned(lines, size=30, **ids):
         **ids,
     )
     return model.getvalue()
+
+
+def logits_of(module, order, sentences, targets):
+    """Of an imported translator, what follows targets in another order of pieces. The start, which
+    theirs has not, is left out of the logits.
+    """
+    import tensorflow as tf
+    from eager import eagerly
+
+    ids = np.array([[order.index(one) for one in row] for row in targets])
+    ids[:, 0] = BOS
+    with eagerly():
+        source = module.source_ids(tf.constant(sentences)).to_tensor(default_value=PAD)
+        found = module._graphs.model((source, tf.constant(ids))).numpy()
+    assert (found[..., BOS] < -50).all()
+    return np.delete(found[..., : len(order)], BOS, axis=-1)
 
 
 def config_of(family, document):

@@ -214,13 +214,6 @@ def test_where_fewer_sequences_exist_than_are_asked_for_the_rest_scores_minus_in
     assert np.isneginf(scores.numpy()[0]).tolist() == [False, True, True]
 
 
-def test_no_sentences_give_no_translations():
-    ids, scores = BeamSearch(4, 0.6, 2)(
-        enumeration.TableStepper([]), tf.range(0), tf.zeros([0], tf.int32)
-    )
-    assert ids.shape[:2] == scores.shape == (0, 2)
-
-
 @pytest.mark.parametrize("search", [GreedySearch(), BeamSearch(3)])
 def test_logits_that_are_no_numbers_do_not_keep_it_searching(search):
     stepper = enumeration.TableStepper([Fixed([np.nan] * 6)])
@@ -262,26 +255,6 @@ def test_a_graph_gives_what_eager_execution_gives():
     )
     np.testing.assert_array_equal(in_graph[0], eager[0])
     np.testing.assert_allclose(in_graph[1], eager[1], rtol=1e-6, atol=ATOL)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "name"),
-    [
-        ({"beam_size": 0}, "beam_size"),
-        ({"beam_size": -1}, "beam_size"),
-        ({"beam_size": 2.5}, "beam_size"),
-        ({"length_penalty": -0.1}, "length_penalty"),
-        ({"length_penalty": float("nan")}, "length_penalty"),
-        ({"length_penalty": float("inf")}, "length_penalty"),
-        ({"num_hypotheses": 0}, "num_hypotheses"),
-        ({"beam_size": 2, "num_hypotheses": 3}, "num_hypotheses"),
-    ],
-)
-def test_an_argument_out_of_range_is_refused_by_name(arguments, name):
-    with pytest.raises(
-        ValueError, match=rf"^`{name}` must .*Received: {name}={arguments[name]}\.$"
-    ):
-        BeamSearch(**arguments)
 
 
 def test_the_length_penalty_is_wu_et_al_s():

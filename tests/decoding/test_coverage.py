@@ -197,11 +197,3 @@ def test_a_covering_stepper_adds_up_the_attention_of_each_hypothesis():
     added = np.repeat([[0, 0, 1, 1], [0, 0, 0, 1]], 3, 0) + sum(attentions)
     np.testing.assert_allclose(state["coverage"], added, rtol=1e-6)
     assert np.abs(attentions[1][0] - attentions[1][1]).max() > 0.01  # hypotheses differ
-
-
-@pytest.mark.parametrize("beta", [-0.1, float("nan"), float("inf")])
-def test_a_beta_out_of_range_is_refused_by_name(beta):
-    with pytest.raises(
-        ValueError, match=rf"^`coverage_penalty` must .*Received: coverage_penalty={beta}\.$"
-    ):
-        BeamSearch(coverage_penalty=beta)

@@ -92,9 +92,15 @@ def test_it_ends_where_nothing_may_come(logit, most):
     assert (ids.numpy() == PAD).all() == (most == 1)
 
 
-def test_no_sentences_give_no_translations():
-    ids, scores = GreedySearch()(enumeration.TableStepper([]), tf.range(0), tf.zeros([0], tf.int32))
-    assert ids.shape[:2] == scores.shape == (0, 1)
+@pytest.mark.parametrize(
+    ("search", "count"),
+    [(GreedySearch(), 1), (BeamSearch(4, 0.6, 2), 2), (Sampling(4, num_hypotheses=2), 2)],
+)
+def test_no_sentences_give_no_translations(search, count):
+    seeds = {"seeds": tf.zeros([0], tf.int64)} if isinstance(search, Sampling) else {}
+    none = (enumeration.TableStepper([]), tf.range(0), tf.zeros([0], tf.int32))
+    ids, scores = search(*none, **seeds)
+    assert ids.shape[:2] == scores.shape == (0, count)
 
 
 def test_control_a_table_that_forgets_its_prefix_gives_other_ids():

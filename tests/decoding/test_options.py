@@ -257,24 +257,50 @@ def test_the_search_for_all_keeps_what_the_search_keeps():
     assert type(DecodingOptions(beam_size=1).search_for_all()) is GreedySearch
 
 
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({"samples": -1}, "samples"),
-        ({"samples": 1.5}, "samples"),
-        ({"beam_size": 0}, "beam_size"),
-        ({"length_penalty": -1.0}, "length_penalty"),
-        ({"coverage_penalty": -1.0}, "coverage_penalty"),
-        ({"no_repeat_ngram_size": -1}, "no_repeat_ngram_size"),
-        ({"repetition_penalty": 0.0}, "repetition_penalty"),
-        ({"samples": 1, "temperature": 0.0}, "temperature"),
-        ({"samples": 1, "top_k": -1}, "top_k"),
-        ({"samples": 1, "top_p": 1.5}, "top_p"),
-    ],
-)
-def test_an_option_out_of_range_is_refused_by_name(options, name):
-    with pytest.raises(ValueError, match=rf"^`{name}` must .*Received: {name}={options[name]}\.$"):
-        DecodingOptions(**options)
+NO_NUMBERS = (float("nan"), float("inf"))
+# By class and name, values that it may not have.
+OUT_OF_RANGE = {
+    BeamSearch: {
+        "beam_size": (0, -1, 2.5),
+        "length_penalty": (-0.1, *NO_NUMBERS),
+        "coverage_penalty": (-0.1, *NO_NUMBERS),
+        "num_hypotheses": (0,),
+    },
+    Constraints: {
+        "no_repeat_ngram_size": (-1, 1.5),
+        "repetition_penalty": (0.0, -1.0, *NO_NUMBERS),
+    },
+    Sampling: {
+        "samples": (0, 1.5),
+        "temperature": (0.0, -1.0, *NO_NUMBERS),
+        "top_k": (-1, 2.5),
+        "top_p": (0.0, 1.1, float("nan")),
+        "num_hypotheses": (0,),
+    },
+    DecodingOptions: {
+        "samples": (-1, 1.5),
+        "beam_size": (0,),
+        "length_penalty": (-1.0,),
+        "coverage_penalty": (-1.0,),
+        "no_repeat_ngram_size": (-1,),
+        "repetition_penalty": (0.0,),
+    },
+}
+REFUSED = [
+    *((kind, {name: one}) for kind, of in OUT_OF_RANGE.items() for name in of for one in of[name]),
+    (BeamSearch, {"beam_size": 2, "num_hypotheses": 3}),
+    (Sampling, {"samples": 2, "num_hypotheses": 3}),
+    (DecodingOptions, {"samples": 1, "temperature": 0.0}),
+    (DecodingOptions, {"samples": 1, "top_k": -1}),
+    (DecodingOptions, {"samples": 1, "top_p": 1.5}),
+]
+
+
+@pytest.mark.parametrize(("kind", "arguments"), REFUSED)
+def test_an_argument_out_of_range_is_refused_by_name(kind, arguments):
+    [*_, (name, value)] = arguments.items()
+    with pytest.raises(ValueError, match=rf"^`{name}` must .*Received: {name}={value}\.$"):
+        kind(**arguments)
 
 
 @pytest.mark.parametrize(

@@ -281,41 +281,6 @@ def test_logits_that_are_no_numbers_do_not_keep_it_drawing(shape):
     assert ids.shape[-1] <= 5
 
 
-def test_no_sentences_give_no_translations():
-    ids, scores = Sampling(4, num_hypotheses=2)(
-        enumeration.TableStepper([]),
-        tf.range(0),
-        tf.zeros([0], tf.int32),
-        seeds=tf.zeros([0], tf.int64),
-    )
-    assert ids.shape[:2] == scores.shape == (0, 2)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "name"),
-    [
-        ({"samples": 0}, "samples"),
-        ({"samples": 1.5}, "samples"),
-        ({"temperature": 0.0}, "temperature"),
-        ({"temperature": -1.0}, "temperature"),
-        ({"temperature": float("nan")}, "temperature"),
-        ({"temperature": float("inf")}, "temperature"),
-        ({"top_k": -1}, "top_k"),
-        ({"top_k": 2.5}, "top_k"),
-        ({"top_p": 0.0}, "top_p"),
-        ({"top_p": 1.1}, "top_p"),
-        ({"top_p": float("nan")}, "top_p"),
-        ({"num_hypotheses": 0}, "num_hypotheses"),
-        ({"samples": 2, "num_hypotheses": 3}, "num_hypotheses"),
-    ],
-)
-def test_an_argument_out_of_range_is_refused_by_name(arguments, name):
-    with pytest.raises(
-        ValueError, match=rf"^`{name}` must .*Received: {name}={arguments[name]}\.$"
-    ):
-        Sampling(**arguments)
-
-
 def test_control_another_temperature_or_share_fails_the_law():
     _, _, _, shared, _ = SHAPES
     for shape, other in (({}, {"temperature": 1.3}), (shared, {**shared, "top_p": 0.75})):

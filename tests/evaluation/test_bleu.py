@@ -1,36 +1,19 @@
 """BLEU and chrF against sacrebleu, called directly."""
 
 import math
-import random
 import re
 
 import pytest
 import sacrebleu
-from evaluation.systems import GOOD
-from evaluation.systems import REFERENCES as OF_SYSTEMS
+from evaluation.systems import GOOD, REFERENCES, damaged
 
 from keras_transformer.evaluation import bleu
 from keras_transformer.evaluation.metrics import CompoundBLEU, split_compounds
 
-REFERENCES = [
-    "Der Hund läuft schnell über die Straße.",
-    "Schalte das Licht in der Küche aus!",
-    "Zwei Männer stehen vor einem Haus.",
-    "Das ist, wie man sagt, ein guter Tag.",
-]
-
-
-def damaged(seed):
-    """The references with some words dropped or swapped."""
-    generator = random.Random(seed)
-    return [
-        " ".join(word for word in line.split() if generator.random() < 0.8) for line in REFERENCES
-    ]
-
 
 @pytest.mark.parametrize("seed", range(5))
 def test_scores_are_sacrebleus_of_the_corpus(seed):
-    hypotheses = damaged(seed)
+    hypotheses = damaged(seed, kept=0.8)
     scores = bleu.score(hypotheses, REFERENCES)
     assert scores["bleu"] == round(sacrebleu.corpus_bleu(hypotheses, [REFERENCES]).score, 2)
     assert scores["chrf"] == round(sacrebleu.corpus_chrf(hypotheses, [REFERENCES]).score, 2)
@@ -129,15 +112,15 @@ def test_it_is_sacrebleus_bleu_of_text_that_is_tokenized_and_split_beforehand(to
     tokenizer = sacrebleu.BLEU(tokenize=tokenize).tokenizer
     ready = [
         [re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", tokenizer(line)) for line in lines]
-        for lines in (GOOD, OF_SYSTEMS)
+        for lines in (GOOD, REFERENCES)
     ]
     expected = sacrebleu.corpus_bleu(
         ready[0], [ready[1]], tokenize="none", smooth_method="none", force=True
     )
     metric = CompoundBLEU(tokenize)
-    assert metric.corpus_score(GOOD, [OF_SYSTEMS]).score == expected.score
+    assert metric.corpus_score(GOOD, [REFERENCES]).score == expected.score
     assert f"tok:{tokenize}+compounds|smooth:none" in str(metric.get_signature())
-    whole = sacrebleu.corpus_bleu(GOOD, [OF_SYSTEMS], tokenize=tokenize, smooth_method="none")
+    whole = sacrebleu.corpus_bleu(GOOD, [REFERENCES], tokenize=tokenize, smooth_method="none")
     assert expected.score > whole.score
 
 
@@ -173,7 +156,7 @@ def test_tokenized_references_are_told_with_an_example_and_what_to_do():
 
 @pytest.mark.parametrize(
     ("references", "tokenize"),
-    [(OF_SYSTEMS, "13a"), (LOOKS_TOKENIZED, "none"), ([LOOKS_TOKENIZED[0], *PLAIN * 2], "13a")],
+    [(REFERENCES, "13a"), (LOOKS_TOKENIZED, "none"), ([LOOKS_TOKENIZED[0], *PLAIN * 2], "13a")],
 )
 def test_control_nothing_is_told_of_other_references(references, tokenize):
     assert bleu.warning(references, tokenize) is None

@@ -6,7 +6,7 @@ import pytest
 import small_folders
 from small_folders import config_of
 
-from keras_transformer.imports import bert, bert_text
+from keras_transformer.imports import bert, bert_text, vit
 from keras_transformer.imports.folder_files import SettingsFiles
 from pipelines.vocabularies.word_pieces import SPECIAL
 
@@ -39,10 +39,11 @@ def test_norms_may_have_the_names_of_tensorflow(architecture):
         ({"problem_type": "regression", "id2label": {"0": "x"}}, "regression, 1 labels"),
     ],
 )
-def test_logits_that_are_no_choice_of_one_label_are_refused(settings, received):
-    config = config_of(bert, {**CONFIG, **settings})
+@pytest.mark.parametrize("family", [bert, vit])
+def test_logits_that_are_no_choice_of_one_label_are_refused(family, settings, received):
+    config = config_of(family, {**small_folders.CONFIGS[family], **settings})
     with pytest.raises(ValueError, match=rf"at least 2 labels .*Received: problem_type={received}"):
-        bert.hyperparameters(config)
+        family.hyperparameters(config)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

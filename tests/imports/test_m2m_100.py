@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
-from eager import eagerly
-from small_folders import TEXTS, change, learned
+from small_folders import TEXTS, change, learned, logits_of, translator
 
 from keras_transformer.decoding.remembered_options import LANGUAGES
 from keras_transformer.imports import m2m_100
@@ -20,7 +19,7 @@ from keras_transformer.inference.translator import Translator
 from keras_transformer.server.options import RequestError
 from keras_transformer.server.portable_model import ServedPortable
 from keras_transformer.tasks import imported
-from pipelines.special_ids import BOS, PAD
+from pipelines.special_ids import BOS
 
 torch = pytest.importorskip("torch", reason="install the extra [oracles]")
 transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
@@ -53,13 +52,7 @@ class Theirs:
         (folder / m2m_100.TOKENIZER).write_text(json.dumps(said))
         config = transformers.M2M100Config(
             vocab_size=len(self.pieces) + 2,
-            d_model=16,
-            encoder_layers=2,
-            decoder_layers=1,
-            encoder_ffn_dim=24,
-            decoder_ffn_dim=24,
-            encoder_attention_heads=2,
-            decoder_attention_heads=2,
+            **translator(16, 24, encoder_layers=2),
         )
         torch.manual_seed(5)
         self.model = transformers.M2M100ForConditionalGeneration(config).eval()
@@ -122,14 +115,8 @@ def test_logits_are_those_of_transformers(theirs):
     with torch.no_grad():
         expected = theirs.model(**read, decoder_input_ids=torch.tensor(targets)).logits.numpy()
     order = config.order(size).tolist()
-    ids = np.array([[order.index(one) for one in row] for row in targets])
-    ids[:, 0] = BOS
-    with eagerly():
-        source = module.source_ids(tf.constant(SENTENCES)).to_tensor(default_value=PAD)
-        found = module._graphs.model((source, tf.constant(ids))).numpy()
-    shared = np.delete(found, BOS, axis=-1)
-    np.testing.assert_allclose(shared, expected[..., np.delete(order, BOS)], atol=1e-4)
-    assert (found[..., BOS] < -50).all()
+    found = logits_of(module, order, SENTENCES, targets)
+    np.testing.assert_allclose(found, expected[..., np.delete(order, BOS)], atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -67,15 +67,3 @@ def test_pictures_that_are_not_scaled_to_1_are_refused(settings, message):
 def test_a_vit_without_classes_is_refused():
     with pytest.raises(ValueError, match=r"must be ViTForImageClassification\. Received: ViTModel"):
         vit.hyperparameters(config_of(vit, {**CONFIG, "architectures": ["ViTModel"]}))
-
-
-@pytest.mark.parametrize(
-    ("settings", "received"),
-    [
-        ({"id2label": {"0": "LABEL_0"}}, "single_label_classification, 1 labels"),
-        ({"problem_type": "multi_label_classification"}, "multi_label_classification, 2 labels"),
-    ],
-)
-def test_logits_that_are_no_choice_of_one_class_are_refused(settings, received):
-    with pytest.raises(ValueError, match=rf"at least 2 labels .*Received: problem_type={received}"):
-        vit.hyperparameters(config_of(vit, {**CONFIG, **settings}))
