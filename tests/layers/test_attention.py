@@ -140,10 +140,11 @@ def test_widths_of_a_head_default_to_the_paper_s(d_k, d_v, expected, qkv):
 def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works():
     with pytest.raises(ValueError, match="`num_heads` must be at least 1"):
         MultiHeadAttention(0, 8)
-    told = r"`d_model`.*`num_heads`.*d_model=500, num_heads=8\. Try d_model=504, or pass `d_k` and"
-    with pytest.raises(ValueError, match=told):
-        MultiHeadAttention(8, 500)
-    MultiHeadAttention(8, 504)
+    for h, d, remedy in ((8, 500, 504), (3, 8, 9)):
+        told = rf"d_model={d}, num_heads={h}\. Try d_model={remedy}, or pass `d_k` and"
+        with pytest.raises(ValueError, match=rf"`d_model`.*`num_heads`.*{told}"):
+            MultiHeadAttention(h, d)
+        MultiHeadAttention(h, remedy)
     with pytest.raises(ValueError, match="`d_v`"):
         MultiHeadAttention(8, 500, d_k=64)
     MultiHeadAttention(8, 500, d_k=64, d_v=64)

@@ -184,16 +184,6 @@ def test_attention_weights_are_shares_of_what_may_be_seen(decoder, x, memory):
     np.testing.assert_allclose(to_memory[:, 1], expected[1], rtol=1e-6, atol=1e-6)
 
 
-def test_dropout_stands_on_each_sublayer_s_output_and_nowhere_else(x, memory):
-    layer = DecoderLayer(**SIZES, dropout=0.5)
-    plain = np.array(layer(x, memory))
-    norms = (layer.self_attention_norm, layer.cross_attention_norm, layer.feed_forward_norm)
-    for rates in ((0, 0, 0), (0.5, 0, 0), (0, 0.5, 0), (0, 0, 0.5)):
-        for norm, rate in zip(norms, rates, strict=True):
-            norm.sublayer_dropout.rate = rate
-        assert (np.abs(layer(x, memory, training=True) - plain).max() > 0.1) == any(rates)
-
-
 @NORMS
 def test_under_mixed_bfloat16_the_state_keeps_its_dtype(x, memory, norm):
     """A loop's state may not change its dtype from turn to turn."""

@@ -72,22 +72,25 @@ def test_an_encoder_is_its_layers_one_after_another_and_pre_norm_s_last_norm(enc
     np.testing.assert_allclose(encoder(x, attention_mask=MASK), expected, rtol=0, atol=ATOL)
 
 
-def test_dropout_stands_on_each_sublayer_s_output_and_nowhere_else(x, random):
-    """Training an encoder layer without its two Add & Norm dropouts is deterministic; either of
-    them alone is not.
+@pytest.mark.parametrize(
+    ("kind", "sublayers"),
+    [
+        (EncoderLayer, ["self_attention", "feed_forward"]),
+        (DecoderLayer, ["self_attention", "cross_attention", "feed_forward"]),
+    ],
+)
+def test_dropout_stands_on_each_sublayer_s_output_and_nowhere_else(x, random, kind, sublayers):
+    """Training a layer without its Add & Norm dropouts is deterministic; any of them alone is
+    not.
     """
-    layer = EncoderLayer(**SIZES, dropout=0.5)
-    plain = np.array(layer(x))
-    norms = (layer.self_attention_norm, layer.feed_forward_norm)
-    for rates in ((0, 0), (0.5, 0), (0, 0.5)):
-        for norm, rate in zip(norms, rates, strict=True):
-            norm.sublayer_dropout.rate = rate
-        assert (np.abs(layer(x, training=True) - plain).max() > 0.1) == any(rates)
-
-
-def test_heads_that_do_not_divide_d_model_are_refused():
-    with pytest.raises(ValueError, match=r"d_model=8, num_heads=3\. Try d_model=9, or pass `d_k`"):
-        Encoder(1, 3, 8, 16)
+    layer = kind(**SIZES, dropout=0.5)
+    inputs = (x, random(B, S, D_MODEL))[: len(sublayers) - 1]
+    plain = np.array(layer(*inputs))
+    for alone in (None, *sublayers):
+        for name in sublayers:
+            getattr(layer, f"{name}_norm").sublayer_dropout.rate = 0.5 * (name == alone)
+        changes = np.abs(layer(*inputs, training=True) - plain).max() > 0.1
+        assert changes == (alone is not None)
 
 
 @pytest.mark.parametrize(

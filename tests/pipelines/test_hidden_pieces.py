@@ -2,6 +2,9 @@
 place in the stream.
 """
 
+import collections
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -46,10 +49,8 @@ def test_the_numbers_of_guesses_are_those_of_the_paper(share):
         assert pieces[row].tolist() == tokens[row, places[row]].tolist()
         untouched = np.setdiff1d(np.arange(tokens.shape[1]), chosen)
         assert hidden[row, untouched].tolist() == tokens[row, untouched].tolist()
-
-
-def test_a_text_without_pieces_has_nothing_to_guess():
-    tokens, hidden, _, _, weights = masked([0, 0])
+    # A text without pieces has nothing to guess.
+    tokens, hidden, _, _, weights = masked([0, 0], share=share)
     assert weights.sum() == 0
     assert hidden.tolist() == tokens.tolist()
 
@@ -84,23 +85,18 @@ def test_what_is_drawn_follows_from_the_key_alone():
 
 
 def test_each_epoch_hides_other_pieces():
-    def stream(seed):
+    def hidden_by_length(seed, count):
         examples = hidden_pieces.examples(TEXTS, MARKS, Masking(MARKS, SIZE), seed)
-        return training_batches(examples, 600, 1).arrays()
-
-    first = stream(7)
-    batches = [next(first) for _ in range(9)]
-
-    def hidden_by_text(some):
-        found = {}
-        for (tokens, *_), _, _ in some:
+        found = collections.defaultdict(set)
+        stream = training_batches(examples, 600, 1).arrays()
+        for (tokens, *_), _, _ in itertools.islice(stream, count):
             for row in tokens:
-                found.setdefault((row != 0).sum(), set()).add(tuple(row[row != 0]))
+                found[(row != 0).sum()].add(tuple(row[row != 0]))
         return found
 
-    seen = hidden_by_text(batches)
+    seen = hidden_by_length(7, 9)
     assert max(map(len, seen.values())) > 1
-    another = hidden_by_text([next(stream(8))])
+    another = hidden_by_length(8, 1)
     assert any(another[length] - seen[length] for length in another)
 
 

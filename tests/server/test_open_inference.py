@@ -13,6 +13,7 @@ pytest.importorskip("httpx")
 
 INFER = "/v2/models/m/infer"
 TEXTS = ["a", "", "\u00e9 b", "z" * 40]
+TRANSLATION = {"name": "translation"}
 
 
 def tensor(name, *data, datatype="BYTES"):
@@ -80,9 +81,8 @@ def test_answers_are_those_of_the_other_protocol(client):
     assert found["scores"].tolist() == expected["scores"]
     # Options may be tensors as well, one for each row.
     beams = tensor("beam_size", 1, 2, 3, 4, datatype="INT32")
-    _, answer = infer(
-        client, tensor("text", *TEXTS), beams, parameters={"signature_name": "translate"}
-    )
+    parameters = {"signature_name": "translate"}
+    _, answer = infer(client, tensor("text", *TEXTS), beams, parameters=parameters)
     expected = predicted(client, "translate", text=TEXTS, beam_size=[1, 2, 3, 4])
     found = {one["name"]: one["data"] for one in answer["outputs"]}
     assert [[one] for one in found["translations"]] == expected["translations"]
@@ -147,10 +147,7 @@ def test_bytes_go_in_and_out_behind_the_json(client):
         ({"parameters": {"timeout": -1}}, "at least 0 microseconds"),
         ({"parameters": {"sequence_id": 4}}, "no parameter `sequence_id`"),
         ({"outputs": [{"name": "scores"}]}, "no output `scores`"),
-        (
-            {"outputs": [{"name": "translation", "parameters": {"classification": 3}}]},
-            "not supported",
-        ),
+        ({"outputs": [{**TRANSLATION, "parameters": {"classification": 3}}]}, "not supported"),
         ({"id": 7}, '"id" must be a string'),
     ],
 )
