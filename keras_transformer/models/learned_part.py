@@ -70,7 +70,11 @@ def adapt(
     model: keras.Model, rank: int, patterns: Sequence[str], scale: float, ends: Sequence[str]
 ) -> None:
     """Give the matrices that match a pattern adapters of a rank: see `Kernel.adapt`."""
-    named = {_called(path): (layer, kernel) for path, layer, kernel in kernels(model)}
+    # A matrix by its part: of "a/query_kernel" a/query, of "a/inner/kernel" a/inner.
+    named = {
+        path.removesuffix("kernel").rstrip("_/"): (layer, kernel)
+        for path, layer, kernel in kernels(model)
+    }
     found = {}
     for pattern in patterns:
         matches = _matcher(pattern)
@@ -93,11 +97,6 @@ def parameters_in_words(model: keras.Model) -> str:
     learned = sum(math.prod(one.shape) for one in model.trainable_variables)
     every = f"{model.count_params():,} parameters"
     return every if learned == model.count_params() else f"{every}, {learned:,} of them learn"
-
-
-def _called(path):
-    """A matrix by its part: of "a/query_kernel" a/query, of "a/inner/kernel" a/inner."""
-    return path.removesuffix("kernel").rstrip("_/")
 
 
 def _around(path):

@@ -141,8 +141,7 @@ class ServedPortable:
             for number in numbers:
                 found[number] = portable.next_pieces(lines[number], prefix, NEXT_PIECES, **key)
         pieces, *shares = zip(*found, strict=True) if found else [()] * len(SHOWN)
-        flat = _as_bytes([piece for of_line in pieces for piece in of_line])
-        columns = [flat, *(np.array(one, np.float32) for one in shares)]
+        columns = [_as_bytes(np.ravel(pieces)), *(np.array(one, np.float32) for one in shares)]
         shape = (len(lines), len(pieces[0]) if found else NEXT_PIECES)
         return {name: one.reshape(shape) for name, one in zip(SHOWN, columns, strict=True)}
 

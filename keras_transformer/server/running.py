@@ -56,6 +56,8 @@ def serve(options: ServeOptions, vertex: Vertex = NOT_VERTEX) -> None:
                 seconds=round(time.monotonic() - began, 1),
             ),
         )
+        # A client that reads no answer would else keep the server for ever.
+        server.config.timeout_graceful_shutdown = options.request_timeout_ms / 1000
         # uvicorn raises the signal that ended it once more, when all is answered.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, server.handle_exit)

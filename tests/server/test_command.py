@@ -41,19 +41,28 @@ def predict(url):
     return httpx.post(f"{url}/v1/models/m:predict", json={"instances": ["a"]}, timeout=60)
 
 
-def test_sigterm_ends_the_server_when_all_is_answered(exported, request):
-    # A request waits an hour for another to share its batch with, unless the server ends.
-    flags = [f"--model_base_path={exported / 'm'}", "--rest_api_port=0"]
-    flags.append(f"--batch_timeout_micros={3600 * 10**6}")
+def started(request, folder, *flags):
+    """A server's process, and its URL."""
+    flags = [f"--model_base_path={folder}", "--rest_api_port=0", *flags]
     process = subprocess.Popen([*COMMAND, *flags], stderr=subprocess.PIPE, text=True)
     # Where the test fails half way.
     request.addfinalizer(process.kill)
-    lines = []
-    while not lines or lines[-1]["event"] != "serving":
-        lines.append(json.loads(process.stderr.readline()))
-    url = lines[-1]["url"]
-    assert lines[-1]["model"] == "m"
-    assert url.startswith("http://127.0.0.1:")
+    serving = line_of(process, "serving")
+    assert serving["model"] == "m"
+    assert serving["url"].startswith("http://127.0.0.1:")
+    return process, serving["url"]
+
+
+def line_of(process, event):
+    """The next line of a server's log that tells of an event."""
+    while (line := json.loads(process.stderr.readline()))["event"] != event:
+        pass
+    return line
+
+
+def test_sigterm_ends_the_server_when_all_is_answered(exported, request):
+    # A request waits an hour for another to share its batch with, unless the server ends.
+    process, url = started(request, exported / "m", f"--batch_timeout_micros={3600 * 10**6}")
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         answer = pool.submit(predict, url)
         while "serve_queue_batches 1.0" not in httpx.get(f"{url}/metrics").text:
@@ -66,6 +75,31 @@ def test_sigterm_ends_the_server_when_all_is_answered(exported, request):
     assert [json.loads(line)["event"] for line in rest.splitlines()] == expected
     with pytest.raises(httpx.ConnectError):
         predict(url)
+
+
+@pytest.mark.slow
+def test_who_reads_no_answer_keeps_a_server_that_ends_no_longer_than_a_request_may_take(
+    exported, request
+):
+    limits = [
+        "--max_batch_size=8192",
+        f"--max_request_bytes={2**25}",
+        f"--max_memory_bytes={2**50}",
+    ]
+    process, url = started(request, exported / "m", "--request_timeout_ms=5000", *limits)
+    body = json.dumps({"instances": ["a" * 1024] * 8192}).encode()
+    head = f"POST /v1/models/m:predict HTTP/1.1\r\nHost: m\r\nContent-Length: {len(body)}\r\n\r\n"
+    with socket.socket() as client:
+        # The system keeps little of the answer.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", int(url.rpartition(":")[2])))
+        client.sendall(head.encode() + body)
+        assert line_of(process, "predict")["status"] == 200
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert json.loads(rest.splitlines()[-1])["event"] == "ended"
+    assert "Traceback" not in rest
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
