@@ -309,8 +309,6 @@ class Words:
 class ModelOfOne(TableModel):
     """A `TableModel` of what it reads last, one sentence."""
 
-    has_encoder = True
-
     def encode(self, sources):
         [self._source] = [[*ids, EOS] for ids in sources]
         return []
@@ -323,13 +321,14 @@ class InTables(Portable):
         protected = module.vocabulary.protected
         self.labels = {}
         self._given = 0
-        self._options = module.options
+        self.options = module.options
         self._source = self._target = Words()
         self._marks = TextMarks(protected)
         self._learned_terms = bool(protected.glossary_rate)
         self._puts_terms_in = protected.puts_terms_in
         self._ids_of_marks = [np.array([PIECES.index(mark) for mark in MARKS])] * 2
         self._model = ModelOfOne(tables(), [])
+        self.reads_source = True
 
 
 @pytest.mark.parametrize("protect_all", [True, False])
