@@ -31,4 +31,4 @@ class PerplexityScorer(Scorer):
 
     def table(self, numbers):
         counts = f"{numbers['lines']:,} lines, {numbers['pieces']:,} pieces"
-        return f"{counts}\n{self.summary(numbers)}"
+        return f"{counts}\n{PerplexityScorer.summary(numbers)}"
