@@ -184,12 +184,11 @@ def evaluation_batches(
 
 def _load(examples, buckets, bucket, rows, *keys):
     """The batch of some rows of one bucket, each dimension static where all buckets share it."""
-    return examples.batch(rows, [_of_bucket(bucket, side) for side in buckets.lengths.T], *keys)
-
-
-def _of_bucket(bucket, values):
-    """The value of a bucket: an integer if all buckets share it, else an int64 scalar."""
-    return int(values[0]) if (values == values[0]).all() else tf.gather(values, bucket)
+    lengths = [
+        int(of_all[0]) if (of_all == of_all[0]).all() else tf.gather(of_all, bucket)
+        for of_all in buckets.lengths.T
+    ]
+    return examples.batch(rows, lengths, *keys)
 
 
 # Nothing in our functions needs AutoGraph, which would read and rewrite their source.

@@ -61,7 +61,7 @@ ADDED = {
     "a student takes layers of its teacher": 40,
     "a line at once: its search, its graphs, and flags of one command": 74,
 }
-CUT = 1_435
+CUT = 1_436
 MOST_LINES = 33_930 + sum(ADDED.values()) - CUT
 MOST_SHORT = 20
 MOST_OF_DOCSTRINGS = 0.18
