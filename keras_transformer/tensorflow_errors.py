@@ -18,7 +18,7 @@ AFTER = re.compile(r" \[Op:\w+\]$")
 
 def reason_of(error: Exception) -> str:
     """The line of an error's message that says what is wrong: of TensorFlow's the first that does
-    not say where it was, of others the first.
+    not say where it was, of others the first; of a model's file that is not read, a remedy too.
     """
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}. Copy it again from where it was made."

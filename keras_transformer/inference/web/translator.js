@@ -336,13 +336,13 @@ async function vocabulary(path) {
 // The page.
 const get = (id) => document.getElementById(id);
 const NUMBERS = ["beam_size", "length_penalty"], LANGUAGES = ["source_language", "target_language"];
+const LANGUAGE_NAMES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 let translator = null;
 
 // A language's name for the code of its label, such as de, zh_CN or deu_Latn.
 function named(code) {
-  const names = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
   try {
-    const name = names.of(code.replaceAll("_", "-"));
+    const name = LANGUAGE_NAMES.of(code.replaceAll("_", "-"));
     return name ? `${name} (${code})` : code;
   } catch {
     return code;
