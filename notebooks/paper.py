@@ -277,15 +277,53 @@ assert not close(measured, np.eye(width), tolerance=0.1)
 
 # %% [markdown]
 # The effect over a stack depends on how the weights start, which the paper does not say. Below is
-# the gradient at the input of each of 12 untrained layers, relative to that at the output (`python
-# -m benchmarks.paper.norms` measures it in full). With Glorot's weights the paper's order passes on
-# a quarter of it in the middle of the stack, while pre-norm, where no norm follows the sums, makes
-# it grow towards the input. If the last matrix of each sublayer starts smaller (our default,
-# "depth-scaled"), both stay within 15 %. Without the residual sum most of it is lost in the first
-# layer that it passes.
+# the gradient at the input of each of 12 untrained layers, relative to that at the output. With
+# Glorot's weights the paper's order passes on a quarter of it in the middle of the stack, while
+# pre-norm, where no norm follows the sums, makes it grow towards the input. If the last matrix of
+# each sublayer starts smaller (our default, "depth-scaled"), both stay within 15 %. Without the
+# residual sum most of it is lost in the first layer that it passes.
+
 
 # %%
-from benchmarks.paper.norms import STACKS, gradient_norms
+@keras.saving.register_keras_serializable("notebook")
+class NoResidual(layers.PostNorm):
+    """`LayerNorm(Dropout(Sublayer(x)))`."""
+
+    def call(self, x, sublayer):
+        y, by_product = sublayer(x)
+        return self.norm(self.sublayer_dropout(y)), by_product
+
+
+glorot = {"residual_initialization": "keras_transformer>glorot"}
+STACKS = {
+    "post-norm, depth-scaled": {"norm": layers.PostNorm},
+    "post-norm, Glorot": {"norm": layers.PostNorm, **glorot},
+    "pre-norm, depth-scaled": {"norm": layers.PreNorm},
+    "pre-norm, Glorot": {"norm": layers.PreNorm, **glorot},
+    "no residual sum": {"norm": NoResidual, **glorot},
+}
+
+
+def gradient_norms(count, **choices):
+    """Norms of the gradient at the input of each layer, bottom first, divided by that at the output
+    of the stack.
+    """
+    keras.utils.set_random_seed(1)
+    encoder = layers.Encoder(count, num_heads=4, d_model=128, d_ff=512, **choices)
+    random = np.random.default_rng(0)
+    x, direction = (
+        tf.constant(random.normal(size=(8, 20, 128)).astype("float32")) for _ in range(2)
+    )
+    encoder.build(x.shape)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        states = [x]
+        for layer in encoder.layers:
+            states.append(layer(states[-1]))
+        loss = tf.reduce_sum(encoder.final_norm(states[-1]) * direction)
+    gradients = [float(tf.norm(gradient)) for gradient in tape.gradient(loss, states)]
+    return [gradient / gradients[-1] for gradient in gradients[:-1]]
+
 
 LAYERS = 12
 found = {name: gradient_norms(LAYERS, **choices) for name, choices in STACKS.items()}

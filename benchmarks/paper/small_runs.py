@@ -1,15 +1,13 @@
-"""Trainings on Multi30k that tables compare (Vaswani et al. 2017, tables 2 and 3), each on one core
-and side by side, and their scores on the development set.
+"""Trainings on Multi30k that a table compares (Vaswani et al. 2017, tables 2 and 3), one after the
+other, and their scores on the development set: `python -m benchmarks.paper.small_runs
+--data_dir=multi30k --run="post --flagfile=tiny.flags --norm=post" --run="pre ..."`, where each run
+is a name and flags of `train`.
 
 Each sees the same number of tokens. What counts are the last weights: "no checkpoint averaging". A
 run that is done is not trained again, one that was interrupted goes on; what SIGTERM stops is saved
 first. `--kept=FILE` keeps the scores of runs whose folders are gone, so that a table can be made in
 several sittings. Scores of other flags, of another text or in another arithmetic (a processor may
-multiply in bfloat16 or not) are not taken. The command
-
-    python -m benchmarks.paper.small_runs --score=FOLDER
-
-scores one, in a process of its own.
+multiply in bfloat16 or not) are not taken.
 """
 
 import hashlib
@@ -17,28 +15,27 @@ import json
 import math
 import os
 import pathlib
+import shlex
 import statistics
-import threading
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 
 from absl import app, flags
 
-from benchmarks.paper.side_by_side import run_alone, side_by_side, train_alone
-from benchmarks.tables import keep_settings
+from benchmarks.tables import keep_settings, print_table
 from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.training.fit import dtype_policy
 from pipelines.line_files import existing_folder, locate, read_lines
 from pipelines.whole_files import write_json
 
-SCORE = flags.DEFINE_string("score", None, "Folder of a run: score it, in this very process.")
 DATA_DIR = flags.DEFINE_string("data_dir", None, "Folder of Multi30k: train.*, val.*, en and de.")
 SEEDS = flags.DEFINE_list("seeds", ["1", "2"], "Of the weights, dropout and order.")
 KEPT = flags.DEFINE_string("kept", None, "JSON file of scores, which new ones are added to.")
 UPDATES = flags.DEFINE_integer("updates", 2000, "Updates of a run.", lower_bound=1)
 BATCH_TOKENS = flags.DEFINE_integer("batch_tokens", 1024, "Tokens of an update on either side.")
+RUN = flags.DEFINE_multi_string("run", [], "Of each run: its name, and flags of `train`.")
 
-# Half of tiny.flags' width, and as many updates as it takes.
-HALF_WIDTH = ("--d_model=128", "--d_ff=256", "--max_minutes=1e6")
 RECIPE = (
     *("--corpus=text_files", "--valid_prefix=val", "--test_prefix=val", "--vocabulary_size=4000"),
     *("--max_train_length=100", "--warmup_steps=400", "--learning_rate_scale=0.5"),
@@ -48,14 +45,12 @@ RECIPE = (
 # What tables show of scores: the heads of the columns, and digits by what `score` calls them.
 HEADS = ("PPL a piece", "PPL a word", "accuracy", "BLEU (dev)")
 DIGITS = {"perplexity": 2, "perplexity_of_a_word": 1, "accuracy": 1, "bleu": 2}
-# Runs side by side add to the file --kept one after the other.
-_KEEPING = threading.Lock()
 
 
 def train_all(
     run_dir: str | os.PathLike, arguments: Mapping[str, Sequence[str]]
 ) -> dict[tuple[str, str], dict[str, float]]:
-    """Train and score runs, as many at once as there are cores.
+    """Train and score runs.
 
     Args:
         run_dir: the folder of their folders.
@@ -69,16 +64,10 @@ def train_all(
         raise app.UsageError("--data_dir is missing: a folder of Multi30k.")
     # All runs of a seed first: an interrupted table is whole for one seed.
     jobs = [(name, seed) for seed in SEEDS.value for name in arguments]
-
-    def train_one(core, name, seed):
-        return train(folder_of(run_dir, name, seed), arguments[name], seed, core)
-
-    return dict(zip(jobs, side_by_side(train_one, jobs), strict=True))
-
-
-def folder_of(run_dir: str | os.PathLike, name: str, seed: str) -> pathlib.Path:
-    """The folder of a run."""
-    return pathlib.Path(run_dir) / f"{name}-{seed}"
+    folder = pathlib.Path(run_dir)
+    return {
+        (name, seed): train(folder / f"{name}-{seed}", arguments[name], seed) for name, seed in jobs
+    }
 
 
 def asked_of(arguments: Sequence[str], seed: str) -> dict:
@@ -106,8 +95,8 @@ def _digest(content):
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def train(folder, arguments, seed, core):
-    """Train and score a run on one core, if that is not done yet."""
+def train(folder, arguments, seed):
+    """Train and score a run, if that is not done yet."""
     scores = folder / "score.json"
     asked = asked_of(arguments, seed)
     found = _kept().get(folder.name, {})
@@ -116,14 +105,31 @@ def train(folder, arguments, seed, core):
     # Before it is trained, so that another machine cannot go on with it in its own arithmetic.
     keep_settings(folder, asked)
     if not scores.is_file():
-        train_alone(folder, _flags(arguments, seed), core)
-        run_alone(folder, ["benchmarks.paper.small_runs", f"--score={folder}"], core)
+        train_to_the_end(folder, _flags(arguments, seed))
+        write_json(scores, score(folder))
     found = {**json.loads(scores.read_text(encoding="utf-8")), **asked}
     print(folder.name, found, flush=True)
-    with _KEEPING:
-        if KEPT.value:
-            write_json(pathlib.Path(KEPT.value), {**_kept(), folder.name: found})
+    if KEPT.value:
+        write_json(pathlib.Path(KEPT.value), {**_kept(), folder.name: found})
     return found
+
+
+def train_to_the_end(folder: pathlib.Path, arguments: Sequence[str]) -> None:
+    """Train a run, or resume it; what it prints goes to `<folder>.log`.
+
+    Raises:
+        SystemExit: if it fails, or was stopped by SIGTERM, which is no failure of the training.
+    """
+    path = folder.with_name(f"{folder.name}.log")
+    command = [sys.executable, "-m", "keras_transformer.train", *arguments, f"--model_dir={folder}"]
+    with open(path, "a", encoding="utf-8") as log:
+        done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT)
+    if done.returncode:
+        raise SystemExit(f"the training of {folder} failed: see the end of {path}.")
+    if not (folder / "averaged.npz").is_file():
+        raise SystemExit(
+            f"{folder} is not trained to its end: it was stopped. The same command again goes on."
+        )
 
 
 def _kept():
@@ -160,8 +166,8 @@ def last_weights(folder: pathlib.Path) -> pathlib.Path:
     return newest
 
 
-def score(folder: pathlib.Path) -> None:
-    """Write what a trained run reaches on the development set, and what it cost, if it says so."""
+def score(folder: pathlib.Path) -> dict[str, float]:
+    """What a trained run reaches on the development set."""
     from keras_transformer import Translator
     from keras_transformer.evaluation import bleu
     from keras_transformer.inference.held_out_text import held_out_text
@@ -174,46 +180,35 @@ def score(folder: pathlib.Path) -> None:
     pieces = vocabularies.load(folder).target.tokenize(targets).flat_values.shape[0]
     words = sum(len(line.split()) + 1 for line in targets)
     nats = last["val_cross_entropy"]
-    numbers = {
+    return {
         "perplexity": math.exp(nats),
         "perplexity_of_a_word": math.exp(nats * pieces / words),
         "accuracy": 100 * last["val_accuracy"],
         "bleu": bleu.score(translator.translate(sources), targets)["bleu"],
     }
-    cost = folder / "cost.json"
-    if cost.is_file():
-        told = json.loads(cost.read_text(encoding="utf-8"))
-        numbers.update(minutes=told["seconds"] / 60, operations=told["counted"])
-    write_json(folder / "score.json", numbers)
 
 
-def spreads(
-    found: Mapping[tuple[str, str], Mapping[str, float]], name: str, digits: Mapping[str, int]
-) -> list[str]:
-    """Cells of a table: numbers of a run's seeds, each with so many digits.
+def spreads(found: Mapping[tuple[str, str], Mapping[str, float]], name: str) -> list[str]:
+    """Cells of a table, in the order of `HEADS`: of a run's seeds the mean, and of several half of
+    what lies between the least and the greatest.
 
     Args:
         found: what `train_all` returned.
         name: of the run.
-        digits: by what `score` calls the number.
     """
-    of_run = [found[name, seed] for seed in SEEDS.value]
-    return [
-        spread([numbers[what] for numbers in of_run], number) for what, number in digits.items()
-    ]
-
-
-def spread(values: Sequence[float], digits: int) -> str:
-    """Their mean, and of several half of what lies between the least and the greatest."""
-    mean = f"{statistics.mean(values):.{digits}f}"
-    half = (max(values) - min(values)) / 2
-    return f"{mean} ± {half:.{digits}f}" if len(values) > 1 else mean
+    cells = []
+    for what, digits in DIGITS.items():
+        values = [found[name, seed][what] for seed in SEEDS.value]
+        half = (max(values) - min(values)) / 2
+        mean = f"{statistics.mean(values):.{digits}f}"
+        cells.append(f"{mean} ± {half:.{digits}f}" if len(values) > 1 else mean)
+    return cells
 
 
 def main(_):
-    if not SCORE.value:
-        raise app.UsageError("--score is missing: the folder of a run.")
-    score(pathlib.Path(SCORE.value))
+    arguments = {name: own for name, *own in map(shlex.split, RUN.value)}
+    found = train_all("runs/small", arguments)
+    print_table(("run", *HEADS), [(name, *spreads(found, name)) for name in arguments])
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def print_results(found):
     rows = [
         (
             row,
-            *small_runs.spreads(found, name_of(row), small_runs.DIGITS),
+            *small_runs.spreads(found, name_of(row)),
             f"{PAPER[row].perplexity:.2f}",
             PAPER[row].bleu,
         )

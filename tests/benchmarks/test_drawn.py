@@ -23,7 +23,6 @@ OF_ROWS = {
 DRAWN = {
     "table1": OF_LAYERS,
     "table3": OF_ROWS,
-    "norms": {"post-norm": [0.3, 0.5, 1.0], "no sum": [0.01, 0.1, 1]},
 }
 
 

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 from oracles import paper
 
-from benchmarks.paper import copying as copies
 from keras_transformer.layers import Dropout
 from keras_transformer.models import Hyperparameters, LanguageModel, Transformer
 from keras_transformer.training.loss import (
@@ -194,22 +193,6 @@ def test_fit_traces_a_dataset_of_buckets_once_and_arrays_at_most_once_a_shape():
     before = len(traces)
     model.fit(*copying(2, 5), verbose=0)
     assert len(traces) <= before + 1
-
-
-# Section 3.5: sinusoids "may allow the model to extrapolate to sequence lengths longer than the
-# ones encountered during training".
-LONGER = (13, 16)
-
-
-@pytest.mark.slow
-def test_sinusoids_read_longer_sentences_than_learned_positions_do():
-    sinusoidal, learned = (
-        copies.train(1000, positions=positions) for positions in ("sinusoidal", "learned")
-    )
-    for model in (sinusoidal, learned):
-        assert copies.accuracy(model, *copies.TRAINED) > 0.95
-    shares = [copies.accuracy(model, *LONGER) for model in (sinusoidal, learned)]
-    assert shares[0] > shares[1] + 0.05
 
 
 @pytest.mark.parametrize(

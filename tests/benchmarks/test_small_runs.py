@@ -1,0 +1,166 @@
+"""What tables keep of trainings and measurements, and what they take of it; nothing is trained."""
+
+import json
+import pathlib
+import types
+
+import numpy as np
+import pytest
+from absl import flags
+
+from benchmarks.paper.paper_table3 import comparable
+from benchmarks.tables import keep_settings, refuse_others
+from keras_transformer.training import checkpoint
+
+
+# What was kept with other settings is not taken for what is asked.
+def test_equal_settings_are_taken():
+    refuse_others("results.json", {"beam": 4}, {"beam": 4})
+
+
+def test_each_setting_that_differs_is_named():
+    with pytest.raises(SystemExit, match=r"^results was made with beam=4, not 1; seed=None, not 2"):
+        refuse_others("results", {"beam": 4, "rate": 1}, {"beam": 1, "rate": 1, "seed": 2})
+
+
+def test_a_folder_keeps_the_settings_that_it_was_begun_with(tmp_path):
+    folder = tmp_path / "run"
+    keep_settings(folder, {"rate": 0.1})
+    # Nothing lies there yet: the training had a flag that is none.
+    keep_settings(folder, {"rate": 0.3})
+    folder.mkdir()
+    (folder / "score.json").write_text("{}")
+    keep_settings(folder, {"rate": 0.3})
+    with pytest.raises(SystemExit, match=r"made with rate=0\.3, not 0\.1"):
+        keep_settings(folder, {"rate": 0.1})
+
+
+def test_results_of_unknown_settings_are_refused(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "score.json").write_text("{}")
+    with pytest.raises(SystemExit, match="unknown settings"):
+        keep_settings(tmp_path / "run", {"rate": 0.1})
+
+
+# Benchmarks whose results are kept with the flags that they depend on; nothing is trained here.
+def test_layers_that_were_measured_at_other_sizes_are_refused(benchmark_of, tmp_path, monkeypatch):
+    table1 = benchmark_of("paper.table1", "--layers=linear", f"--output_dir={tmp_path / 'table1'}")
+    measured = {of: {"256": 1.0, "8192": 2.0} for of in ("seconds", "bytes", "layers", "depth")}
+
+    def run(command, check):
+        path = pathlib.Path(table1.FOLDER.value) / "linear.json"
+        path.parent.mkdir()
+        path.write_text(json.dumps(measured))
+
+    monkeypatch.setattr(table1, "subprocess", types.SimpleNamespace(run=run))
+    table1.main([])
+    table1.main([])
+    flags.FLAGS.width = 64
+    with pytest.raises(SystemExit, match="was made with width=512, not 64"):
+        table1.main([])
+
+
+# Trainings that tables compare: which weights are scored, and which kept scores are taken.
+def saved(path):
+    progress = np.array('{"step": 2000, "seconds": 1.0}')
+    checkpoint.write_archive(path, {"weights/kernel": np.zeros(1), "progress": progress})
+
+
+def text_in(folder, line="a"):
+    folder.mkdir(exist_ok=True)
+    for name in ("train.en", "train.de", "val.en", "val.de"):
+        (folder / name).write_text(f"{line}\n")
+    return folder
+
+
+def test_the_last_weights_are_those_of_the_end_and_not_of_the_last_minutes(benchmark_of, tmp_path):
+    small_runs = benchmark_of("paper.small_runs")
+    (tmp_path / "checkpoints").mkdir()
+    saved(tmp_path / "averaged.npz")
+    saved(checkpoint.path_of(tmp_path / "checkpoints", 1800))
+    saved(checkpoint.path_of(tmp_path / "checkpoints", 2000, averaged=False))
+    assert small_runs.last_weights(tmp_path).name == "last-000002000.npz"
+
+
+def test_what_is_scored_are_the_last_weights(benchmark_of, tmp_path, monkeypatch):
+    small_runs = benchmark_of("paper.small_runs")
+    scored = []
+
+    class Stop(Exception):
+        pass
+
+    def load(path, **options):
+        scored.append(path)
+        raise Stop
+
+    monkeypatch.setattr("keras_transformer.Translator.load", load)
+    monkeypatch.setattr(small_runs, "last_weights", lambda folder: folder / "last.npz")
+    with pytest.raises(Stop):
+        small_runs.score(tmp_path)
+    assert scored == [tmp_path / "last.npz"]
+
+
+def test_a_text_is_told_by_what_is_in_it(benchmark_of, tmp_path):
+    text_of = benchmark_of("paper.small_runs").text_of
+    assert text_of(text_in(tmp_path / "a")) == text_of(text_in(tmp_path / "b"))
+    assert text_of(tmp_path / "a") != text_of(text_in(tmp_path / "c", "another"))
+
+
+@pytest.mark.parametrize("differs", [None, "text", "arithmetic", "steps", "flags", "batch_tokens"])
+def test_kept_scores_of_something_else_are_not_taken(benchmark_of, tmp_path, monkeypatch, differs):
+    data = text_in(tmp_path / "data")
+    kept = tmp_path / "kept.json"
+    small_runs = benchmark_of(
+        "paper.small_runs", f"--data_dir={data}", f"--kept={kept}", "--updates=5"
+    )
+    scores = {**small_runs.asked_of([], "1"), "bleu": 1.0}
+    another = {**scores, differs: "another"} if differs else scores
+    kept.write_text(json.dumps({"row-1": another}))
+    trained = []
+
+    monkeypatch.setattr(small_runs, "score", lambda folder: {**scores, "bleu": 2.0})
+    monkeypatch.setattr(small_runs, "train_to_the_end", lambda folder, _: trained.append(folder))
+    found = small_runs.train(tmp_path / "row-1", [], "1")
+    assert found["bleu"] == (2.0 if differs else 1.0)
+    assert bool(trained) == bool(differs)
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--no_such_flag", "of .*run-1 failed: see the end of .*run-1.log"),
+        ("--help", "was stopped"),
+    ],
+)
+def test_a_training_that_fails_or_stops_is_told(benchmark_of, tmp_path, flag, message):
+    train = benchmark_of("paper.small_runs").train_to_the_end
+    with pytest.raises(SystemExit, match=message):
+        train(tmp_path / "run-1", [flag])
+    assert (tmp_path / "run-1.log").read_text()
+
+
+# Which kept scores of table 3 are set beside each other.
+def scored(**other):
+    same = {"steps": 2000, "text": "a", "batch_tokens": 1024, "arithmetic": "float32"}
+    return {**same, "bleu": 1.0, **other}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"steps": 500}, {"text": "b"}, {"batch_tokens": 512}, {"arithmetic": "mixed_bfloat16"}],
+)
+def test_only_scores_of_equal_updates_are_averaged(other):
+    kept = {"base-1": scored(), "base-2": scored(**other), "big-1": scored(), "big-2": scored()}
+    found, left_out = comparable(kept)
+    assert found == {"table3/base": [kept["base-1"]], "big": [kept["big-1"], kept["big-2"]]}
+    assert left_out == ["base-2"]
+
+
+def test_all_seeds_of_equal_updates_are_taken():
+    kept = {f"a_1_head-{seed}": scored() for seed in (1, 2)}
+    assert comparable(kept) == ({"table3/a_1_head": list(kept.values())}, [])
+
+
+def test_what_is_no_row_is_left_out_and_nothing_kept_is_nothing_found():
+    assert comparable({"recurrent-1": scored()}) == ({}, ["recurrent-1"])
+    assert comparable({}) == ({}, [])
