@@ -1,6 +1,10 @@
-"""How good the labels of texts are."""
+"""How good the labels of texts and the classes of pictures are, and which is taken for which."""
 
 from collections.abc import Sequence
+
+import numpy as np
+
+from keras_transformer.evaluation.table import aligned
 
 
 def measure(found: Sequence[str], truth: Sequence[str]) -> dict:
@@ -21,3 +25,28 @@ def measure(found: Sequence[str], truth: Sequence[str]) -> dict:
         "accuracy": round(len(right) / len(pairs), 4),
         "macro_f1": round(sum(f1) / len(f1), 4),
     }
+
+
+def confusion(right: Sequence[int], told: Sequence[int], classes: int) -> np.ndarray:
+    """Count examples by class and by the class that was predicted.
+
+    Returns:
+        int64 (K, K): row i is the class, column j the predicted one.
+    """
+    counts = np.zeros((classes, classes), np.int64)
+    np.add.at(counts, (np.asarray(right, np.int64), np.asarray(told, np.int64)), 1)
+    return counts
+
+
+def accuracy(counts: np.ndarray) -> float:
+    """The share of examples on the diagonal of `confusion`."""
+    return float(np.trace(counts) / counts.sum())
+
+
+def confusion_as_text(counts: Sequence[Sequence[int]], names: Sequence[str]) -> str:
+    """`confusion` as a table: a row for each class, what it was predicted as, and its recall."""
+    rows = [["class", *names, "right"]]
+    for number, (name, row) in enumerate(zip(names, counts, strict=True)):
+        share = f"{row[number] / sum(row):.1%}" if sum(row) else "-"
+        rows.append([name, *(str(count) if count else "." for count in row), share])
+    return aligned(rows)

@@ -1,5 +1,6 @@
 """Beginnings of texts to texts, by a run's language model or an exported one."""
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,7 +14,6 @@ from keras_transformer.inference.loading import (
     refuse_other_task,
     refuse_precision,
 )
-from keras_transformer.inference.perplexity import rounded_perplexity
 from keras_transformer.runs.model_path import ModelPath
 
 TASK = "language_modelling"
@@ -125,3 +125,22 @@ def _exported(model: ModelPath, options: Mapping) -> Generator:
         )
     tokenizer, _ = tokenizers_of(functions)
     return Generator(functions, lambda lines: [len(ids) + 1 for ids in tokenizer.encode(lines)])
+
+
+def perplexity(nats: float) -> float:
+    """exp(nats); infinite where that is too large for a float."""
+    try:
+        return math.exp(nats)
+    except OverflowError:
+        return math.inf
+
+
+def rounded_perplexity(nats: float) -> float | None:
+    """A perplexity for JSON, to three decimals; None where it is not finite."""
+    number = perplexity(nats)
+    return round(number, 3) if math.isfinite(number) else None
+
+
+def in_words(number: float | None) -> str:
+    """What `rounded_perplexity` gave, to be printed."""
+    return "beyond all numbers" if number is None else str(number)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 import keras
 import numpy as np
 
+from keras_transformer.inference.generator import perplexity
 from keras_transformer.inference.held_out_text import HeldOut
 from keras_transformer.inference.loading import module_of_run
-from keras_transformer.inference.perplexity import perplexity
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.saved_models.write import export

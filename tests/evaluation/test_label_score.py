@@ -7,7 +7,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
-from keras_transformer.evaluation import confusion, label_score, span_score
+from keras_transformer.evaluation import label_score, span_score
 
 
 def test_they_are_those_of_scikit_learn():
@@ -35,15 +35,15 @@ def test_it_is_scikit_learn_s():
     rng = np.random.default_rng(5)
     right = rng.integers(0, 4, 200)
     told = np.where(rng.random(200) < 0.6, right, rng.integers(0, 4, 200))
-    counts = confusion.confusion(right, told, 4)
+    counts = label_score.confusion(right, told, 4)
     np.testing.assert_array_equal(counts, metrics.confusion_matrix(right, told))
-    assert confusion.accuracy(counts) == pytest.approx(metrics.accuracy_score(right, told))
+    assert label_score.accuracy(counts) == pytest.approx(metrics.accuracy_score(right, told))
     # A control: the other way round it is the transpose.
-    assert not np.array_equal(confusion.confusion(told, right, 4), counts)
+    assert not np.array_equal(label_score.confusion(told, right, 4), counts)
 
 
 def test_the_table_has_a_row_for_each_class():
-    text = confusion.as_text([[3, 1, 0], [0, 2, 0], [0, 0, 0]], ["a", "b", "c"])
+    text = label_score.confusion_as_text([[3, 1, 0], [0, 2, 0], [0, 0, 0]], ["a", "b", "c"])
     assert [line.split() for line in text.splitlines()] == [
         ["class", "a", "b", "c", "right"],
         ["a", "3", "1", ".", "75.0%"],

@@ -12,12 +12,11 @@ from eager import eagerly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keras_transformer.inference.generator import Generator
+from keras_transformer.inference.generator import Generator, in_words, rounded_perplexity
 from keras_transformer.inference.line_batches import checked_lengths, join, listed, split
 from keras_transformer.inference.live import Live
 from keras_transformer.inference.loading import load_trained
 from keras_transformer.inference.model_graphs import AttentionGraphs
-from keras_transformer.inference.perplexity import in_words, rounded_perplexity
 from keras_transformer.inference.translator import Translator
 from keras_transformer.layers.attention_variants.linear_cost import LinearHeads
 from keras_transformer.models import Hyperparameters

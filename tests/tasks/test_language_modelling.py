@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks.language_modelling.score import PerplexityScorer
-from keras_transformer.tasks.language_modelling.task import LanguageModelling
+from keras_transformer.tasks.language_modelling.task import LanguageModelling, PerplexityScorer
 
 NOTHING = {
     **dict.fromkeys(("metrics", "baseline_file", "source_file", "evalb_parameters")),

@@ -6,8 +6,7 @@ import pathlib
 import pytest
 
 from keras_transformer.tasks.parsing.module import ParsingModule
-from keras_transformer.tasks.parsing.score import TreeScorer
-from keras_transformer.tasks.parsing.task import Parsing
+from keras_transformer.tasks.parsing.task import Parsing, TreeScorer
 from pipelines.corpora import Treebank, treebank
 
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"

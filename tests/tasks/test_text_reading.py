@@ -16,10 +16,8 @@ from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.models import Hyperparameters, MaskedLanguageModel, TextClassifier
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.initialization import initialize
-from keras_transformer.tasks.labelling.score import LabelScorer
-from keras_transformer.tasks.labelling.task import Classification, Tagging
-from keras_transformer.tasks.masking.score import MaskingScorer, measure
-from keras_transformer.tasks.masking.task import Masking
+from keras_transformer.tasks.labelling.task import Classification, LabelScorer, Tagging
+from keras_transformer.tasks.masking.task import Masking, MaskingScorer, measure
 from keras_transformer.training.checkpoint import WEIGHTS
 from pipelines.batches.batching import evaluation_batches
 from pipelines.corpora.parallel_text import ParallelText

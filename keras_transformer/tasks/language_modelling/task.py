@@ -2,10 +2,10 @@
 "Improving Language Understanding by Generative Pre-Training").
 """
 
-from keras_transformer.inference.generator import Generator
+from keras_transformer.inference.generator import Generator, in_words
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.language_modelling.module import GenerationModule
-from keras_transformer.tasks.language_modelling.score import PerplexityScorer
+from keras_transformer.tasks.score import OF_ANSWERS, Scorer
 from keras_transformer.tasks.task import Score, with_perplexity
 from keras_transformer.tasks.text_task import (
     KEPT,
@@ -17,6 +17,35 @@ from keras_transformer.tasks.text_task import (
 )
 from keras_transformer.training.loss import label_measures
 from pipelines.batches import texts
+
+
+class PerplexityScorer(Scorer):
+    """The lines of a split, or of the file --reference_file."""
+
+    useless = OF_ANSWERS
+    because = (
+        "is for answers that have a reference, and {model} continues text: leave it out. Text of "
+        "your own goes into --reference_file."
+    )
+
+    def __init__(self, description, model, values):
+        super().__init__(description, model, values)
+        self._lines = self.lines(values)
+
+    def examine(self, loading, at_once):
+        generator = Generator.load(self.model, loading["precision"], **loading["options"])
+        return generator.perplexities(self._lines)
+
+    @staticmethod
+    def summary(numbers):
+        """What `examine` gave, in a line."""
+        of_pieces = in_words(numbers["perplexity"])
+        of_words = in_words(numbers["perplexity_of_words"])
+        return f"perplexity {of_pieces} a piece, {of_words} a word"
+
+    def table(self, numbers):
+        counts = f"{numbers['lines']:,} lines, {numbers['pieces']:,} pieces"
+        return f"{counts}\n{PerplexityScorer.summary(numbers)}"
 
 
 class LanguageModelling(OneLanguage):
@@ -65,16 +94,12 @@ class LanguageModelling(OneLanguage):
         lines = self.corpus.test.sources
         generator = Generator.of(module)
         numbers = generator.perplexities(lines)
-        prompts = [_beginning(line) for line in lines[:KEPT]]
+        # The first half of a line's words, at least one.
+        words = [line.split() for line in lines[:KEPT]]
+        prompts = [" ".join(one[: max(1, len(one) // 2)]) for one in words]
         texts_made = generator.generate(prompts[:SHOWN])
         report = [
             self.scorer.summary(numbers),
             *in_rows(("prompt", "generated"), zip(prompts, texts_made, strict=False)),
         ]
         return Score(numbers, report, prompts)
-
-
-def _beginning(line):
-    """The first half of a line's words, at least one."""
-    words = line.split()
-    return " ".join(words[: max(1, len(words) // 2)])

@@ -3,14 +3,93 @@
 Understanding", section 3.1).
 """
 
+import numpy as np
 import tensorflow as tf
 
-from keras_transformer.inference.perplexity import in_words
+from keras_transformer.inference.generator import in_words, rounded_perplexity
+from keras_transformer.models import sizes_of_description
+from keras_transformer.runs.description import hyperparameters_in
+from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.tasks.masking.module import MaskedTextModule
-from keras_transformer.tasks.masking.score import MaskingScorer, batches_of, examples_of, measure
+from keras_transformer.tasks.score import OF_ANSWERS, Scorer
 from keras_transformer.tasks.task import Score, with_perplexity
 from keras_transformer.tasks.text_task import KEPT, SHOWN, TextEncoding, in_rows
 from keras_transformer.training.loss import label_measures
+from pipelines.batches import batching, hidden_pieces, texts
+
+# BERT's.
+MASK_SHARE = 0.15
+BATCH_TOKENS = 4096
+
+
+class MaskingScorer(Scorer):
+    """The texts of a split or of --reference_file, with the same pieces hidden each time."""
+
+    useless = OF_ANSWERS
+    because = (
+        "is for answers that have a reference, and {model} guesses pieces: leave it out. Text of "
+        "your own goes into --reference_file."
+    )
+
+    def __init__(self, description, model, values):
+        super().__init__(description, model, values)
+        path = ModelPath.of(model)
+        if path.version:
+            raise ValueError(
+                f"{model} is a SavedModel, which guesses where a text has masks. Name the run's "
+                "folder to measure it."
+            )
+        # An imported model does not say how it was trained.
+        sizes = hyperparameters_in(description, path.run.description, sizes_of_description)
+        unknown = {"mask_share": MASK_SHARE, "max_length": sizes.max_positions - 1, "seed": 1}
+        self._training = {**unknown, **description.get("training", {})}
+        self._lines = self.lines(values)
+
+    def examine(self, loading, at_once):
+        module = self.module(loading["precision"])
+        how = [self._training[name] for name in ("max_length", "mask_share", "seed")]
+        examples = examples_of(self._lines, module.vocabulary, *how)
+        return measure(module, batches_of(examples, how[0]))
+
+    def table(self, numbers):
+        return (
+            f"{numbers['pieces']:,} hidden pieces\naccuracy {numbers['accuracy']:.1%}, perplexity "
+            f"{in_words(numbers['perplexity'])}"
+        )
+
+
+def examples_of(lines, vocabulary, longest, share, seed) -> batching.Examples:
+    """Texts, cut to `longest` pieces, of which a share is hidden."""
+    ids = texts.tokenized(lines, vocabulary, longest)
+    hide = hidden_pieces.Masking(vocabulary.marks, vocabulary.size, share)
+    return hidden_pieces.examples(ids, vocabulary.marks, hide, seed)
+
+
+def batches_of(examples: batching.Examples, longest: int) -> tf.data.Dataset:
+    """The examples in batches, each once."""
+    return batching.evaluation_batches(examples, max(BATCH_TOKENS, longest))
+
+
+def measure(module: MaskedTextModule, batches: tf.data.Dataset) -> dict:
+    """How well a module guesses the pieces that are hidden in batches of texts.
+
+    Returns:
+        "pieces", how many were hidden; "cross_entropy" in nats, "perplexity" and "accuracy" of
+        them. The perplexity is None where it is too large for a float.
+    """
+    total = np.zeros(3)
+    for inputs, pieces, weights in batches:
+        logits = module.logits(*inputs)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(pieces, logits)
+        right = tf.cast(tf.argmax(logits, axis=-1, output_type=tf.int32) == pieces, tf.float32)
+        total += [tf.reduce_sum(part * weights).numpy() for part in (1.0, losses, right)]
+    count, loss, right = total
+    return {
+        "pieces": int(count),
+        "cross_entropy": round(loss / count, 4),
+        "perplexity": rounded_perplexity(loss / count),
+        "accuracy": round(right / count, 4),
+    }
 
 
 class Masking(TextEncoding):

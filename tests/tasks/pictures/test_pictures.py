@@ -14,7 +14,7 @@ from keras_transformer.inference.picture_classifier import PictureClassifier
 from keras_transformer.models import VisionHyperparameters
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks import task_class
-from keras_transformer.tasks.pictures.score import PictureScorer, scores_of
+from keras_transformer.tasks.pictures.task import PictureScorer, scores_of
 from keras_transformer.training import checkpoint
 from pipelines.batches import picture_files
 from pipelines.corpora.images import Split
