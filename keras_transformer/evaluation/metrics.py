@@ -126,6 +126,12 @@ def _compounds(tokenize, language):
     return Named(f"BLEU {before}, compounds split", CompoundBLEU(before))
 
 
+def _ter(tokenize, language):
+    """TER; of Chinese and Japanese with each ideograph a word, as sacrebleu has it."""
+    asian = tokenizer_of(language) == "zh" or language in JAPANESE
+    return Named("TER, lower is better", sacrebleu.TER(normalized=asian, asian_support=asian))
+
+
 METRICS = {
     "bleu": lambda tokenize, language: Named(f"BLEU {tokenize}", bleu_of(tokenize)),
     "bleu_intl": lambda tokenize, language: Named("BLEU intl", bleu_of("intl")),
@@ -136,14 +142,8 @@ METRICS = {
     "bleu_compounds": _compounds,
     "chrf": lambda tokenize, language: Named("chrF2", sacrebleu.CHRF()),
     "chrf++": lambda tokenize, language: Named("chrF2++", sacrebleu.CHRF(word_order=2)),
-    "ter": lambda tokenize, language: Named("TER, lower is better", _ter(language)),
+    "ter": _ter,
 }
-
-
-def _ter(language):
-    """TER; of Chinese and Japanese with each ideograph a word, as sacrebleu has it."""
-    asian = tokenizer_of(language) == "zh" or language in JAPANESE
-    return sacrebleu.TER(normalized=asian, asian_support=asian)
 
 
 def choose(

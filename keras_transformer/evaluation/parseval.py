@@ -148,7 +148,14 @@ def compare(gold: Tree, test: Tree | None, parameters: Parameters = COLLINS) -> 
         matched=_matched(gold_brackets, test_brackets, parameters),
         gold=len(gold_brackets),
         test=len(test_brackets),
-        crossing=sum(any(_cross(ours, his) for his in gold_brackets) for ours in test_brackets),
+        crossing=sum(
+            any(
+                right.begin < ours.begin < right.end < ours.end
+                or ours.begin < right.begin < ours.end < right.end
+                for right in gold_brackets
+            )
+            for ours in test_brackets
+        ),
         words=len(gold_tags),
         tags=sum(
             _equal(ours, theirs, parameters.equal_labels)
@@ -192,13 +199,6 @@ def _matched(gold, test, parameters):
                 matched += 1
                 break
     return matched
-
-
-def _cross(ours, theirs):
-    return (
-        theirs.begin < ours.begin < theirs.end < ours.end
-        or ours.begin < theirs.begin < ours.end < theirs.end
-    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -124,14 +124,13 @@ class Plan:
         return len(lines), len(failed)
 
     def _write(self, path, rows):
-        text = "".join("\t".join(map(_in_a_line, row)) + "\n" for row in rows).encode("utf-8")
+        cells = (
+            [" ".join(str(one).replace("\t", " ").splitlines()) for one in row] for row in rows
+        )
+        text = "".join("\t".join(row) + "\n" for row in cells).encode("utf-8")
         # Without a time, equal lines are equal bytes.
         data = gzip.compress(text, mtime=0) if self.suffix else text
         write_whole(path, lambda temporary: temporary.write_bytes(data))
-
-
-def _in_a_line(value):
-    return " ".join(str(value).replace("\t", " ").splitlines())
 
 
 def _content(name):
@@ -230,23 +229,19 @@ def run(plan: Plan, model_handler, options, at_once: int | None = None) -> int:
     """
     # Beam warns the root logger of clients and figures that nothing here needs.
     logging.disable(logging.WARNING)
+    lines = 0
     try:
-        return _passes(plan, model_handler, options, at_once)
+        while lacking := plan.shards_to_write()[:at_once]:
+            _run(plan, lacking, model_handler, options)
+            if left := [shard for shard in lacking if not plan.path(shard).exists()]:
+                raise OSError(
+                    f"{plan.path(left[0])} was not written: all workers must see the folder of "
+                    "--output. Name one that they share."
+                )
+            lines += sum(shard.lines for shard in lacking)
+        return lines
     finally:
         logging.disable(logging.NOTSET)
-
-
-def _passes(plan, model_handler, options, at_once):
-    lines = 0
-    while lacking := plan.shards_to_write()[:at_once]:
-        _run(plan, lacking, model_handler, options)
-        if left := [shard for shard in lacking if not plan.path(shard).exists()]:
-            raise OSError(
-                f"{plan.path(left[0])} was not written: all workers must see the folder of "
-                "--output. Name one that they share."
-            )
-        lines += sum(shard.lines for shard in lacking)
-    return lines
 
 
 def _run(plan, shards, model_handler, options):

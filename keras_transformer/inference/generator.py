@@ -45,7 +45,12 @@ class Generator:
         if model.is_portable:
             return _of_portable(model, precision, options)
         if model.version is None:
-            return cls.of(_module_of_run(model.run, precision, options))
+            description = model.run.read_description()
+            refuse_other_task(description, model.run.path, TASK)
+            kind = module_class(description)
+            # Wrong options are told before the weights are loaded.
+            chosen = kind.options_of(options)
+            return cls.of(kind(*load_trained(model.run, precision), chosen))
         refuse_precision(model.version, precision)
         return _exported(model, options)
 
@@ -77,15 +82,6 @@ class Generator:
         function = self._functions[name]
         for start in range(0, len(texts), at_once):
             yield function(text=as_bytes(texts[start : start + at_once]))
-
-
-def _module_of_run(run, precision: str, options: Mapping):
-    description = run.read_description()
-    refuse_other_task(description, run.path, TASK)
-    kind = module_class(description)
-    # Wrong options are told before the weights are loaded.
-    chosen = kind.options_of(options)
-    return kind(*load_trained(run, precision), chosen)
 
 
 def _of_portable(model: ModelPath, precision: str, options: Mapping) -> Generator:

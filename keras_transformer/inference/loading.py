@@ -115,7 +115,13 @@ def _load_runs(models, precision, options):
     from keras_transformer.models import Ensemble
 
     given = {name: value for name, value in options.items() if value is not None}
-    runs = [_run_of(one) for one in models]
+    for one in models:
+        if one.version:
+            raise ValueError(
+                f"{one.path} is a SavedModel: an ensemble is made of runs' folders or of "
+                "checkpoints in them."
+            )
+    runs = [one.run for one in models]
     descriptions = [run.read_description() for run in runs]
     for model, description in zip(models, descriptions, strict=True):
         _require_sentences(description, model.path)
@@ -133,15 +139,6 @@ def _load_runs(models, precision, options):
     model = Ensemble([model for model, _ in trained]) if len(trained) > 1 else model
     module = kind(model, vocabulary, of_run)
     return Live(module, module.gives_attention), descriptions[0]
-
-
-def _run_of(model):
-    if model.version:
-        raise ValueError(
-            f"{model.path} is a SavedModel: an ensemble is made of runs' folders or of checkpoints "
-            "in them."
-        )
-    return model.run
 
 
 def _require_sentences(description, path):

@@ -94,7 +94,9 @@ class Predictor:
             refuse_without_mask(inputs, self._facts)
 
     def _answer(self, inputs):
-        rows = np.array([self._content(one) for one in inputs], dtype=object)
+        is_file = self._input == PNG
+        contents = [pathlib.Path(one).read_bytes() if is_file else one.encode() for one in inputs]
+        rows = np.array(contents, dtype=object)
         try:
             return self._function(**{self._input: rows})
         except tf.errors.InvalidArgumentError as error:
@@ -103,10 +105,6 @@ class Predictor:
                 for one in inputs:
                     self._answer([one])
             raise ValueError(f"{inputs[0]!r}: {reason_of(error)}") from error
-
-    def _content(self, line):
-        """The bytes that the model takes."""
-        return pathlib.Path(line).read_bytes() if self._input == PNG else line.encode("utf-8")
 
 
 def _plain(value):

@@ -104,7 +104,10 @@ class Translator:
                     "`split_sentences` and `prefixes` exclude each other: a prefix belongs to "
                     "one sentence."
                 )
-            return self._translate_sentences(lines, how)
+            language = self.description.get("corpus", {}).get("source_language", "en")
+            sentences, counts = split(listed(lines), language, self._model.has_piece)
+            checked_lengths(self._model.lengths, sentences, "sentence {} of all", SHORTEN)
+            return join(self.translate(sentences, None, False, *how), counts)
         if prefixes is not None:
             details = self.translate_in_detail(lines, prefixes, *how)
             return [hypotheses[0].text if hypotheses else "" for hypotheses in details]
@@ -221,12 +224,6 @@ class Translator:
         answer = self._model.attention([line], [translation])
         pieces = {name: as_pieces(answer[name])[0] for name in ("source_pieces", "target_pieces")}
         return {name: array[0] for name, array in answer.items()} | pieces
-
-    def _translate_sentences(self, lines, how):
-        language = self.description.get("corpus", {}).get("source_language", "en")
-        sentences, counts = split(listed(lines), language, self._model.has_piece)
-        checked_lengths(self._model.lengths, sentences, "sentence {} of all", SHORTEN)
-        return join(self.translate(sentences, None, False, *how), counts)
 
     def _links(self, lines, references):
         """Word links by the mean of the heads of the last layer but one, or of the only one."""

@@ -94,7 +94,12 @@ def choose_weights(
             number with the lowest is averaged. None: `last` are.
     """
     if best:
-        _require_best(folder, best)
+        if kept_step(folder.best, f"val_{best}") is None:
+            raise ValueError(
+                f"{folder.best} must hold the best epoch by --keep_best={best}, and no epoch of "
+                "this run was kept by it. Train longer (--max_steps, --max_minutes), or leave "
+                "--keep_best out."
+            )
         weights = average([folder.best])
         words = "best epoch"
     elif averages:
@@ -112,12 +117,3 @@ def choose_weights(
         words = of_steps(checkpoints) + reason
     folder.write_averaged(weights)
     return words
-
-
-def _require_best(folder, measure):
-    if kept_step(folder.best, f"val_{measure}") is None:
-        raise ValueError(
-            f"{folder.best} must hold the best epoch by --keep_best={measure}, and no epoch of "
-            "this run was kept by it. Train longer (--max_steps, --max_minutes), or leave "
-            "--keep_best out."
-        )

@@ -95,8 +95,8 @@ class _PerLabel(keras.metrics.Metric):
     batches, so that a label in a long batch would count less.
     """
 
-    def __init__(self, name, dtype="float32"):
-        super().__init__(name=name, dtype=dtype)
+    def __init__(self, name=None, dtype="float32"):
+        super().__init__(name=name or self.measure, dtype=dtype)
         self.total = self.add_variable((), "zeros", name="total")
         self.labels = self.add_variable((), "zeros", name="labels")
 
@@ -117,8 +117,7 @@ class _PerLabel(keras.metrics.Metric):
 class LabelAccuracy(_PerLabel):
     """Share of the labels to which the model gives the largest logit, given those before."""
 
-    def __init__(self, name="accuracy", dtype="float32"):
-        super().__init__(name, dtype)
+    measure = "accuracy"
 
     def of_each_label(self, labels, logits):
         return ops.cast(
@@ -130,8 +129,7 @@ class LabelAccuracy(_PerLabel):
 class LabelCrossEntropy(_PerLabel):
     """-log p(y) in nats per label, without label smoothing; exp of it is the perplexity."""
 
-    def __init__(self, name="cross_entropy", dtype="float32"):
-        super().__init__(name, dtype)
+    measure = "cross_entropy"
 
     def of_each_label(self, labels, logits):
         return ops.sparse_categorical_crossentropy(

@@ -103,16 +103,6 @@ def optimizer(
         clip_norm: largest global norm of the gradients; None: they are not clipped.
         ema: momentum m of the moving average of the weights, in (0, 1); None: none is kept.
     """
-    _check(name, weight_decay)
-    settings = {
-        "weight_decay": weight_decay or None,
-        "global_clipnorm": clip_norm,
-        **({} if ema is None else {"use_ema": True, "ema_momentum": ema}),
-    }
-    return MAKERS[name](schedule, **settings)
-
-
-def _check(name, weight_decay):
     if name not in MAKERS:
         raise ValueError(f"`name` must be one of {', '.join(MAKERS)}. Received: name={name!r}.")
     if weight_decay and name == "adam":
@@ -125,6 +115,12 @@ def _check(name, weight_decay):
             "`weight_decay` must be positive with adamw, which is adam without it. Received: "
             f"weight_decay={weight_decay}. Try --weight_decay=0.01, or --optimizer=adam."
         )
+    settings = {
+        "weight_decay": weight_decay or None,
+        "global_clipnorm": clip_norm,
+        **({} if ema is None else {"use_ema": True, "ema_momentum": ema}),
+    }
+    return MAKERS[name](schedule, **settings)
 
 
 def averaged_weights(model: keras.Model) -> dict[str, np.ndarray]:

@@ -109,7 +109,10 @@ def _branch(ranked, start):
     """The branch of (rank, hypothesis) that are alike before piece `start`."""
     first = ranked[0][1]
     end = start
-    while end < len(first.pieces) and _agree(ranked, end):
+    while (
+        end < len(first.pieces)
+        and len({tuple(one.pieces[end : end + 1]) for _, one in ranked}) == 1
+    ):
         end += 1
     groups = {}
     for rank, one in ranked:
@@ -122,10 +125,6 @@ def _branch(ranked, start):
         [rank for rank, _ in ranked],
         None if groups else first.score,
     )
-
-
-def _agree(ranked, place):
-    return len({tuple(one.pieces[place : place + 1]) for _, one in ranked}) == 1
 
 
 @dataclasses.dataclass(frozen=True)
