@@ -17,11 +17,8 @@ MANY = 0.1
 
 
 def score(hypotheses, references, tokenize="13a"):
-    """Corpus BLEU and chrF of cased text, one reference a sentence.
-
-    Returns:
-        A dictionary: `bleu` and `chrf` in points out of 100, `bleu_signature` and `chrf_signature`
-        that say how they were counted, `sentences`.
+    """Corpus BLEU and chrF of cased text, one reference a sentence, in points out of 100, with the
+    number of sentences and signatures that say how they were counted.
     """
     if len(hypotheses) != len(references) or not references:
         raise ValueError(
@@ -40,10 +37,8 @@ def score(hypotheses, references, tokenize="13a"):
 
 
 def doubt(references, tokenize):
-    """A warning, before a training starts, about how its translations will be scored.
-
-    Returns:
-        One line if the references look tokenized and `tokenize` is not "none", else None.
+    """A warning, before a training starts, if the references look tokenized and `tokenize` is not
+    "none"; else None.
     """
     bleu_of(tokenize)
     return warning(references, tokenize)

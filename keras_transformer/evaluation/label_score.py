@@ -28,11 +28,7 @@ def measure(found: Sequence[str], truth: Sequence[str]) -> dict:
 
 
 def confusion(right: Sequence[int], told: Sequence[int], classes: int) -> np.ndarray:
-    """Count examples by class and by the class that was predicted.
-
-    Returns:
-        int64 (K, K): row i is the class, column j the predicted one.
-    """
+    """Count examples by class, row i, and by the predicted class, column j: int64 (K, K)."""
     counts = np.zeros((classes, classes), np.int64)
     np.add.at(counts, (np.asarray(right, np.int64), np.asarray(told, np.int64)), 1)
     return counts

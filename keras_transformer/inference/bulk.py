@@ -51,12 +51,8 @@ class Line(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is translated, and where to.
-
-    Attributes:
-        prefix: begins the names of all files that are written.
-        shards: all `Shard`s.
-        suffix: ".gz" where the shards are compressed, else "".
+    """What is translated, by all shards, and where to: a prefix and a suffix of all names, ".gz"
+    where the shards are compressed.
     """
 
     prefix: str

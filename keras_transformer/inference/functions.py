@@ -22,11 +22,8 @@ Function = Callable[..., dict[str, np.ndarray]]
 
 
 class Functions(dict[str, Function]):
-    """Functions by name; each takes arrays (B, ...) by name and gives such.
-
-    Attributes:
-        name: of the model, for errors.
-        facts: what `model.json` says of it besides its training: labels, classes, the mask.
+    """Functions by name; each takes arrays (B, ...) by name and gives such. With the model's name,
+    for errors, and what `model.json` says besides its training: labels, classes, the mask.
     """
 
     name: str
@@ -48,15 +45,9 @@ def _called(function, /, **inputs):
 
 
 class SavedFunctions(Functions):
-    """The signatures of a SavedModel, each loaded when it is first asked for. Inputs
-    that have a default may be left out.
-
-    Attributes:
-        signatures: every `Signature` by name.
-        sentencepiece_models: its vocabularies.
-
-    Raises:
-        ValueError: if it is damaged.
+    """The signatures of a SavedModel, each loaded when it is first asked for; inputs that have a
+    default may be left out. Every `Signature` stands by name in `signatures`, the vocabularies in
+    `sentencepiece_models`. A damaged one is a ValueError.
     """
 
     def __init__(self, version: pathlib.Path, facts: Mapping[str, Any]):

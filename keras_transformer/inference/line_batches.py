@@ -129,16 +129,10 @@ def speed_bar(lines: int) -> Iterator[Callable[[int], None] | None]:
 def split(
     lines: Sequence[str], language: str, is_tag: Callable[[str], bool] = lambda word: False
 ) -> tuple[list[str], list[int]]:
-    """Cut lines into sentences.
-
-    Args:
-        language: ISO code of their language, such as "en". Unknown codes get the common rules.
-        is_tag: whether the model knows a word such as "<2de>" as a tag. A line that begins with one
-            has it before each of its sentences.
-
-    Returns:
-        The sentences of all lines, without surrounding white space, and the number of sentences of
-        each line; 0 for a blank line.
+    """Cut lines of a language into sentences, without surrounding white space; gives those of all
+    lines, and how many each line has, 0 for a blank one. Languages that are not known get the
+    common rules. A line that begins with a word that the model knows as a tag, such as "<2de>", has
+    it before each of its sentences.
     """
     sentences = [_sentences(line, language, is_tag) for line in lines]
     return [sentence for line in sentences for sentence in line], [len(line) for line in sentences]

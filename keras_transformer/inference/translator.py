@@ -163,11 +163,7 @@ class Translator:
         return self._in_batches(search, (batch_tokens, batches_at_once, report), lines)
 
     def check(self, **options) -> None:
-        """Refuse options that a search by `translate_with_penalties` cannot have.
-
-        Raises:
-            ValueError: naming the option.
-        """
+        """Refuse options that a search by `translate_with_penalties` cannot have."""
         self._model.check(options)
 
     def score(
@@ -254,16 +250,9 @@ def link_words(
     source_pieces: list[str], target_pieces: list[str], attention: np.ndarray
 ) -> list[tuple[int, int]]:
     """Link every target word to the source word that its pieces attended to most (Vaswani et al.
-    2017, section 3.2.3 and appendix).
-
-    Args:
-        source_pieces: S strings; "▁" begins a word, the last is EOS.
-        target_pieces: T strings, likewise.
-        attention: (T, S).
-
-    Returns:
-        Pairs (source word, target word), both counted from 0, in the order of target words; none if
-        a side has no words.
+    2017, section 3.2.3 and appendix): pairs (source word, target word), counted from 0, in the
+    order of target words; none if a side has no words. "▁" begins a word of the S source and the T
+    target pieces, the last of which is EOS; attention is (T, S).
     """
     source_words = _words(source_pieces[:-1])
     target_words = _words(target_pieces[:-1])

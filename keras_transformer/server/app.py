@@ -80,7 +80,7 @@ def build(service: Service, cors: bool = False, vertex: Vertex = NOT_VERTEX) -> 
     _answer_about_the_model(app, service)
     _infer_by_the_model(app, service, counters)
     transport.ignore_case(app.routes)
-    return transport.EveryPath(app, cors)
+    return transport.at_every_path(app, cors)
 
 
 def _predict_by_the_model(app, service, counters, vertex):
@@ -161,19 +161,13 @@ def _answer_about_the_model(app, service):
         raise RequestError(f"Unrecognized servable version label: {label}")
 
 
-def _page(name):
-    """The page of a model: one document, with its style and scripts in it."""
-    whole = (PAGE / "page.html").read_text(encoding="utf-8")
-    scripts = [(PAGE / f"{script}.js").read_text(encoding="utf-8") for script in SCRIPTS]
-    return (
-        whole.replace("{{model}}", html.escape(name))
-        .replace("{{style}}", (PAGE / "page.css").read_text(encoding="utf-8"))
-        .replace("{{script}}", "\n".join(scripts))
-    )
-
-
 def _answer_about_the_server(app, service, counters, vertex):
-    page = _page(service.name)
+    # One document, with its style and scripts in it.
+    page = (PAGE / "page.html").read_text(encoding="utf-8")
+    scripts = [(PAGE / f"{script}.js").read_text(encoding="utf-8") for script in SCRIPTS]
+    page = page.replace("{{model}}", html.escape(service.name))
+    page = page.replace("{{style}}", (PAGE / "page.css").read_text(encoding="utf-8"))
+    page = page.replace("{{script}}", "\n".join(scripts))
 
     @app.get(vertex.health or "/health", include_in_schema=False)
     @app.get(
@@ -211,7 +205,9 @@ def _answer_errors(app):
     async def not_routed(request, error):
         path = request.url.path
         if error.status_code == 405 and request.method == "OPTIONS":
-            return Response(headers={"Allow": _allowed(error)})
+            methods = {*error.headers["Allow"].split(", "), "OPTIONS"}
+            methods |= {"HEAD"} if "GET" in methods else set()
+            return Response(headers={"Allow": ", ".join(sorted(methods))})
         if error.status_code == 404 and transport.is_of_tf_serving(path):
             return _error(400, f"Malformed request: {request.method} {path}")
         return _error(error.status_code, f"{error.detail}: {request.method} {path}", error.headers)
@@ -219,12 +215,6 @@ def _answer_errors(app):
     @app.exception_handler(Exception)
     async def failed(request, error):
         return _error(500, "The server failed. Its log says where.")
-
-
-def _allowed(error):
-    """The methods that a path takes, of the error that refused another."""
-    methods = {*error.headers["Allow"].split(", "), "OPTIONS"}
-    return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
 
 
 def _error(status, message, headers=None):

@@ -107,11 +107,8 @@ def _settle(settle, value):
 
 
 class Batcher:
-    """A bounded queue of batches, and the threads that work on them.
-
-    Attributes:
-        max_batch_size: rows of a batch.
-        on_batch: called with the number of rows of each batch before it is run.
+    """A bounded queue of batches of at most `max_batch_size` rows, and the threads that work on
+    them. `on_batch` is called with the number of rows of each before it is run.
     """
 
     def __init__(self, options: ServeOptions):

@@ -120,19 +120,15 @@ def row_memory(
     read = FLOAT * longest * (8 * sizes.d_model + 2 * sizes.d_ff)
     read += 3 * FLOAT * sizes.num_heads * longest**2
     if name in SEARCHES and sizes.beam_size:
-        return read + _search_memory(task, sizes, longest)
+        beam = min(_option(task, "beam_size", sizes.beam_size), WIDEST)
+        asked = min(_option(task, "max_length", 0), LONGEST)
+        positions = longest + (asked or sizes.beyond)
+        remembered = 2 * FLOAT * sizes.num_layers * sizes.d_model
+        # Each step makes new ones of the remembered keys and values.
+        return read + beam * (2 * remembered * positions + 6 * FLOAT * sizes.vocabulary_size)
     if name in READINGS:
         return read + 3 * FLOAT * longest * sizes.vocabulary_size
     return read + 3 * FLOAT * sum(_numbers(signature, lengths))
-
-
-def _search_memory(task, sizes, source):
-    beam = min(_option(task, "beam_size", sizes.beam_size), WIDEST)
-    asked = min(_option(task, "max_length", 0), LONGEST)
-    positions = source + (asked or sizes.beyond)
-    remembered = 2 * FLOAT * sizes.num_layers * sizes.d_model
-    # Each step makes new ones of the remembered keys and values.
-    return beam * (2 * remembered * positions + 6 * FLOAT * sizes.vocabulary_size)
 
 
 def _numbers(signature, lengths):

@@ -25,15 +25,10 @@ SAID = {"signature_name": str, "glossary": dict, "timeout": int, "binary_data_ou
 
 @dataclasses.dataclass
 class Inference:
-    """A request as it is read before its signature is known.
-
-    Attributes:
-        tensors: the request's inputs, objects by name.
-        binary: bytes of those that stand behind the JSON, by name.
-        outputs: whether each output that is asked for shall be binary, by name; empty: all outputs.
-        said: the parameters that are no options, by name.
-        options: those that are.
-        id: what the answer is told apart by; None if the request has none.
+    """A request as it is read before its signature is known: its inputs, objects by name, and the
+    bytes of those that stand behind the JSON; whether each output that is asked for shall be
+    binary, all if there is none; the parameters that are no options, and those that are; and what
+    the answer is told apart by, if anything.
     """
 
     tensors: dict

@@ -13,13 +13,8 @@ PICTURE = "png"
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Arrays that a signature takes.
-
-    Attributes:
-        count: how many rows.
-        inputs: arrays by name, each with so many rows.
-        options: arrays by name, without rows, or with one that holds for all.
-        row_memory: bytes that a row may take while it is worked on.
+    """Arrays that a signature takes: `count` rows of inputs by name; options by name, without rows,
+    or with one that holds for all; and the bytes that a row may take while it is worked on.
     """
 
     count: int
@@ -63,7 +58,14 @@ def rows(given: dict[str, np.ndarray], signature: Signature, limits: ServeOption
             )
         array = _as_option(array, default)
         (inputs if array.ndim and count > 1 and array.shape[0] == count else options)[name] = array
-    _refuse_long_texts(fitted, limits)
+    for name, array in fitted.items():
+        if array.dtype == object and name != PICTURE:
+            longest = max(map(len, array.reshape(-1)), default=0)
+            if longest > limits.max_text_bytes:
+                raise RequestError(
+                    f"`{name}` must be no longer than {limits.max_text_bytes:,} bytes. Received: "
+                    f"{longest:,}. Split the text."
+                )
     return Rows(count, inputs, options)
 
 
@@ -91,17 +93,6 @@ def _as_option(array, default):
         default.ndim and default.shape[0] == 1 and array.shape[0] > 1 and (array == array[:1]).all()
     )
     return array[:1] if one else array
-
-
-def _refuse_long_texts(arrays, limits):
-    for name, array in arrays.items():
-        if array.dtype == object and name != PICTURE:
-            longest = max(map(len, array.reshape(-1)), default=0)
-            if longest > limits.max_text_bytes:
-                raise RequestError(
-                    f"`{name}` must be no longer than {limits.max_text_bytes:,} bytes. Received: "
-                    f"{longest:,}. Split the text."
-                )
 
 
 def in_parts(whole: Rows, most: int) -> list[Rows]:

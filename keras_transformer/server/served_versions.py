@@ -65,15 +65,9 @@ class State:
 
 
 class Versions:
-    """What is served of a folder.
-
-    Args:
-        folder: of the versions.
-        load: takes a version's folder, gives a model; by default `model_of`.
-        log: takes an event's name and its details.
-
-    Attributes:
-        states: a `State` for each version that was ever seen, by number.
+    """What is served of a folder of versions. `load` takes a version's folder and gives a model;
+    `log` takes an event's name and its details. `states` has a `State` for each version ever seen,
+    by number.
     """
 
     def __init__(

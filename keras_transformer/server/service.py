@@ -115,8 +115,12 @@ class Service:
             raise RequestError(f"Could not find version {number} of model {name}", 404)
         if not states:
             raise RequestError(f"Could not find any versions of model {name}", 404)
-        chosen = sorted(states, reverse=True) if number is None else [number]
-        return {"model_version_status": [_status(one, states[one]) for one in chosen]}
+        found = []
+        for one in sorted(states, reverse=True) if number is None else [number]:
+            error = states[one].error
+            status = {"error_code": "UNKNOWN" if error else "OK", "error_message": error}
+            found.append({"version": str(one), "state": states[one].state, "status": status})
+        return {"model_version_status": found}
 
     def metadata(self, name: str, number: int | None = None) -> dict:
         """The signatures of a version, as TF Serving's GetModelMetadataResponse."""
@@ -191,12 +195,3 @@ class Service:
             for text in texts.reshape(-1)
         ]
         return {**given, "text": np.array(marked, object).reshape(texts.shape)}
-
-
-def _status(number, state):
-    code, message = ("UNKNOWN", state.error) if state.error else ("OK", "")
-    return {
-        "version": str(number),
-        "state": state.state,
-        "status": {"error_code": code, "error_message": message},
-    }

@@ -27,11 +27,8 @@ STATUSES = {
 
 
 class TensorFlowModel(SavedModel):
-    """A `SavedModel` with what the server wants to know of it.
-
-    Attributes:
-        platform: what the Open Inference Protocol calls its kind.
-        lacking: why it has no signature of a name.
+    """A `SavedModel` with what the server wants to know of it: what the Open Inference Protocol
+    calls its kind, and why it is `lacking` a signature of a name.
     """
 
     platform = "tensorflow_savedmodel"

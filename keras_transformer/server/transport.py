@@ -229,30 +229,28 @@ def is_of_tf_serving(path: str) -> bool:
     return path.lower().startswith(ROOT)
 
 
-class EveryPath:
+def at_every_path(app: ASGIApp, cors: bool) -> ASGIApp:
     """An ASGI application in front of one that knows GET, POST and paths alone. With `cors` answers
     at TF Serving's paths have its headers for pages of other sites.
     """
 
-    def __init__(self, app: ASGIApp, cors: bool = False):
-        self.app = app
-        self.cors = cors
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             # The web server leaves out the body of its own scope's HEAD.
             method = "GET" if scope["method"] == "HEAD" else scope["method"]
             scope = {**scope, "method": method, "path": _path(scope["path"])}
-            if self.cors and is_of_tf_serving(scope["path"]):
-                send = _with_headers(send, CORS)
+            if cors and is_of_tf_serving(scope["path"]):
+                send = _with_cors(send)
         try:
-            await self.app(scope, receive, send)
+            await app(scope, receive, send)
         # Starlette raises once more what it has answered with 500. The web server would close the
         # connection, on which a client already sends its next request.
         except Exception as error:
             monitoring.log(
                 "failed", logging.ERROR, exc_info=(type(error), error, error.__traceback__)
             )
+
+    return answer
 
 
 def _path(target):
@@ -262,10 +260,10 @@ def _path(target):
     return target
 
 
-def _with_headers(send, headers):
+def _with_cors(send):
     async def send_with_headers(message):
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message["headers"], *headers]}
+            message = {**message, "headers": [*message["headers"], *CORS]}
         await send(message)
 
     return send_with_headers

@@ -91,13 +91,8 @@ class Scorer(abc.ABC):
 
 
 class SentenceScorer(Scorer):
-    """How models are scored that make text or trees of sentences.
-
-    Attributes:
-        sources: the sentences that the model is asked.
-        references: what its answers should be.
-        measure: what `quality` is, in words.
-        unit: its name, in a word.
+    """How models are scored that make text or trees of `sources`, which should be `references`;
+    `measure` says in words what `quality` is, `unit` in a word.
     """
 
     searches = True

@@ -124,14 +124,8 @@ class Task(abc.ABC):
 
     @classmethod
     def fixed(cls, description: dict) -> dict:
-        """The parts of a run's description that must not change when the run is resumed.
-
-        Args:
-            description: of this run, or of one that an earlier version began. Fill in what that
-                version did not write.
-
-        Returns:
-            All of it, unless told otherwise.
+        """The parts of a run's description that must not change when it is resumed: all, unless
+        told otherwise. The description may be of an earlier version, which did not write all of it.
         """
         return description
 
@@ -224,13 +218,8 @@ class Task(abc.ABC):
 
     @classmethod
     def convert(cls, folder: RunFolder, path: pathlib.Path, values: Mapping) -> pathlib.Path:
-        """Write a run's model in another format than a SavedModel: the `--format` in `values`.
-
-        Returns:
-            Where it was written.
-
-        Raises:
-            ValueError: if there is no such format of this task.
+        """Write a run's model in another format than a SavedModel, the `--format` in `values`, if
+        this task has one. Gives where it was written.
         """
         raise ValueError(
             f"--format={values['format']} is no format of the task {cls.name}. Leave it out."

@@ -83,15 +83,10 @@ def choose_weights(
     averages: Mapping[str, np.ndarray] | None = None,
     measure: Callable[[Mapping[str, np.ndarray]], float] | None = None,
 ) -> str:
-    """Write the weights that are scored and served, `folder.averaged`, and say what was chosen.
-
-    Args:
-        folder: the run's `RunFolder`.
-        last: how many of the last checkpoints are averaged, if neither of the next two is given.
-        best: take those of the best epoch by this measure.
-        averages: arrays by name, those of a moving average.
-        measure: takes weights by name, returns the validation cross-entropy; of 1 to `last` the
-            number with the lowest is averaged. None: `last` are.
+    """Write the weights that are scored and served, `folder.averaged`, and say what was chosen:
+    those of the best epoch by the measure `best`; else moving averages, by name; else the mean of
+    the last checkpoints, `last` or as many as `measure`, a function of weights by name, finds best
+    of 1 to `last` by validation cross-entropy.
     """
     if best:
         if kept_step(folder.best, f"val_{best}") is None:

@@ -59,9 +59,7 @@ def read_archive(path: pathlib.Path, only: str | None = None) -> dict[str, np.nd
 
 def save(path: pathlib.Path, model: keras.Model, progress: Mapping) -> None:
     """Write a compiled model in training and its progress, JSON-serializable, whole or not at all.
-
-    Raises:
-        FloatingPointError: if a weight is not finite, before anything is written.
+    A weight that is not finite is a FloatingPointError before anything is written.
     """
     arrays = {name: np.asarray(variable) for name, variable in _state(model).items()}
     for name, array in arrays.items():
@@ -71,10 +69,8 @@ def save(path: pathlib.Path, model: keras.Model, progress: Mapping) -> None:
 
 
 def restore(path: pathlib.Path, model: keras.Model) -> dict:
-    """Set a model, its optimizer and its random generators to what `save` wrote.
-
-    Returns:
-        The progress, with "step" and "seconds".
+    """Set a model, its optimizer and its random generators to what `save` wrote; the progress, with
+    "step" and "seconds".
     """
     arrays = read_archive(path)
     progress = _progress_in(path, arrays)

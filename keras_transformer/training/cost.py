@@ -72,13 +72,8 @@ ROUNDS = 5
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """Operations of a training.
-
-    Attributes:
-        counted: operations of the matrix products and convolutions.
-        seconds: that the training took.
-        devices: that it used, all the time.
-        sustained: operations a second of a large matrix product on one of them.
+    """Operations of a training: those counted of its matrix products and convolutions; its seconds
+    on so many devices; and what each sustains, operations a second of a large matrix product.
     """
 
     counted: float

@@ -94,10 +94,8 @@ def compile_model(
 
 
 def resume(model: keras.Model, folder: pathlib.Path) -> tuple[int, float]:
-    """Set a compiled model to the newest checkpoint of a folder that can be read, if there is one.
-
-    Returns:
-        The updates made, and the seconds that the run has trained.
+    """Set a compiled model to the newest checkpoint of a folder that can be read, if there is one:
+    the updates made, and the seconds that the run has trained.
     """
     newest = checkpoint.newest(folder)
     progress = checkpoint.restore(newest, model) if newest else {"step": 0, "seconds": 0.0}

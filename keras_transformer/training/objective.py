@@ -17,18 +17,10 @@ class Likelihood:
 
         sum of weight * loss of a label
 
-    Call arguments:
-        model: compiled, with a loss whose `call` gives a loss for each label.
-        inputs: of the model.
-        labels: ids, (B, T); or (B,).
-        weights: float32, of the labels' shape.
-
-    Returns:
-        A float32 scalar; and logits, (B, T, V).
-
-    Attributes:
-        passes: what an update costs in forward passes of the batch. The gradient of a product is
-            two products of its size, so a pass and its gradient are three.
+    Called with a compiled model, whose loss's `call` gives a loss for each label, its inputs,
+    labels and their weights; gives a float32 scalar, and logits, (B, T, V). `passes` is what an
+    update costs in forward passes: the gradient of a product is two products of its size, so these
+    are three.
     """
 
     passes = 3

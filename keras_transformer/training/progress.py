@@ -16,14 +16,8 @@ LINE_EVERY_SECONDS = 30
 
 class ProgressBar(keras.callbacks.Callback):
     """One bar for the whole run: loss, accuracy, labels a second, learning rate, time left. On a
-    terminal it is a bar; in a pipe or a file, a line every half minute.
-
-    Args:
-        last_step: step at which the run ends.
-        stopwatch: the run's `Stopwatch`.
-        max_minutes: when it ends at the latest.
-        console: where it is drawn; standard output when left out.
-        labels: what the labels are called, such as "target tokens".
+    terminal it is a bar; in a pipe or a file, a line every half minute. `labels` is what these are
+    called, such as "target tokens".
     """
 
     def __init__(

@@ -13,13 +13,9 @@ DISTRIBUTIONS = ("one", "mirrored", "multi_worker", "tpu")
 
 
 def make_strategy(distribution: str, tpu: str = "") -> tf.distribute.Strategy:
-    """Make the `tf.distribute.Strategy` of a run. Call it before anything else asks TensorFlow for
-    a device.
-
-    Args:
-        distribution: "one" device; "mirrored": all GPUs of this machine; "multi_worker": all GPUs
-            of all machines that `TF_CONFIG` names; "tpu".
-        tpu: name or address of the TPU; "": this machine's own.
+    """Make the `tf.distribute.Strategy` of a run, before anything else asks TensorFlow for a
+    device: of "one" device; "mirrored", all GPUs of this machine; "multi_worker", all GPUs of all
+    machines that `TF_CONFIG` names; or a "tpu" by name or address, "" for this machine's own.
     """
     if distribution == "one":
         return tf.distribute.get_strategy()

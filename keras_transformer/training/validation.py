@@ -20,11 +20,6 @@ from pipelines.whole_files import errors_naming
 class Validation(keras.callbacks.Callback):
     """Measure the model after every epoch, and append the results to the run's history, one JSON
     object a line. Numbers that are not finite are written as Python's `json` does: NaN, Infinity.
-
-    Args:
-        measure: takes the model, returns a dictionary of numbers.
-        path: the file that results are appended to.
-        report: takes a line for the user.
     """
 
     def __init__(self, measure, path, report=print):
@@ -105,19 +100,12 @@ class Standing:
 
 
 class BestSoFar(keras.callbacks.Callback):
-    """Keep the weights of the best validation; end training after so many that were no better.
+    """Keep the weights of the best validation, by the result `monitor`, in an archive that
+    `checkpoint.load_weights` reads; end training after `patience` validations that were no better,
+    None: never.
 
-    It reads the results of `Validation`. What a killed run knew is read back from its history.
-
-    Args:
-        ending: the run's `Ending`.
-        history_path: the file that `Validation` appends to.
-        path: where the weights are kept, an archive that `checkpoint.load_weights` reads.
-        monitor: name of the result that decides, such as "bleu".
-        higher_is_better: whether more of it is better.
-        step: the step that the run resumes from.
-        patience: validations without improvement after which training ends; None: it does not.
-        report: takes a line for the user.
+    It reads the results of `Validation`. What a killed run knew is read back from its history, up
+    to the step that the run resumes from.
     """
 
     def __init__(

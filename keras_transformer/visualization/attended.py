@@ -44,12 +44,8 @@ class Attended:
     def of(
         cls, attention: Mapping[str, np.ndarray | list[str]], stack: str | None, by_pieces=False
     ) -> Self:
-        """Choose one stack of what `Translator.attention` returns.
-
-        Args:
-            attention: what it returned.
-            stack: "encoder", "decoder" or "cross"; None: "cross", or the only one.
-            by_pieces: keep pieces, instead of joining them to words.
+        """Choose one stack of what `Translator.attention` returned; None: "cross", or the only one.
+        With `by_pieces` these are not joined to words.
         """
         stacks = [name for name in reversed(STACKS) if name in attention]
         stack = stack or stacks[0]
@@ -115,10 +111,8 @@ def _labels(pieces, by_pieces):
 
 
 def words_of(pieces: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Join pieces to words: "▁" begins a word, or, after "[CLS]", what has no "##" before it.
-
-    Returns:
-        The words, and for each piece the number of its word.
+    """Join pieces to words: "▁" begins a word, or, after "[CLS]", what has no "##" before it. Gives
+    the words, and for each piece the number of its word.
     """
     if pieces and pieces[0] == FIRST:
         pieces = [_as_sentencepiece(piece) for piece in pieces]

@@ -115,10 +115,8 @@ def survey_of(translator, sources: Sequence[str], references: Sequence[str]) -> 
 
 def agreement_with(translator, phrases: Sequence[Phrases]) -> tuple[np.ndarray, float]:
     """How often the word that a word attends to most, besides itself, lies in the smallest
-    constituent around it.
-
-    Returns:
-        The share of the words of all trees (N, h), in [0, 1], and what it would be by chance.
+    constituent around it: the share of the words of all trees (N, h), and what it would be by
+    chance.
     """
     agreed = []
     expected = []

@@ -60,12 +60,9 @@ MEASURES: dict[str, Callable[[np.ndarray, str], np.ndarray]] = {
 def survey(
     attentions: Iterable[Mapping[str, np.ndarray]], report: Callable[[str], None] = print
 ) -> Survey:
-    """The mean of each measure over the rows of all sentences, for the stacks that attend.
-
-    Args:
-        attentions: what `Translator.attention` returns, for each sentence.
-        report: takes a line about a stack without weights between positions, such as that of
-            low-rank attention, which is left out.
+    """The mean of each measure over the rows of all sentences, of each of which
+    `Translator.attention` returned a mapping. `report` is told of a stack that has no weights
+    between positions, such as that of low-rank attention, and is left out.
     """
     sums = {}
     rows = dict.fromkeys(STACKS, 0)

@@ -35,13 +35,8 @@ class Lengths(Options):
 
 @dataclasses.dataclass(frozen=True)
 class LengthCounts:
-    """Lengths in pieces, EOS counted, and the buckets that they fall into.
-
-    Attributes:
-        lengths: integers (pairs, 2), of source and target.
-        buckets: the `Buckets` of them.
-        tokens: tokens in each bucket, both sides together, integers (B,).
-        positions: the same with padding.
+    """Lengths in pieces, EOS counted, of source and target, integers (pairs, 2); their `Buckets`;
+    and the tokens in each, both sides together, without and with padding, integers (B,).
     """
 
     lengths: np.ndarray

@@ -27,14 +27,7 @@ class Positions(Options):
 
 @dataclasses.dataclass(frozen=True)
 class Map:
-    """Numbers by two axes.
-
-    Attributes:
-        title: what they are.
-        values: (rows, columns).
-        rows, columns: the names of the axes.
-        first_row, first_column: what the axes begin to count from.
-    """
+    """Numbers by two axes, with their names, and what these begin to count from."""
 
     title: str
     values: np.ndarray

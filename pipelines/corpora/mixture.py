@@ -151,13 +151,11 @@ def members(path: str | os.PathLike) -> list[dict]:
             _check(member)
         except ValueError as error:
             raise ValueError(f"{path}, member {number}: {error}") from error
-    return [
-        {
-            key: _placed(value, file.parent) if key in FOLDERS else value
-            for key, value in member.items()
-        }
-        for member in listed
-    ]
+    for member in listed:
+        # gs:// is no path.
+        for key in (one for one in FOLDERS if "://" not in member.get(one, "://")):
+            member[key] = str(file.parent / Path(member[key]).expanduser())
+    return listed
 
 
 def _check(member) -> None:
@@ -221,11 +219,6 @@ def _keys(kind):
     """What a member of a kind of corpus may say, besides what every member says."""
     names = set(settings(kind)) - set(SHARED)
     return names if names.isdisjoint(PREFIXES) else names - set(PREFIXES) | {"prefixes"}
-
-
-def _placed(folder: str, beside: Path) -> str:
-    # gs:// is no path.
-    return folder if "://" in folder else str(beside / Path(folder).expanduser())
 
 
 def _joined(languages) -> str:

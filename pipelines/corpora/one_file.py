@@ -85,7 +85,8 @@ class Tsv(OneFile, name="tsv"):
             )
         named = not all(column.isdecimal() and column != "0" for column in columns)
         with open_bytes(path) as file:
-            rows = enumerate(_cells(file, path), start=1)
+            lines = enumerate(byte_lines(file, path), start=1)
+            rows = ((n, [decode(one, path, n) for one in line.split(b"\t")]) for n, line in lines)
             places = _places(columns, next(rows, (1, []))[1], path) if named else columns
             places = [int(place) - 1 for place in places]
             for number, row in rows:
@@ -134,12 +135,6 @@ def _text(rows, unit):
         origins[-1].numbers.append(number)
     sources, targets = ([row[side] for row in rows] for side in (2, 3))
     return ParallelText(sources, targets, tuple(origins))
-
-
-def _cells(file, path):
-    """The columns of each line."""
-    for number, line in enumerate(byte_lines(file, path), start=1):
-        yield [decode(cell, path, number) for cell in line.split(b"\t")]
 
 
 def _places(columns, header, path):

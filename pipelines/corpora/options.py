@@ -21,11 +21,7 @@ PREFIXES = ("train_prefix", "valid_prefix", "test_prefix")
 
 @dataclasses.dataclass(frozen=True)
 class CorpusOptions(Options, abc.ABC):
-    """A corpus. A subclass is registered by the name that it says.
-
-    Raises:
-        ValueError: an option that cannot be.
-    """
+    """A corpus. A subclass is registered by the name that it says."""
 
     name: ClassVar[str]
     # Whether it says its languages itself.
@@ -52,27 +48,17 @@ class CorpusOptions(Options, abc.ABC):
 
     @abc.abstractmethod
     def load(self) -> Corpus:
-        """Read all three splits. What cannot be used is counted, or refused by `strict`.
-
-        Raises:
-            ValueError: options that cannot work, or text that cannot be used.
-            OSError: a file that is missing or cannot be read or downloaded.
-        """
+        """Read all three splits. What cannot be used is counted, or refused by `strict`."""
 
     def stream(
         self, part: int = 0, parts: int = 1, dropped: Dropped | None = None
     ) -> Iterator[tuple[str, str]]:
-        """Read one of several parts of the training side. Together they give each pair once.
+        """Read a part of the training side, of 0 to `parts` - 1, which together give each pair
+        once.
 
-        Args:
-            part: which, from 0 to `parts` - 1.
-            parts: how many there are.
-            dropped: counts the pairs left out, as they are met. A corpus that is loaded whole
-                counts those of all its splits together, which `held_out` does.
-
-        Raises:
-            ValueError, OSError: as `load`, what shows before reading at once; or if the corpus has
-                weights, which the pairs alone would lose.
+        `dropped` counts the pairs left out, as they are met; a corpus that is loaded whole counts
+        those of all its splits, which `held_out` does. A corpus with weights, which the pairs alone
+        would lose, is refused.
         """
         corpus = self.load()
         if corpus.weights is not None:

@@ -14,12 +14,8 @@ REASON = "with unequal protected spans"
 
 
 class ProtectedText(NamedTuple):
-    """A corpus to learn from.
-
-    Attributes:
-        corpus: as people read it, without the pairs to train on and to validate on whose sides have
-            unequal spans.
-        train, valid: these splits as the model reads them.
+    """A corpus to learn from: as people read it, without the pairs to train on and to validate on
+    whose sides have unequal spans; and these two splits as the model reads them.
     """
 
     corpus: Corpus

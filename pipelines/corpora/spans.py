@@ -83,15 +83,9 @@ def _cut_all(text, seed, prefix, dropped):
 
 
 def cut(texts: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-    """Cut spans out of texts of two words or more. Shapes: B texts; W words of the longest.
-
-    Args:
-        texts: strings (B,), words with spaces between them.
-        keys: what each text's spans are drawn by, uint64 (B,).
-
-    Returns:
-        Strings, both (B,): the text with a sentinel for each span; and the spans, each after its
-        sentinel, with one sentinel more at the end.
+    """Cut spans out of texts (B,) of two words or more between spaces, drawn by keys, uint64 (B,).
+    Gives the text with a sentinel for each span; and the spans, each after its sentinel, with one
+    sentinel more at the end. W: words of the longest.
     """
     import tensorflow as tf
 

@@ -43,14 +43,9 @@ def whole_texts(text: ParallelText, tags: Sequence[str]) -> tuple[np.ndarray, np
 class SpansAnew(OtherVersion):
     """Give pairs of spans with other ones; those of other tasks stay.
 
-    Both sides of a pair are given by one object each, with equal arguments but for `side`. A pair
-    that a side would be longer of than `longest` tokens stays as it was.
-
-    Args:
-        side: 0 gives sources, 1 targets.
-        texts: what `whole_texts` returns.
-        vocabulary: of both sides.
-        longest, seed, variation: as of an `OtherVersion`.
+    Both sides of a pair are given by one object each, with equal arguments but for `side`: 0 gives
+    sources, 1 targets. `texts` are what `whole_texts` returns. A pair that a side would be longer
+    of than `longest` tokens stays as it was.
     """
 
     def __init__(

@@ -42,11 +42,8 @@ GIVEN = 6
 
 
 class Terms:
-    """Writes translations behind terms, by what is counted of all pairs.
-
-    Args:
-        text: the pairs.
-        never: what has no words, such as tags.
+    """Writes translations behind terms, by what is counted of all pairs. What is `never` a word,
+    such as a tag, has none.
     """
 
     def __init__(self, text: ParallelText, never: Iterable[str] = ()):
@@ -200,13 +197,7 @@ def with_terms(text: ParallelText, seed: int, never: Iterable[str] = ()) -> Iter
 
 
 class GivenTerms(OtherVersion):
-    """Give some sentences in their other version, with terms.
-
-    Args:
-        rate: share of sentences.
-        sentences: the other version of all.
-        seed, longest, variation: as of an `OtherVersion`.
-    """
+    """Give a share of the sentences in their other version, with terms."""
 
     def __init__(
         self,

@@ -84,7 +84,9 @@ def _is_finished(folder):
 def _make(preparation, folder, options):
     held_out = corpora.held_out(**preparation.settings)
     check_languages(held_out, preparation.corpus)
-    filters = _filters(preparation, held_out)
+    languages = (held_out.source_language, held_out.target_language)
+    scripts = [scripts_of(one) if preparation.filter_scripts else None for one in languages]
+    filters = Filters(preparation.max_length_ratio, preparation.filter_untranslated, *scripts)
     vocabulary = _vocabulary(preparation, folder, filters, held_out.tags)
     decides = {**_decides(preparation, folder), "fingerprint": vocabulary.fingerprint}
     _refuse_differences(folder / PREPARATION, decides)
@@ -115,12 +117,6 @@ def _make_shards(shards, preparation, filters, options):
     return make_shards(
         shards, wanted, preparation.settings, filters, parts, preparation.shards_at_a_time, options
     )
-
-
-def _filters(preparation, held_out):
-    languages = (held_out.source_language, held_out.target_language)
-    scripts = [scripts_of(one) if preparation.filter_scripts else None for one in languages]
-    return Filters(preparation.max_length_ratio, preparation.filter_untranslated, *scripts)
 
 
 def _vocabulary(preparation, folder, filters, tags):
@@ -188,15 +184,11 @@ def with_tags(vocabulary, tags: Sequence[str], name: str | pathlib.Path):
 def _write_held_out(folder, held_out: Corpus):
     for split in ("valid", "test"):
         text = getattr(held_out, split)
-        for path, lines in zip(
-            text_paths(folder, split), (text.sources, text.targets), strict=True
-        ):
-            _write_lines(path, lines)
-
-
-def _write_lines(path, lines):
-    text = "".join(line.replace("\n", " ") + "\n" for line in lines).encode("utf-8")
-    write_whole(path, lambda temporary: temporary.write_bytes(gzip.compress(text, mtime=0)))
+        sides = (text.sources, text.targets)
+        for path, lines in zip(text_paths(folder, split), sides, strict=True):
+            whole = "".join(line.replace("\n", " ") + "\n" for line in lines).encode("utf-8")
+            data = gzip.compress(whole, mtime=0)
+            write_whole(path, lambda temporary, data=data: temporary.write_bytes(data))
 
 
 def manifest_of(

@@ -60,12 +60,9 @@ class GenerationModule(TextModule):
 
     @staticmethod
     def options_of(given: Mapping[str, Any]) -> DecodingOptions:
-        """Options of decoding; where they name no search, text is drawn from 0.9 of the
-        probability.
-
-        Args:
-            given: arguments of `DecodingOptions`; None: the default. samples=0 asks for a search.
-                That has no use for the seed.
+        """Options of decoding by arguments of `DecodingOptions`, None: the default; where they name
+        no search, text is drawn from 0.9 of the probability. samples=0 asks for a search, which has
+        no use for the seed.
         """
         given = {name: value for name, value in given.items() if value is not None}
         for name in ("constrained", "coverage_penalty"):

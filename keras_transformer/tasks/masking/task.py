@@ -71,11 +71,8 @@ def batches_of(examples: batching.Examples, longest: int) -> tf.data.Dataset:
 
 
 def measure(module: MaskedTextModule, batches: tf.data.Dataset) -> dict:
-    """How well a module guesses the pieces that are hidden in batches of texts.
-
-    Returns:
-        "pieces", how many were hidden; "cross_entropy" in nats, "perplexity" and "accuracy" of
-        them. The perplexity is None where it is too large for a float.
+    """How well a module guesses the pieces that are hidden in batches of texts: how many, their
+    cross-entropy in nats, perplexity, None where it is too large for a float, and accuracy.
     """
     total = np.zeros(3)
     for inputs, pieces, weights in batches:

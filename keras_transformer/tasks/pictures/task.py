@@ -79,11 +79,8 @@ def _refuse_others(description, pictures, model):
 
 
 def scores_of(classifier: PictureClassifier, split: Split) -> dict:
-    """Ask for the classes of all pictures of a split.
-
-    Returns:
-        "pictures", how many; "accuracy", a share; and "confusion", a list of rows: how many of
-        class i were taken for j.
+    """Ask for the classes of all pictures of a split: how many, the share that is right, and
+    "confusion", a list of rows: how many of class i were taken for j.
     """
     _, probabilities = classifier.classify(split.pixels)
     predicted = np.argmax(probabilities, axis=-1)
