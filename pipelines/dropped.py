@@ -36,8 +36,6 @@ class Dropped(collections.Counter):
 
     def describe(self) -> str:
         """Each number with its reason and its first place; "none"."""
-        return ", ".join(map(self._one, filter(self.get, self))) or "none"
-
-    def _one(self, reason):
-        first = self.firsts.get(reason)
-        return f"{self[reason]:,} {reason}{f' (first: {first})' if first else ''}"
+        firsts = {reason: f" (first: {place})" for reason, place in self.firsts.items()}
+        counted = (f"{self[one]:,} {one}{firsts.get(one, '')}" for one in filter(self.get, self))
+        return ", ".join(counted) or "none"

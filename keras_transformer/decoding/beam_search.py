@@ -130,10 +130,8 @@ class BeamSearch:
         return {**searched, "ids": ids, "scores": scores}, found, going_on, parents
 
     def _candidates(self, searched, logits, position):
-        """The 2 K best extensions of each sentence, best first.
-
-        Returns:
-            ids (b, 2K, t + 1); log P (b, 2K); and the hypotheses that they extend, (b, 2K).
+        """The 2 K best extensions of each sentence, best first: ids (b, 2K, t + 1), log P (b, 2K),
+        and the hypotheses that they extend, (b, 2K).
         """
         width = self.beam_size
         scores, tokens = self.extensions(searched, logits, position)

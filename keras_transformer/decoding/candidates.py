@@ -101,13 +101,8 @@ def _whole_blocks(logits):
 
 
 class NextTokens(NamedTuple):
-    """The likeliest next tokens of B rows, likeliest first.
-
-    Attributes:
-        ids: int32 (B, n).
-        drawn: how likely `Sampling` draws each, float32 (B, n); 0 where top_k or top_p leaves it
-            out.
-        probabilities: P of the model, float32 (B, n).
+    """The likeliest next tokens of B rows, likeliest first, int32 (B, n); how likely `Sampling`
+    draws each, 0 where top_k or top_p leaves it out; and P of the model, both float32 (B, n).
     """
 
     ids: tf.Tensor

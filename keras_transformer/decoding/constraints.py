@@ -13,11 +13,8 @@ from pipelines.special_ids import EOS, PAD
 
 
 class Preference(NamedTuple):
-    """Before the score: a beam gives hypotheses first that have the most of something.
-
-    Attributes:
-        is_asked: in which sentences, booleans (B,).
-        count: gives how much hypotheses have, ids (B, K, L) to int32 (B, K).
+    """Before the score: in sentences that ask for it, booleans (B,), a beam gives hypotheses first
+    that have the most of something, by a function of ids (B, K, L) to int32 (B, K).
     """
 
     is_asked: tf.Tensor
@@ -67,12 +64,9 @@ class Constraints:
     def wishes(
         self, limits: tf.Tensor, minima: tf.Tensor | None = None, prefixes: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        """The wishes for each sentence, as the searches carry them from step to step; arguments as
-        of a search.
-
-        Returns:
-            A dictionary of tensors with B rows: "limit", and with prefixes or minima "prefix" and
-            "minimum".
+        """The wishes for each sentence, as the searches carry them from step to step, tensors with
+        B rows: "limit", and with prefixes or minima "prefix" and "minimum". Arguments as of a
+        search.
         """
         sentences = {"limit": tf.cast(limits, tf.int32)}
         if prefixes is not None:

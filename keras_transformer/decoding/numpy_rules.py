@@ -21,13 +21,7 @@ FILLING = ("until_full", "until_worse")
 
 
 class Spans(NamedTuple):
-    """Which marks must come: see `SpanConstraints`.
-
-    Attributes:
-        marks: their ids, (M,).
-        count: how often each must come, (B, M).
-        opened_by: for each mark the number of the one that it closes, else -1, (B, M).
-    """
+    """Which marks must come: see `SpanConstraints`."""
 
     marks: np.ndarray
     count: np.ndarray

@@ -14,14 +14,9 @@ from pipelines.special_ids import EOS, PAD
 
 
 class State(NamedTuple):
-    """Where hypotheses stand, (rows,) each.
-
-    Attributes:
-        depth: how many constituents are open.
-        has_root: whether one was opened.
-        label: number of the label of the innermost open constituent; of no meaning without one.
-        has_leaf: whether the innermost open constituent has a leaf.
-        leaves: how many leaves have come.
+    """Where hypotheses stand, (rows,) each: how many constituents are open, whether a root was, the
+    label of the innermost, of no meaning without one, whether that has a leaf, and how many leaves
+    have come.
     """
 
     depth: tf.Tensor

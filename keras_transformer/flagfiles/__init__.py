@@ -11,12 +11,8 @@ MOST_NESTED = 50
 
 
 class Argument(NamedTuple):
-    """An argument of a command.
-
-    Attributes:
-        text: as it was written.
-        file: the flag file that it stands in; "": the command line.
-        line: its number in the file.
+    """An argument of a command as it was written, with the flag file, "" for the command line, and
+    the number of the line that it stands in.
     """
 
     text: str
@@ -30,12 +26,9 @@ class Argument(NamedTuple):
 
 
 def expand_flagfiles(argv: Sequence[str]) -> list[str]:
-    """Replace each --flagfile by the flags in it, those of the files that it includes too.
-
-    A name is looked up in the working folder, then among the package's own flag files.
-
-    Returns:
-        Arguments without --flagfile, in order, so that a later flag overrides an earlier one.
+    """Replace each --flagfile by the flags in it, those of the files that it includes too, in
+    order, so that a later flag overrides an earlier one. A name is looked up in the working folder,
+    then among the package's own flag files.
     """
     return [argument.text for argument in placed(argv)]
 

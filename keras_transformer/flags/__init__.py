@@ -148,15 +148,9 @@ def run(
     everyday: Sequence[str] = (),
     on_interrupt: Callable = signal.default_int_handler,
 ) -> None:
-    """Parse the command line, start TensorFlow unless the model needs none, call `main`, and
-    print errors in one line.
-
-    Args:
-        main: takes the parsed flags.
-        sections: what the command reads.
-        of_tasks: what it reads besides, by the task.
-        everyday: the options that `--help` shows first.
-        on_interrupt: answers Ctrl-C.
+    """Parse the command line, start TensorFlow unless the model needs none, call `main` with the
+    flags, and print errors in one line. The command reads sections, and those of its task;
+    `everyday` are the options that `--help` shows first; `on_interrupt` answers Ctrl-C.
     """
     open_closed()
     # Libraries log warnings. Our pipelines also log what takes long, such as a download.

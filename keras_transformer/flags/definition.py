@@ -17,9 +17,7 @@ LONGEST_PATH = 4095
 @dataclasses.dataclass
 class PathParser(flags.ArgumentParser):
     """Reads a path, or several joined by commas; "~" at the beginning of one is the user's home.
-
-    Args:
-        is_folder: whether a command makes a folder there, if there is none.
+    Where it `is_folder`, a command makes it, if there is none.
     """
 
     is_folder: bool = False

@@ -42,19 +42,15 @@ def help_of(
             one.check(said[one.name])
     shown = read_sections(sections, of_tasks, said)
     if section:
-        return _one_section(section, shown, said)
+        pages = _pages(shown, said)
+        alike = [one for one in pages if one.lower() == section.replace("_", " ").lower()]
+        if not alike:
+            raise ValueError(f"--help={section} is no section. There are: {', '.join(pages)}.")
+        return pages[alike[0]]
     doc = doc.strip()
     if "task" in active(sections, {}) and "task" not in said:
         return doc + "\n" + _front(active(shown, said), of_tasks, everyday)
     return "\n\n".join([doc, *_pages(shown, said).values()])
-
-
-def _one_section(name, sections, said):
-    pages = _pages(sections, said)
-    alike = [title for title in pages if title.lower() == name.replace("_", " ").lower()]
-    if not alike:
-        raise ValueError(f"--help={name} is no section. There are: {', '.join(pages)}.")
-    return pages[alike[0]]
 
 
 def _front(options, of_tasks, everyday):

@@ -15,11 +15,9 @@ NOT_OF_RECORDS = {"task", "mixture", "tree_leaves"}
 
 
 def recipe_of_records(argv: Sequence[str], languages: Mapping[str, str]) -> list[str]:
-    """What to train on prepared records with: the flag files of the command that prepared them,
-    whose sizes suit the text, and the languages, which may be others than those of the files.
-
-    Returns:
-        Arguments of `train`. None at all where a flag file is not for records.
+    """Arguments of `train` on prepared records: the flag files of the command that prepared them,
+    whose sizes suit the text, and the languages, which may be others than those of the files. None
+    at all where a flag file is not for records.
     """
     files = []
     for place, argument in enumerate(argv):
@@ -33,10 +31,8 @@ def recipe_of_records(argv: Sequence[str], languages: Mapping[str, str]) -> list
 
 
 def recipe(text: str) -> Mapping[str, Any]:
-    """The values that options of training have in a recipe, by name.
-
-    Args:
-        text: names of flag files and flags, between spaces; a later one overrides an earlier one.
+    """The values that options of training have in a recipe, by name: flag files and flags, between
+    spaces, of which a later one overrides an earlier one.
     """
     arguments = [
         word if word.startswith("-") else f"--flagfile={word}" for word in shlex.split(text)

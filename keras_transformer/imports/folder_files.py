@@ -22,11 +22,8 @@ FLOATS = ("F64", "F32", "F16", "BF16")
 
 
 class SettingsFiles:
-    """What the JSON files of a folder say, by schemas.
-
-    Attributes:
-        path: the folder.
-        unused: keys that no schema knows, by the names of the files that were read.
+    """What the JSON files of a folder say, by schemas; `unused` are keys that no schema knows, by
+    file.
     """
 
     def __init__(self, folder: str | os.PathLike):
@@ -70,14 +67,8 @@ class Index(Schema):
 
 
 class WeightFiles(Mapping):
-    """Arrays of float32 by the names that a family gives them.
-
-    Args:
-        folder: with one or several files.
-        plain_name: takes a weight's name in a file, and gives the family's.
-
-    Attributes:
-        unused: files of weights that the index does not name.
+    """Arrays of float32 of one or several files in a folder, by the names that a family gives those
+    of the files. `unused` are files of weights that the index does not name.
     """
 
     def __init__(self, folder: pathlib.Path, plain_name: Callable[[str], str] = str):

@@ -23,31 +23,17 @@ MOST_TOLD = 8
 
 
 def load(folder: str | os.PathLike) -> keras.Model:
-    """Make the model of a folder, with its weights, in float32.
-
-    Args:
-        folder: with config.json and one or several files of safetensors.
-
-    Returns:
-        A model of its family: see `FAMILIES`.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: for another family, or if a file is damaged or lacks a size or a weight.
-        ImportError: if safetensors is not installed.
+    """Make the model of a folder that has a config.json and one or several files of safetensors, in
+    float32: one of its family in `FAMILIES`. What is missing, damaged or of another family is
+    refused.
     """
     return PretrainedFolder(folder).model()
 
 
 class PretrainedFolder:
-    """The folder of a model that others trained: it is checked when this is made, and nothing of
-    its size is allocated.
-
-    Attributes:
-        path: the folder.
-        family: its module, of `FAMILIES`.
-        config: what config.json says, by the family's schema.
-        files: its settings.
+    """The folder of a model that others trained, with its family, the config that the family's
+    schema reads, and its settings. It is checked when this is made; nothing of its size is
+    allocated.
     """
 
     def __init__(self, folder: str | os.PathLike):
@@ -102,11 +88,8 @@ class PretrainedFolder:
                 refuse(key, path, f"more, for the weights have {quote(more)}", count, AGAIN)
 
     def model(self, pieces: int | None = None) -> keras.Model:
-        """Make the model, with its weights.
-
-        Args:
-            pieces: of its vocabulary, by default as many as the table has rows. Rows behind them
-                are left out.
+        """Make the model, with its weights, of so many pieces, by default as many as the table has
+        rows. Rows behind them are left out.
         """
         config, arrays = self.arrays(pieces)
         model = self.family.model(config)

@@ -36,11 +36,8 @@ MAPS = {"query": "queries", "key": "keys", "value": "values", "output": "output"
 
 
 class OpenNMTFolder:
-    """The folder of a translator of OpenNMT-tf: it is checked when this is made, and nothing of the
-    model's size is allocated.
-
-    Args:
-        folder: a model_dir, its avg/, or a folder that holds one such.
+    """The folder of a translator of OpenNMT-tf, a model_dir, its avg/, or one that holds such: it
+    is checked when this is made, and nothing of the model's size is allocated.
     """
 
     def __init__(self, folder: str | os.PathLike):

@@ -90,13 +90,7 @@ def _folders(path):
 
 class TextFiles:
     """The text files of a model: in the folder of its checkpoint, or in one of the two above.
-
-    Args:
-        folder: the folder of a checkpoint, or one that holds such a folder.
-
-    Attributes:
-        prefix: of the checkpoint.
-        data, params: what config.yml says; all defaults without one.
+    `data` and `params` are what config.yml says, all defaults without one.
     """
 
     def __init__(self, folder: pathlib.Path):

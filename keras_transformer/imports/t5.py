@@ -197,13 +197,10 @@ def _feed_forward(ours, theirs, config):
         matrix = f"{theirs}.DenseReluDense.{letters}.weight"
         yield Weight(f"{ours}/feed_forward/{name}/kernel", matrix, shape, np.transpose)
         if activation == "relu":
-            yield Weight(f"{ours}/feed_forward/{name}/bias", matrix, shape, _zeros)
+            bias = f"{ours}/feed_forward/{name}/bias"
+            yield Weight(bias, matrix, shape, lambda one: np.zeros(len(one), one.dtype))
     gamma = f"{theirs}.layer_norm.weight"
     yield Weight(f"{ours}/feed_forward_norm/norm/gamma", gamma, (config.d_model,))
-
-
-def _zeros(matrix):
-    return np.zeros(len(matrix), matrix.dtype)
 
 
 def _bias(size):

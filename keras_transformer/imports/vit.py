@@ -136,15 +136,11 @@ def table(config: Config) -> Iterator[Weight]:
     yield Weight("embedding/kernel", f"{PATCHES}.weight", (d, *patch))
     yield Weight("embedding/bias", f"{PATCHES}.bias", (d,))
     yield Weight("embedding/class_token", "embeddings.cls_token", (1, 1, d), np.ravel)
-    positions = (1, hp.tokens, d)
-    yield Weight("embedding/positions", "embeddings.position_embeddings", positions, _first)
+    positions = "embeddings.position_embeddings"
+    yield Weight("embedding/positions", positions, (1, hp.tokens, d), lambda array: array[0])
     yield from norm("encoder/final_norm", "layernorm", d)
     yield from linear("classes/{}", "classifier", hp.classes, d)
     yield from family.encoder(MAPS_OF_LAYER, NORMS_OF_LAYER, hp.num_layers, d, hp.d_ff)
-
-
-def _first(array):
-    return array[0]
 
 
 def check_pictures(pictures: Pictures, config: Config, path: str) -> None:

@@ -25,10 +25,8 @@ def inherited(
     values: Mapping[str, Any], given: Set[str], default_dir: Callable[[Mapping], str]
 ) -> dict[str, Any]:
     """The values of a command's flags, by name, with those of the run that it starts from or goes
-    on with where no flag was given.
-
-    Returns:
-        The values. Of what is imported also "imported" and "decoding", as `model.json` has them.
+    on with where no flag was given; of what is imported also "imported" and "decoding", as
+    `model.json` has them.
     """
     origin = values["init_from"]
     if not origin:

@@ -25,12 +25,8 @@ def portable_folder(path: str | os.PathLike) -> pathlib.Path | None:
 
 @dataclasses.dataclass(frozen=True)
 class ModelPath:
-    """What a path leads to.
-
-    Attributes:
-        path: as it was named.
-        version: the folder of the SavedModel, the newest of its versions; None of others.
-        is_portable: whether it is a folder of graphs that need no TensorFlow.
+    """What a path leads to: the newest version of a SavedModel, None of others; `is_portable` says
+    whether it is a folder of graphs that need no TensorFlow.
     """
 
     path: pathlib.Path

@@ -23,12 +23,8 @@ from pipelines.whole_files import as_read, write_json
 
 
 class Run:
-    """A run of a task, on the replicas of a strategy.
-
-    Args:
-        task_class: a subclass of `Task`: what is learned.
-        values: of all flags of the command, by name.
-        sections: the options of training, of any task.
+    """A run of a `Task`, on the replicas of a strategy, by the values of all flags of the command;
+    sections are the options of training of any task.
     """
 
     def __init__(self, task_class, values: Mapping, sections: Sections):

@@ -113,13 +113,18 @@ def _specification(specs, model, vocabulary):
         _set_layer(theirs, ours)
     for theirs, ours in zip(specification.decoder.layer, model.decoder.layers, strict=True):
         _set_layer(theirs, ours)
-        _set_cross_attention(theirs.attention, ours)
+        _set_attention(theirs.attention, ours.cross_attention, (PARTS[:1], PARTS[1:3], PARTS[3:]))
+        _set_norm(theirs.attention.layer_norm, ours.cross_attention_norm.norm)
     if PRE_NORM[model.hyperparameters.norm]:
         _set_norm(specification.encoder.layer_norm, model.encoder.final_norm)
         _set_norm(specification.decoder.layer_norm, model.decoder.final_norm)
-    _set_vocabulary(specification, vocabulary)
-    specification.config.add_source_eos = model.hyperparameters.source_end
-    specification.config.layer_norm_epsilon = ours.feed_forward_norm.norm.epsilon
+    specification.register_source_vocabulary(list(vocabulary.source.pieces))
+    specification.register_target_vocabulary(list(vocabulary.target.pieces))
+    config = specification.config
+    config.unk_token, config.bos_token, config.eos_token = vocabulary.target.pieces[UNK : EOS + 1]
+    config.decoder_start_token = config.bos_token
+    config.add_source_eos = model.hyperparameters.source_end
+    config.layer_norm_epsilon = ours.feed_forward_norm.norm.epsilon
     specification.validate()
     return specification
 
@@ -165,13 +170,9 @@ def _set_embeddings(specification, model):
     for stack, embedding in ((encoder, model.source_embedding), (decoder, model.embedding)):
         # A decoder with rotary positions has none.
         if hasattr(stack, "position_encodings"):
-            stack.position_encodings.encodings = _encodings(embedding)
-
-
-def _encodings(embedding):
-    """What an embedding adds at each position, (POSITIONS, d_model)."""
-    nothing = np.zeros((1, POSITIONS, embedding.d_model), "float32")
-    return np.asarray(embedding.encoding.added(nothing, np.arange(POSITIONS)[None]))[0]
+            nothing = np.zeros((1, POSITIONS, embedding.d_model), "float32")
+            added = embedding.encoding.added(nothing, np.arange(POSITIONS)[None])
+            stack.position_encodings.encodings = np.asarray(added)[0]
 
 
 def _set_layer(theirs, ours):
@@ -179,21 +180,11 @@ def _set_layer(theirs, ours):
     _set_attention(theirs.self_attention, ours.self_attention, (PARTS[:3], PARTS[3:]))
     _set_norm(theirs.self_attention.layer_norm, ours.self_attention_norm.norm)
     for name, dense in zip(LINEARS, ours.feed_forward.maps(), strict=False):
-        _set_dense(getattr(theirs.ffn, name), dense)
+        linear = getattr(theirs.ffn, name)
+        linear.weight = dense.kernel.numpy().T
+        if dense.use_bias:
+            linear.bias = dense.bias.numpy()
     _set_norm(theirs.ffn.layer_norm, ours.feed_forward_norm.norm)
-
-
-def _set_cross_attention(theirs, ours):
-    _set_attention(theirs, ours.cross_attention, (PARTS[:1], PARTS[1:3], PARTS[3:]))
-    _set_norm(theirs.layer_norm, ours.cross_attention_norm.norm)
-
-
-def _set_vocabulary(specification, vocabulary):
-    specification.register_source_vocabulary(list(vocabulary.source.pieces))
-    specification.register_target_vocabulary(list(vocabulary.target.pieces))
-    config = specification.config
-    config.unk_token, config.bos_token, config.eos_token = vocabulary.target.pieces[UNK : EOS + 1]
-    config.decoder_start_token = config.bos_token
 
 
 def _set_attention(theirs, attention, parts):
@@ -204,12 +195,6 @@ def _set_attention(theirs, attention, parts):
         if attention.use_bias:
             biases = [getattr(attention, f"{name}_bias").numpy() for name in names]
             linear.bias = np.concatenate(biases)
-
-
-def _set_dense(theirs, dense):
-    theirs.weight = dense.kernel.numpy().T
-    if dense.use_bias:
-        theirs.bias = dense.bias.numpy()
 
 
 def _set_norm(theirs, norm):

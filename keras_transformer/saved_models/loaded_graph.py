@@ -150,7 +150,8 @@ def load_text_operations(graph: Message) -> None:
     SentencePiece's lie in a library of their own. `import tensorflow_text` would register all, and
     import Keras (measured: 2 to 3 s).
     """
-    foreign = operations_in(graph) - set(dir(tf.raw_ops))
+    functions = {function.signature.name for function in graph.library.function}
+    foreign = {node.op for node in _all_nodes(graph)} - functions - set(dir(tf.raw_ops))
     if not foreign or "tensorflow_text" in sys.modules:
         return
     if all(name.startswith(SENTENCEPIECE) for name in foreign):
@@ -163,9 +164,3 @@ def load_text_operations(graph: Message) -> None:
 def sentencepiece_models(graph: Message) -> list[bytes]:
     """The vocabularies in a GraphDef, as SentencePiece writes them."""
     return [node.attr["model"].s for node in graph.node if node.op == "SentencepieceOp"]
-
-
-def operations_in(graph: Message) -> set[str]:
-    """Names of all operations in a GraphDef and in its functions."""
-    functions = {function.signature.name for function in graph.library.function}
-    return {node.op for node in _all_nodes(graph)} - functions

@@ -18,13 +18,9 @@ LONGEST_SENTENCE = 400
 
 
 class ServedModule(tf.Module):
-    """A trained model as functions of tensors.
-
-    All variables that it tracks are counted as its parameters.
-
-    Attributes:
-        what: one sentence on what it is, for the README.
-        does: what goes in and what comes out, in words.
+    """A trained model as functions of tensors. All variables that it tracks are counted as its
+    parameters. For the README, `what` is one sentence on what it is, `does` what goes in and comes
+    out.
     """
 
     what: str = "A model of keras_transformer."
@@ -40,26 +36,16 @@ class ServedModule(tf.Module):
 
     @classmethod
     def build(cls, description: Mapping, dtype) -> keras.Model:
-        """Make a new model, to train, to score or to export.
-
-        Args:
-            description: of the run, as `Task.description` gave it.
-            dtype: a Keras dtype policy.
-
-        Returns:
-            A model that gives logits for the inputs of a batch: of the shape of the labels, and one
-            axis more. Only its loss is minimized: `add_loss` and regularizers are not.
+        """Make a new model of a run's description, as `Task.description` gave it, to train, to
+        score or to export. It gives logits for the inputs of a batch: of the shape of the labels,
+        and one axis more. Only its loss is minimized: `add_loss` and regularizers are not.
         """
         raise NotImplementedError
 
     @classmethod
     def of_model(cls, model: keras.Model, folder, values: Mapping) -> "ServedModule":
-        """What is scored and exported of a trained model.
-
-        Args:
-            model: what `build` made, with its weights.
-            folder: the `RunFolder` of its run, whose files may be read.
-            values: of the flags that `train` or `export` reads, by name.
+        """What is scored and exported of what `build` made, with the weights of a run, whose files
+        may be read, by the values of the flags that `train` or `export` reads.
         """
         raise NotImplementedError
 
@@ -73,17 +59,12 @@ class ServedModule(tf.Module):
 
     def golden_inputs(self, examples: Sequence) -> list[dict[str, np.ndarray]]:
         """Choose examples that travel with the export, together with what this module gives for
-        them: whether the export still gives that can be asked wherever it runs.
+        them: whether the export still gives that can be asked wherever it runs. Some are what
+        `Evaluation.examples` kept of the test set, which may be nothing; there is at least one.
 
-        They are inputs of "serving_default". Inputs that other functions alone have may be there
-        too: the export's self-check calls these with them, and with whatever has the right dtype
-        where there are none.
-
-        Args:
-            examples: what `Evaluation.examples` kept of the test set; may be empty.
-
-        Returns:
-            Arrays by name of the input, (...) without the axis of the batch; at least one example.
+        They are inputs of "serving_default" by name, without the axis of the batch. Inputs that
+        other functions alone have may be there too: the export's self-check calls these with them,
+        and with whatever has the right dtype where there are none.
         """
         raise NotImplementedError
 
@@ -109,18 +90,8 @@ class ServedModule(tf.Module):
 
 
 class ServedText(ServedModule):
-    """One that reads text: its functions take `text`, strings (B,).
-
-    Args:
-        model: a built Keras model.
-        vocabulary: what it was trained with, of one language or of two.
-        name: of the `tf.Module`.
-
-    Attributes:
-        heading: of the README.
-
-    Raises:
-        ValueError: if the vocabulary is not as wide as the model's logits.
+    """One that reads text: its functions take `text`, strings (B,). Its vocabulary, of one language
+    or of two, must be as wide as the model's logits. `heading` is that of the README.
     """
 
     does = "text in"

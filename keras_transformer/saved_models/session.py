@@ -41,10 +41,8 @@ _NUMBERS = itertools.count()
 
 class SavedModel:
     """A loaded SavedModel: by name every SignatureDef of its folder, and each loaded `Signature`;
-    and its vocabularies. Signatures that `only` does not name cost no time.
-
-    Raises:
-        tf.errors.OpError, OSError, ValueError: if it is damaged.
+    and its vocabularies. Signatures that `only` does not name cost no time. A damaged one raises an
+    OpError, an OSError or a ValueError.
     """
 
     def __init__(self, folder: str | os.PathLike, only: tuple[str, ...] | None = None):
@@ -107,10 +105,8 @@ class SavedModel:
 
 
 class _Functions:
-    """The functions of some signatures, and the variables and tables that they share.
-
-    Attributes:
-        names: of the function of each signature.
+    """The functions of some signatures, by their names, and the variables and tables that they
+    share.
     """
 
     def __init__(self, meta_graph, signatures, folder):

@@ -79,7 +79,7 @@ def _draw_lengths(axes, counts, theme):
     axes.set(title=f"{len(counts.lengths):,} pairs", xlabel="pieces", ylabel="sentences")
     axes.set_xlim(0, longest + 1)
     axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(_with_commas)
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.legend()
 
 
@@ -92,7 +92,7 @@ def _draw_shapes(figure, axes, counts, theme):
     # Without the shades that are nearly the paper's.
     visible = ListedColormap(shades(theme)(np.linspace(0.25, 1, 256)))
     image = axes.pcolormesh(edges, edges, grid, cmap=visible, norm=LogNorm(), rasterized=True)
-    bar = figure.colorbar(image, ax=axes, label="pairs", format=_with_commas).ax
+    bar = figure.colorbar(image, ax=axes, label="pairs", format="{x:,.0f}").ax
     bar.yaxis.set_minor_formatter(of_narrow_range())
     across, up = counts.buckets.lengths.T
     axes.plot(across, up, "s", color=theme.series[1], markersize=4, markerfacecolor="none")
@@ -101,10 +101,6 @@ def _draw_shapes(figure, axes, counts, theme):
         xlabel="pieces of the source",
         ylabel="pieces of the target",
     )
-
-
-def _with_commas(value, _):
-    return f"{value:,.0f}"
 
 
 def _draw_padding(axes, counts, theme):
@@ -120,5 +116,5 @@ def _draw_padding(axes, counts, theme):
         xlabel="source × target, pieces",
         ylabel="positions in an epoch",
     )
-    axes.yaxis.set_major_formatter(_with_commas)
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.legend()

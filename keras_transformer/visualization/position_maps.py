@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from keras_transformer.visualization.theme import Theme, new_figure, opposites
+from keras_transformer.visualization.theme import Theme, new_figure, shades
 from pipelines.options import Options
 
 # How many positions to look at.
@@ -145,7 +145,7 @@ def _draw_panel(figure, axes, one, theme):
     top = one.first_row - 0.5
     image = axes.imshow(
         one.values,
-        cmap=opposites(theme),
+        cmap=shades(theme, "opposites"),
         vmin=-most,
         vmax=most,
         aspect="auto",

@@ -132,20 +132,11 @@ def looks(theme: Theme, count: int) -> list[tuple[str, str]]:
     return different[:count]
 
 
-def shades(theme: Theme):
-    """The colour map of values from 0 on."""
-    return _colours("shades", theme.shades)
-
-
-def opposites(theme: Theme):
-    """The colour map of values on both sides of 0."""
-    return _colours("opposites", theme.opposites)
-
-
-def _colours(name, colours):
+def shades(theme: Theme, of: str = "shades"):
+    """The colour map of values from 0 on, or by "opposites" of those on both sides of 0."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list(name, colours)
+    return LinearSegmentedColormap.from_list(of, getattr(theme, of))
 
 
 def ink_on(theme: Theme, share: float) -> str:

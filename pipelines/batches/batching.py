@@ -30,14 +30,8 @@ class TrainingBatches:
     """An endless, shuffled stream of updates, each in P parts: batches that are triples `(inputs,
     labels, weights)`.
 
-    The same seed gives the same stream, wherever it is entered. The examples of an update do not
-    depend on P: replicas and accumulated batches share them.
-
-    Attributes:
-        examples: `Examples`.
-        buckets: `Buckets` of them, whose batches are the updates.
-        order: `BatchOrder` of the updates.
-        parts: P.
+    The same seed gives the same stream, wherever it is entered. The examples of an update, the
+    batches of the `Buckets`, do not depend on P: replicas and accumulated batches share them.
     """
 
     examples: Examples
@@ -70,13 +64,8 @@ class TrainingBatches:
     def dataset(
         self, start: int = 0, replicas: int = 1, first: int = 0, here: int = 1
     ) -> tf.data.Dataset:
-        """The stream from part `start` on.
-
-        Args:
-            start: a multiple of `replicas`.
-            replicas: R, in the whole job: of every R parts in a row each replica takes one.
-            first: number of this host's first replica among them.
-            here: how many replicas this host has.
+        """The stream from part `start` on, a multiple of the R replicas of the whole job: of every
+        R parts in a row each takes one. This host has those from `first` on, `here` of them.
         """
         epoch, before = self.order.locate(start // self.parts)
         epochs = tf.data.Dataset.range(epoch, np.iinfo(np.int64).max)

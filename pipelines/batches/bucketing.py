@@ -33,14 +33,9 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclasses.dataclass(frozen=True)
 class Buckets:
-    """The shapes of a run, and where each example belongs. Shapes: B buckets, sides.
-
-    Attributes:
-        lengths: padded lengths, integers (B, sides).
-        batch_sizes: examples in a batch of each bucket, integers (B,).
-        bucket_of: the bucket of each example, integers (examples,).
-        counts: examples of each bucket, integers (B,).
-        tokens: tokens of one pass over each side, padding left out, integers (sides,).
+    """The shapes of a run, and where each example belongs. Shapes: B buckets, sides. Padded lengths
+    (B, sides), the examples in a batch of each (B,), the bucket of each example, the examples of
+    each (B,), and the tokens of one pass over each side, padding left out, (sides,), are integers.
     """
 
     lengths: np.ndarray

@@ -25,15 +25,9 @@ ORDER, MIX, BATCHES = range(3)
 
 
 class BatchOrder:
-    """Which examples make batch 0, 1, 2 ...
-
-    Args:
-        bucket_of: the bucket of each example, integers (examples,).
-        batch_sizes: examples in a batch of each bucket, integers (B,).
-        seed: of the order, at least 0.
-        weights: how often each example comes in an epoch, positive (examples,), of few different
-            values: 0.5 is every second epoch. None: once.
-        folder: of the file that holds the order of examples; None: memory holds it.
+    """Which examples make batch 0, 1, 2 ... of buckets, by a seed of at least 0. Weights say how
+    often each example comes in an epoch, positive, of few different values: 0.5 is every second
+    epoch; None: once. The file that holds the order lies in the folder; None: memory holds it.
     """
 
     def __init__(self, bucket_of, batch_sizes, seed: int, weights=None, folder=None):

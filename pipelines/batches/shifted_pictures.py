@@ -31,16 +31,10 @@ def shifted(pictures: tf.Tensor, most: int, keys: tf.Tensor) -> tf.Tensor:
 
 
 def examples(split, positions: int, most: int = 0, seed: int = 0) -> Examples:
-    """Pictures as `Examples` of classification.
-
-    A batch is `(pictures, classes, weights)`: pictures from 0 to 1, float32 (B, H, W, C). A picture
-    is moved otherwise each time that it is trained on, and always alike where it is measured.
-
-    Args:
-        split: an `images.Split`: pixels and classes.
-        positions: what a picture counts of `batch_tokens`, such as the number of its patches.
-        most: pixels that pictures are moved by; 0: they are not.
-        seed: of what is drawn, at least 0.
+    """Pictures as `Examples` of classification, `(pictures, classes, weights)`: pictures from 0 to
+    1, float32 (B, H, W, C), each of which counts so many `positions` of `batch_tokens`. One is
+    moved by at most `most` pixels, otherwise each time that it is trained on, and always alike
+    where it is measured.
     """
 
     def to_batch(columns):

@@ -22,12 +22,8 @@ MOST_PAIRS = 200000
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TokenizedPairs:
-    """Pairs as ids: sentence i of one side translates sentence i of the other.
-
-    Attributes:
-        sources, targets: each sentence closed by EOS.
-        too_long: how many pairs were dropped for their length.
-        kept: which of the pairs that there were before are left, booleans; None: all.
+    """Pairs as ids: sentence i of one side translates sentence i of the other, each closed by EOS;
+    how many were dropped for their length; and which of those before are left, booleans, None: all.
     """
 
     sources: TokenIds

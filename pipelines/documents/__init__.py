@@ -30,12 +30,8 @@ BILINGUAL = ("po", "xliff")
 
 @dataclasses.dataclass(frozen=True)
 class Document:
-    """A file that people translate.
-
-    Attributes:
-        mark: the mark of byte order that it begins with, or "".
-        text: the rest of it.
-        segments: what is to be translated in that.
+    """A file that people translate: the mark of byte order that it begins with, or "", the rest of
+    it, and what is to be translated in that.
     """
 
     mark: str

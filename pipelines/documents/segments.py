@@ -99,7 +99,11 @@ def translated(
     for number, segment in enumerate(segments):
         if protects and _fits_whole(segment.parts):
             whole[number] = _trimmed(segment.parts)
-    answers = translate([_asked(inner) for _, inner, _ in whole.values()]) if whole else []
+    asked = [
+        "".join(f"⟦{part.text}⟧" if part.is_code else part.text for part in inner)
+        for _, inner, _ in whole.values()
+    ]
+    answers = translate(asked) if asked else []
     for (number, (left, inner, right)), answer in zip(whole.items(), answers, strict=True):
         if (back := _read(inner, answer)) is not None:
             found[number] = [*left, *back, *right]
@@ -125,10 +129,6 @@ def translated(
 def has_words(parts: Iterable[Part]) -> bool:
     """Whether there is a letter to translate."""
     return any(map(str.isalpha, "".join(part.text for part in parts if not part.is_code)))
-
-
-def _asked(parts):
-    return "".join(f"⟦{part.text}⟧" if part.is_code else part.text for part in parts)
 
 
 def _same(part, answer):

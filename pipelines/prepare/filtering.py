@@ -33,14 +33,9 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Filters:
-    """The rules by which pairs are dropped.
-
-    Args:
-        max_length_ratio: most characters of the longer side for each one of the shorter, at least
-            1; None: any number.
-        drop_untranslated: whether a pair with identical sides is dropped.
-        source_scripts, target_scripts: scripts of Unicode. At least half of a side's letters must
-            be in them. None: any script.
+    """The rules by which pairs are dropped: with more characters of the longer side for each one of
+    the shorter; with identical sides; and with a side of whose letters less than half are in its
+    scripts of Unicode. None: any number, any script.
     """
 
     max_length_ratio: float | None = None

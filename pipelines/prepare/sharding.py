@@ -145,17 +145,10 @@ class Shards:
 
 
 def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, options=None):
-    """Read a corpus' training side by workers of Beam, in this process or in a cluster, and write
-    those of its shards whose numbers are wanted.
-
-    Args:
-        settings: arguments of `corpora.stream`.
-        parts: parts of the corpus, each read by one worker.
-        at_a_time: shards made in one reading of the corpus; None: all. Fewer take less memory.
-        options: what `beam_options` gave; None: Beam's own runner, in this process.
-
-    Returns:
-        Reason -> number of pairs left out, those of shards that stay included.
+    """Read a corpus' training side by workers of Beam, in this process or in a cluster, one for
+    each part, and write those of its shards whose numbers are wanted, so many in one reading of the
+    corpus: fewer take less memory. Gives how many pairs were left out, by the reason, those of
+    shards that stay included.
     """
     options = options or beam_options()
     at_a_time = at_a_time or shards.number

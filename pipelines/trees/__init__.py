@@ -19,11 +19,7 @@ ESCAPES = {"(": "-LRB-", ")": "-RRB-"}
 
 
 class DamagedTree(ValueError):
-    """A text that is no tree.
-
-    Attributes:
-        reason: what is wrong, in few words.
-    """
+    """A text that is no tree; the reason is what is wrong, in few words."""
 
     def __init__(self, reason: str, message: str):
         super().__init__(message)
@@ -32,11 +28,8 @@ class DamagedTree(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Tree:
-    """A constituent.
-
-    Attributes:
-        label: such as "NP-SBJ"; "" for brackets without one.
-        children: constituents and words, in order. A pre-terminal has one child, a word.
+    """A constituent: a label such as "NP-SBJ", "" for brackets without one, and constituents and
+    words, in order. A pre-terminal has one child, a word.
     """
 
     label: str

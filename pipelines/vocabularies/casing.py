@@ -42,10 +42,8 @@ def cased_words(lines: Iterable[str]) -> tuple[str, ...]:
 
 
 class TextCasing:
-    """Writes texts without one of both cases as the training text would, others as they are.
-
-    Args:
-        words: what `cased_words` found.
+    """Writes texts without one of both cases as the training text would, whose words `cased_words`
+    found; others as they are.
     """
 
     def __init__(self, words: Sequence[str]):

@@ -98,10 +98,7 @@ def of_words(pieces: Sequence[str]) -> bytes:
 
 def of_byte_pairs(scores: Mapping[str, float | None]) -> bytes:
     """A SentencePiece model of byte-level pieces, in letters, which have the ids behind PAD, UNK,
-    BOS and EOS.
-
-    Args:
-        scores: of each piece, the higher the sooner it is merged; None: it is none of the text's.
+    BOS and EOS. The higher its score the sooner a piece is merged; None: it is none of the text's.
     """
     made = _without_pieces(BPE_MODEL)
     for piece, score in scores.items():

@@ -68,12 +68,8 @@ class Variation(abc.ABC):
 
 
 class Segmentation(Variation):
-    """Cut sentences into characters, and join these to pieces anew.
-
-    Args:
-        ids: the pieces of text, with their ids. Each character of a piece is a piece as well.
-        size: V, the number of pieces of the vocabulary.
-        seed: as of a `Variation`.
+    """Cut sentences into characters, and join these to pieces anew: the pieces of text by their
+    ids, of the V pieces of the vocabulary. Each character of a piece is a piece as well.
     """
 
     def __init__(self, ids: Mapping[str, int], size: int, seed: int):
@@ -114,12 +110,9 @@ class Segmentation(Variation):
 
 
 class OtherVersion(Variation):
-    """Give some sentences in another version.
-
-    Args:
-        seed: as of a `Variation`.
-        longest: most tokens of that version, EOS among them; of a longer one the plain is given.
-        variation: what changes or cuts what is given further; None: nothing does.
+    """Give some sentences in another version, or in the plain one where that has more than
+    `longest` tokens, EOS among them. What is given is changed or cut further by a variation, if
+    there is one.
     """
 
     def __init__(self, seed: int, longest: int, variation: Variation | None = None):

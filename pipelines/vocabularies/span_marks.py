@@ -26,12 +26,8 @@ _as_one_operation = tf.function(input_signature=[tf.TensorSpec([None], tf.string
 
 
 class Marked(NamedTuple):
-    """Texts in which marks stand for spans.
-
-    Attributes:
-        text: strings (B,).
-        spans: what they stand for, in order, ragged strings (B, N).
-        is_capital: whether they were all in capitals, booleans (B,); None: nobody asks.
+    """Texts (B,) in which marks stand for spans: these, in order, ragged strings (B, N), and
+    whether they were all in capitals, booleans (B,); None: nobody asks.
     """
 
     text: tf.Tensor

@@ -60,16 +60,9 @@ def fault(pieces: Sequence[str]) -> tuple[int, str] | None:
 
 
 class WordPieces:
-    """A vocabulary of word pieces, with the interface of `vocabulary.Vocabulary`.
-
-    Args:
-        pieces: by id, the padding first.
-        lower_case: whether text is put into lower case before it is cut.
-        strip_accents: whether its accents are removed; by default as `lower_case`.
-
-    Attributes:
-        size: V, the number of pieces.
-        fingerprint: 16 hexadecimal digits; equal for equal vocabularies.
+    """A vocabulary of word pieces by id, the padding first, with the interface of
+    `vocabulary.Vocabulary`. Text is put into lower case before it is cut, if asked for, and accents
+    are removed, by default as `lower_case`.
     """
 
     kind = "word_pieces"
