@@ -15,7 +15,12 @@ def main(FLAGS):
     from keras_transformer.inference.generator import Generator
 
     model = flags.required(FLAGS, "model")
-    _refuse(FLAGS)
+    if FLAGS.num_hypotheses > 1:
+        raise ValueError(
+            f"--num_hypotheses={FLAGS.num_hypotheses}: generate writes one text for a line. Leave "
+            "it out, or ask the signature nbest of an export."
+        )
+    flags.check_stream(FLAGS)
     streams.require_writable(FLAGS.output)
     options = flags.decoding_options(FLAGS)
     if FLAGS["seed"].present:
@@ -25,16 +30,6 @@ def main(FLAGS):
         streams.answer_lines(lambda line: streams.as_lines(generator.generate([line])))
         return
     streams.write_lines(FLAGS.output, generator.generate(streams.read_lines(FLAGS.input)))
-
-
-def _refuse(FLAGS):
-    """Flags that make no sense together."""
-    if FLAGS.num_hypotheses > 1:
-        raise ValueError(
-            f"--num_hypotheses={FLAGS.num_hypotheses}: generate writes one text for a line. Leave "
-            "it out, or ask the signature nbest of an export."
-        )
-    flags.check_stream(FLAGS)
 
 
 if __name__ == "__main__":

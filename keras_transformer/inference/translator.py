@@ -25,18 +25,16 @@ __all__ = ["Hypothesis", "Translator"]
 class Translator:
     """Translates lists of strings. What a line gives does not depend on the others.
 
-    Args:
-        module: a `TranslationModule`.
-        description: what the model is: its `model.json`.
+    Made of a `TranslationModule`, or loaded: then `description` is its `model.json`.
 
     Example:
         translator = Translator.load("runs/home_assistant_en_de")
         translator.translate(["Turn off the lights."])
     """
 
-    def __init__(self, module, description: dict | None = None):
+    def __init__(self, module):
         self._model = Live(module, module.gives_attention)
-        self.description = description or {}
+        self.description: dict = {}
 
     @classmethod
     def load(
