@@ -157,9 +157,16 @@ def choose(
         language: the target language's code, such as "de" or "zh-Hans"; "" if it is not known.
     """
     tokenize = tokenizer_of(language, tokenize)
-    if names is None:
-        names = _of_language_by_default(language, tokenize)
+    cut = tokenizer_of(language)
     language = language.replace("_", "-").partition("-")[0].lower()
+    if names is None:
+        own, _ = OF_LANGUAGE.get(language, (tokenize, None))
+        left_out = [] if own != tokenize else [OWN_TOKENIZER]
+        if cut != "13a" and language not in KOREAN:
+            left_out += OF_SPACES
+        if cut == "char" and language not in (*JAPANESE, *KOREAN):
+            left_out.append("ter")
+        names = [name for name in METRICS if name not in left_out]
     for name in names:
         if name not in METRICS:
             raise ValueError(
@@ -173,18 +180,6 @@ def choose(
                 f"{language or 'not known'}. Leave it out, or pass --tokenize."
             )
     return {name: METRICS[name](tokenize, language) for name in names}
-
-
-def _of_language_by_default(language, tokenize):
-    code = language.replace("_", "-").partition("-")[0].lower()
-    own, _ = OF_LANGUAGE.get(code, (tokenize, None))
-    left_out = [] if own != tokenize else [OWN_TOKENIZER]
-    cut = tokenizer_of(language)
-    if cut != "13a" and code not in KOREAN:
-        left_out += OF_SPACES
-    if cut == "char" and code not in (*JAPANESE, *KOREAN):
-        left_out.append("ter")
-    return [name for name in METRICS if name not in left_out]
 
 
 def measure(

@@ -21,12 +21,22 @@ def load_model(
     path: str | os.PathLike | Sequence[str | os.PathLike], precision: str, options: dict
 ) -> tuple:
     """A `Live`, an `Exported` or a `Portable`, and the description of its (first) run."""
-    models = ModelPath.listed(path)
-    if len(models) == 1 and models[0].is_portable:
-        return _load_portable(models[0], precision, options)
-    if len(models) == 1 and models[0].version:
-        return _load_saved_model(models[0], precision, options)
-    return _load_runs(models, precision, options)
+    model, *others = models = ModelPath.listed(path)
+    if others or not (model.is_portable or model.version):
+        return _load_runs(models, precision, options)
+    refuse_precision(model.version or model.path, precision)
+    description = model.describe()
+    if model.is_portable:
+        from keras_transformer.inference.portable import Portable
+
+        # Only translators and language models are portable. Asking for the tasks imports them all.
+        refuse_other_task(description, model.path, "translation")
+        return Portable(model.path, options), description
+    from keras_transformer.inference.exported import Exported
+
+    if description:
+        _require_sentences(description, model.version)
+    return Exported(model.version, options, description), description
 
 
 def refuse_precision(version: pathlib.Path, precision: str) -> None:
@@ -88,26 +98,6 @@ def _tasks():
 def module_class(description):
     """What is exported of the models of a run's task."""
     return _tasks().module_class(task_of(description))
-
-
-def _load_saved_model(model, precision, options):
-    from keras_transformer.inference.exported import Exported
-
-    refuse_precision(model.version, precision)
-    description = model.describe()
-    if description:
-        _require_sentences(description, model.version)
-    return Exported(model.version, options, description), description
-
-
-def _load_portable(model, precision, options):
-    from keras_transformer.inference.portable import Portable
-
-    refuse_precision(model.path, precision)
-    description = model.describe()
-    # Only translators and language models are portable. Asking for the tasks imports them all.
-    refuse_other_task(description, model.path, "translation")
-    return Portable(model.path, options), description
 
 
 def _load_runs(models, precision, options):

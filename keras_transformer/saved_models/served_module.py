@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_transformer.models import sizes_of_description
 from pipelines import vocabularies
 
 EDGES = (b"", b"  ", b"\xff no UTF-8 \xfe", b"a\tb\x00c", "日本語 😀 “ﬁ”".encode())
@@ -91,11 +92,13 @@ class ServedModule(tf.Module):
 
 class ServedText(ServedModule):
     """One that reads text: its functions take `text`, strings (B,). Its vocabulary, of one language
-    or of two, must be as wide as the model's logits. `heading` is that of the README.
+    or of two, must be as wide as the model's logits. A `model_class` makes a model of its sizes;
+    `heading` is that of the README.
     """
 
     does = "text in"
     heading: str = "A model of text"
+    model_class: Callable[..., keras.Model]
 
     def __init__(self, model, vocabulary, name: str):
         super().__init__(name=name)
@@ -107,6 +110,10 @@ class ServedText(ServedModule):
             )
         self.vocabulary = vocabulary
         self._keep(model)
+
+    @classmethod
+    def build(cls, description, dtype):
+        return cls.model_class(sizes_of_description(description["hyperparameters"]), dtype=dtype)
 
     def golden_inputs(self, examples):
         texts = golden_texts(self.vocabulary.source.pieces, examples)

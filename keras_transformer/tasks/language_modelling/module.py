@@ -13,7 +13,7 @@ from keras_transformer.decoding.lengths import LONGEST, MAX_SOURCE_LENGTH
 from keras_transformer.decoding.remembered_options import decoding_flags
 from keras_transformer.inference.model_graphs import IDS, shifted, traced
 from keras_transformer.inference.text_module import TEXT, TextModule, with_options
-from keras_transformer.models import LanguageModel, sizes_of_description
+from keras_transformer.models import LanguageModel
 from keras_transformer.runs.folder import RunFolder
 from pipelines import vocabularies
 from pipelines.special_ids import BOS, PAD
@@ -34,6 +34,7 @@ class GenerationModule(TextModule):
     output = outputs = "generated"
     does = "the beginning of a text in, the text out"
     heading = "A language model"
+    model_class = LanguageModel
 
     def __init__(
         self, model: LanguageModel, vocabulary: Vocabulary, options: DecodingOptions | None = None
@@ -83,10 +84,6 @@ class GenerationModule(TextModule):
         return cls.options_of(
             {name: value for name, value in given.items() if name != "samples" or value}
         )
-
-    @classmethod
-    def build(cls, description: Mapping[str, Any], dtype) -> LanguageModel:
-        return LanguageModel(sizes_of_description(description["hyperparameters"]), dtype=dtype)
 
     @classmethod
     def of_model(

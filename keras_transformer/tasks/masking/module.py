@@ -3,15 +3,12 @@ Bidirectional Transformers for Language Understanding", section 3.1): strings wi
 the words out. Shapes: B texts; T tokens; M masked pieces of the text that has most; K guesses.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import tensorflow as tf
 
 from keras_transformer.inference.model_graphs import IDS, traced
 from keras_transformer.inference.text_encoder_module import TextEncoderModule
 from keras_transformer.inference.text_module import TEXT
-from keras_transformer.models import MaskedLanguageModel, sizes_of_description
+from keras_transformer.models import MaskedLanguageModel
 from pipelines.special_ids import PAD
 from pipelines.vocabularies.vocabulary import Vocabulary
 from pipelines.vocabularies.word_pieces import WordPieces
@@ -29,6 +26,7 @@ class MaskedTextModule(TextEncoderModule):
 
     does = "texts with hidden words in, the words out"
     heading = "A masked language model"
+    model_class = MaskedLanguageModel
 
     def __init__(self, model: MaskedLanguageModel, vocabulary: Vocabulary | WordPieces):
         super().__init__(model, vocabulary)
@@ -44,11 +42,6 @@ class MaskedTextModule(TextEncoderModule):
         self._is_ordinary = is_ordinary.numpy()
         self.fill = traced(self._fill, TEXT)
         self.fill_mask = traced(self._fill_mask, TEXT)
-
-    @classmethod
-    def build(cls, description: Mapping[str, Any], dtype) -> MaskedLanguageModel:
-        sizes = sizes_of_description(description["hyperparameters"])
-        return MaskedLanguageModel(sizes, dtype=dtype)
 
     def functions(self):
         own = {"serving_default": self.fill, "fill_mask": self.fill_mask}

@@ -38,22 +38,20 @@ class TreeScorer(SentenceScorer):
             else COLLINS
         )
         self._dropped = Dropped()
-        self.references = self._gold(values)
-        self.sources = [treebank.words_of(tree) for tree in self.references]
-
-    def _gold(self, values):
-        """The trees to parse again, plain, each with words."""
         if name := values["reference_file"]:
-            if trees := [tree for tree in map(plain, treebank.read_trees(name)) if tree]:
-                return trees
-            raise ValueError(
-                f"--reference_file must hold trees with words. Received: {name}, which has none. "
-                "Check the file."
+            trees = [tree for tree in map(plain, treebank.read_trees(name)) if tree]
+            if not trees:
+                raise ValueError(
+                    f"--reference_file must hold trees with words. Received: {name}, which has "
+                    "none. Check the file."
+                )
+        else:
+            trees = self.corpus(
+                "trees by --reference_file",
+                lambda **settings: treebank.gold_trees(settings, values["split"], self._dropped),
             )
-        return self.corpus(
-            "trees by --reference_file",
-            lambda **settings: treebank.gold_trees(settings, values["split"], self._dropped),
-        )
+        self.references = trees
+        self.sources = [treebank.words_of(tree) for tree in trees]
 
     def quality(self, answers):
         return self._measured(answers)["all"]["f1"]

@@ -16,7 +16,7 @@ from keras_transformer.decoding.remembered_options import (
 from keras_transformer.inference.language_labels import labels_of
 from keras_transformer.inference.model_graphs import IDS, graphs_of, traced
 from keras_transformer.inference.text_module import TEXT, TextModule, cut, pieces_of
-from keras_transformer.models import EncoderDecoder, Ensemble, model_of, sizes_of_description
+from keras_transformer.models import EncoderDecoder, Ensemble, model_of
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.translation.request_options import searched
 from pipelines import vocabularies
@@ -47,6 +47,7 @@ class TranslationModule(TextModule):
     outputs = "translations"
     does = "strings in, strings out"
     heading = "A translator"
+    model_class = staticmethod(model_of)
 
     def __init__(
         self,
@@ -109,10 +110,6 @@ class TranslationModule(TextModule):
             "test set": f"BLEU {scores['bleu']}, chrF {scores['chrf']} ({scores['weights']})",
             "signature of BLEU": scores.get("bleu_signature", "unknown"),
         }
-
-    @classmethod
-    def build(cls, description: Mapping[str, Any], dtype) -> EncoderDecoder:
-        return model_of(sizes_of_description(description["hyperparameters"]), dtype)
 
     @classmethod
     def of_model(

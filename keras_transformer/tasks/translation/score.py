@@ -20,7 +20,15 @@ class TranslationScorer(SentenceScorer):
         language = description.get("corpus", {}).get("target_language", "")
         self._tokenize = metrics.tokenizer_of(language, values["tokenize"])
         self._chosen = (values["metrics"], self._tokenize, language)
-        self._baseline = _read_baseline(values["baseline_file"], self.references)
+        self._baseline = None
+        if name := values["baseline_file"]:
+            lines = self._baseline = line_files.read_lines(name)
+            if len(lines) != len(self.references):
+                raise ValueError(
+                    "--baseline_file must have a line for each reference. Received: "
+                    f"{name} with {len(lines):,} lines, and {len(self.references):,} references. "
+                    "Translate the same text."
+                )
         self._metrics = metrics.choose(*self._chosen)
         self._bleu = metrics.bleu_of(self._tokenize)
 
@@ -60,15 +68,3 @@ class TranslationScorer(SentenceScorer):
             of = (comparison["scores"], comparison["baseline"], comparison["test"])
             lines += ["", table.of_comparison(*of)]
         return "\n".join(lines)
-
-
-def _read_baseline(name, references):
-    if not name:
-        return None
-    lines = line_files.read_lines(name)
-    if len(lines) != len(references):
-        raise ValueError(
-            f"--baseline_file must have a line for each reference. Received: {name} with "
-            f"{len(lines):,} lines, and {len(references):,} references. Translate the same text."
-        )
-    return lines
