@@ -14,7 +14,6 @@ command again translates what lacks, and goes on with the training. The validati
 split are those of the corpus.
 """
 
-import dataclasses
 import pathlib
 
 from keras_transformer import flags
@@ -24,7 +23,6 @@ from keras_transformer.tasks import TASKS, TRAINING, TaskChoice, task_class
 from pipelines.options import Options, option, settings
 
 
-@dataclasses.dataclass(frozen=True)
 class Teachers(Options):
     """Teachers."""
 

@@ -4,7 +4,6 @@
 The same command again resumes where it was interrupted (Vaswani et al. 2017, section 5.1).
 """
 
-import dataclasses
 import logging
 import pathlib
 import sys
@@ -17,7 +16,6 @@ from pipelines.options import Options, option
 from pipelines.prepare.options import Preparation
 
 
-@dataclasses.dataclass(frozen=True)
 class Prepared(Options):
     """Prepared corpus."""
 

@@ -5,7 +5,6 @@ Shards are written whole, and the same command again makes those that lack. The 
 section 6.1 of Vaswani et al. 2017, as in `translate`.
 """
 
-import dataclasses
 import logging
 import os
 import time
@@ -15,7 +14,6 @@ from keras_transformer.flags.of_commands import SEARCHING, TRANSLATING, DecodeTo
 from pipelines.options import Options, option
 
 
-@dataclasses.dataclass(frozen=True)
 class Bulk(Options):
     """Bulk."""
 

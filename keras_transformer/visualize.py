@@ -6,8 +6,6 @@ python -m keras_transformer.visualize --picture=head --model=runs/home_assistant
 It needs matplotlib: the extra `plots`.
 """
 
-import dataclasses
-
 from keras_transformer import flags
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.flags.of_commands import ModelToUse, Output
@@ -37,7 +35,6 @@ PICTURES = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
 class PictureChoice(Options):
     """Picture."""
 

@@ -1,7 +1,6 @@
 """A setting is declared once, as a field of the dataclass that uses it. Flag, `--help`, default,
 check, error and the docs' tables come from that line.
 
-    @dataclasses.dataclass(frozen=True)
     class Sizes(Options):
         "Model"
 
@@ -28,10 +27,9 @@ RESUMED = (DESCRIBED, FIXED, TOLD, FREE)
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What `option` says of a field.
+    """What `option` says of a field; `help` in one or two sentences.
 
     Attributes:
-        help: one or two sentences.
         at_least, at_most: bounds of a number, both allowed; `at_least` also of a list's choices.
         choices: of a string, or of each string of a list, in which none comes twice.
         adds: the sections that each choice adds: the fields of a corpus are options where it is
@@ -77,27 +75,20 @@ def again(kind: type["Options"], name: str, default: Any = dataclasses.MISSING, 
 def like(kind: type["Options"], without: Collection[str] = (), **defaults: Any) -> type["Options"]:
     """A section like another, without some options or with other defaults."""
     hints = typing.get_type_hints(kind)
-    fields = []
-    for field in dataclasses.fields(kind):
-        if "setting" in field.metadata and field.name not in without:
-            default = defaults.get(field.name, field.default)
-            again = dataclasses.field(default=default, metadata=field.metadata)
-            fields.append((field.name, hints[field.name], again))
+    kept = [one for one in dataclasses.fields(kind) if one.name in {*kind.declared} - {*without}]
     namespace = {"__doc__": kind.__doc__, "needs": kind.needs}
-    return dataclasses.make_dataclass(
-        kind.__name__, fields, bases=(Options,), namespace=namespace, frozen=True
-    )
+    namespace["__annotations__"] = {one.name: hints[one.name] for one in kept}
+    for one in kept:
+        default = defaults.get(one.name, one.default)
+        metadata = {"setting": kind.declared[one.name]}
+        namespace[one.name] = dataclasses.field(default=default, metadata=metadata)
+    return type(kind.__name__, (Options,), namespace)
 
 
 class Declared(typing.NamedTuple):
-    """An option of a class.
-
-    Attributes:
-        name: of the flag; the field's, without the "_" that keeps it apart from Python's words.
-        type: bool, int, float, str or list (of strings, in the program a tuple).
-        is_optional: whether it may be None.
-        default: None where there is none.
-        setting: what is said of it.
+    """An option of a class: the flag's name, which is the field's without the "_" that keeps it
+    apart from Python's words; bool, int, float, str or list (of strings, in the program a tuple);
+    whether it may be None; its default, None where there is none; and what is said of it.
     """
 
     name: str
@@ -158,7 +149,7 @@ def settings(kind: type["Options"]) -> Mapping[str, Declared]:
     hints = typing.get_type_hints(kind)
     declared = {}
     for field in dataclasses.fields(kind):
-        if setting := field.metadata.get("setting"):
+        if setting := kind.declared.get(field.name):
             hint = hints[field.name]
             kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
             plain = next(one for one in kinds if one is not types.NoneType)
@@ -169,15 +160,37 @@ def settings(kind: type["Options"]) -> Mapping[str, Declared]:
     return types.MappingProxyType(declared)
 
 
-@dataclasses.dataclass(frozen=True)
+@typing.dataclass_transform(frozen_default=True, field_specifiers=(option, again))
 class Options:
-    """A section of options. The first line of its docstring is its title in `--help`.
+    """A section of options, which is a frozen dataclass. The first line of its docstring is its
+    title in `--help`.
 
     Attributes:
         needs: names of options, such as "task", each with the values that the section is for.
+        declared: the `Setting` of each field that `option` made.
     """
 
     needs: ClassVar[tuple[tuple[str, tuple[str, ...]], ...]] = ()
+    declared: ClassVar[Mapping[str, Setting]] = {}
+
+    def __init_subclass__(cls, **more):
+        super().__init_subclass__(**more)
+        # Fields do not keep it where a class is made a dataclass once more.
+        declared = {}
+        for base in reversed(cls.__mro__[1:]):
+            declared |= vars(base).get("declared", {})
+        for name, field in vars(cls).items():
+            if isinstance(field, dataclasses.Field) and "setting" in field.metadata:
+                declared[name] = field.metadata["setting"]
+        cls.declared = declared
+        dataclasses.dataclass(frozen=True)(cls)
+        # Of a class with these nobody could make a dataclass once more.
+        del cls.__setattr__, cls.__delattr__
+
+    def __setattr__(self, name, *value):
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    __delattr__ = __setattr__
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -193,7 +206,7 @@ class Options:
         given = {}
         for field in dataclasses.fields(cls):
             value = values.get(field.name.removesuffix("_"), dataclasses.MISSING)
-            setting = field.metadata.get("setting")
+            setting = cls.declared.get(field.name)
             is_unset = value is None and setting is not None and setting.is_unset
             if value is not dataclasses.MISSING and not is_unset:
                 given[field.name] = value

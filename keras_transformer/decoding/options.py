@@ -31,7 +31,6 @@ RULES = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
 class DecodingOptions(Options):
     """Search.
 

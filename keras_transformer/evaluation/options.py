@@ -1,11 +1,8 @@
 """Flags of the commands that measure translations (Vaswani et al. 2017, section 6.1)."""
 
-import dataclasses
-
 from pipelines.options import TOLD, Options, option
 
 
-@dataclasses.dataclass(frozen=True)
 class ScoringOptions(Options):
     """Scoring."""
 
@@ -37,7 +34,6 @@ class ScoringOptions(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Tokenizer(Options):
     """Tokenizer of BLEU."""
 
@@ -52,7 +48,6 @@ class Tokenizer(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class TuningOptions(Options):
     """Tuning."""
 
@@ -70,7 +65,6 @@ class TuningOptions(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class TreeScoring(Options):
     """Scoring of trees."""
 
@@ -82,7 +76,6 @@ class TreeScoring(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Files(Options):
     """Files."""
 

@@ -1,14 +1,11 @@
 """Options of commands that use a model, and of all."""
 
-import dataclasses
-
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.saved_models.options import Precision
 from keras_transformer.training.options import Seed
 from pipelines.options import FREE, Options, option
 
 
-@dataclasses.dataclass(frozen=True)
 class DecodeTokens(Options):
     """Batches of decoding."""
 
@@ -17,7 +14,6 @@ class DecodeTokens(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class ModelToUse(Options):
     """Model to use."""
 
@@ -30,7 +26,6 @@ class ModelToUse(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Lines(Options):
     """Lines."""
 
@@ -42,7 +37,6 @@ class Lines(Options):
     stream: bool = option(False, "Answer each line of standard input as soon as it comes.")
 
 
-@dataclasses.dataclass(frozen=True)
 class TranslateOptions(Options):
     """Translation."""
 
@@ -66,7 +60,6 @@ class TranslateOptions(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Documents(Options):
     """Files that people translate."""
 
@@ -82,7 +75,6 @@ class Documents(Options):
     all_: bool = option(False, "Translate again what has a translation already, of po and xliff.")
 
 
-@dataclasses.dataclass(frozen=True)
 class Languages(Options):
     """Languages."""
 
@@ -98,7 +90,6 @@ class Languages(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class ParseOptions(Options):
     """Trees."""
 
@@ -118,7 +109,6 @@ class ParseOptions(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class PredictOptions(Options):
     """Prediction."""
 
@@ -129,7 +119,6 @@ class PredictOptions(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class JsonOutput(Options):
     """JSON."""
 
@@ -141,7 +130,6 @@ class JsonOutput(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Output(Options):
     """Output."""
 
@@ -153,7 +141,6 @@ class Output(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class ImportOptions(Options):
     """Import."""
 
@@ -165,14 +152,12 @@ class ImportOptions(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Errors(Options):
     """Errors."""
 
     traceback: bool = option(False, "Show where in the program an error came from.")
 
 
-@dataclasses.dataclass(frozen=True)
 class Dump(Options):
     """Dump."""
 

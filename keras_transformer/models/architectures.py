@@ -2,7 +2,6 @@
 of pictures' models, and all architectures that translate by name.
 """
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -11,7 +10,6 @@ from keras_transformer.models.variants import ADDED_POSITIONS
 from pipelines.options import Options, again, option
 
 
-@dataclasses.dataclass(frozen=True)
 class RecurrentHyperparameters(Sizes):
     """What decides a `RecurrentTranslator`'s weights; all as in `Hyperparameters`."""
 
@@ -32,7 +30,6 @@ class RecurrentHyperparameters(Sizes):
         check_even(self)
 
 
-@dataclasses.dataclass(frozen=True)
 class ConvolutionalHyperparameters(Sizes):
     """What decides a `ConvolutionalTranslator`'s weights, as in `Hyperparameters`."""
 
@@ -63,7 +60,6 @@ class ConvolutionalHyperparameters(Sizes):
             )
 
 
-@dataclasses.dataclass(frozen=True)
 class VisionHyperparameters(Sizes):
     """Model: what decides a `VisionTransformer`'s weights. Defaults: ViT-Base on ImageNet.
 
@@ -129,7 +125,6 @@ ARCHITECTURES: dict[str, type[Sizes]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
 class ArchitectureChoice(Options):
     """Model."""
 

@@ -26,7 +26,6 @@ def is_low_rank(attention: str) -> bool:
     return attention.startswith("low_rank")
 
 
-@dataclasses.dataclass(frozen=True)
 class Sizes(Options):
     """What decides the weights of a model.
 
@@ -74,7 +73,6 @@ class Sizes(Options):
         return dataclasses.asdict(self)
 
 
-@dataclasses.dataclass(frozen=True)
 class Hyperparameters(Sizes):
     """Model: what decides a `Transformer`'s weights. The defaults are the paper's base row.
 

@@ -2,7 +2,6 @@
 Adaptation of Large Language Models").
 """
 
-import dataclasses
 import types
 
 from pipelines.options import FIXED, TOLD, Options, option
@@ -18,7 +17,6 @@ OF_LOW_RANK = types.MappingProxyType(
 )
 
 
-@dataclasses.dataclass(frozen=True)
 class FineTuning(Options):
     """Fine-tuning."""
 
@@ -56,7 +54,6 @@ class FineTuning(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class AdapterChoice(Options):
     """Adapter."""
 

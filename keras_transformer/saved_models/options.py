@@ -1,7 +1,5 @@
 """What is exported, and where."""
 
-import dataclasses
-
 from pipelines.options import FREE, Options, again, option
 
 # Of text models, and of what runs without TensorFlow.
@@ -9,7 +7,6 @@ PRECISIONS = ("float32", "bfloat16")
 OF_PORTABLE = ("float32", "float16", "int8")
 
 
-@dataclasses.dataclass(frozen=True)
 class ExportOptions(Options):
     """Export."""
 
@@ -21,7 +18,6 @@ class ExportOptions(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Version(Options):
     """Version."""
 
@@ -33,7 +29,6 @@ class Version(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Format(Options):
     """Format."""
 
@@ -46,7 +41,6 @@ class Format(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Precision(Options):
     """Precision."""
 
@@ -59,7 +53,6 @@ class Precision(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class ExportPrecision(Options):
     """Precision."""
 

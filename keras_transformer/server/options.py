@@ -15,7 +15,6 @@ PREDICT = "AIP_PREDICT_ROUTE"
 PATH = r"/[A-Za-z0-9_.:/-]*"
 
 
-@dataclasses.dataclass(frozen=True)
 class ServeOptions(Options):
     """Server."""
 

@@ -2,7 +2,6 @@
 each its options alone.
 """
 
-import dataclasses
 import importlib
 import pkgutil
 
@@ -50,7 +49,6 @@ OF_SENTENCES = tuple(name for name, task in TASKS.items() if task.makes_sentence
 *_FIRST, _LAST = (task.aim for task in TASKS.values())
 
 
-@dataclasses.dataclass(frozen=True)
 class TaskChoice(Options):
     """Task."""
 

@@ -37,7 +37,6 @@ class Registered:
     makes_sentences: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
 class VocabularySource(Options):
     """Vocabulary of another model."""
 
@@ -51,7 +50,6 @@ class VocabularySource(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class TextBatches(Options):
     """Texts."""
 

@@ -1,11 +1,8 @@
 """Options of training. The defaults are the paper's (Vaswani et al. 2017, section 5)."""
 
-import dataclasses
-
 from pipelines.options import FIXED, FREE, TOLD, Options, option
 
 
-@dataclasses.dataclass(frozen=True)
 class Seed(Options):
     """Seed."""
 
@@ -18,7 +15,6 @@ class Seed(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Batches(Options):
     """Batches."""
 
@@ -61,7 +57,6 @@ class Batches(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class ObjectiveOptions(Options):
     """Objective."""
 
@@ -75,7 +70,6 @@ class ObjectiveOptions(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class OptimizerOptions(Options):
     """Optimizer."""
 
@@ -134,7 +128,6 @@ class OptimizerOptions(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Averaging(Options):
     """Average."""
 
@@ -147,7 +140,6 @@ class Averaging(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Course(Options):
     """Course of the run."""
 
@@ -238,7 +230,6 @@ class Course(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class RunOptions(Options):
     """Run."""
 

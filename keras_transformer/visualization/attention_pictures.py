@@ -41,7 +41,6 @@ OF_A_LAYER = {"picture": ("head", "alignment")}
 LABEL = "share of its attention that each word of a row gives to a word of a column"
 
 
-@dataclasses.dataclass(frozen=True)
 class OfALine(Options):
     """Sentence."""
 
@@ -59,7 +58,6 @@ class OfALine(Options):
         return self.line
 
 
-@dataclasses.dataclass(frozen=True)
 class Maps(OfALine):
     """Maps of all layers and heads."""
 
@@ -110,7 +108,6 @@ def _of_one_text(answer):
     return {stack: answer[stack][0], "source_pieces": pieces, "target_pieces": pieces}
 
 
-@dataclasses.dataclass(frozen=True)
 class OfALayer(Maps):
     """Layer and heads."""
 
@@ -125,7 +122,6 @@ class OfALayer(Maps):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Lines(OfALayer):
     """Heads of one layer as lines between words."""
 
@@ -142,7 +138,6 @@ class Lines(OfALayer):
         return functools.partial(draw_lines, attended, *chosen)
 
 
-@dataclasses.dataclass(frozen=True)
 class Matrix(OfALayer):
     """A matrix of words."""
 

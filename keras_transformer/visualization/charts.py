@@ -49,7 +49,6 @@ class Panel:
     names: Sequence[str] = ()
 
 
-@dataclasses.dataclass(frozen=True)
 class LearningRates(Options):
     """The curves of --schedules."""
 
@@ -70,7 +69,6 @@ class LearningRates(Options):
         return functools.partial(draw, [learning_rates(recipes, self.steps)])
 
 
-@dataclasses.dataclass(frozen=True)
 class Curves(Options):
     """Loss and BLEU, F1 or accuracy of several runs."""
 

@@ -2,7 +2,6 @@
 and stack (Vaswani et al. 2017, appendix).
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 
@@ -28,7 +27,6 @@ IN_PHRASE = "in its phrase"
 CELL = (0.42, 0.3)
 
 
-@dataclasses.dataclass(frozen=True)
 class Heads(Options):
     """What each head does."""
 

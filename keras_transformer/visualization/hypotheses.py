@@ -20,7 +20,6 @@ BETWEEN_COLUMNS = 0.45
 MARGIN = 0.25
 
 
-@dataclasses.dataclass(frozen=True)
 class Hypotheses(OfALine):
     """The hypotheses as a tree."""
 

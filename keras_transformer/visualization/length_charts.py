@@ -12,7 +12,6 @@ from keras_transformer.visualization.theme import SMALL, Theme, new_figure, shad
 from pipelines.options import Options
 
 
-@dataclasses.dataclass(frozen=True)
 class Lengths(Options):
     """Sentence lengths of the run's corpus, and its buckets."""
 

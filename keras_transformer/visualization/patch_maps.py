@@ -2,7 +2,6 @@
 class token's attention to each patch.
 """
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 
@@ -17,7 +16,6 @@ SIDE = 1.4
 STRONGEST = 0.8
 
 
-@dataclasses.dataclass(frozen=True)
 class Patches(Options):
     """The patches that an image model attends to."""
 

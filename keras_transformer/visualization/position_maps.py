@@ -14,7 +14,6 @@ LENGTH = 64
 MOST_COLUMNS = 3
 
 
-@dataclasses.dataclass(frozen=True)
 class Positions(Options):
     """How the model knows positions."""
 

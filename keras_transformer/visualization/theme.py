@@ -76,7 +76,6 @@ THEMES = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
 class ThemeOptions(Options):
     """Look."""
 

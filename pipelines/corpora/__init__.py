@@ -6,7 +6,6 @@ Example:
     print(len(corpus.train), corpus.train.sources[0], corpus.train.targets[0])
 """
 
-import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -52,7 +51,6 @@ __all__ = [
 ]
 
 
-@dataclasses.dataclass(frozen=True)
 class CorpusChoice(Options):
     """Text."""
 

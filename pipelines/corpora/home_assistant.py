@@ -8,7 +8,6 @@ nothing of it is copied into this project.
 import collections
 import contextlib
 import csv
-import dataclasses
 import io
 import json
 import logging
@@ -42,7 +41,6 @@ class BrokenWheelError(OSError):
     """A wheel that is truncated or damaged."""
 
 
-@dataclasses.dataclass(frozen=True)
 class HomeAssistant(Target, Downloaded, name="home_assistant"):
     """Interface texts of Home Assistant, English and another language.
 

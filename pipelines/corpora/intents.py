@@ -91,7 +91,6 @@ class Template:
     devices: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True)
 class Intents(Target, name="intents"):
     """Sentences to a home, always the same.
 

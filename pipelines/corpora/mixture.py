@@ -70,7 +70,6 @@ class Member:
             raise kind(f"{self.place}: {error}") from error
 
 
-@dataclasses.dataclass(frozen=True)
 class Mixture(TreeLeaves, Downloaded, Strictness, name="mixture"):
     """A mixture of corpora. Different languages of the members are joined by "+"; the validation
     and test splits are tagged too.

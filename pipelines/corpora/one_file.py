@@ -3,7 +3,6 @@ are named to validate and to test on, a pair's split is decided by its source al
 """
 
 import abc
-import dataclasses
 import os
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
@@ -19,7 +18,6 @@ SPLITS = ("train", "valid", "test")
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
-@dataclasses.dataclass(frozen=True)
 class OneFile(Target, Strictness):
     """Pairs of a file. One that came before, with an empty or a huge side or without is dropped."""
 
@@ -68,7 +66,6 @@ class OneFile(Target, Strictness):
         return Corpus(self.name, *languages, *texts, dropped=dropped)
 
 
-@dataclasses.dataclass(frozen=True)
 class Tsv(OneFile, name="tsv"):
     """Columns parted by tabs; quotes are text."""
 
@@ -97,7 +94,6 @@ class Tsv(OneFile, name="tsv"):
                     yield number, source, target
 
 
-@dataclasses.dataclass(frozen=True)
 class Tmx(OneFile, name="tmx"):
     """A translation memory (TMX 1.4). A language such as `de` takes the segments of `de-AT`, and
     `de-AT` those of `de`, where there are none of its own. Inline codes stay in the text.

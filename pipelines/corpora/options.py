@@ -19,7 +19,6 @@ CORPORA: dict[str, type["CorpusOptions"]] = {}
 PREFIXES = ("train_prefix", "valid_prefix", "test_prefix")
 
 
-@dataclasses.dataclass(frozen=True)
 class CorpusOptions(Options, abc.ABC):
     """A corpus. A subclass is registered by the name that it says."""
 
@@ -85,7 +84,6 @@ class CorpusOptions(Options, abc.ABC):
         return value
 
 
-@dataclasses.dataclass(frozen=True)
 class Target(CorpusOptions):
     """A target language."""
 
@@ -114,7 +112,6 @@ def cache_folder() -> Path:
     return folder / "keras_transformer"
 
 
-@dataclasses.dataclass(frozen=True)
 class Downloaded(CorpusOptions):
     """A folder for downloads."""
 
@@ -127,7 +124,6 @@ class Downloaded(CorpusOptions):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Strictness(Options):
     """Damaged examples."""
 
@@ -139,7 +135,6 @@ class Strictness(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Seeded(CorpusOptions):
     """A random seed."""
 
@@ -151,7 +146,6 @@ class Seeded(CorpusOptions):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Folder(CorpusOptions):
     """A folder."""
 
@@ -168,7 +162,6 @@ class Folder(CorpusOptions):
         return existing_folder(self.require("data_dir", what))
 
 
-@dataclasses.dataclass(frozen=True)
 class Files(Folder, Strictness):
     """Files of a folder, one a split. A member of a mixture may have None for one without pairs."""
 
@@ -191,7 +184,6 @@ class Files(Folder, Strictness):
         return tuple(getattr(self, name) for name in PREFIXES)
 
 
-@dataclasses.dataclass(frozen=True)
 class Streamed(Target, Strictness):
     """A corpus that memory need not hold: its splits are read pair by pair."""
 

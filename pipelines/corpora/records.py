@@ -2,7 +2,6 @@
 et al. 2017, section 5.1). Its `manifest.json` is written last, when all the rest is there.
 """
 
-import dataclasses
 import os
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from pipelines.line_files import read_lines
 from pipelines.options import FREE, again, option
 
 
-@dataclasses.dataclass(frozen=True)
 class PreparedRecords(Folder, name="records"):
     """Prepared records. `Corpus.train` is `Records`, whose ids its method `pairs` reads."""
 

@@ -4,7 +4,6 @@ It is generated, so it needs no network. A small model learns it in seconds if i
 knows positions.
 """
 
-import dataclasses
 import random
 
 from pipelines.corpora.options import Seeded, Target
@@ -17,7 +16,6 @@ LONGEST = 12
 SIZES = {"train": 4000, "valid": 200, "test": 200}
 
 
-@dataclasses.dataclass(frozen=True)
 class Reverse(Target, Seeded, name="reverse"):
     """Reversed letters. Each source occurs once, and equal seeds give equal corpora."""
 

@@ -6,7 +6,6 @@ the Limits of Transfer Learning with a Unified Text-to-Text Transformer", sectio
 The files are those of the corpus `lines`.
 """
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,6 @@ AT_ONCE = 1000
 SENTINELS = tuple(f"<x{number}>" for number in range(MOST_SPANS + 1))
 
 
-@dataclasses.dataclass(frozen=True)
 class Spans(Lines, Seeded, name="spans"):
     """Text with spans cut out.
 

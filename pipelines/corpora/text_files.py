@@ -2,7 +2,6 @@
 line N of one file translates line N of the other; in one, each line stands for itself.
 """
 
-import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,7 +14,6 @@ from pipelines.line_files import byte_lines, decode, locate, open_bytes, read_li
 WHAT = "the folder with the text files"
 
 
-@dataclasses.dataclass(frozen=True)
 class TextFiles(Streamed, Files, name="text_files"):
     """Text files of two languages.
 
@@ -68,7 +66,6 @@ def _pairs(
         )
 
 
-@dataclasses.dataclass(frozen=True)
 class Lines(Files, name="lines"):
     """Text files of one language. As pairs, each line stands for itself.
 

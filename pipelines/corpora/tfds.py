@@ -3,7 +3,6 @@
 it.
 """
 
-import dataclasses
 import functools
 import logging
 import os
@@ -23,7 +22,6 @@ TRANSLATE_FOLDER = "translate_folder"
 logger = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True)
 class Tfds(Streamed, Folder, name="tfds"):
     """A translation set of TensorFlow Datasets, in either direction.
 

@@ -4,7 +4,6 @@ of brackets, `<data_dir>/<prefix>.trees[.gz]`.
 A parser learns it as a translation, from words into the symbols of `pipelines.trees.linearization`.
 """
 
-import dataclasses
 import os
 from collections.abc import Iterable, Iterator
 
@@ -22,7 +21,6 @@ LANGUAGE = "trees"
 SPLITS = ("train", "valid", "test")
 
 
-@dataclasses.dataclass(frozen=True)
 class TreeLeaves(CorpusOptions):
     """How trees are written."""
 
@@ -35,7 +33,6 @@ class TreeLeaves(CorpusOptions):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class Treebank(Files, TreeLeaves, name="treebank"):
     """Trees in brackets.
 

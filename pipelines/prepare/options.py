@@ -11,7 +11,6 @@ from pipelines.vocabularies.options import VocabularyOptions
 EACH = {"joint": "", "separate": " a language"}
 
 
-@dataclasses.dataclass(frozen=True)
 class Preparation(VocabularyOptions):
     """Preparation.
 

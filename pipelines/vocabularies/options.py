@@ -1,7 +1,5 @@
 """How the vocabulary is learned (Vaswani et al. 2017, section 5.1)."""
 
-import dataclasses
-
 from pipelines.options import FIXED, Options, option
 
 
@@ -17,7 +15,6 @@ LEARNED = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
 class VocabularyOptions(Options):
     """Vocabulary."""
 

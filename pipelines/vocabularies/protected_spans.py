@@ -61,7 +61,6 @@ NEWER = ("glossary_rate", "truecase")
 AGAIN = "Copy the file again from where the model was trained."
 
 
-@dataclasses.dataclass(frozen=True)
 class ProtectedSpans(Options):
     """Protected spans."""
 

@@ -14,8 +14,8 @@ FILES = [
 ]
 LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
 # At least, at most.
-MEDIAN = 115
-MOST_FILES = 314
+MEDIAN = 138
+MOST_FILES = 307
 # Lines of what was added after the program had been cut to 33,930, and what later cuts took of all.
 ADDED = {
     "Marian's translators": 760,
@@ -61,10 +61,10 @@ ADDED = {
     "a student takes layers of its teacher": 40,
     "a line at once: its search, its graphs, and flags of one command": 74,
 }
-CUT = 1_436
+CUT = 2_174
 MOST_LINES = 33_930 + sum(ADDED.values()) - CUT
-MOST_SHORT = 20
-MOST_OF_DOCSTRINGS = 0.18
+MOST_SHORT = 12
+MOST_OF_DOCSTRINGS = 0.16
 
 
 def docstring_lines(source):

@@ -24,6 +24,23 @@ class Room(Options):
     plain: int = 7
 
 
+class Hall(Room):
+    """Hall."""
+
+    chairs: int = option(40, "Number of chairs.", at_least=9)
+
+
+def test_a_section_is_frozen_whether_or_not_it_is_decorated_too():
+    assert (Hall(), Hall().chairs) == (Hall.of({"height": None}), 40)
+    assert [settings(kind)["chairs"].setting.at_least for kind in (Room, Hall)] == [1, 9]
+    assert settings(Hall)["share"] == settings(Room)["share"]
+    for section in (Room(), Hall()):
+        with pytest.raises(dataclasses.FrozenInstanceError, match="chairs"):
+            section.chairs = 10
+        with pytest.raises(dataclasses.FrozenInstanceError, match="chairs"):
+            del section.chairs
+
+
 def test_a_value_of_each_kind():
     room = Room.of({"chairs": 2, "name": "x", "height": None, "of_others": 3, "plain": 1})
     assert room == Room(chairs=2, name="x", plain=1)

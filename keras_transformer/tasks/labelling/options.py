@@ -2,14 +2,11 @@
 Transformers for Language Understanding", sections 4.1 and 5.3).
 """
 
-import dataclasses
-
 from keras_transformer.saved_models.options import Precision
 from keras_transformer.tasks.options import OF_ENCODERS, ONE_STACK, Registered
 from pipelines.options import Options, like, option
 
 
-@dataclasses.dataclass(frozen=True)
 class LabellingOptions(Options):
     """Labelled examples."""
 
@@ -18,7 +15,6 @@ class LabellingOptions(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class ClassificationOptions(Options):
     """Classification."""
 

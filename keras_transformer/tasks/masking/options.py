@@ -2,14 +2,11 @@
 Transformers for Language Understanding", section 3.1).
 """
 
-import dataclasses
-
 from keras_transformer.saved_models.options import Precision
 from keras_transformer.tasks.options import OF_ENCODERS, ONE_STACK, Registered
 from pipelines.options import Options, option
 
 
-@dataclasses.dataclass(frozen=True)
 class MaskingOptions(Options):
     """Masked pieces."""
 

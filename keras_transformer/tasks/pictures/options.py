@@ -2,15 +2,12 @@
 16x16 Words: Transformers for Image Recognition at Scale").
 """
 
-import dataclasses
-
 from keras_transformer.models.architectures import VisionHyperparameters
 from keras_transformer.tasks.options import Registered
 from pipelines.corpora.options import Strictness
 from pipelines.options import Options, option
 
 
-@dataclasses.dataclass(frozen=True)
 class PictureOptions(Options):
     """Pictures."""
 

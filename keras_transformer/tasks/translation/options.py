@@ -1,7 +1,5 @@
 """What translators and parsers read besides (Vaswani et al. 2017, sections 5 and 6)."""
 
-import dataclasses
-
 from keras_transformer.evaluation.options import Tokenizer
 from keras_transformer.runs.options import is_above_0
 from keras_transformer.saved_models.options import ExportPrecision, Format
@@ -21,7 +19,6 @@ def _augments(kind):
     }
 
 
-@dataclasses.dataclass(frozen=True)
 class Augmentation(Options):
     """Augmentation."""
 
@@ -109,7 +106,6 @@ class Augmentation(Options):
         return {kind: given[kind] for kind in self.augment}
 
 
-@dataclasses.dataclass(frozen=True)
 class EmbeddingStart(Options):
     """Start of the embeddings."""
 
@@ -122,7 +118,6 @@ class EmbeddingStart(Options):
     )
 
 
-@dataclasses.dataclass(frozen=True)
 class ValidationSearch(Options):
     """Validation."""
 
