@@ -19,28 +19,6 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence]) -> None:
         print("| " + " | ".join(map(str, row)) + " |", flush=True)
 
 
-def refuse_others(path: str | os.PathLike, kept: Mapping, asked: Mapping) -> None:
-    """Refuse results of other settings than those that are asked.
-
-    Args:
-        path: where the results lie, for the error.
-        kept, asked: settings by name, JSON.
-
-    Raises:
-        SystemExit: naming each setting that differs.
-    """
-    differences = [
-        f"{name}={kept.get(name)!r}, not {asked.get(name)!r}"
-        for name in dict.fromkeys([*kept, *asked])
-        if kept.get(name) != asked.get(name)
-    ]
-    if differences:
-        raise SystemExit(
-            f"{path} was made with {'; '.join(differences)}. Delete it, or name another folder for "
-            "the results."
-        )
-
-
 def keep_settings(folder: str | os.PathLike, asked: Mapping) -> None:
     """Write the settings of a folder before anything lies in it; later, refuse others.
 
@@ -49,16 +27,22 @@ def keep_settings(folder: str | os.PathLike, asked: Mapping) -> None:
         asked: settings by name, JSON.
 
     Raises:
-        SystemExit: if it was begun with others, or with unknown ones.
+        SystemExit: if it was begun with others, each of which is named, or with unknown ones.
     """
     folder = pathlib.Path(folder)
     path = folder.with_name(f"{folder.name}.settings.json")
     if not (folder.is_dir() and any(folder.iterdir())):
         write_json(path, dict(asked))
-    elif path.is_file():
-        refuse_others(folder, json.loads(path.read_text(encoding="utf-8")), asked)
-    else:
-        raise SystemExit(
-            f"{folder} has results of unknown settings: there is no {path.name} beside it. Delete "
-            "it, or name another folder for the results."
-        )
+        return
+    elsewhere = "Delete it, or name another folder for the results."
+    if not path.is_file():
+        told = f"{folder} has results of unknown settings: there is no {path.name} beside it."
+        raise SystemExit(f"{told} {elsewhere}")
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    differences = [
+        f"{name}={kept.get(name)!r}, not {asked.get(name)!r}"
+        for name in dict.fromkeys([*kept, *asked])
+        if kept.get(name) != asked.get(name)
+    ]
+    if differences:
+        raise SystemExit(f"{folder} was made with {'; '.join(differences)}. {elsewhere}")

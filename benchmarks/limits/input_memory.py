@@ -3,19 +3,14 @@ come, and how long it takes to begin and to resume in the middle:
 
 python -m benchmarks.limits.input_memory --pairs=100000,1000000
 
-Records of drawn ids are written first; nothing trains. `near` tells how well they are shuffled: how
-many percent of neighbours in the stream of the largest bucket stand within a hundredth of the
-corpus of each other. Of a full shuffle it is 1.99.
-
-Each row is a process of its own. Its peak is that of resident memory (`VmHWM`), pages of mapped
-files among it, which the system takes back when it needs room; its own is what it cannot take back
-(`RssAnon`, at most, read each hundredth of a second). Of a corpus that was mapped, `cold` takes the
-pages of the files from memory first, so that each is read from the disk again.
+Records of drawn ids are written first; nothing trains. Each row is a process of its own. Its peak
+is that of resident memory (`VmHWM`), pages of mapped files among it, which the system takes back
+when it needs room; its own is what it cannot take back (`RssAnon`, at most, read each hundredth of
+a second).
 """
 
 import itertools
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -31,12 +26,11 @@ from benchmarks.tables import print_table
 SHARD = 100_000
 PIECES = 32_000
 BATCHES = 1000
-NEAR = 100_000
 
 PAIRS = flags.DEFINE_list("pairs", ["100000", "1000000"], "Pairs of each corpus.")
 FOLDER = flags.DEFINE_string("folder", "input_memory", "Folder for the records; 100 bytes a pair.")
 BATCH_TOKENS = flags.DEFINE_integer("batch_tokens", 4096, "Tokens of a batch on either side.")
-IDS = flags.DEFINE_list("ids", ["held", "mapped", "mapped", "cold"], "What is measured, in turn.")
+IDS = flags.DEFINE_list("ids", ["held", "mapped"], "What is measured, in turn.")
 ONE = flags.DEFINE_list("one", None, "Measure in this very process: pairs, and one of --ids.")
 
 
@@ -95,28 +89,9 @@ def watch(own):
         time.sleep(0.01)
 
 
-def evict(folder):
-    """Take the pages of all files from memory."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with open(path, "rb") as file:
-                os.fsync(file.fileno())
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def near(stream, pairs):
-    """Percent of neighbours in a stream that stand within a hundredth of the corpus."""
-    import numpy as np
-
-    bucket = int(stream.buckets.counts.argmax())
-    places = np.arange(min(NEAR, stream.buckets.counts[bucket]))
-    rows = stream.order.examples(bucket, places).numpy()
-    return 100 * np.mean(np.abs(np.diff(rows)) <= pairs / 100)
-
-
 def measure(folder, pairs, is_mapped):
-    """Seconds of reading, of arranging, and of the first batch in the middle; tokens a second;
-    percent near; GB of the libraries alone, peak, and own.
+    """Seconds of reading, of arranging, and of the first batch in the middle; million tokens a
+    second; GB of the libraries alone, peak, and own.
     """
     import numpy as np
     import tensorflow as tf
@@ -144,15 +119,13 @@ def measure(folder, pairs, is_mapped):
         tokens += np.count_nonzero(source) + np.count_nonzero(target)
     speed = tokens / (time.perf_counter() - began)
     memory = {"libraries": libraries, "peak": status("VmHWM"), "own": own[0]}
-    return {**seconds, "speed": speed / 1e6, "near": near(stream, pairs), **memory}
+    return {**seconds, "speed": speed / 1e6, **memory}
 
 
 def main(_):
     folder = pathlib.Path(FOLDER.value)
     if ONE.value:
         pairs, how = ONE.value
-        if how == "cold":
-            evict(folder / pairs / "mapped")
         print(json.dumps(measure(folder / pairs, int(pairs), how != "held")))
         return
     rows = []

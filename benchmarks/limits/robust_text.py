@@ -1,11 +1,13 @@
-"""What --augment gives and costs on the default corpus: `python -m benchmarks.limits.robust_text
---runs=RUN,RUN`, runs of equal updates with and without it.
+"""What --augment and --protect give and cost on the default corpus: `python -m
+benchmarks.limits.robust_text --runs=RUN,RUN`, runs of equal updates with and without it.
 
 Prints for each run BLEU of the test pairs as they stand, and of the same sources in upper case
 (beside references in upper case), in lower case, with one typing error a sentence, and without
-their punctuation; and what each run makes of two sentences of docs/protected_text.md.
+their punctuation; of the pairs with markup BLEU, and how many have all spans back once and
+verbatim.
 """
 
+import collections
 import random
 import re
 
@@ -15,10 +17,10 @@ from benchmarks.tables import print_table
 from keras_transformer.evaluation import bleu
 from keras_transformer.inference.translator import Translator
 from pipelines.corpora import HomeAssistant
+from pipelines.vocabularies.protected_spans import ProtectedSpans, TextMarks
 
 RUNS = flags.DEFINE_list("runs", None, "Runs to compare.", required=True)
-SENTENCES = flags.DEFINE_integer("sentences", 0, "Lines to translate; 0: all.")
-SHOWN = ("TURN OFF THE LIGHTS", "Turn of the ligths")
+SENTENCES = flags.DEFINE_integer("sentences", None, "Lines to translate. Default: all.")
 SEED = 1
 
 
@@ -36,11 +38,30 @@ def mistyped(line, drawn):
     return drawn.choice(slips)
 
 
+def first_of(markup):
+    """The first sources and references of the test split."""
+    test = HomeAssistant(markup=markup).load().test
+    return test.sources[: SENTENCES.value], test.targets[: SENTENCES.value]
+
+
+def with_spans_back(description, sources, translations):
+    """How many sentences have the spans of their sources, if the run protects any."""
+    protected = ProtectedSpans.in_description(description)
+    if protected is None:
+        return ""
+    marks = TextMarks(protected)
+    # Line breaks that come to stand beside each other look like one span.
+    given, came = (
+        ["\0".join(marks.marked(line).spans).replace("\n", "\0\n").split("\0") for line in lines]
+        for lines in (sources, translations)
+    )
+    bags = (map(collections.Counter, spans) for spans in (given, came))
+    return f"{sum(one == other for one, other in zip(*bags, strict=True))} of {len(given)}"
+
+
 def main(_):
-    test = HomeAssistant().load().test
-    count = SENTENCES.value or len(test)
-    sources = test.sources[:count]
-    targets = test.targets[:count]
+    sources, targets = first_of("dropped")
+    markup, references_of_markup = first_of("alone")
     drawn = random.Random(SEED)
     kinds = {
         "as they stand": (sources, targets),
@@ -56,10 +77,10 @@ def main(_):
             bleu.score(translator.translate(texts), references)["bleu"]
             for texts, references in kinds.values()
         ]
-        rows.append([path, *scores])
-        for sentence, translation in zip(SHOWN, translator.translate(list(SHOWN)), strict=True):
-            print(f"{path}: {sentence} -> {translation}")
-    print_table(["run", *kinds], rows)
+        came = translator.translate(markup)
+        back = with_spans_back(translator.description, markup, came)
+        rows.append([path, *scores, bleu.score(came, references_of_markup)["bleu"], back])
+    print_table(["run", *kinds, "with markup", "spans back"], rows)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ by more than 5 % from after the third new version to the end.
 
 import collections
 import contextlib
-import http.client
 import itertools
 import json
 import os
@@ -31,8 +30,7 @@ import time
 
 from absl import app, flags
 
-from benchmarks.limits.sentences import newest_version, sentences
-from benchmarks.limits.server_process import HOST, Client, running
+from benchmarks.limits.server import HOST, Client, newest_version, running, sentences
 
 MOST_GROWTH = 0.05
 # New versions until the memory is what it will be: the first ones fill what the allocators keep.
@@ -71,8 +69,7 @@ class Load:
 
     Args:
         server: a `Server`.
-        lines: good sentences.
-        expected: their translations.
+        pairs: good sentences with their translations.
 
     Attributes:
         counts: how many requests of each kind were answered as they should be.
@@ -81,9 +78,9 @@ class Load:
         health: seconds of each `/health`.
     """
 
-    def __init__(self, server, lines, expected):
+    def __init__(self, server, pairs):
         self._server = server
-        self._pairs = list(zip(lines, expected, strict=True))
+        self._pairs = pairs
         self._stop = threading.Event()
         self.counts = collections.Counter()
         self.wrong = []
@@ -91,8 +88,10 @@ class Load:
         self.health = []
         works = [self._ask_well] * CLIENTS.value
         works += [self._ask_badly, self._hang_up, self._ask_health, self._stall, self._leave]
-        named = [(work, number) for number, work in enumerate(works)]
-        self._threads = [threading.Thread(target=self._run, args=one) for one in named]
+        self._threads = [
+            threading.Thread(target=self._run, args=(work, number))
+            for number, work in enumerate(works)
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -108,32 +107,30 @@ class Load:
             self.wrong.append(f"{work.__name__}: {type(error).__name__}: {error}")
 
     def _ask_well(self, number):
-        client = Client(self._server)
-        for line, expected in itertools.islice(itertools.cycle(self._pairs), number * 7, None):
-            if self._stop.is_set():
-                client.close()
-                return
-            began = time.monotonic()
-            status, answer = client.post(json.dumps({"instances": [line]}).encode())
-            self.seconds.append(time.monotonic() - began)
-            if status != 200:
-                self.counts[f"lost, {status}"] += 1
-                self.wrong.append(f"a good request was answered with {status}: {answer}")
-            elif answer["predictions"] != [expected]:
-                self.wrong.append(f"{line!r} became {answer} instead of {expected!r}")
-            self.counts["good"] += 1
+        pairs = itertools.islice(itertools.cycle(self._pairs), number * 7, None)
+        with Client(self._server) as client:
+            while not self._stop.is_set():
+                line, expected = next(pairs)
+                began = time.monotonic()
+                status, answer = client.post(json.dumps({"instances": [line]}).encode())
+                self.seconds.append(time.monotonic() - began)
+                if status != 200:
+                    self.counts[f"lost, {status}"] += 1
+                    self.wrong.append(f"a good request was answered with {status}: {answer}")
+                elif answer["predictions"] != [expected]:
+                    self.wrong.append(f"{line!r} became {answer} instead of {expected!r}")
+                self.counts["good"] += 1
 
     def _ask_badly(self, _):
         for body in itertools.cycle(BAD):
             refusal = 413 if len(body) > 2**20 else 400
-            client = Client(self._server)
             try:
-                status, answer = client.post(body)
+                with Client(self._server) as client:
+                    status, answer = client.post(body)
             except (BrokenPipeError, ConnectionResetError):
                 # The server hangs up on a body that it has refused to read.
                 status = 413
                 answer = {"error": ""}
-            client.close()
             if status != refusal or answer.keys() != {"error"}:
                 told = f"was answered with {status} {answer}, and not with {refusal}"
                 self.wrong.append(f"{body[:50]!r} {told}")
@@ -152,16 +149,12 @@ class Load:
                 return
 
     def _ask_health(self, _):
-        connection = http.client.HTTPConnection(HOST, self._server.port, timeout=600)
-        while not self._stop.wait(0.1):
-            began = time.monotonic()
-            connection.request("GET", "/health")
-            response = connection.getresponse()
-            response.read()
-            self.health.append(time.monotonic() - began)
-            if response.status != 200:
-                self.wrong.append(f"/health was answered with {response.status}")
-        connection.close()
+        with Client(self._server) as client:
+            while not self._stop.wait(0.1):
+                began = time.monotonic()
+                if not client.is_healthy():
+                    self.wrong.append("/health was not answered with 200")
+                self.health.append(time.monotonic() - began)
 
     def _stall(self, _):
         head = HEAD % len(BIG)
@@ -217,8 +210,7 @@ def watch(server, folder, load):
     Returns:
         The last version, and the memory in bytes, second by second, after the warm-up.
     """
-    began = time.monotonic()
-    swapped = time.monotonic()
+    began = swapped = time.monotonic()
     memory = []
     version = 1
     while time.monotonic() - began < SECONDS.value:
@@ -229,26 +221,22 @@ def watch(server, folder, load):
                 memory.clear()
             swapped = time.monotonic()
             version = next_version(folder)
-            print(
-                f"{swapped - began:4.0f} s  version {version}  {server.memory() / 1e6:.0f} MB  "
-                f"{dict(load.counts)}",
-                flush=True,
-            )
+            told = f"{swapped - began:4.0f} s  version {version}  {server.memory() / 1e6:.0f} MB"
+            print(f"{told}  {dict(load.counts)}", flush=True)
     return version, memory
 
 
 def judge_memory(version, memory):
     """Tell how the memory grew; why that is wrong, if it is."""
     if version <= WARM_UP + 1 or len(memory) < 2 * READINGS:
-        print(
-            f"memory was not judged: that takes more than {WARM_UP} new versions, and "
-            f"{2 * READINGS} seconds after them"
-        )
+        needed = f"{WARM_UP} new versions, and {2 * READINGS} seconds after them"
+        print(f"memory was not judged: that takes more than {needed}")
         return []
     first = statistics.median(memory[:READINGS])
     last = statistics.median(memory[-READINGS:])
-    print(f"memory {first / 1e6:.0f} -> {last / 1e6:.0f} MB, {last / first - 1:+.1%}")
-    return [f"memory grew by {last / first - 1:.1%}"] if last / first - 1 > MOST_GROWTH else []
+    growth = last / first - 1
+    print(f"memory {first / 1e6:.0f} -> {last / 1e6:.0f} MB, {growth:+.1%}")
+    return [f"memory grew by {growth:.1%}"] if growth > MOST_GROWTH else []
 
 
 def judge_times(load):
@@ -272,17 +260,12 @@ def main(_):
         folder = pathlib.Path(temporary) / "model"
         shutil.copytree(newest_version(), folder / "1")
         with running(folder) as server:
-            client = Client(server)
-            expected = [client.translate(line) for line in lines]
-            client.close()
-            before = server.memory()
-            load = Load(server, lines, expected)
+            with Client(server) as client:
+                pairs = [(line, client.translate(line)) for line in lines]
+            load = Load(server, pairs)
             version, memory = watch(server, folder, load)
             load.stop()
-            print(
-                f"memory {before / 1e6:.0f} MB before the load, {max(memory) / 1e6:.0f} at most, "
-                f"{server.memory() / 1e6:.0f} after it"
-            )
+            print(f"memory under the load at most {max(memory) / 1e6:.0f} MB")
     told = ("available", "unloaded", "broken", "failed")
     events = [line for line in server.log() if line["event"] in told]
     available = [line["version"] for line in events if line["event"] == "available"]

@@ -21,17 +21,11 @@ import numpy as np
 from keras_transformer.training import checkpoint
 
 RUN = pathlib.Path("run", "checkpoints")
-COMMAND = [
-    sys.executable,
-    "-m",
-    "keras_transformer.train",
-    "--flagfile=toy.flags",
-    "--mixed_precision=float32",
-    "--dropout=0.1",
-    "--model_dir=run",
-    "--export_dir=saved",
-]
-COMMAND += ["--validation_sentences=0", "--keep_checkpoints=2", "--average_checkpoints=1"]
+COMMAND = (
+    *(sys.executable, "-m", "keras_transformer.train", "--flagfile=toy.flags", "--dropout=0.1"),
+    *("--mixed_precision=float32", "--model_dir=run", "--export_dir=saved"),
+    *("--validation_sentences=0", "--keep_checkpoints=2", "--average_checkpoints=1"),
+)
 
 
 def train(folder, *flags):
@@ -92,13 +86,8 @@ def interrupt(folder, epochs, kills, draw):
     for number in range(1, kills + 1):
         process = train(folder, epochs, "--checkpoint_minutes=0")
         wait_until_it_trains(process)
-        caught = kill(
-            process,
-            folder,
-            draw.randint(0, 60),
-            while_writing=number % 2 == 0,
-            seconds=draw.uniform(0, 0.1),
-        )
+        moment = (draw.randint(0, 60), number % 2 == 0, draw.uniform(0, 0.1))
+        caught = kill(process, folder, *moment)
         half_written += caught
         words = ", a checkpoint half written" if caught else ""
         print(f"kill {number}: step {newest_step(folder)}{words}", flush=True)
@@ -124,17 +113,16 @@ def main():
     arguments = parser.parse_args()
     epochs = f"--max_epochs={arguments.epochs}"
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
-        alone = pathlib.Path(first)
-        killed = pathlib.Path(second)
+        alone, killed = pathlib.Path(first), pathlib.Path(second)
         finish(train(alone, epochs))
         draw = random.Random(arguments.seed)
         half_written = interrupt(killed, epochs, arguments.kills, draw)
         finish(train(killed, epochs))
         arrays = compare(alone, killed)
-        print(
-            f"{arguments.kills} kills, {half_written} while a checkpoint was written: all {arrays} "
-            "arrays are equal bit for bit"
-        )
+    print(
+        f"{arguments.kills} kills, {half_written} while a checkpoint was written: all {arrays} "
+        "arrays are equal bit for bit"
+    )
 
 
 if __name__ == "__main__":

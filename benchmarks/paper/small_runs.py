@@ -154,16 +154,10 @@ def _flags(arguments, seed):
 def last_weights(folder: pathlib.Path) -> pathlib.Path:
     """The checkpoint of the end of a run's training. The weights that it exports may be older: only
     the checkpoints of the minutes are averaged.
-
-    Raises:
-        FileNotFoundError: if there is no checkpoint.
     """
     from keras_transformer.training import checkpoint
 
-    newest = checkpoint.newest(folder / "checkpoints")
-    if newest is None:
-        raise FileNotFoundError(f"{folder} holds no checkpoint. Train it first.")
-    return newest
+    return checkpoint.newest(folder / "checkpoints")
 
 
 def score(folder: pathlib.Path) -> dict[str, float]:

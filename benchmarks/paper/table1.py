@@ -9,7 +9,6 @@ runs in a process of its own. A layer that was measured is not measured again, a
 with other sizes is refused.
 """
 
-import functools
 import json
 import pathlib
 import subprocess
@@ -30,12 +29,8 @@ KERNEL = flags.DEFINE_integer("kernel", 3, "k of the convolutions.", 1)
 ROUNDS = flags.DEFINE_integer("rounds", 3, "How often each time is taken.", 1)
 FOLDER = flags.DEFINE_string("output_dir", "runs/table1", "Where results are kept.")
 CHOSEN = flags.DEFINE_list("layers", None, "Which layers; all by default.")
-PLOT = flags.DEFINE_string("plot", None, "File of the picture, .png or .svg.")
-THEME = flags.DEFINE_enum("theme", "light", ["light", "dark"], "Colours of the picture.")
 ONE = flags.DEFINE_string("one", None, "Measure this layer, in this very process.")
 
-# Seconds of a turn, in which a function is called again and again.
-A_TURN = 0.2
 # The graph's depth and the reach are counted at a small size: neither depends on the width.
 SHORT = (16, 32, 64, 128)
 SMALL = {"width": 8, "num_heads": 2, "radius": 4, "rank": 4, "kernel": 3}
@@ -74,9 +69,7 @@ def measure(name):
         # oneDNN's allocator keeps what a call has freed: the first call of a length shows what it
         # needs, if shorter ones come before longer ones.
         found["bytes"][length] = table1_layers.highest_bytes(function) - before
-        found["seconds"][length] = table1_layers.medians({length: function}, ROUNDS.value, A_TURN)[
-            length
-        ]
+        found["seconds"][length] = table1_layers.seconds(function, ROUNDS.value)
         print(name, length, found["seconds"][length], found["bytes"][length], flush=True)
     return found
 
@@ -146,23 +139,6 @@ def show(results):
     print_table(header, rows)
 
 
-def draw(results, path, theme):
-    """Draw seconds and bytes over n, a curve for each layer, both axes logarithmic."""
-    from keras_transformer.visualization import charts
-    from keras_transformer.visualization.picture_file import write_picture
-
-    seconds = {}
-    megabytes = {}
-    for name, found in results.items():
-        seconds[name] = (list(found["seconds"]), list(found["seconds"].values()))
-        megabytes[name] = (list(found["bytes"]), [size / 1e6 for size in found["bytes"].values()])
-    panels = [
-        charts.Panel("seconds, forward and backward", "n, positions", seconds, "xy"),
-        charts.Panel("MB", "n, positions", megabytes, "xy"),
-    ]
-    write_picture(path, functools.partial(charts.draw, panels), theme)
-
-
 def main(_):
     if ONE.value:
         path = pathlib.Path(FOLDER.value) / f"{ONE.value.replace(' ', '_')}.json"
@@ -173,10 +149,7 @@ def main(_):
 
     sizes = (LENGTHS, WIDTH, HEADS, RADIUS, RANK, KERNEL, ROUNDS)
     keep_settings(FOLDER.value, {flag.name: flag.value for flag in sizes})
-    results = {name: in_own_process(name) for name in CHOSEN.value or PAPER}
-    show(results)
-    if PLOT.value:
-        draw(results, PLOT.value, THEME.value)
+    show({name: in_own_process(name) for name in CHOSEN.value or PAPER})
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ and memory of a forward and backward pass, sequential operations, and how far a 
 import ctypes
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import keras
 import numpy as np
@@ -20,6 +20,8 @@ from keras_transformer.layers import (
     SparseHeads,
 )
 from keras_transformer.layers.scaled_dot_product import AttentionHeads
+
+A_ROUND = 0.2
 
 
 class SelfAttention(keras.layers.Layer):
@@ -125,35 +127,21 @@ def passes(layer: keras.layers.Layer, x: tf.Tensor) -> Callable[[], list[tf.Tens
     return both
 
 
-def medians(functions: Mapping[str, Callable], rounds: int, least: float = 0.0) -> dict[str, float]:
-    """Median seconds of a call. The functions take turns, and each is called once before.
-
-    Args:
-        functions: without arguments, by name; each gives a tensor or several.
-        rounds: how often each has its turn.
-        least: seconds that a turn lasts at least; its calls are averaged.
+def seconds(function: Callable, rounds: int) -> float:
+    """The median of the rounds: seconds of a call, after a first one, where a round calls again and
+    again for a fifth of a second.
     """
-    for function in functions.values():
-        _fetch(function)
-    seconds = {name: [] for name in functions}
+    times = []
+    function()[0].numpy()
     for _ in range(rounds):
-        for name, function in functions.items():
-            seconds[name].append(_mean_of_a_turn(function, least))
-    return {name: statistics.median(times) for name, times in seconds.items()}
-
-
-def _mean_of_a_turn(function, least):
-    calls = 0
-    began = time.perf_counter()
-    while not calls or time.perf_counter() - began < least:
-        _fetch(function)
-        calls += 1
-    return (time.perf_counter() - began) / calls
-
-
-def _fetch(function):
-    """One result is fetched, so that a device has finished."""
-    tf.nest.flatten(function())[0].numpy()
+        calls = 0
+        began = time.perf_counter()
+        while not calls or time.perf_counter() - began < A_ROUND:
+            # One result is fetched, so that a device has finished.
+            function()[0].numpy()
+            calls += 1
+        times.append((time.perf_counter() - began) / calls)
+    return statistics.median(times)
 
 
 def resident_bytes() -> int:

@@ -7,11 +7,8 @@ the paper's, all else by the row's flag file, the same number of tokens for each
 perplexity, accuracy and BLEU of the development set, of the last weights: "no checkpoint
 averaging". The rows of label smoothing show what section 5.4 says: it "hurts perplexity, [...] but
 improves accuracy and BLEU score". A row that is done is not trained again, one that was interrupted
-goes on. `--plot=FILE` draws each row's perplexity and BLEU against base's, ours and the paper's.
+goes on.
 """
-
-import functools
-import statistics
 
 from absl import app, flags
 
@@ -26,14 +23,10 @@ from benchmarks.paper.paper_table3 import (
     small_scale,
 )
 from benchmarks.tables import print_table
-from keras_transformer.visualization import charts
-from keras_transformer.visualization.picture_file import write_picture
 
 SCALE = flags.DEFINE_enum("scale", "paper", ["paper", "small"], "Count parameters, or train too.")
 RUN_DIR = flags.DEFINE_string("run_dir", "runs/table3", "Where the runs lie.")
 ROWS = flags.DEFINE_list("rows", list(PAPER), "Flag files to run, without .flags.")
-PLOT = flags.DEFINE_string("plot", None, "File of the picture of the results, .png or .svg.")
-THEME = flags.DEFINE_enum("theme", "light", ["light", "dark"], "Colours of the picture.")
 
 OF_BIG = (
     "No number of pieces suits big: its d_ff of 4096 in place of 2048 makes 50.4 million more than "
@@ -101,41 +94,12 @@ def print_results(found):
     print_table(("row", *small_runs.HEADS, "paper: PPL", "paper: BLEU"), rows)
 
 
-def against_base(found, what):
-    """Of each row the mean of its seeds, and what the paper prints, both less base's: two lists."""
-    ours = {
-        row: statistics.mean(one[what] for (name, _), one in found.items() if name == name_of(row))
-        for row in ROWS.value
-    }
-    return (
-        [ours[row] - ours[BASE] for row in ROWS.value],
-        [getattr(PAPER[row], what) - getattr(PAPER[BASE], what) for row in ROWS.value],
-    )
-
-
-def draw(found, path, theme):
-    """Draw what `small_runs.train_all` returned beside the paper's figures."""
-    names = [name_of(row) for row in ROWS.value]
-    places = list(range(len(names)))
-    panels = []
-    for what, title in (("perplexity", "perplexity a piece"), ("bleu", "BLEU")):
-        ours, theirs = against_base(found, what)
-        series = {"here": (places, ours), "paper": (places, theirs)}
-        panels.append(charts.Panel(f"{title}, less base's", "", series, names=names))
-    write_picture(path, functools.partial(charts.draw, panels), theme)
-
-
 def main(_):
     if SCALE.value == "paper":
         print_parameters()
         return
-    if PLOT.value and BASE not in ROWS.value:
-        raise app.UsageError(f"--plot draws rows against base: add {BASE} to --rows.")
     arguments = {name_of(row): arguments_of(row) for row in ROWS.value}
-    found = small_runs.train_all(RUN_DIR.value, arguments)
-    print_results(found)
-    if PLOT.value:
-        draw(found, PLOT.value, THEME.value)
+    print_results(small_runs.train_all(RUN_DIR.value, arguments))
 
 
 if __name__ == "__main__":

@@ -3,21 +3,17 @@
 
 The table shows BLEU of greedy search and of beam 4 on the test split. It then counts the sentences
 that are translated the same: alone and in batches; in small and in large batches; by the SavedModel
-and by the live model; with the key-value cache and by recomputing every prefix; by us and by
-CTranslate2 with the same weights.
+and by the live model; by us and by CTranslate2 with the same weights.
 """
 
 import pathlib
 import tempfile
-import time
 
 import ctranslate2
-import numpy as np
 import sentencepiece
-import tensorflow as tf
 from absl import app, flags
 
-from keras_transformer.decoding import DecodingOptions
+from benchmarks.tables import print_table
 from keras_transformer.evaluation import bleu
 from keras_transformer.evaluation.metrics import tokenizer_of
 from keras_transformer.inference.loading import load_trained
@@ -25,12 +21,10 @@ from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.startup import spread_over_cores, start_tensorflow
-from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines import corpora
-from pipelines.special_ids import BOS, EOS, PAD
 from pipelines.vocabularies.protected_spans import ProtectedSpans, TextMarks
 
-EXTRA_LENGTH = 50
+MOST = 1000
 TIE = 1e-4
 MOST_TOKENS = 200
 
@@ -42,7 +36,7 @@ SAVED_MODEL = flags.DEFINE_string(
 
 def as_they_stand(pairs, protected):
     """The pairs without protected spans and not in capitals alone, which are all that another
-    engine, and a model without its search, read as we do.
+    engine reads as we do.
     """
     if protected is None:
         return pairs
@@ -53,23 +47,6 @@ def as_they_stand(pairs, protected):
 def same(first, second):
     """Count the equal entries of two equally long lists, in words."""
     return f"{sum(map(str.__eq__, first, second))} of {len(first)}"
-
-
-def recomputed(model, module, sentence):
-    """Translate greedily without a cache: each token takes the whole prefix through the model."""
-    source = module.source_ids(tf.constant([sentence])).to_tensor().numpy()
-    target = [BOS]
-    for length in range(1, source.shape[1] + EXTRA_LENGTH + 1):
-        # All prefixes have one width: later positions change nothing, and one graph serves all.
-        padded = np.pad(target, (0, source.shape[1] + EXTRA_LENGTH - len(target)))[None].astype(
-            "int32"
-        )
-        logits = np.array(model((source, padded))[0, length - 1])
-        logits[[PAD, BOS]] = -np.inf
-        target.append(EOS if length == source.shape[1] + EXTRA_LENGTH else int(logits.argmax()))
-        if target[-1] == EOS:
-            break
-    return module.target_tokenizer.detokenize(tf.constant(target[1:-1], tf.int32)).numpy().decode()
 
 
 def second_engine(folder, sources, references):
@@ -98,14 +75,8 @@ def second_engine(folder, sources, references):
     found = ours.translate(sources)
     different = [number for number in range(len(sources)) if found[number] != theirs[number]]
     lines = [sources[number] for number in different]
-    gains = [
-        one - other
-        for (one, _), (other, _) in zip(
-            ours.score(lines, [found[number] for number in different]),
-            ours.score(lines, [theirs[number] for number in different]),
-            strict=True,
-        )
-    ]
+    both = [ours.score(lines, [texts[number] for number in different]) for texts in (found, theirs)]
+    gains = [one - other for (one, _), (other, _) in zip(*both, strict=True)]
     ties = sum(abs(gain) < TIE for gain in gains)
     better = sum(gain >= TIE for gain in gains)
     return {
@@ -116,49 +87,15 @@ def second_engine(folder, sources, references):
     }
 
 
-def quality(folder, test, at_once, tokenize):
-    """Translate the test split with greedy search and with beam 4, so many batches at once, and
-    count BLEU with a tokenizer.
-
-    Returns:
-        (translations by "greedy" and "beam 4", rows of the table).
-    """
-    outputs = {}
-    rows = {}
-    for name, beam_size in (("greedy", 1), ("beam 4", 4)):
-        translator = Translator.load(folder.path, beam_size=beam_size)
-        translator.translate(test.sources[:64])
-        began = time.perf_counter()
-        outputs[name] = translator.translate(test.sources, batches_at_once=at_once)
-        speed = len(test) / (time.perf_counter() - began)
-        scores = bleu.score(outputs[name], test.targets, tokenize)
-        rows[f"{name}: BLEU, chrF, sentences/s"] = (
-            f"{scores['bleu']}, {scores['chrf']}, {speed:.0f}"
-        )
-    return outputs, rows
-
-
-def with_itself(folder, sources, outputs, plain):
-    """Compare the translations with those that other ways to the same model give: rows. `plain` has
-    the greedy translations of some sources that stand as they are.
-    """
-    translator = Translator.load(folder.path, beam_size=4)
-    saved = Translator.load(
-        SAVED_MODEL.value or pathlib.Path("saved_models") / folder.path.resolve().name
-    )
-    together = outputs[: len(sources)]
-    alone = [translator.translate([line])[0] for line in sources]
-    model, vocabulary = load_trained(folder)
-    module = TranslationModule(model, vocabulary, DecodingOptions(beam_size=1))
-    greedy = [recomputed(model, module, line) for line in plain]
-    return {
-        "alone as in batches, beam 4": same(alone, together),
-        "in small batches as in large ones, beam 4": same(
-            translator.translate(sources, batch_tokens=100), together
-        ),
-        "SavedModel as live, beam 4": same(saved.translate(sources), together),
-        "cached as recomputed, greedy": same(greedy, [*plain.values()]),
+def with_itself(folder, translator, sources, together):
+    """Compare the translations with those that other ways to the same model give: rows."""
+    path = SAVED_MODEL.value or pathlib.Path("saved_models") / folder.path.resolve().name
+    ways = {
+        "alone as in batches": [translator.translate([line])[0] for line in sources],
+        "in small batches as in large ones": translator.translate(sources, batch_tokens=100),
+        "SavedModel as live": Translator.load(path).translate(sources),
     }
+    return {f"{name}, beam 4": same(found, together) for name, found in ways.items()}
 
 
 def main(_):
@@ -168,16 +105,17 @@ def main(_):
     folder = RunFolder(MODEL.value)
     corpus = corpora.load(**folder.read_description()["corpus"])
     test = corpus.test
+    rows = {}
+    for name, beam_size in (("greedy", 1), ("beam 4", 4)):
+        translator = Translator.load(folder.path, beam_size=beam_size)
+        found = translator.translate(test.sources, batches_at_once=at_once)
+        scores = bleu.score(found, test.targets, tokenizer_of(corpus.target_language))
+        rows[f"{name}: BLEU, chrF"] = f"{scores['bleu']}, {scores['chrf']}"
+    rows |= with_itself(folder, translator, test.sources[:MOST], found[:MOST])
     pairs = [*zip(test.sources, test.targets, strict=True)]
     pairs = as_they_stand(pairs, ProtectedSpans.load(folder.path))
-    sources, targets = zip(*pairs[:1000], strict=True)
-    outputs, rows = quality(folder, test, at_once, tokenizer_of(corpus.target_language))
-    greedy = dict(zip(test.sources, outputs["greedy"], strict=True))
-    plain = {line: greedy[line] for line in sources[:200]}
-    rows |= with_itself(folder, test.sources[:1000], outputs["beam 4"], plain)
-    rows |= second_engine(folder, sources, targets)
-    for name, value in rows.items():
-        print(f"| {name} | {value} |")
+    rows |= second_engine(folder, *zip(*pairs[:MOST], strict=True))
+    print_table(["what", "is the same, of how many"], rows.items())
 
 
 if __name__ == "__main__":

@@ -5,17 +5,12 @@ al. 2017, table 3), and batches of ids in a file.
 import numpy as np
 
 BASE = {"num_layers": 6, "d_model": 512, "d_ff": 2048, "num_heads": 8}
+OF_MARIAN = {"activation": "swish", "attention_bias": True, "output_bias": True}
 SIZES = {
     "small": {"num_layers": 3, "d_model": 256, "d_ff": 1024, "num_heads": 4},
     "base": BASE,
     # As releases of OPUS-MT.
-    "opus_mt": {
-        **BASE,
-        "activation": "swish",
-        "attention_bias": True,
-        "output_bias": True,
-        "positions": "marian_mt",
-    },
+    "opus_mt": {**BASE, **OF_MARIAN, "positions": "marian_mt"},
 }
 DROPOUT = 0.1
 LABEL_SMOOTHING = 0.1
@@ -32,35 +27,19 @@ class Batches:
 
     def __init__(self, path):
         with np.load(path) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        self._pairs = [
-            (arrays[f"source_{n}"], arrays[f"target_{n}"]) for n in range(len(arrays) // 2)
-        ]
-
-    def __len__(self):
-        return len(self._pairs)
+            arrays = [archive[name] for name in archive.files]
+        self._pairs = list(zip(arrays[::2], arrays[1::2], strict=True))
 
     def __getitem__(self, number):
-        return self._pairs[number % len(self)]
+        return self._pairs[number % len(self._pairs)]
 
     def shifted(self, number):
         """Batch n as (source, target after BOS, target)."""
-        return shifted(*self[number])
-
-
-def shifted(source, target):
-    """(source, target after BOS, target), integers (B, S), (B, T) and (B, T)."""
-    after = np.concatenate([np.full_like(target[:, :1], BOS), target[:, :-1]], axis=1)
-    return source, after, target
+        source, target = self[number]
+        after = np.concatenate([np.full_like(target[:, :1], BOS), target[:, :-1]], axis=1)
+        return source, after, target
 
 
 def save(path, pairs):
     """Write (source, target) batches."""
-    np.savez(
-        path,
-        **{
-            f"{side}_{n}": array
-            for n, pair in enumerate(pairs)
-            for side, array in zip(("source", "target"), pair, strict=True)
-        },
-    )
+    np.savez(path, *(array for pair in pairs for array in pair))

@@ -23,7 +23,7 @@ from absl import app, flags
 
 from benchmarks.peers import systems as of_systems
 from benchmarks.peers.systems import ONE_AT_A_TIME, SYSTEMS, Systems
-from benchmarks.peers.turns import OPENNMT, OURS, PORTABLE, take_turns
+from benchmarks.peers.turns import take_turns
 from benchmarks.tables import print_table
 
 # `--help` shows those of the model and its lines too.
@@ -41,15 +41,6 @@ flags.register_validator(
     CHOSEN, lambda names: set(names) <= SYSTEMS.keys(), f"Choose from {', '.join(SYSTEMS)}."
 )
 ROUNDS = flags.DEFINE_integer("rounds", 3, "Rounds that count; one more warms up.", lower_bound=1)
-
-
-def comparable(name, reference, forced_length):
-    """Say whether two systems should give the same lines."""
-    modules = {SYSTEMS[name][0], SYSTEMS[reference][0]}
-    modules = {OURS if one == PORTABLE else one for one in modules}
-    return OPENNMT not in modules and (
-        len(modules) == 1 or not forced_length or OURS not in modules
-    )
 
 
 def measure(beam_size, forced_length, systems):
@@ -70,7 +61,7 @@ def measure(beam_size, forced_length, systems):
         ratio = same = ""
         if reference in answers:
             ratio = f"{statistics.median(speeds[name] / speeds[reference]):.2f}"
-            if comparable(name, reference, forced_length):
+            if not forced_length:
                 lines = (given[0]["translations"], answers[reference][0]["translations"])
                 same = f"{sum(map(str.__eq__, *lines))} of {len(lines[0])}"
         cores = statistics.median(one["core_seconds"] / one["seconds"] for one in given)

@@ -1,7 +1,7 @@
 """Hugging Face's `MarianMTModel.generate` (PyTorch, float32) with our weights, translating in
 turns.
 
-Runs in an environment of its own (`Environment`), without this project's packages.
+Runs in an environment of its own (`python_of`), without this project's packages.
 """
 
 import numpy as np
@@ -62,13 +62,9 @@ def state_of(arrays, model, size):
     state = {name: torch.zeros_like(value) for name, value in own.items()}
     for path, array in arrays.items():
         if path == "weights/embedding/table":
-            embeddings = (
-                "model.shared",
-                "model.encoder.embed_tokens",
-                "model.decoder.embed_tokens",
-                "lm_head",
-            )
-            state |= {f"{name}.weight": torch.from_numpy(array) for name in embeddings}
+            embeddings = ("shared", "encoder.embed_tokens", "decoder.embed_tokens")
+            names = ["lm_head", *(f"model.{name}" for name in embeddings)]
+            state |= {f"{name}.weight": torch.from_numpy(array) for name in names}
         elif path == "weights/embedding/output_bias":
             state["final_logits_bias"] = torch.from_numpy(array[None])
         else:
@@ -83,28 +79,24 @@ def state_of(arrays, model, size):
 
 
 def make_model(size, arrays):
-    heads = size["num_heads"]
-    d_ff = size["d_ff"]
-    model = MarianMTModel(
-        MarianConfig(
-            vocab_size=size["vocabulary_size"],
-            d_model=size["d_model"],
-            encoder_layers=size["num_layers"],
-            decoder_layers=size["num_decoder_layers"] or size["num_layers"],
-            encoder_attention_heads=heads,
-            decoder_attention_heads=heads,
-            encoder_ffn_dim=d_ff,
-            decoder_ffn_dim=d_ff,
-            activation_function=size["activation"],
-            max_position_embeddings=2048,
-            scale_embedding=True,
-            pad_token_id=PAD,
-            bos_token_id=BOS,
-            eos_token_id=EOS,
-            decoder_start_token_id=BOS,
-            forced_eos_token_id=None,
-        )
+    sides = ("encoder", "decoder")
+    config = MarianConfig(
+        vocab_size=size["vocabulary_size"],
+        d_model=size["d_model"],
+        encoder_layers=size["num_layers"],
+        decoder_layers=size["num_decoder_layers"] or size["num_layers"],
+        **{f"{side}_attention_heads": size["num_heads"] for side in sides},
+        **{f"{side}_ffn_dim": size["d_ff"] for side in sides},
+        activation_function=size["activation"],
+        max_position_embeddings=2048,
+        scale_embedding=True,
+        pad_token_id=PAD,
+        bos_token_id=BOS,
+        eos_token_id=EOS,
+        decoder_start_token_id=BOS,
+        forced_eos_token_id=None,
     )
+    model = MarianMTModel(config)
     model.load_state_dict(state_of(arrays, model, size))
     for module in model.modules():
         if isinstance(module, torch.nn.LayerNorm):
@@ -132,15 +124,12 @@ def load(task):
     def decode(sources):
         width = max(map(len, sources))
         ids = torch.tensor([words + [PAD] * (width - len(words)) for words in sources])
-        lengths = (
-            {"min_new_tokens": forced, "max_new_tokens": forced}
-            if forced
-            else {"max_new_tokens": width + EXTRA_LENGTH}
-        )
+        lengths = {"max_new_tokens": width + EXTRA_LENGTH}
+        if forced:
+            lengths = {"min_new_tokens": forced, "max_new_tokens": forced}
+        mask = (ids != PAD).long()
         with torch.inference_mode():
-            output = model.generate(
-                input_ids=ids, attention_mask=(ids != PAD).long(), **search, **lengths
-            )
+            output = model.generate(input_ids=ids, attention_mask=mask, **search, **lengths)
         return [[token for token in row if token not in (PAD, BOS)] for row in output.tolist()]
 
     def translate(lines):

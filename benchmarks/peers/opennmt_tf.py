@@ -2,7 +2,7 @@
 into one step; and its own `infer`. The weights of that are random: only forced lengths make it do
 the same work as the others.
 
-Runs in an environment of its own (`Environment`), without this project's packages. Post-norm,
+Runs in an environment of its own (`python_of`), without this project's packages. Post-norm,
 without attention and output biases, dropout on sublayer outputs and embedding sums only: as ours.
 """
 
@@ -39,13 +39,12 @@ def make_model(size, tokens):
         pre_norm=False,
         output_layer_bias=False,
     )
+    params = {"label_smoothing": LABEL_SMOOTHING, "average_loss_in_time": True}
     with tempfile.TemporaryDirectory() as folder:
         vocabulary = pathlib.Path(folder) / "vocabulary.txt"
         vocabulary.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
-        data = {"source_vocabulary": str(vocabulary), "target_vocabulary": str(vocabulary)}
-        model.initialize(
-            data, params={"label_smoothing": LABEL_SMOOTHING, "average_loss_in_time": True}
-        )
+        sides = ("source_vocabulary", "target_vocabulary")
+        model.initialize(dict.fromkeys(sides, str(vocabulary)), params=params)
     model.create_variables()
     return model
 
@@ -54,9 +53,8 @@ def train(parent):
     task = parent.task
     tf.random.set_seed(1)
     model = make_model(task["size"], map(str, range(task["vocabulary_size"] - 1)))
-    optimizer = opennmt.optimizers.make_optimizer(
-        "Adam", 1e-4, beta_1=0.9, beta_2=0.98, epsilon=1e-9
-    )
+    adam = {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9}
+    optimizer = opennmt.optimizers.make_optimizer("Adam", 1e-4, **adam)
     batches = Batches(task["batches"])
     ids = tf.TensorSpec((None, None), tf.int32)
 
@@ -92,9 +90,9 @@ def load(task):
         maximum_decoding_length=length,
     )
 
-    @tf.function(
-        input_signature=[tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32)]
-    )
+    signature = [tf.TensorSpec((None, None), tf.int32), tf.TensorSpec((None,), tf.int32)]
+
+    @tf.function(input_signature=signature)
     def infer(ids, lengths):
         return model.infer({"ids": ids, "length": lengths})["tokens"][:, 0]
 
@@ -105,9 +103,8 @@ def load(task):
     def translate(lines):
         sources = pieces.encode(lines, add_eos=True)
         best = in_batches(decode, sources, list(map(len, sources)), task["batch_size"], at_once)
-        return [pieces.decode([word.decode() for word in words]) for words in best], sum(
-            map(len, best)
-        )
+        lines = [pieces.decode([word.decode() for word in words]) for words in best]
+        return lines, sum(map(len, best))
 
     return translate
 

@@ -1,24 +1,95 @@
-"""Our training, by `model.fit` as `keras_transformer.train` calls it or as the bare compiled step,
-and our SavedModel, taking turns.
+"""Our training, by `model.fit` as `keras_transformer.train` calls it, and our SavedModel, taking
+turns: the only place to adapt when `train` changes.
 """
+
+import io
+import math
 
 import keras
 import numpy as np
 import sentencepiece
-import tensorflow as tf
+from rich.console import Console
 
-from benchmarks.peers import our_training
 from benchmarks.peers.batches import DROPOUT, LABEL_SMOOTHING, Batches
 from benchmarks.peers.translating import in_batches, serve
 from benchmarks.peers.turns import Clock, Parent
-from keras_transformer.inference.translator import Translator
+from keras_transformer.models import Hyperparameters, Transformer
 from keras_transformer.startup import spread_over_cores, start_tensorflow
-from pipelines.special_ids import PAD
+from keras_transformer.training import fit
+from keras_transformer.training.ending import StopAtLimit, StopOnDivergence, StopOnSignal, Stopwatch
+from keras_transformer.training.loss import LabelSmoothedCrossEntropy
+from keras_transformer.training.optimizer import optimizer
+from keras_transformer.training.progress import ProgressBar
+from keras_transformer.training.replicas import make_strategy
+from keras_transformer.training.schedule import TransformerSchedule
+from pipelines import corpora
+from pipelines.batches import batching, texts
+from pipelines.vocabularies.token_ids import TokenIds
 from pipelines.vocabularies.vocabulary import Vocabulary
 
+SEED = 1
+PREFIXES = ("train", "val", "test_2016_flickr")
+LAST_STEP = 10**9
 # With forced lengths every sentence costs the same, and batches of equal size leave no core idle.
 # 64 is our fastest size.
 SENTENCES = 64
+
+
+def multi30k(data_dir):
+    """The corpus En-De, with `train` and `test`."""
+    languages = {"source_language": "en", "target_language": "de"}
+    return corpora.load("text_files", **languages, data_dir=data_dir, prefixes=PREFIXES)
+
+
+def tokenize(text, vocabulary):
+    """Text to what `batches` takes."""
+    return texts.tokenize_pairs(text, vocabulary, max_length=256)
+
+
+def as_pairs(sources, targets):
+    """Rectangles of ids without padding, (pairs, length), to what `batches` takes."""
+    sides = (
+        TokenIds.of_lengths(ids.reshape(-1), np.full(len(ids), ids.shape[1]))
+        for ids in (sources, targets)
+    )
+    return texts.TokenizedPairs(*sides)
+
+
+def batches(pairs, batch_tokens):
+    """The endless stream of training batches, triples ((source, target_input), target_output,
+    weights).
+    """
+    return batching.training_batches(pairs.examples(), batch_tokens, SEED)
+
+
+def compiled(size, vocabulary_size, precision):
+    """A model ready for `fit_model`."""
+    start_tensorflow()
+    keras.utils.set_random_seed(SEED)
+    regularized = {"dropout": DROPOUT, "label_smoothing": LABEL_SMOOTHING}
+    hyperparameters = Hyperparameters(vocabulary_size, **regularized, **size)
+    model = Transformer(hyperparameters, dtype=fit.dtype_policy(precision))
+    schedule = TransformerSchedule(hyperparameters.d_model)
+    fit.compile_model(model, optimizer(schedule), LabelSmoothedCrossEntropy(LABEL_SMOOTHING))
+    return model
+
+
+def fit_model(model, pairs, batch_tokens, watcher, last_step=LAST_STEP):
+    """`model.fit` with the callbacks of a run that neither saves nor validates.
+
+    Args:
+        model: from `compiled`.
+        pairs: from `tokenize` or `as_pairs`.
+        batch_tokens: tokens of an update on either side.
+        watcher: one more callback, the last.
+        last_step: most steps.
+    """
+    stream = batches(pairs, batch_tokens)
+    feed = fit.attach(model, make_strategy("one"), stream)
+    limit = StopAtLimit(feed.ending, Stopwatch(), math.inf, last_step)
+    bar = ProgressBar(last_step, limit.stopwatch, math.inf, Console(file=io.StringIO()))
+    watchers = [StopOnDivergence(), limit, StopOnSignal(feed.ending), bar, watcher]
+    fit.fit(model, feed, stream.updates_per_epoch, last_step, watchers)
 
 
 class TakeTurns(keras.callbacks.Callback):
@@ -46,51 +117,21 @@ class TakeTurns(keras.callbacks.Callback):
         self.clock = Clock()
 
 
-def train_by_fit(parent, model):
-    task = parent.task
-    pairs = our_training.tokenize(
-        our_training.read_text(task["data_dir"]), Vocabulary.load(task["vocabulary"])
-    )
-    stream = our_training.batches(pairs, task["batch_tokens"])
-    (source, _), labels, _ = next(iter(stream.arrays()))
-    for ours, of_all in zip((source, labels), Batches(task["batches"])[0], strict=True):
-        if not np.array_equal(ours, of_all):
-            raise RuntimeError(
-                "The stream of batches is not the one that the other systems train on."
-            )
-    our_training.train(model, pairs, task["batch_tokens"], TakeTurns(parent))
-
-
-def bare_step(model):
-    """Forward pass, loss, gradient, update: one compiled function of a batch and nothing else."""
-    ids = tf.TensorSpec((None, None), tf.int32)
-
-    @tf.function(input_signature=[ids, ids, ids])
-    def step(source, target, labels):
-        with tf.GradientTape() as tape:
-            weights = tf.cast(labels != PAD, tf.float32)
-            loss = model.loss(labels, model((source, target), training=True), weights)
-        variables = model.trainable_variables
-        model.optimizer.apply(tape.gradient(loss, variables), variables)
-        return loss
-
-    return step
-
-
 def train(parent):
     task = parent.task
-    model = our_training.compiled(
-        task["size"], task["vocabulary_size"], task["precision"], DROPOUT, LABEL_SMOOTHING
-    )
-    if task["by"] == "fit":
-        train_by_fit(parent, model)
-    else:
-        batches = Batches(task["batches"])
-        step = bare_step(model)
-        parent.serve(lambda number: float(step(*map(tf.constant, batches.shifted(number)))))
+    model = compiled(task["size"], task["vocabulary_size"], task["precision"])
+    text = multi30k(task["data_dir"]).train
+    pairs = tokenize(text, Vocabulary.load(task["vocabulary"]))
+    (source, _), labels, _ = next(iter(batches(pairs, task["batch_tokens"]).arrays()))
+    for ours, of_all in zip((source, labels), Batches(task["batches"])[0], strict=True):
+        if not np.array_equal(ours, of_all):
+            raise RuntimeError("The batches are not those that the other systems train on.")
+    fit_model(model, pairs, task["batch_tokens"], TakeTurns(parent))
 
 
 def load(task):
+    from keras_transformer.inference.translator import Translator
+
     start_tensorflow()
     at_once = spread_over_cores() if task["spread"] else 1
     translator = Translator.load(task["model"])

@@ -2,8 +2,6 @@
 optimizer as ours.
 """
 
-import time
-
 import torch
 from torch import nn
 from torch.nn import functional
@@ -35,13 +33,9 @@ class Model(nn.Module):
             layer.self_attn.dropout = 0.0
         for layer in self.transformer.decoder.layers:
             layer.multihead_attn.dropout = 0.0
-        angles = torch.arange(LONGEST)[:, None] * torch.exp(
-            -torch.arange(0, self.d_model, 2) / self.d_model * torch.log(torch.tensor(1e4))
-        )
-        self.register_buffer(
-            "positions",
-            torch.stack([angles.sin(), angles.cos()], -1).reshape(LONGEST, self.d_model),
-        )
+        rates = 1e4 ** (-torch.arange(0, self.d_model, 2) / self.d_model)
+        angles = torch.arange(LONGEST)[:, None] * rates
+        self.register_buffer("positions", torch.stack([angles.sin(), angles.cos()], -1).flatten(1))
 
     def embed(self, ids):
         return self.dropout(
@@ -62,63 +56,29 @@ class Model(nn.Module):
         return functional.linear(x, self.embedding.weight)
 
 
-def product_speed(dtype, width=512):
-    """GFLOP/s of a square matrix product, the best of five."""
-    matrix = torch.randn(width, width).to(dtype)
-    seconds = []
-    for _ in range(6):
-        began = time.perf_counter()
-        matrix @ matrix
-        seconds.append(time.perf_counter() - began)
-    return 2 * width**3 / min(seconds[1:]) / 1e9
-
-
-class Training:
-    """Updates of a `Model` by a fused Adam on a device, in float32 or with products in bfloat16."""
-
-    def __init__(self, size, vocabulary_size, precision, device="cpu"):
-        torch.manual_seed(1)
-        self._device = device
-        self._rounds = precision == "bfloat16"
-        self._model = Model(size, vocabulary_size).to(device).train()
-        self._optimizer = torch.optim.Adam(
-            self._model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True
-        )
-
-    def update(self, source, target, labels):
-        """One update by arrays of ids, (B, S) and twice (B, T); it is done when this returns."""
-        source, target, labels = (
-            torch.from_numpy(ids).long().to(self._device) for ids in (source, target, labels)
-        )
-        self._optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(self._device, dtype=torch.bfloat16, enabled=self._rounds):
-            logits = self._model(source, target)
-        losses = functional.cross_entropy(
-            logits.float().flatten(0, 1),
-            labels.flatten(),
-            ignore_index=0,
-            label_smoothing=LABEL_SMOOTHING,
-        )
-        losses.backward()
-        self._optimizer.step()
-        losses.item()
-
-
 def main():
     parent = Parent()
     task = parent.task
-    if task["precision"] == "bfloat16":
-        speed = product_speed(torch.bfloat16)
-        of_float32 = product_speed(torch.float32)
-        if speed < of_float32 / 4:
-            parent.say(
-                unavailable=f"torch emulates bfloat16 on this processor: {speed:.1f} GFLOP/s, "
-                f"float32 {of_float32:.0f}"
-            )
-            return
-    training = Training(task["size"], task["vocabulary_size"], task["precision"])
+    torch.manual_seed(1)
+    model = Model(task["size"], task["vocabulary_size"]).train()
+    adam = {"lr": 1e-4, "betas": (0.9, 0.98), "eps": 1e-9, "fused": True}
+    optimizer = torch.optim.Adam(model.parameters(), **adam)
     batches = Batches(task["batches"])
-    parent.serve(lambda number: training.update(*batches.shifted(number)))
+    rounds = task["precision"] == "bfloat16"
+
+    def update(number):
+        """One update by batch n; it is done when this returns."""
+        source, target, labels = (torch.from_numpy(ids).long() for ids in batches.shifted(number))
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=rounds):
+            logits = model(source, target)
+        smoothed = {"ignore_index": 0, "label_smoothing": LABEL_SMOOTHING}
+        loss = functional.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), **smoothed)
+        loss.backward()
+        optimizer.step()
+        loss.item()
+
+    parent.serve(update)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import tempfile
 import numpy as np
 from absl import app, flags
 
-from benchmarks.peers import batches, our_training
+from benchmarks.peers import batches, ours
 from benchmarks.peers.batches import SIZES
 from benchmarks.peers.turns import OPENNMT, OURS, TORCH, starter, take_turns
 from benchmarks.tables import print_table
@@ -23,10 +23,8 @@ from pipelines.vocabularies.vocabulary import learn
 
 # By name: module, then what its task says beside the sizes.
 SYSTEMS = {
-    "fit_float32": (OURS, {"precision": "float32", "by": "fit"}),
-    "fit_bfloat16": (OURS, {"precision": "bfloat16", "by": "fit"}),
-    "bare_float32": (OURS, {"precision": "float32", "by": "step"}),
-    "bare_bfloat16": (OURS, {"precision": "bfloat16", "by": "step"}),
+    "fit_float32": (OURS, {"precision": "float32"}),
+    "fit_bfloat16": (OURS, {"precision": "bfloat16"}),
     "torch_float32": (TORCH, {"precision": "float32"}),
     "torch_bfloat16": (TORCH, {"precision": "bfloat16"}),
     "opennmt_float32": (OPENNMT, {"precision": "float32"}),
@@ -51,7 +49,7 @@ VOCABULARY_SIZE = flags.DEFINE_integer("vocabulary_size", 8000, "Pieces.")
 
 def measure(size, steps, pairs, vocabulary, folder):
     """Let the systems train a size in turns. Yields a row of the table for each."""
-    stream = our_training.batches(pairs, BATCH_TOKENS.value).arrays()
+    stream = ours.batches(pairs, BATCH_TOKENS.value).arrays()
     drawn = itertools.islice(stream, steps * (ROUNDS.value + 1))
     given = [(source, target) for (source, _), target, _ in drawn]
     batches.save(folder / f"{size}.npz", given)
@@ -65,12 +63,15 @@ def measure(size, steps, pairs, vocabulary, folder):
         "data_dir": str(pathlib.Path(DATA_DIR.value).resolve()),
         "vocabulary": str(folder / "vocabulary.model"),
     }
-    starters = {}
-    for name in CHOSEN_SYSTEMS.value:
-        module, options = SYSTEMS[name]
-        starters[name] = starter(module, {**task, **options}, folder / f"{size}_{name}.log")
+    starters = {
+        name: starter(module, {**task, **options}, folder / f"{size}_{name}.log")
+        for name, (module, options) in SYSTEMS.items()
+        if name in CHOSEN_SYSTEMS.value
+    }
     answers, unavailable = take_turns(starters, ROUNDS.value, steps)
-    tokens = tokens_by_round(given, steps)
+    tokens = [np.count_nonzero(source) + np.count_nonzero(target) for source, target in given]
+    # Of the rounds that count.
+    tokens = np.array(tokens).reshape(-1, steps).sum(axis=1)[1:]
     speeds = {name: tokens / answered(given, "seconds") for name, given in answers.items()}
     for name in CHOSEN_SYSTEMS.value:
         if name in unavailable:
@@ -85,12 +86,6 @@ def measure(size, steps, pairs, vocabulary, folder):
         yield [size, name, *speed, f"{statistics.median(cores):.2f}", ratio]
 
 
-def tokens_by_round(given, steps):
-    """Source and target tokens of the batches of each round that counts, padding left out."""
-    tokens = [np.count_nonzero(source) + np.count_nonzero(target) for source, target in given]
-    return np.array(tokens).reshape(-1, steps).sum(axis=1)[1:]
-
-
 def answered(answers, what):
     """What a system answered, round by round."""
     return np.array([answer[what] for answer in answers])
@@ -99,9 +94,9 @@ def answered(answers, what):
 def main(_):
     if not DATA_DIR.value:
         raise app.UsageError("--data_dir is missing: a folder of Multi30k.")
-    text = our_training.read_text(DATA_DIR.value)
+    text = ours.multi30k(DATA_DIR.value).train
     vocabulary = learn(text.sources + text.targets, VOCABULARY_SIZE.value)
-    pairs = our_training.tokenize(text, vocabulary)
+    pairs = ours.tokenize(text, vocabulary)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for place, size in enumerate(CHOSEN_SIZES.value):

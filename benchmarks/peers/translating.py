@@ -5,6 +5,7 @@ Standard library only: the systems live in environments of their own.
 """
 
 import concurrent.futures
+import itertools
 import os
 import pathlib
 import re
@@ -81,11 +82,7 @@ def in_batches(decode, sources, lengths, batch_size, at_once=1):
     batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     results = [None] * len(sources)
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
-        for batch, decoded in zip(
-            batches,
-            pool.map(lambda batch: decode([sources[n] for n in batch]), batches),
-            strict=True,
-        ):
-            for number, result in zip(batch, decoded, strict=True):
-                results[number] = result
+        decoded = pool.map(lambda batch: decode([sources[n] for n in batch]), batches)
+        for number, result in zip(order, itertools.chain.from_iterable(decoded), strict=True):
+            results[number] = result
     return results

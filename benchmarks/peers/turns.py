@@ -7,7 +7,6 @@ standard library only, because some systems live in environments of their own.
 """
 
 import contextlib
-import dataclasses
 import functools
 import json
 import os
@@ -122,76 +121,61 @@ class System:
         return json.loads(line)
 
 
-@dataclasses.dataclass(frozen=True)
-class Environment:
-    """A virtual environment for a peer that needs other packages than ours, made once, in the
-    user's cache folder.
-
-    Args:
-        name: name of its folder.
-        packages: what pip installs into it.
-        maker: the Python that makes it, a name or a path.
-    """
-
-    name: str
-    packages: tuple
-    maker: str = sys.executable
-
-    def find_or_make(self):
-        """Its interpreter; the environment is made if it is missing.
-
-        Raises:
-            LookupError: if it cannot be made.
-        """
-        cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-        folder = cache / "keras_transformer" / self.name
-        python = folder / "bin" / "python"
-        installed = folder / "installed"
-        wanted = "\n".join(self.packages)
-        if installed.exists() and installed.read_text() == wanted:
-            return python
-        maker = shutil.which(self.maker)
-        if not maker:
-            raise LookupError(f"needs {self.maker}, which was not found")
-        print(f"installing {self.packages[0]} into {folder} ...", flush=True)
-        # An environment that only lacks a package is not made anew.
-        commands = [] if installed.exists() else [[maker, "-m", "venv", "--clear", folder]]
-        commands.append([python, "-m", "pip", "install", "--quiet", *self.packages])
-        for command in commands:
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode:
-                reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1][:200]
-                raise LookupError(f"could not be installed: {reason}")
-        installed.write_text(wanted)
-        return python
-
-
 OURS = "benchmarks.peers.ours"
 TORCH = "benchmarks.peers.torch_transformer"
 CTRANSLATE2 = "benchmarks.peers.ctranslate2_model"
 OPENNMT = "benchmarks.peers.opennmt_tf"
 MARIAN = "benchmarks.peers.marian"
 PORTABLE = "benchmarks.peers.portable"
+# Of peers that need other packages than ours: the Python that makes an environment, and what pip
+# installs into it. OpenNMT-tf 2.32 needs TensorFlow 2.13, which needs Python 3.11 at most.
 ENVIRONMENTS = {
-    # OpenNMT-tf 2.32 needs TensorFlow 2.13, which needs Python 3.11 at most.
-    OPENNMT: Environment(
-        "opennmt",
-        ("OpenNMT-tf==2.32.0", "tensorflow==2.13.*", "numpy<2", "setuptools", "sentencepiece>=0.2"),
-        "python3.11",
+    OPENNMT: (
+        *("python3.11", "OpenNMT-tf==2.32.0", "tensorflow==2.13.*", "numpy<2", "setuptools"),
+        "sentencepiece>=0.2",
     ),
-    MARIAN: Environment(
-        "marian", ("transformers==5.23.0", "torch==2.13.0", "numpy", "sentencepiece>=0.2")
+    MARIAN: (
+        *(sys.executable, "transformers==5.23.0", "torch==2.13.0", "numpy", "sentencepiece>=0.2"),
     ),
 }
+
+
+def python_of(module):
+    """The interpreter of a system; its environment is made once, in the user's cache folder.
+
+    Raises:
+        LookupError: if it cannot be made.
+    """
+    if module not in ENVIRONMENTS:
+        return sys.executable
+    name, *packages = ENVIRONMENTS[module]
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    folder = cache / "keras_transformer" / module.rpartition(".")[2]
+    python = folder / "bin" / "python"
+    installed = folder / "installed"
+    wanted = "\n".join(packages)
+    if installed.exists() and installed.read_text() == wanted:
+        return python
+    maker = shutil.which(name)
+    if not maker:
+        raise LookupError(f"needs {name}, which was not found")
+    print(f"installing {packages[0]} into {folder} ...", flush=True)
+    install = [python, "-m", "pip", "install", "--quiet", *packages]
+    for command in ([maker, "-m", "venv", "--clear", folder], install):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1][:200]
+            raise LookupError(f"could not be installed: {reason}")
+    installed.write_text(wanted)
+    return python
 
 
 def starter(module, task, log):
     """A function that starts a `System` in its environment; or the reason why there is none."""
     try:
-        python = ENVIRONMENTS[module].find_or_make() if module in ENVIRONMENTS else sys.executable
+        return functools.partial(System, module, task, log, python_of(module))
     except LookupError as error:
         return str(error)
-    return functools.partial(System, module, task, log, python)
 
 
 def take_turns(starters, rounds, steps=1):

@@ -27,9 +27,10 @@ OTHER_PROGRAMS = {
     "pytest": {"numprocesses", "dist"},
     "http.server": {"directory"},
     "benchmarks that were removed, in LOG.md": {
-        *("adapting_minutes", "base", "beams", "best_epoch_below", "classifier_flags", "minutes"),
-        *("orders", "recipe", "silver", "step", "stretch", "text_dir", "timed", "trees_dir"),
-        *("write_default", "write_joined"),
+        *("adapting_minutes", "base", "beams", "best_epoch_below", "channels", "classifier_flags"),
+        *("data", "intervals", "learned", "minutes", "orders", "plot", "recipe", "records"),
+        *("shares", "side", "silver", "step", "stretch", "test_sentences", "text_dir", "timed"),
+        *("trees_dir", "write_default", "write_joined"),
     },
 }
 # The last commit with the benchmarks that LOG.md tells of and that are gone.

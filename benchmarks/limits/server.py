@@ -1,5 +1,5 @@
-"""The server as a process of its own, and clients of it, on this machine only. Standard library
-only.
+"""The server as a process of its own, its clients on this machine, the model that it serves and the
+sentences that it translates.
 """
 
 import contextlib
@@ -13,9 +13,32 @@ import tempfile
 import threading
 import time
 
-from benchmarks.peers.turns import ROOT
+from absl import flags
 
+from benchmarks.peers.turns import ROOT
+from keras_transformer.saved_models import versions
+
+MODEL = flags.DEFINE_string(
+    "model_base_path", "saved_models/home_assistant_en_de", "Folder of a SavedModel's versions."
+)
+LINES = flags.DEFINE_string("lines", None, "File of sentences. Default: the model's test split.")
 HOST = "127.0.0.1"
+
+
+def newest_version():
+    """The folder of the model's newest version, a SavedModel or graphs of ONNX or LiteRT."""
+    portable = versions.newest_version(MODEL.value, versions.DECODERS.values())
+    return versions.newest_version(MODEL.value) or portable
+
+
+def sentences(most):
+    """The first `most` lines of the file, or the first sources of the model's test split."""
+    if LINES.value:
+        return pathlib.Path(LINES.value).read_text(encoding="utf-8").splitlines()[:most]
+    from pipelines import corpora
+
+    description = json.loads((newest_version() / "model.json").read_text(encoding="utf-8"))
+    return list(corpora.load(**description["corpus"]).test.sources[:most])
 
 
 class Server:
@@ -26,7 +49,6 @@ class Server:
 
     Attributes:
         port: where it listens.
-        pid: of its process.
         seconds: from the start of its process until it listened.
         ended: its exit status, after `running` is left.
     """
@@ -35,13 +57,9 @@ class Server:
 
     def __init__(self, folder):
         began = time.monotonic()
-        command = [
-            sys.executable,
-            "-m",
-            "keras_transformer.serve",
-            f"--model_base_path={pathlib.Path(folder).resolve()}",
-        ]
-        command += [f"--model_name={self.name}", "--rest_api_port=0"]
+        command = [sys.executable, "-m", "keras_transformer.serve", "--rest_api_port=0"]
+        command += [f"--model_base_path={pathlib.Path(folder).resolve()}"]
+        command += [f"--model_name={self.name}"]
         self._process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  as long as the server
         for line in self._process.stderr:
@@ -54,7 +72,6 @@ class Server:
             )
         self.seconds = time.monotonic() - began
         self.port = int(json.loads(line)["url"].rpartition(":")[2])
-        self.pid = self._process.pid
         # A pipe that nobody reads would stop the server.
         self._reader = threading.Thread(target=lambda: self._log.writelines(self._process.stderr))
         self._reader.start()
@@ -66,12 +83,8 @@ class Server:
 
     def memory(self):
         """Its resident memory in bytes."""
-        [line] = [
-            line
-            for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines()
-            if line.startswith("VmRSS:")
-        ]
-        return int(line.split()[1]) * 1024
+        status = pathlib.Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) * 1024
 
     def stop(self):
         """End it by SIGTERM."""
@@ -90,8 +103,8 @@ def running(folder):
         server.stop()
 
 
-class Client:
-    """One connection to a server, kept open.
+class Client(contextlib.AbstractContextManager):
+    """One connection to a server, kept open until the block ends.
 
     Args:
         server: a `Server`.
@@ -101,11 +114,21 @@ class Client:
         self._connection = http.client.HTTPConnection(HOST, server.port, timeout=600)
         self._path = f"/v1/models/{server.name}:predict"
 
+    def __exit__(self, *_):
+        self._connection.close()
+
     def post(self, body):
         """Status and parsed answer; `body` is bytes."""
         self._connection.request("POST", self._path, body, {"Content-Type": "application/json"})
         response = self._connection.getresponse()
         return response.status, json.loads(response.read())
+
+    def is_healthy(self):
+        """Ask for `/health`."""
+        self._connection.request("GET", "/health")
+        response = self._connection.getresponse()
+        response.read()
+        return response.status == 200
 
     def translate(self, text):
         """The translation of a text."""
@@ -113,6 +136,3 @@ class Client:
         if status != 200:
             raise SystemExit(f"a good request was answered with {status}: {answer}")
         return answer["predictions"][0]
-
-    def close(self):
-        self._connection.close()
