@@ -3,14 +3,23 @@
 import contextlib
 import errno
 import fcntl
+import gzip
 import json
 import os
 import pathlib
 import re
 import shutil
+import struct
 import sys
+import tokenize
 import uuid
+import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
+
+# What reading a damaged zip file or array raises, depending on which byte is damaged.
+DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError, OSError, EOFError)
+DAMAGE += (ValueError, LookupError, RuntimeError, ArithmeticError, MemoryError)
 
 
 def write_whole(
@@ -87,8 +96,16 @@ def write_json(path: str | os.PathLike, value: dict | list) -> None:
         opening, closing = "[]"
         entries = [_as_json(entry) for entry in value]
     lines = ",\n".join(f"  {entry}" for entry in entries)
-    text = f"{opening}\n{lines}\n{closing}\n"
-    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    write_text(path, f"{opening}\n{lines}\n{closing}\n")
+
+
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """Write a text in UTF-8, whole or not at all, gzipped if its name ends in ".gz"."""
+    data = text.encode("utf-8")
+    if pathlib.Path(path).suffix == ".gz":
+        # Without a time, equal texts are equal bytes.
+        data = gzip.compress(data, mtime=0)
+    write_whole(path, lambda temporary: temporary.write_bytes(data))
 
 
 @contextlib.contextmanager

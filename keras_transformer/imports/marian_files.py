@@ -10,6 +10,7 @@ import numpy as np
 from keras_transformer.imports.family import Size
 from pipelines import json_files
 from pipelines.json_files import Schema, quote, read_text, regular_file
+from pipelines.whole_files import DAMAGE
 
 WHOLE = "Take the whole release again."
 ANOTHER = "Import another model."
@@ -96,7 +97,7 @@ class Arrays(Mapping):
         try:
             with zipfile.ZipFile(regular_file(path)) as archive:
                 self._names = [name.removesuffix(".npy") for name in archive.namelist()]
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        except DAMAGE as error:
             raise ValueError(f"{path} is no .npz of Marian, or is damaged. {WHOLE}") from error
 
     def __contains__(self, name):
@@ -113,7 +114,7 @@ class Arrays(Mapping):
         try:
             with np.load(self.path, allow_pickle=False) as archive:
                 array = archive[name]
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        except DAMAGE as error:
             raise ValueError(f"{self.path}: {quote(name)} is damaged. {WHOLE}") from error
         if array.dtype != dtype:
             raise ValueError(
@@ -144,7 +145,7 @@ class Arrays(Mapping):
                     (2, 0): np.lib.format.read_array_header_2_0,
                 }[version]
                 return read(file)[0]
-        except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except DAMAGE as error:
             raise ValueError(f"{self.path}: {quote(name)} is damaged. {WHOLE}") from error
 
     def __getitem__(self, name: str) -> np.ndarray:

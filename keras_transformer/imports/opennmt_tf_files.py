@@ -126,7 +126,7 @@ class TextFiles:
             name = pathlib.PurePosixPath(first.strip().strip('"')).name
             if self._folder / name not in prefixes:
                 raise FileNotFoundError(
-                    f"{self._folder} has no {name}{INDEX}, which {state} names. {WHOLE}"
+                    f"{state} names {name or 'none'}: {self._folder} has no such {INDEX}. {WHOLE}"
                 )
             return self._folder / name
         return max(prefixes, key=lambda one: (len(one.name), one.name))

@@ -9,15 +9,13 @@ import errno
 import json
 import pathlib
 import re
-import struct
-import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 
 import keras
 import numpy as np
 
-from pipelines.whole_files import write_whole
+from pipelines.whole_files import DAMAGE, write_whole
 
 WEIGHTS = "weights/"
 OPTIMIZER = "optimizer/"
@@ -27,9 +25,6 @@ LOW_RANK = ("_lora_a", "_lora_b", "_lora_scale")
 BASE = "base"
 # No run has as many steps or seconds.
 MOST = 2**60
-# What reading a damaged zip file or array raises, depending on which byte is damaged.
-DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError)
-DAMAGE += (ValueError, LookupError, RuntimeError, ArithmeticError, MemoryError)
 
 
 def write_archive(
@@ -244,9 +239,8 @@ def _refuse_lack(path, name, arrays):
 
 
 def _remedy_for(name):
-    if name.startswith(OPTIMIZER):
-        return " Go on with the --optimizer and the --ema that the run was begun with."
-    return ""
+    remedy = " Go on with the --optimizer and the --ema that the run was begun with."
+    return remedy if name.startswith(OPTIMIZER) else ""
 
 
 def _assign(path, variables, arrays):

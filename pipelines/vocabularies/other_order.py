@@ -123,8 +123,8 @@ def read_model(path: pathlib.Path, remedy: str) -> bytes:
     """The bytes of a SentencePiece model."""
     model = regular_file(path).read_bytes()
     try:
-        if model:
-            message().FromString(model)
+        # A piece that is no UTF-8 is read as bytes.
+        if model and all(isinstance(one.piece, str) for one in message().FromString(model).pieces):
             sentencepiece.SentencePieceProcessor(model_proto=model)
             return model
     except (RuntimeError, DecodeError):

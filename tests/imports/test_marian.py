@@ -19,6 +19,7 @@ from small_folders import TEXTS, learned
 from keras_transformer import train
 from keras_transformer.imports.family import NEVER
 from keras_transformer.imports.marian import DECODER, SETTINGS, MarianFolder
+from keras_transformer.imports.marian_files import Arrays
 from keras_transformer.imports.preprocessing import PREPROCESS
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks import imported, task_class
@@ -330,6 +331,41 @@ def test_a_missing_file_is_named(whole, tmp_path, name):
     (tmp_path / name).unlink()
     with pytest.raises(FileNotFoundError, match=re.escape(f"has no {name}")):
         imported.module_of(MarianFolder(tmp_path))
+
+
+def test_a_piece_that_is_no_utf_8_is_told(whole, tmp_path):
+    model = spoiled(whole, tmp_path, {}) / "source.spm"
+    content = model.read_bytes()
+    model.write_bytes(content.replace(b"\xe2\x96\x81r", b"\xe2\x96\x81\xff"))
+    assert model.read_bytes() != content
+    with pytest.raises(ValueError, match=r"source\.spm is not a SentencePiece model"):
+        imported.module_of(MarianFolder(tmp_path))
+
+
+def damaged(path, places):
+    """The file with each of some bytes turned over, and without 64 bytes from it on."""
+    whole = path.read_bytes()
+    for place in places:
+        turned = bytes([whole[place] ^ 0x20]) + whole[place + 1 :]
+        for rest in (turned, bytes(64) + whole[place + 64 :]):
+            path.write_bytes(whole[:place] + rest)
+            yield path
+
+
+def test_whatever_is_damaged_of_the_arrays_is_told(tmp_path):
+    """The numbers of an array that is longer than 4 kB are checked behind its header."""
+    path = tmp_path / "model.npz"
+    np.savez(path, Wemb=np.ones((40, 50), np.float32))
+    size = path.stat().st_size
+    refused = 0
+    for one in damaged(path, [*range(200), *range(size - 120, size - 60)]):
+        try:
+            arrays = Arrays(one)
+            arrays.check("Wemb", (40, 50))
+            assert (arrays["Wemb"] == 1).all()
+        except ValueError as error:
+            refused += "is damaged" in str(error) or "lacks the weight" in str(error)
+    assert refused > 300
 
 
 def test_a_release_of_byte_pairs_is_refused_by_name(whole, tmp_path):

@@ -446,6 +446,12 @@ def test_a_missing_file_is_named(one, tmp_path, name):
         imported.module_of(OpenNMTFolder(tmp_path))
 
 
+def test_an_empty_file_that_names_the_checkpoint_is_told(one, tmp_path):
+    spoiled(one, tmp_path, {"run/checkpoint": b""})
+    with pytest.raises(FileNotFoundError, match=r"run/checkpoint names none: .*run has no such"):
+        imported.module_of(OpenNMTFolder(tmp_path))
+
+
 def test_a_checkpoint_of_version_1_is_refused_by_name(one, tmp_path):
     spoiled(one, tmp_path, {})
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:

@@ -158,6 +158,16 @@ def test_a_turned_bit_anywhere_is_refused_by_name_or_changes_no_array(small):
             assert all(array.tobytes() == expected[name].tobytes() for name, array in found.items())
 
 
+def test_a_header_without_an_end_is_refused_by_name(small):
+    """The numbers of an array that is longer than 4 kB are checked behind its header."""
+    checkpoint.write_archive(small, {"weights/a": np.zeros(2000)})
+    whole = small.read_bytes()
+    place = whole.index(b", }")
+    small.write_bytes(whole[:place] + bytes(64) + whole[place + 64 :])
+    with pytest.raises(ValueError, match=rf"^{small} is damaged or no checkpoint"):
+        checkpoint.read_archive(small)
+
+
 def test_the_newest_is_taken_and_a_damaged_one_is_told_and_passed_over(small):
     second, third = (checkpoint.path_of(small.parent, step) for step in (20, 100))
     second.write_bytes(small.read_bytes())
