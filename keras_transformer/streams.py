@@ -6,9 +6,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pipelines import line_files
+from pipelines import line_files, whole_files
 from pipelines.documents import Document
-from pipelines.whole_files import errors_naming, write_whole
+from pipelines.whole_files import errors_naming
 
 
 def standard_input() -> Iterator[str]:
@@ -107,8 +107,8 @@ def write_lines(name: str, lines: Iterable[str]) -> bool:
 
 
 def write_text(name: str, text: str) -> bool:
-    """Write to standard output if the name is "-", else to a file, whole or not at all. What is no
-    file, such as /dev/null or a pipe, is written to as it is.
+    """Write to standard output if the name is "-", else to a file as `whole_files.write_text`. What
+    is no file, such as /dev/null or a pipe, is written to as it is.
 
     Returns:
         False if standard output was closed by its reader, else True.
@@ -121,7 +121,7 @@ def write_text(name: str, text: str) -> bool:
             with errors_naming(name):
                 path.write_bytes(encoded)
         else:
-            write_whole(path.resolve(), lambda temporary: temporary.write_bytes(encoded))
+            whole_files.write_text(path.resolve(), text)
         return True
     try:
         with errors_naming("standard output"):

@@ -1,7 +1,9 @@
 """What is written to: files whole, links and pipes as they are."""
 
 import concurrent.futures
+import gzip
 import os
+import pathlib
 import shlex
 import shutil
 import stat
@@ -77,6 +79,20 @@ def test_a_link_stays_a_link(tmp_path):
     assert streams.write_lines(str(link), ["after"])
     assert link.is_symlink()
     assert file.read_text() == "after\n"
+
+
+def test_what_is_written_to_a_gz_is_read_from_it(tmp_path):
+    name = str(tmp_path / "lines.de.gz")
+    assert streams.write_lines(name, ["eins", "zwei"])
+    assert gzip.decompress(pathlib.Path(name).read_bytes()) == b"eins\nzwei\n"
+    assert streams.read_lines(name) == ["eins", "zwei"]
+
+
+def test_a_working_folder_that_was_deleted_is_told(tmp_path):
+    (tmp_path / "gone").mkdir()
+    command = f"cd gone; rmdir ../gone; {sys.executable} -m keras_transformer.translate --model=x"
+    ended = subprocess.run(["sh", "-c", f"{command} --output=y"], cwd=tmp_path, capture_output=True)
+    assert ended.stderr == b"error: the working folder was deleted. Change into another.\n"
 
 
 def test_what_cannot_be_written_is_told_before_the_work(tmp_path):

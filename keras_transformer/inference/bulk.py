@@ -8,7 +8,6 @@ that was killed makes only the shards that lack, and the bytes are those of a ru
 import collections
 import dataclasses
 import glob
-import gzip
 import hashlib
 import itertools
 import logging
@@ -20,7 +19,7 @@ from keras_transformer.inference.line_batches import BATCH_TOKENS, batches_of_to
 from pipelines.json_files import MOST_BYTES_OF_LISTS, read_object
 from pipelines.line_files import byte_lines, decode, open_bytes
 from pipelines.prepare.beam_runner import pipeline_of
-from pipelines.whole_files import write_json, write_whole
+from pipelines.whole_files import write_json, write_text
 
 # Of the lines that a worker gets at once: a few batches of tokens, which the model counts itself.
 BATCH_BYTES = 32768
@@ -123,10 +122,7 @@ class Plan:
         cells = (
             [" ".join(str(one).replace("\t", " ").splitlines()) for one in row] for row in rows
         )
-        text = "".join("\t".join(row) + "\n" for row in cells).encode("utf-8")
-        # Without a time, equal lines are equal bytes.
-        data = gzip.compress(text, mtime=0) if self.suffix else text
-        write_whole(path, lambda temporary: temporary.write_bytes(data))
+        write_text(path, "".join("\t".join(row) + "\n" for row in cells))
 
 
 def _content(name):

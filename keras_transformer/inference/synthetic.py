@@ -14,7 +14,7 @@ from keras_transformer.runs.model_path import description_of
 from pipelines.corpora import Corpus
 from pipelines.corpora.mixture import member_of
 from pipelines.line_files import read_lines
-from pipelines.whole_files import write_json, write_whole
+from pipelines.whole_files import write_json, write_text
 
 # Of forward translations beside backward ones.
 FORWARD_WEIGHT = 0.5
@@ -127,8 +127,7 @@ def _check(teachers, languages, paths):
 
 def write_lines(path: pathlib.Path, lines: Iterable[str]) -> None:
     """Write a file of lines; a text that has line breaks is an empty one."""
-    text = "".join("\n" if "\n" in line else f"{line}\n" for line in lines).encode("utf-8")
-    write_whole(path, lambda temporary: temporary.write_bytes(text))
+    write_text(path, "".join("\n" if "\n" in line else f"{line}\n" for line in lines))
 
 
 def new_pairs(

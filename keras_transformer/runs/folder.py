@@ -28,7 +28,7 @@ import numpy as np
 from keras_transformer.runs.description import hyperparameters_in, read_description, task_of
 from keras_transformer.training import checkpoint
 from pipelines.json_files import read_json
-from pipelines.whole_files import kept_if_used, lock, write_json, write_whole
+from pipelines.whole_files import kept_if_used, lock, write_json, write_text
 
 AGAIN = "Delete it, and run the command that trained again: it scores again."
 
@@ -138,8 +138,7 @@ class RunFolder:
 
     def write_recipe(self, text: str) -> None:
         """Write the flags that the run is trained with, as a flag file."""
-        path = self.path / "recipe.flags"
-        write_whole(path, lambda file: file.write_text(text, encoding="utf-8"))
+        write_text(self.path / "recipe.flags", text)
 
     def read_description(self) -> dict:
         """Read what `describe` wrote; a FileNotFoundError says that the folder holds no run."""

@@ -5,7 +5,6 @@ on where it was interrupted: a shard that is whole is not made again.
 """
 
 import collections
-import gzip
 import itertools
 import os
 import pathlib
@@ -23,7 +22,7 @@ from pipelines.prepare.beam_runner import beam_options
 from pipelines.prepare.filtering import Filters, sample, scripts_of, usable_pairs
 from pipelines.prepare.options import EACH, Preparation
 from pipelines.prepare.sharding import Shards, make_shards
-from pipelines.whole_files import write_json, write_whole
+from pipelines.whole_files import write_json, write_text
 
 
 def prepare(preparation: Preparation, folder: str | os.PathLike) -> dict[str, Any]:
@@ -186,9 +185,7 @@ def _write_held_out(folder, held_out: Corpus):
         text = getattr(held_out, split)
         sides = (text.sources, text.targets)
         for path, lines in zip(text_paths(folder, split), sides, strict=True):
-            whole = "".join(line.replace("\n", " ") + "\n" for line in lines).encode("utf-8")
-            data = gzip.compress(whole, mtime=0)
-            write_whole(path, lambda temporary, data=data: temporary.write_bytes(data))
+            write_text(path, "".join(line.replace("\n", " ") + "\n" for line in lines))
 
 
 def manifest_of(
@@ -235,8 +232,7 @@ def describe(manifest: Mapping[str, Any]) -> str:
     pieces = manifest["vocabulary"]["size"]
     return (
         f"{manifest['preparation']['name']} {languages}: {manifest['pairs']:,} pairs in {shards} "
-        "shards, "
-        f"{manifest['valid_pairs']:,} to validate, {manifest['test_pairs']:,} to test\n"
+        f"shards, {manifest['valid_pairs']:,} to validate, {manifest['test_pairs']:,} to test\n"
         f"dropped: {Dropped(manifest['dropped']).describe()}\n"
         f"{manifest['source_tokens']:,} source and {manifest['target_tokens']:,} target tokens "
         f"of {pieces:,} pieces"
