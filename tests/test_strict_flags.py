@@ -289,6 +289,9 @@ def test_what_is_wrong_on_the_command_line_is_told(command, arguments, line):
         ("--d_model=x", "--d_model=x: must be a whole number."),
         ("--d_model=1.5", "--d_model=1.5: must be a whole number."),
         ("--length_penalty=x", "--length_penalty=x: must be a number."),
+        ("--truecase=x", "--truecase=x: must be true or false."),
+        ("--traceback=", "--traceback=: must be true or false."),
+        ("--input=~nobody_here/x", "--input=~nobody_here/x: ~nobody_here is no user's home."),
     ],
 )
 @pytest.mark.parametrize("command", ["train", "translate"])

@@ -243,6 +243,10 @@ def _call(main, FLAGS):
 
 def _reason(error, FLAGS):
     """The line of an error that says what is wrong, of the system's with the flag to blame."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return "the working folder was deleted. Change into another."
     if isinstance(error, OSError) and error.errno and isinstance(error.filename, str):
         return _of_a_file(error, FLAGS)
     return reason_of(error)

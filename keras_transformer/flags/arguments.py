@@ -249,6 +249,7 @@ def _told(one, read) -> Any:
             reason = f"must be one of {choices[1].replace('|', ', ')}."
         reason = re.sub("invalid literal for int.*", "must be a whole number.", reason)
         reason = re.sub("could not convert .*", "must be a number.", reason)
+        reason = re.sub(r"\('Non-boolean .*", "must be true or false.", reason)
         raise WrongFlag(
             f"{one.argument.place}: {_short(one.text)}: {_short(reason, 600)}"
         ) from error

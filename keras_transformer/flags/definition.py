@@ -48,6 +48,8 @@ def wrong_path(paths: str) -> str | None:
             return f"a name must have at most {LONGEST_NAME} bytes. Choose a shorter one."
         if "\0" in path:
             return "a path must have no NUL. Leave it out."
+        if path.startswith("~"):
+            return f"{path.partition('/')[0]} is no user's home. Write the whole path."
     return None
 
 

@@ -108,8 +108,10 @@ class Target(CorpusOptions):
 
 def cache_folder() -> Path:
     """The user's folder for downloads."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return folder / "keras_transformer"
+    folder = os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
+    if folder.startswith("~"):
+        raise OSError("no home folder is known for downloads. Set HOME, or XDG_CACHE_HOME.")
+    return Path(folder) / "keras_transformer"
 
 
 class Downloaded(CorpusOptions):

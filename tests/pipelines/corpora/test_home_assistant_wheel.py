@@ -160,6 +160,12 @@ def test_cache_folder_default(tmp_path, pip, monkeypatch):
         assert cached.read_bytes() == WHOLE
 
 
+def test_a_user_without_a_home_is_told_where_downloads_go(monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", "~nobody_here/cache")
+    with pytest.raises(OSError, match=r"no home folder is known .* Set HOME, or XDG_CACHE_HOME"):
+        HomeAssistant().load()
+
+
 @pytest.mark.parametrize(
     "cached", [WHOLE[:-100], WHOLE[: len(WHOLE) // 2], b"", b"<html>please log in</html>", RENAMED]
 )
