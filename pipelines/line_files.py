@@ -93,8 +93,7 @@ def decode(line: bytes, name: str | os.PathLike, number: int) -> str:
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{name}, line {number}: must be UTF-8. Received: byte 0x{line[error.start]:02x} at "
-            f"place {error.start + 1} ({error.reason}). "
-            "Convert the file, for example with iconv."
+            f"place {error.start + 1} ({error.reason}). Convert the file, for example with iconv."
         ) from error
 
 
@@ -108,6 +107,5 @@ def unequal(paths: Sequence[Path], counts: Sequence[int]) -> str:
             )
     return (
         f"{paths[0]} and {paths[1]} must have as many lines. Received: {counts[0]} and "
-        f"{counts[1]}. "
-        "Line N of one must translate line N of the other."
+        f"{counts[1]}. Line N of one must translate line N of the other."
     )

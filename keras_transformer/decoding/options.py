@@ -67,8 +67,7 @@ class DecodingOptions(Options):
         "shrinking: its place in the beam goes with it, as in Marian. staying: it keeps a place "
         "until all have ended, as in OpenNMT-tf. until_full, until_worse: it leaves, and the "
         "search is over when beam_size have ended, or also none would be better if it ended now, "
-        "as in Hugging Face's with early_stopping true or false. Default: leaving, "
-        f"{OR_ITS_OWN}",
+        f"as in Hugging Face's with early_stopping true or false. Default: leaving, {OR_ITS_OWN}",
         choices=("leaving", "shrinking", "staying", "until_full", "until_worse"),
         **ITS_OWN,
     )

@@ -98,8 +98,7 @@ class ParseOptions(Options):
     tree_format: str = option(
         "brackets",
         "What to write. brackets: one tree a line. drawn: trees drawn as text, for a terminal, "
-        "which needs nltk. picture: the .svg or .png that --output names, which needs "
-        "matplotlib.",
+        "which needs nltk. picture: the .svg or .png that --output names, which needs matplotlib.",
         choices=("brackets", "drawn", "picture"),
     )
     raw_text: bool = option(

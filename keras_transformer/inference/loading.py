@@ -136,8 +136,7 @@ def _require_sentences(description, path):
     task = task_of(description)
     if task not in (tasks := sentence_tasks()):
         raise ValueError(
-            f"{path} must be a model of one of the tasks {', '.join(tasks)}. Received: one "
-            f"of the task {task}. Language models continue text (python -m "
-            "keras_transformer.generate); exports of the others are asked by python -m "
-            "keras_transformer.predict."
+            f"{path} must be a model of one of the tasks {', '.join(tasks)}. Received: one of the "
+            f"task {task}. Language models continue text (python -m keras_transformer.generate); "
+            "exports of the others are asked by python -m keras_transformer.predict."
         )

@@ -116,9 +116,8 @@ def write_batching_parameters(path: pathlib.Path) -> None:
     """
     sizes = "".join(f"allowed_batch_sizes: {size}\n" for size in BATCH_SIZES)
     path.write_text(
-        f"max_batch_size {{ value: {BATCH_SIZES[-1]} }}\n"
-        f"batch_timeout_micros {{ value: {MICROSECONDS} }}\n"
-        f"max_enqueued_batches {{ value: 100 }}\n"
-        f"num_batch_threads {{ value: {os.cpu_count()} }}\n{sizes}",
+        f"max_batch_size {{ value: {BATCH_SIZES[-1]} }}\nbatch_timeout_micros {{ value: "
+        f"{MICROSECONDS} }}\nmax_enqueued_batches {{ value: 100 }}\nnum_batch_threads {{ value: "
+        f"{os.cpu_count()} }}\n{sizes}",
         encoding="utf-8",
     )

@@ -25,8 +25,7 @@ PROMETHEUS = "/monitoring/prometheus/metrics"
 # The page is all that it needs: a browser shall fetch nothing from elsewhere.
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src "
-    "'self'; img-src data:; "
-    "base-uri 'none'; form-action 'none'"
+    "'self'; img-src data:; base-uri 'none'; form-action 'none'"
 )
 V1 = "/v1"
 V2 = "/v2"

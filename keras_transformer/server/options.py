@@ -71,16 +71,14 @@ class ServeOptions(Options):
     max_memory_bytes: int = option(
         2147483648,
         "Limit of the memory that requests may take beside the model, in bytes, worked out from "
-        "their shapes and options. A request may take half of it; what takes more than a "
-        "quarter is computed one at a time. A request's rows are computed in parts where that "
-        "suffices.",
+        "their shapes and options. A request may take half of it; what takes more than a quarter "
+        "is computed one at a time. A request's rows are computed in parts where that suffices.",
         at_least=1,
     )
     request_timeout_ms: int = option(
         30000,
-        "Limit of the milliseconds from a request's last byte to its answer, which is 504 then. "
-        "A request may ask for less, by the header grpc-timeout or "
-        "x-envoy-expected-rq-timeout-ms.",
+        "Limit of the milliseconds from a request's last byte to its answer, which is 504 then. A "
+        "request may ask for less, by the header grpc-timeout or x-envoy-expected-rq-timeout-ms.",
         at_least=1,
     )
 

@@ -101,8 +101,7 @@ class OptimizerOptions(Options):
     optimizer: str = option(
         "adam",
         "Optimizer. adam is the paper's; adamw is Adam with decoupled weight decay; muon makes "
-        "the updates of matrices orthogonal; adafactor needs half of Adam's memory for its "
-        "state.",
+        "the updates of matrices orthogonal; adafactor needs half of Adam's memory for its state.",
         choices=("adam", "adamw", "muon", "adafactor"),
         resumed=FIXED,
     )

@@ -85,9 +85,8 @@ class ProgressBar(keras.callbacks.Callback):
         )
         return (
             f"step {self.step}  loss {logs['loss']:.3f}  accuracy {logs['accuracy']:.3f}  "
-            f"{self.seen / max(self.training_seconds, 1e-9):,.0f} {self.labels}/s  "
-            f"learning rate {float(np.asarray(self.model.optimizer.learning_rate)):.2e}  "
-            f"{_clock(left)} left"
+            f"{self.seen / max(self.training_seconds, 1e-9):,.0f} {self.labels}/s  learning rate "
+            f"{float(np.asarray(self.model.optimizer.learning_rate)):.2e}  {_clock(left)} left"
         )
 
 

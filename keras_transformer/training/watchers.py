@@ -157,9 +157,8 @@ class Watchers:
             self.saving.require_saved(model)
         except OSError as error:
             raise OSError(
-                f"the last weights, of step {step}, could not be saved: {error}. "
-                f"{self._newest()} {checkpoint.remedy_of(error)} Then the same command goes on "
-                "from there."
+                f"the last weights, of step {step}, could not be saved: {error}. {self._newest()} "
+                f"{checkpoint.remedy_of(error)} Then the same command goes on from there."
             ) from error
         writers = (self.validation, *self.best, self.board)
         lost = [line for writer in writers for line in writer.lost]

@@ -123,9 +123,8 @@ class Corpus:
     def __post_init__(self):
         if self.weights is not None and self.weights.shape != (len(self.train),):
             raise ValueError(
-                f"`weights` must have one weight for each of the {len(self.train)} training "
-                f"pairs. Received: shape {self.weights.shape}. "
-                "Pass None where all weigh the same."
+                f"`weights` must have one weight for each of the {len(self.train)} training pairs. "
+                f"Received: shape {self.weights.shape}. Pass None where all weigh the same."
             )
 
 

@@ -104,9 +104,8 @@ def _vocabulary(folder, fingerprint):
         names = " and ".join(str(path) for path in vocabularies.paths(vocabulary.kind, folder))
         raise ValueError(
             f"{names} must be the vocabulary of the token ids beside it, fingerprint "
-            f"{fingerprint}. "
-            f"Received: {vocabulary.fingerprint}. Put the right one back, or delete it, "
-            "and run keras_transformer.prepare again."
+            f"{fingerprint}. Received: {vocabulary.fingerprint}. Put the right one back, or delete "
+            "it, and run keras_transformer.prepare again."
         )
     return vocabulary
 

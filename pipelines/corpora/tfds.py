@@ -73,9 +73,8 @@ def _examples(
         instructions = tfds.even_splits(split, parts)[part].to_absolute(splits)
     except (ValueError, NotImplementedError, AssertionError) as error:
         raise ValueError(
-            f"`split` must be one of {dataset}, or a slice such as train[:1%]. Received: "
-            f"{split!r} ({one_line(error)}). "
-            f"It has: {', '.join(splits) or 'none'}."
+            f"`split` must be one of {dataset}, or a slice such as train[:1%]. Received: {split!r} "
+            f"({one_line(error)}). It has: {', '.join(splits) or 'none'}."
         ) from error
     found = []
     for one in instructions:
@@ -162,8 +161,7 @@ def _in_catalogue(dataset: str, data_dir: str | os.PathLike | None):
     except Exception as error:  # A wrong name, configuration or version: each is another type.
         raise ValueError(
             "`dataset` must name a set of TFDS, such as wmt14_translate/de-en. Received: "
-            f"{dataset!r} ({one_line(error)}). "
-            "See https://www.tensorflow.org/datasets/catalog."
+            f"{dataset!r} ({one_line(error)}). See https://www.tensorflow.org/datasets/catalog."
         ) from error
 
 
@@ -176,8 +174,7 @@ def _check_languages(builder, dataset: str, languages: Sequence[str]) -> None:
         if language not in known:
             raise ValueError(
                 f"`{argument}` must be a language of {dataset}. Received: {language!r}. It has: "
-                f"{', '.join(known) or 'none'}. "
-                "Choose two of them, or another set."
+                f"{', '.join(known) or 'none'}. Choose two of them, or another set."
             )
 
 
@@ -202,8 +199,7 @@ def _open_folder(data_dir: str | os.PathLike | None):
     if not data_dir:
         raise ValueError(
             f"Set {TRANSLATE_FOLDER} needs `data_dir`, the folder with <language>.<split>.txt. "
-            f"Received: {data_dir!r}. "
-            "Pass --data_dir=FOLDER."
+            f"Received: {data_dir!r}. Pass --data_dir=FOLDER."
         )
     folder = existing_folder(data_dir)
     if strangers := sorted(

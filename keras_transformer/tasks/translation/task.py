@@ -194,9 +194,8 @@ class Translation(TextTask):
         dropped = Dropped(corpus.dropped)
         dropped[f"over {self.values['max_train_length']} tokens"] = train.too_long
         print(
-            f"{corpus.name} {corpus.source_language}-{corpus.target_language}: "
-            f"{len(train):,} pairs to train, {len(corpus.valid):,} to validate, "
-            f"{len(corpus.test):,} to test"
+            f"{corpus.name} {corpus.source_language}-{corpus.target_language}: {len(train):,} "
+            f"pairs to train, {len(corpus.valid):,} to validate, {len(corpus.test):,} to test"
         )
         print(f"dropped: {dropped.describe()}")
         if warning := self.doubt():
