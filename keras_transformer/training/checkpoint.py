@@ -131,8 +131,7 @@ def load_weights(
     path: pathlib.Path, model: keras.Model, adapter: pathlib.Path | None = None
 ) -> None:
     weights = weights_of(path)
-    weights = with_adapter(weights, adapter) if adapter else weights
-    _assign(path, _weights(model), weights)
+    _assign(path, _weights(model), with_adapter(weights, adapter) if adapter else weights)
 
 
 def set_weights(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None:
@@ -178,9 +177,8 @@ def newest(folder: pathlib.Path, log: Callable = print) -> pathlib.Path | None:
 
 
 def remedy_of(error: OSError) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return "Make room."
-    return "See to the disk, and to who may write there."
+    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return "Make room." if is_full else "See to the disk, and to who may write there."
 
 
 def step_of(model: keras.Model) -> int:

@@ -5,6 +5,7 @@ on where it was interrupted: a shard that is whole is not made again.
 """
 
 import collections
+import hashlib
 import itertools
 import os
 import pathlib
@@ -24,38 +25,54 @@ from pipelines.prepare.options import EACH, Preparation
 from pipelines.prepare.sharding import Shards, make_shards
 from pipelines.whole_files import write_json, write_text
 
+SIDES = ("source_language", "target_language")
+FILES = ("data_file", "valid_file", "test_file")
+
 
 def prepare(preparation: Preparation, folder: str | os.PathLike) -> dict[str, Any]:
     """Make what is missing of a prepared corpus in a folder that all workers see; its manifest."""
     options = beam_options(preparation.beam_options)
     folder = pathlib.Path(folder).expanduser()
-    _refuse_differences(folder / PREPARATION, _decides(preparation, folder))
+    decides = _decides(preparation, folder)
+    _refuse_differences(folder / PREPARATION, decides)
     if not _is_finished(folder):
-        _make(preparation, folder, options)
+        _make(preparation, folder, options, decides)
     return read_manifest(folder)
 
 
 def _decides(preparation, folder):
     """What decides what the records of a folder hold, as JSON."""
     taken = chosen_vocabulary(preparation.vocabulary, folder)
-    if taken is not None:
-        vocabulary = taken.fingerprint
-    else:
-        vocabulary = (
-            f"{preparation.vocabulary_size} pieces{EACH[preparation.vocabularies]}, "
-            f"{preparation.vocabulary_model}, of {preparation.vocabulary_sentences} sentences"
-        )
+    learned = (
+        f"{preparation.vocabulary_size} pieces{EACH[preparation.vocabularies]}, "
+        f"{preparation.vocabulary_model}, of {preparation.vocabulary_sentences} sentences"
+    )
     mixture = preparation.corpus.get("mixture")
     # A mixture has languages of its own.
-    unasked = [f"{side}_language" for side in ("source", "target")] if mixture else []
+    unasked = SIDES if mixture else ()
     names = ("shards", "deduplicate", "max_length_ratio", "filter_untranslated", "filter_scripts")
     return {
         "format": FORMAT,
         **{name: value for name, value in preparation.corpus.items() if name not in unasked},
         **({"members": members(mixture)} if mixture else {}),
-        "vocabulary": vocabulary,
+        **_text([preparation.corpus, *(members(mixture) if mixture else ())]),
+        "vocabulary": taken.fingerprint if taken else learned,
         **{name: getattr(preparation, name) for name in names},
     }
+
+
+def _text(settings):
+    """A digest of the files of some corpora; {} of what is downloaded or made, or was deleted."""
+    paths = [pathlib.Path(one.get(name) or "") for one in settings for name in FILES]
+    for one in (one for one in settings if one.get("data_dir")):
+        prefixes = one.get("prefixes") or ("train", "valid", "test")
+        parts = itertools.product(prefixes, SIDES, ("", ".gz"))
+        paths += [pathlib.Path(one["data_dir"], f"{a}.{one.get(b)}{end}") for a, b, end in parts]
+    whole = hashlib.sha256()
+    for path in (found := [path for path in paths if path.is_file()]):
+        with path.open("rb") as file:
+            whole.update(hashlib.file_digest(file, "sha256").digest())
+    return {"text": whole.hexdigest()[:16]} if found else {}
 
 
 def _refuse_differences(path, decides):
@@ -80,14 +97,14 @@ def _is_finished(folder):
     return True
 
 
-def _make(preparation, folder, options):
+def _make(preparation, folder, options, decides):
     held_out = corpora.held_out(**preparation.settings)
     check_languages(held_out, preparation.corpus)
     languages = (held_out.source_language, held_out.target_language)
     scripts = [scripts_of(one) if preparation.filter_scripts else None for one in languages]
     filters = Filters(preparation.max_length_ratio, preparation.filter_untranslated, *scripts)
     vocabulary = _vocabulary(preparation, folder, filters, held_out.tags)
-    decides = {**_decides(preparation, folder), "fingerprint": vocabulary.fingerprint}
+    decides = {**decides, "fingerprint": vocabulary.fingerprint}
     _refuse_differences(folder / PREPARATION, decides)
     write_json(folder / PREPARATION, decides)
     vocabularies.save(vocabulary, folder)
@@ -102,15 +119,13 @@ def _make(preparation, folder, options):
             f"{shards.path(counts.index(None))} is not there. Name an --output_dir that all "
             "workers of Beam see."
         )
-    summary = manifest_of(decides, held_out, vocabulary, counts, dropped)
-    write_json(folder / MANIFEST, summary)
+    write_json(folder / MANIFEST, manifest_of(decides, held_out, vocabulary, counts, dropped))
 
 
 def _make_shards(shards, preparation, filters, options):
     """Make the shards that are missing. Returns reason -> number of pairs left out."""
     wanted = [shard for shard in range(preparation.shards) if not shards.counts(shard)]
-    whole = preparation.shards - len(wanted)
-    if whole:
+    if whole := preparation.shards - len(wanted):
         print(f"going on: {whole} of {preparation.shards} shards are whole", flush=True)
     parts = preparation.parts or os.cpu_count()
     return make_shards(
@@ -229,11 +244,10 @@ def describe(manifest: Mapping[str, Any]) -> str:
     """A manifest in three lines of words."""
     languages = f"{manifest['source_language']}-{manifest['target_language']}"
     shards = len(manifest["shards"])
-    pieces = manifest["vocabulary"]["size"]
     return (
         f"{manifest['preparation']['name']} {languages}: {manifest['pairs']:,} pairs in {shards} "
         f"shards, {manifest['valid_pairs']:,} to validate, {manifest['test_pairs']:,} to test\n"
         f"dropped: {Dropped(manifest['dropped']).describe()}\n"
         f"{manifest['source_tokens']:,} source and {manifest['target_tokens']:,} target tokens "
-        f"of {pieces:,} pieces"
+        f"of {manifest['vocabulary']['size']:,} pieces"
     )

@@ -369,6 +369,23 @@ def test_a_mixture_whose_file_has_changed_is_another_preparation(houses, tmp_pat
         run(tmp_path / "p", **mixture_of(houses, tmp_path, tag="<2de>"))
 
 
+@pytest.mark.parametrize("is_mixture", [False, True], ids=["text files", "a mixture of them"])
+def test_text_that_has_changed_is_another_preparation(houses, tmp_path, is_mixture):
+    settings = mixture_of(houses, tmp_path) if is_mixture else houses
+    text = pathlib.Path(houses["data_dir"]) / "train.de"
+    run(tmp_path / "p", **settings)
+    before = contents(tmp_path / "p")
+    text.with_suffix(".fr").write_text("Other languages change nothing.")
+    text.write_text(text.read_text())
+    run(tmp_path / "p", **settings)
+    text.write_text(text.read_text().replace("Haus", "Heim"))
+    with pytest.raises(ValueError, match=r"holds another preparation: text was \w{16}, now \w"):
+        run(tmp_path / "p", **settings)
+    shutil.rmtree(houses["data_dir"])
+    run(tmp_path / "p", **settings)
+    assert contents(tmp_path / "p") == before
+
+
 @pytest.mark.slow
 def test_each_side_is_tokenized_by_a_vocabulary_of_its_own(houses, tmp_path):
     prepared = run(tmp_path / "p", **houses, vocabularies="separate")
