@@ -101,10 +101,9 @@ def write_json(path: str | os.PathLike, value: dict | list) -> None:
 
 def write_text(path: str | os.PathLike, text: str) -> None:
     """Write a text in UTF-8, whole or not at all, gzipped if its name ends in ".gz"."""
-    data = text.encode("utf-8")
-    if pathlib.Path(path).suffix == ".gz":
-        # Without a time, equal texts are equal bytes.
-        data = gzip.compress(data, mtime=0)
+    encoded = text.encode("utf-8")
+    # Without a time, equal texts are equal bytes.
+    data = gzip.compress(encoded, mtime=0) if pathlib.Path(path).suffix == ".gz" else encoded
     write_whole(path, lambda temporary: temporary.write_bytes(data))
 
 

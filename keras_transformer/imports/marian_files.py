@@ -139,11 +139,9 @@ class Arrays(Mapping):
     def _header(self, name):
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(f"{name}.npy") as file:
-                version = np.lib.format.read_magic(file)
-                read = {
-                    (1, 0): np.lib.format.read_array_header_1_0,
-                    (2, 0): np.lib.format.read_array_header_2_0,
-                }[version]
+                lib = np.lib.format
+                major, _ = lib.read_magic(file)
+                read = {1: lib.read_array_header_1_0, 2: lib.read_array_header_2_0}[major]
                 return read(file)[0]
         except DAMAGE as error:
             raise ValueError(f"{self.path}: {quote(name)} is damaged. {WHOLE}") from error

@@ -127,10 +127,8 @@ def _make_shards(shards, preparation, filters, options):
     wanted = [shard for shard in range(preparation.shards) if not shards.counts(shard)]
     if whole := preparation.shards - len(wanted):
         print(f"going on: {whole} of {preparation.shards} shards are whole", flush=True)
-    parts = preparation.parts or os.cpu_count()
-    return make_shards(
-        shards, wanted, preparation.settings, filters, parts, preparation.shards_at_a_time, options
-    )
+    how = (preparation.parts or os.cpu_count(), preparation.shards_at_a_time, options)
+    return make_shards(shards, wanted, preparation.settings, filters, *how)
 
 
 def _vocabulary(preparation, folder, filters, tags):
