@@ -23,15 +23,16 @@ a coverage penalty asks for that and for the attention.
 Of blocks it has `block_size`, their k, and also
 
     stepper.block(ids, lengths, state, source) -> logits, given, state
-    stepper.proposals(given) -> logits
+    stepper.proposals(given, ids, lengths) -> logits
 
     ids        a token that is certain and k - 1 that are proposed after it, (b, k)
     lengths    how many tokens came before them, (b,)
     state      of as many positions as the longest has; a sentence's own are the last ones; the new
                one has k more, of which the search may cut those that fall
     logits     after each token of the block, float32 (b, k, V)
-    given      what a proposal is made from, (b, k, any): of one position (b, any), it gives logits
-               of the k - 1 tokens after the next one, (b, k - 1, V)
+    given      what a proposal is made from, (b, k, any): of one position (b, any), and the tokens
+               `ids` that it made certain, (b,), `lengths` tokens behind the first, it gives logits
+               of the k - 1 tokens after these, (b, k - 1, V)
 
 **A search** is called alike, whichever it is:
 

@@ -18,7 +18,8 @@ class BlockwiseSearch(GreedySearch):
     1. The model reads a block: a token that is certain, and k - 1 that were proposed after it.
     2. Each proposal stands as long as it is the likeliest token after those before it; the first
        that is not falls with all behind it. The block has then given 1 to k certain tokens.
-    3. What the decoder gave at the last position that stands proposes the next block.
+    3. What the decoder gave at the last position that stands, and the token that it gave thereby,
+       propose the next block.
 
     So 2 verifies one block and 3 predicts the next in a single call of the decoder, the authors'
     section 4. A result can differ from that of `GreedySearch` only by the order of sums, where two
@@ -78,8 +79,8 @@ class BlockwiseSearch(GreedySearch):
         histories, given, count, last, searched = loop.take(
             (histories, given, count, last, searched), going_on
         )
-        proposed = stepper.proposals(tf.gather(given, count - 1, batch_dims=1))
         length = searched["length"] + count
+        proposed = stepper.proposals(tf.gather(given, count - 1, batch_dims=1), last, length)
         # Where no sentence goes on there is no maximum.
         kept = tf.maximum(tf.reduce_max(length), 0)
         came = tf.gather(histories, count - 1, batch_dims=1)

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.feed_forward import FeedForward
+from keras_transformer.layers.linear_maps import Dense, Matrix
 from keras_transformer.layers.prototypes import KeepsShape
 from keras_transformer.layers.tensors import Tensor
 
@@ -16,10 +17,12 @@ class ProposalHeads(KeepsShape):
     """From what the decoder gives at position t, k heads predict the tokens t + 1, ..., t + k.
 
         head_1(x_t) = x_t
-        head_m(x_t) = x_t + FFN_m(x_t),    m = 2, ..., k
+        head_m(x_t) = x_t + FFN_m(x_t + e_(t + 1) W),    m = 2, ..., k
 
     The projection onto the vocabulary follows each head. The first is the model itself, so that
-    frozen weights give the text that they gave before.
+    frozen weights give the text that they gave before. e_(t + 1) is the embedding of the token
+    t + 1, which is certain before the others are proposed. The authors' heads do not read it;
+    benchmarks/LOG.md has both.
 
     In training each position t + 1 is predicted by a head that is drawn for it, by head_m from
     x_(t + 1 - m). The authors draw one for each batch. The expectation is the mean of the losses of
@@ -31,6 +34,7 @@ class ProposalHeads(KeepsShape):
 
     Call arguments:
         x: (B, T, d_model).
+        e: embeddings of the tokens that the decoder read, (B, T, d_model).
         training: whether to draw heads; else x comes back as it is.
 
     Returns:
@@ -49,21 +53,26 @@ class ProposalHeads(KeepsShape):
         ]
         self.seed_generator = keras.random.SeedGenerator()
 
-    def build(self, x_shape):
+    def build(self, x_shape, e_shape):
+        self.certain = Dense(x_shape[-1], use_bias=False, dtype=self.dtype_policy, name="certain")
+        self.certain.build(e_shape)
         for network in self.networks:
             network.build(x_shape)
 
-    def call(self, x: Tensor, training: bool = False) -> Tensor:
+    def call(self, x: Tensor, e: Tensor, training: bool = False) -> Tensor:
         if not training:
             return x
         batch, length, _ = ops.shape(x)
+        following = ops.pad(e[:, 1:], [[0, 0], [0, 1], [0, 0]])
+        read = x + self.certain(following)
         drawn = keras.random.randint(
             (batch, length, 1), 1, self.block_size + 1, seed=self.seed_generator
         )
         places = ops.arange(length)[None, :, None]
         chosen = x
         for number, network in enumerate(self.networks, 2):
-            before = ops.pad(x + network(x), [[0, 0], [number - 1, 0], [0, 0]])[:, :length]
+            given = x + network(read)
+            before = ops.pad(given, [[0, 0], [number - 1, 0], [0, 0]])[:, :length]
             # The first positions have no x so far before them: head_1 predicts these.
             is_its = ops.logical_and(drawn == number, places >= number - 1)
             chosen = ops.where(is_its, before, chosen)
@@ -75,10 +84,12 @@ class ProposalHeads(KeepsShape):
 
 
 class ProposalStepper:
-    """The heads 2 to k of rows (rows, d_model): (rows, k - 1, d_model)."""
+    """The heads 2 to k of rows x and e, (rows, d_model) each: (rows, k - 1, d_model)."""
 
     def __init__(self, heads: ProposalHeads):
+        self._certain = Matrix([heads.certain.kernel], heads.dtype_policy)
         self._networks = [network.stepper() for network in heads.networks]
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return ops.stack([x + network(x, ())[0] for network in self._networks], axis=1)
+    def __call__(self, x: Tensor, e: Tensor) -> Tensor:
+        [certain] = self._certain(e)
+        return ops.stack([x + network(x + certain, ())[0] for network in self._networks], axis=1)

@@ -255,9 +255,12 @@ class BlockStepper(Stepper):
         x, state, _ = self._decoder(x, state, source["memory"], source["mask"], mask)
         return self._logits(x), x, state
 
-    def proposals(self, x: Tensor) -> Tensor:
-        """Logits of the heads 2 to k, float32 (B, k - 1, V), from the decoder's, (B, d_model)."""
-        return self._logits(self._heads(x))
+    def proposals(self, x: Tensor, ids: Tensor, lengths: Tensor) -> Tensor:
+        """Logits of the heads 2 to k, float32 (B, k - 1, V), from what the decoder gave last, (B,
+        d_model), the tokens that it gave thereby, (B,), and how many came before these, (B,).
+        """
+        e = self._embedding(ids[:, None], positions=lengths[:, None])
+        return self._logits(self._heads(x, e[:, 0]))
 
 
 def _is_read_in_place(projection):

@@ -68,12 +68,13 @@ class EncoderDecoder(SizedModel):
         target = keras.Input((None,), dtype="int32", name="target")
         mask = source_mask(source, hyperparameters)
         memory = encoder(tables["source_embedding"](source), attention_mask=mask)
-        x = decoder(tables["embedding"](target), memory, memory_mask=mask)
+        e = tables["embedding"](target)
+        x = decoder(e, memory, memory_mask=mask)
         parts = {**tables, "encoder": encoder, "decoder": decoder}
         if hyperparameters.block_size > 1:
             sizes = (hyperparameters.block_size, hyperparameters.d_ff)
             parts["proposal_heads"] = ProposalHeads(*sizes, dtype=policy, name="proposal_heads")
-            x = parts["proposal_heads"](x)
+            x = parts["proposal_heads"](x, e)
         return (source, target), tables["projection"](x, reverse=True), parts
 
     @property

@@ -51,10 +51,13 @@ class BlockTables(TableStepper):
                 given[row, place, -1] = -1 - number
         return logits, given, {"keys": keys, "values": values}
 
-    def proposals(self, given):
+    def proposals(self, given, ids, lengths):
         logits = np.zeros((len(given), self.block_size - 1, self.tables[0].size), np.float32)
-        for row, one in enumerate(np.asarray(given)):
+        certain = zip(np.asarray(ids), np.asarray(lengths), strict=True)
+        for row, (one, (token, length)) in enumerate(zip(np.asarray(given), certain, strict=True)):
             prefix = tuple(int(token) for token in one[:-1] if token != PAD)
+            assert length == len(prefix) + 1
+            assert token not in (PAD, BOS, EOS)
             for place, token in enumerate(self.guess(self.tables[-1 - one[-1]], prefix)):
                 logits[row, place, token] = 1.0
         return logits

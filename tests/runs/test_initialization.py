@@ -87,7 +87,7 @@ def test_heads_that_propose_are_added_to_a_model_without_and_kept_of_one_that_ha
     fresh = weights_of(model)
     heads = {name for name in fresh if "/proposal_heads/" in name}
     initialize(model, old, OLD, OLD)
-    assert len(heads) == 8
+    assert len(heads) == 9
     assert same(weights_of(model), {**old, **{name: fresh[name] for name in heads}})
     again = transformer(seed=2, block_size=3)
     initialize(again, weights_of(model), OLD, OLD)
