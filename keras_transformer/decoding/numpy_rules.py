@@ -34,6 +34,9 @@ class NumpyRules:
 
     Called with what is searched, arrays by name with b rows, and how many tokens have come, it
     gives the bias and the factor of a step of `numpy_search`.
+
+    Attributes:
+        free: the numbers of tokens after which no rule asks for more than is always barred.
     """
 
     def __init__(
@@ -56,8 +59,7 @@ class NumpyRules:
         # What never comes, and what never comes of sentences without spans.
         self._barred = _bias(vocabulary_size, options.barred)
         self._always = _bias(vocabulary_size, (*options.barred, *marks))
-        # The steps at which no rule asks for more.
-        self._free = range(0)
+        self.free = range(0)
 
     def wishes(
         self, limits: Sequence[int], minima: Sequence[int], prefixes: Sequence[Sequence[int]]
@@ -74,13 +76,13 @@ class NumpyRules:
             limits = np.maximum(limits, self._spans.count.sum(axis=1) + 1 + lengths)
         elif not (self._options.no_repeat_ngram_size or self._forbidden or self._penalizes):
             first = max(padded.shape[1], searched["minimum"].max(initial=1) - 1)
-            self._free = range(first, min(limits, default=1) - 1)
+            self.free = range(first, min(limits, default=1) - 1)
         return {**searched, "limit": limits}
 
     def __call__(
         self, searched: Mapping[str, np.ndarray], position: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        if position in self._free:
+        if position in self.free:
             return self._always, NO_FACTOR
         sentences, beam = searched["ids"].shape[:2]
         rows = searched["ids"][:, :, 1:].reshape(sentences * beam, position)
@@ -164,7 +166,7 @@ def shares(logs: np.ndarray, temperature: float, top_k: int, top_p: float) -> np
 
 def refuse_unknown(options: DecodingOptions) -> None:
     """Refuse options that the search in NumPy has not."""
-    for name in ("coverage_penalty", "constrained", "blockwise"):
+    for name in ("coverage_penalty", "constrained"):
         if asked := getattr(options, name):
             raise ValueError(
                 f"models of ONNX and LiteRT are searched without it: {name}={asked}. "

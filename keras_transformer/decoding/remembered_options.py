@@ -55,6 +55,15 @@ def check_languages(options: Mapping[str, Any], known: Collection[str], holder: 
             raise ValueError(f"{name}={language}: {holder} has {has if known else none}")
 
 
+def check_heads(options: DecodingOptions, has_heads: bool) -> None:
+    """Refuse blocks of a model that has no heads to propose them."""
+    if options.blockwise and not has_heads:
+        raise ValueError(
+            "`blockwise` needs the heads of a model that was trained with --block_size of 2 or "
+            "more. Received: a model without. Leave it out, or train its heads by --init_from."
+        )
+
+
 def options_of_run(given: Mapping[str, Any], kept: Mapping[str, Any]) -> DecodingOptions:
     """The options of a run: those that are given, and for the rest those that it kept. A kept one
     that something given excludes is left out: samples are not searched for, and greedy search has

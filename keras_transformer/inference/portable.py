@@ -14,10 +14,15 @@ import numpy as np
 
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, parse_length
+from keras_transformer.decoding.numpy_blocks import NumpyBlocks
 from keras_transformer.decoding.numpy_rules import Spans, refuse_unknown, shares
 from keras_transformer.decoding.numpy_search import NumpySearch, beam_and_penalty
 from keras_transformer.decoding.options import DecodingOptions
-from keras_transformer.decoding.remembered_options import check_languages, options_of_run
+from keras_transformer.decoding.remembered_options import (
+    check_heads,
+    check_languages,
+    options_of_run,
+)
 from keras_transformer.inference.live import Hypothesis
 from keras_transformer.inference.portable_graphs import GraphModel
 from keras_transformer.runs.description import read_description
@@ -49,6 +54,7 @@ class Portable:
         self.labels = language_labels(both.target)
         # How many of the first tokens say languages.
         self._given = 1 if self.labels else 0
+        self._model = GraphModel(folder, portable_format(folder))
         self.options = self._of(self._exported, options)
         self._source = both.source.processor
         self._target = both.target.processor
@@ -63,7 +69,6 @@ class Portable:
         self._forbidding = functools.lru_cache(8)(
             lambda words: ForbiddenWords(words, both.target.spelled)
         )
-        self._model = GraphModel(folder, portable_format(folder))
         self.reads_source = self._model.has_encoder
         self.platform = self._model.platform
 
@@ -169,6 +174,7 @@ class Portable:
             exported = {name: exported[name] for name in exported if name not in DRAWING}
         options = options_of_run(given, exported)
         refuse_unknown(options)
+        check_heads(options, self._model.block_size > 1)
         return options
 
     def _forced(self, lines, targets):
@@ -250,7 +256,8 @@ class Portable:
         lengths = [len(ids) + 1 for ids in sources]
         words = options.forbidden_words
         forbidden = self._forbidding(words) if words else None
-        search = NumpySearch(options, self._target.vocab_size(), forbidden, self._given)
+        kind = NumpyBlocks if options.blockwise else NumpySearch
+        search = kind(options, self._target.vocab_size(), forbidden, self._given)
         return search(
             self._model,
             self._model.encode(sources),

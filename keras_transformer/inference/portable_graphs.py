@@ -14,6 +14,8 @@ from keras_transformer.tensorflow_errors import silence
 from pipelines.special_ids import BOS, EOS, PAD
 
 LIKELIEST = ("logs", "tokens")
+# What the graph of a decoder that reads blocks is called.
+BLOCKS = "blocks"
 
 
 class OnnxGraph:
@@ -90,6 +92,7 @@ class GraphModel:
     """The graphs of a folder, called as `decoding.numpy_search` calls a model.
 
     Attributes:
+        block_size: k of a model that reads blocks, else 1.
         has_encoder: whether there is a source.
         platform: what the Open Inference Protocol calls its kind.
     """
@@ -103,7 +106,10 @@ class GraphModel:
         self._encoder = RUNTIMES[form](encoder) if self.has_encoder else None
         self._stop = None
         self._states = _numbered("state", self._decoder.inputs)
-        self._outputs = [*LIKELIEST, *_numbered("next", self._decoder.outputs)]
+        self._next = _numbered("next", self._decoder.outputs)
+        blocks = decoder.with_stem(BLOCKS)
+        self._blocks = RUNTIMES[form](blocks) if blocks.exists() else None
+        self.block_size = self._blocks.inputs["ids"][1] if self._blocks else 1
 
     def stopped_by(self, stop: Callable[[], None]) -> "GraphModel":
         """The same graphs, which call a function before each step; it may raise."""
@@ -127,22 +133,27 @@ class GraphModel:
 
     def step(self, ids, position, rows, count, bias, factor, state, source):
         """One token for each hypothesis: see `decoding.numpy_search`."""
+        given = {"rows": rows, "count": count}
+        given |= {"ids": ids, "position": position, "bias": bias, "factor": factor}
+        return self._run(self._decoder, LIKELIEST, given, state, source)
+
+    def block(self, ids, position, bias, factor, state, source):
+        """A block of one sentence: see `decoding.numpy_search`."""
+        given = {"ids": ids, "position": position, "bias": bias, "factor": factor}
+        return self._run(self._blocks, (*LIKELIEST, "count", "proposed"), given, state, source)
+
+    def _run(self, graph, names, given, state, source):
         if self._stop:
             self._stop()
         feeds = {
-            "ids": ids,
-            "position": position,
-            "rows": rows,
-            "count": count,
-            "bias": bias,
-            "factor": factor,
+            **given,
             **{f"source_{number}": one for number, one in enumerate(source)},
             **dict(zip(self._states, state, strict=True)),
         }
         # A graph has no input that its architecture does not read, such as the position.
-        feeds = {name: array for name, array in feeds.items() if name in self._decoder.inputs}
-        logs, tokens, *state = self._decoder(self._outputs, feeds)
-        return logs, tokens, state
+        feeds = {name: array for name, array in feeds.items() if name in graph.inputs}
+        outputs = graph([*names, *self._next], feeds)
+        return *outputs[: len(names)], outputs[len(names) :]
 
     def last_step(self, source, ids, size):
         """Log P of all tokens after some ids of one sentence, best first, and these, (V,)."""

@@ -21,6 +21,7 @@ from keras_transformer.decoding.forbidden_words import ForbiddenWords
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.decoding.options import NEXT_PIECES, TEMPERATURES
 from keras_transformer.decoding.other_beams import BEAMS
+from keras_transformer.decoding.remembered_options import check_heads
 from keras_transformer.decoding.span_constraints import SpanConstraints
 from keras_transformer.inference.model_graphs import traced
 from keras_transformer.saved_models.served_module import ServedText
@@ -87,11 +88,7 @@ class TextModule(ServedText):
         self.forbidden = ForbiddenWords(words, vocabulary.target.spelled) if words else None
         self.stepper = model.stepper
         self.has_blocks = hasattr(model, "proposal_heads")
-        if options.blockwise and not self.has_blocks:
-            raise ValueError(
-                "`blockwise` needs the heads of a model that was trained with --block_size of 2 or "
-                "more. Received: a model without. Leave it out, or train its heads by --init_from."
-            )
+        check_heads(options, self.has_blocks)
 
     def functions(self):
         return {

@@ -247,7 +247,7 @@ class BlockStepper(Stepper):
         size = self.block_size
         longest = ops.max(lengths)
         is_own = ops.arange(longest) >= longest - lengths[:, None]
-        before = ops.repeat(is_own[:, None], size, axis=1)
+        before = ops.broadcast_to(is_own[:, None], (ops.shape(ids)[0], size, longest))
         within = ops.broadcast_to(layers.causal_mask(size), (ops.shape(ids)[0], size, size))
         mask = ops.concatenate([before, within], axis=2)
         positions = lengths[:, None] + ops.arange(size)
