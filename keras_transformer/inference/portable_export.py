@@ -187,15 +187,17 @@ def _graphs(module, of_blocks):
     def block(ids, position, bias, factor, *tensors):
         inner, outer = packed(tensors)
         stepper = module.stepper()
-        logits, given, inner = stepper.block(ids, position[None], inner, outer)
+        logits, given, inner = stepper.block_alone(ids, position, inner, outer)
         likeliest = _likeliest(logits, 1, bias, factor)
-        newest = likeliest["tokens"][:, 0]
+        newest = tf.reshape(likeliest["tokens"], [-1])
         before = newest[:-1]
-        agrees = tf.cast((ids[0, 1:] == before) & (before != EOS), tf.int32)
+        agrees = tf.cast((tf.reshape(ids, [-1])[1:] == before) & (before != EOS), tf.int32)
         # All before the first that does not agree, and that one.
         count = 1 + tf.argmin(tf.pad(agrees, [[0, 1]]), output_type=tf.int32)
-        last = newest[count - 1][None]
-        proposed = stepper.proposals(given[:, count - 1], last, (position + count)[None])
+        last = tf.gather(newest, [count - 1])
+        proposed = stepper.proposals(
+            tf.gather(given[0], [count - 1]), last, tf.reshape(position + count, [1])
+        )
         inner = tf.nest.map_structure(
             lambda one, axis: (
                 one if axis < 0 else tf.gather(one, tf.range(position + count), axis=axis)
@@ -203,7 +205,9 @@ def _graphs(module, of_blocks):
             inner,
             stepper.growing,
         )
-        proposed = tf.argmax(proposed[0], axis=1, output_type=tf.int32)
+        proposed = tf.argmax(
+            tf.reshape(proposed, [-1, proposed.shape[-1]]), axis=1, output_type=tf.int32
+        )
         return {**likeliest, "count": count, "proposed": proposed, **_named("next", inner)}
 
     yield BLOCKS, traced(block, *specifications), specifications

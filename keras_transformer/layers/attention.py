@@ -226,22 +226,27 @@ class SelfAttentionStepper:
     def block(self, x: Tensor, state: State, mask: Tensor) -> tuple[Tensor, State]:
         """The same for k new positions of each row, (rows k, d_model), by a mask (rows, k, t + k).
         The state may be cut and moved between blocks, as long as its end are the newest positions.
+        With a mask for all rows, (k, t + k), which is faster, it may only be cut at its end.
         """
-        size = mask.shape[1]
+        size = mask.shape[-2]
         parts = (
             ops.reshape(part, (-1, size, heads, part.shape[-1] // heads))
             for part, heads in self._parts(x)
         )
         both, value = (ops.transpose(part, (0, 2, 1, 3)) for part in parts)
-        query, key = ops.split(both, 2, axis=1)
-        keys, values = map(lambda *both: ops.concatenate(both, axis=2), state, (key, value))
-        # Keys are placed anew for each block, because only distances count.
-        placed = self._of_block.positions.placed
-        query = placed(query, after=state[0])
-        mask = Masks(mask).joined(self._of_block.pattern(query, keys))
-        heads, _ = self._of_block.attend(query, placed(keys), values, mask)
+        if len(mask.shape) == 2:
+            heads, state = self._heads(both, value, state, mask)
+        else:
+            query, key = ops.split(both, 2, axis=1)
+            keys, values = map(lambda *both: ops.concatenate(both, axis=2), state, (key, value))
+            # Keys are placed anew for each block, because only distances count.
+            placed = self._of_block.positions.placed
+            query = placed(query, after=state[0])
+            mask = Masks(mask).joined(self._of_block.pattern(query, keys))
+            heads, _ = self._of_block.attend(query, placed(keys), values, mask)
+            state = (keys, values)
         [output] = self._output(ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (-1, self._width)))
-        return output, (keys, values)
+        return output, state
 
     def _parts(self, x):
         """Queries beside keys, which positions place alike, then values, each with its heads."""

@@ -243,7 +243,8 @@ class DecoderStepper:
         memory: what `Decoder.memory_cache` returned; None without a memory.
         memory_mask: booleans, (B, 1, S).
         block_mask: the K are positions of one hypothesis, of which the state has B rows of t
-            positions: what they may attend to, booleans (B, K, t + K). None: they are not.
+            positions: what they may attend to, booleans (B, K, t + K), or (K, t + K) where the
+            state is never moved. None: they are not.
 
     Returns:
         (B, K, d_model); the new state; and how much each hypothesis attends to the memory, the mean

@@ -87,9 +87,21 @@ class ProposalStepper:
     """The heads 2 to k of rows x and e, (rows, d_model) each: (rows, k - 1, d_model)."""
 
     def __init__(self, heads: ProposalHeads):
-        self._certain = Matrix([heads.certain.kernel], heads.dtype_policy)
-        self._networks = [network.stepper() for network in heads.networks]
+        policy = heads.dtype_policy
+        inner = [network.inner for network in heads.networks]
+        outer = [network.outer for network in heads.networks]
+        self._certain = Matrix([heads.certain.kernel], policy)
+        # All heads in two products.
+        kernel = ops.concatenate([one.kernel for one in inner], axis=1)
+        self._inner = Matrix([kernel], policy, [ops.concatenate([one.bias for one in inner])])
+        kernels = ops.concatenate([one.kernel for one in outer])
+        self._outer = ops.reshape(kernels, (len(outer), heads.d_ff, -1))
+        self._bias = ops.reshape(ops.concatenate([one.bias for one in outer]), (len(outer), 1, -1))
+        self._shape = (-1, len(outer), heads.d_ff)
 
     def __call__(self, x: Tensor, e: Tensor) -> Tensor:
         [certain] = self._certain(e)
-        return ops.stack([x + network(x + certain, ())[0] for network in self._networks], axis=1)
+        [inner] = self._inner(x + certain)
+        inner = ops.transpose(ops.reshape(ops.relu(inner), self._shape), (1, 0, 2))
+        outer = ops.matmul(inner, ops.cast(self._outer, x.dtype))
+        return ops.transpose(x + outer + ops.cast(self._bias, x.dtype), (1, 0, 2))

@@ -268,7 +268,8 @@ class SoftmaxHeads(AttentionHeads):
 
 class SoftmaxStepper:
     """Attention of each row's newest position to itself and all positions before it. Its queries
-    above its keys are (rows, 2 h, 1, d_k), its values (rows, h, 1, d_v).
+    above its keys are (rows, 2 h, 1, d_k), its values (rows, h, 1, d_v). Of k new positions, a
+    `mask` (k, t + k) says what each attends to.
 
     The state is the cache of keys and values, (rows, h, t, d_k) and (rows, h, t, d_v). It grows by
     one along axis 2 at every step.
@@ -285,11 +286,11 @@ class SoftmaxStepper:
         return tuple(ops.zeros((rows, count, 0, width), dtype=dtype) for width in widths)
 
     def __call__(
-        self, both: Tensor, value: Tensor, state: KeysAndValues
+        self, both: Tensor, value: Tensor, state: KeysAndValues, mask: Tensor | None = None
     ) -> tuple[Tensor, KeysAndValues]:
         before, values_before = state
         query, key = ops.split(self._heads.positions.placed(both, after=before), 2, axis=1)
         keys = ops.concatenate([before, key], axis=2)
         values = ops.concatenate([values_before, value], axis=2)
-        mask = ALL.joined(self._heads.pattern(query, keys))
+        mask = Masks(None if mask is None else mask[None]).joined(self._heads.pattern(query, keys))
         return self._heads.attend(query, keys, values, mask)[0], (keys, values)

@@ -247,11 +247,23 @@ class BlockStepper(Stepper):
         size = self.block_size
         longest = ops.max(lengths)
         is_own = ops.arange(longest) >= longest - lengths[:, None]
-        before = ops.broadcast_to(is_own[:, None], (ops.shape(ids)[0], size, longest))
+        before = ops.repeat(is_own[:, None], size, axis=1)
         within = ops.broadcast_to(layers.causal_mask(size), (ops.shape(ids)[0], size, size))
         mask = ops.concatenate([before, within], axis=2)
         positions = lengths[:, None] + ops.arange(size)
         x = self._embedding(ids, positions=positions)
+        x, state, _ = self._decoder(x, state, source["memory"], source["mask"], mask)
+        return self._logits(x), x, state
+
+    def block_alone(
+        self, ids: Tensor, position: Tensor, state: State, source: dict[str, Any]
+    ) -> tuple[Tensor, Tensor, State]:
+        """`block` of one sentence, `position` tokens behind its first, whose state loses nothing
+        but its end.
+        """
+        positions = position + ops.arange(self.block_size)
+        mask = ops.arange(position + self.block_size) <= positions[:, None]
+        x = self._embedding(ids, positions=positions[None])
         x, state, _ = self._decoder(x, state, source["memory"], source["mask"], mask)
         return self._logits(x), x, state
 
@@ -260,7 +272,7 @@ class BlockStepper(Stepper):
         d_model), the tokens that it gave thereby, (B,), and how many came before these, (B,).
         """
         e = self._embedding(ids[:, None], positions=lengths[:, None])
-        return self._logits(self._heads(x, e[:, 0]))
+        return self._logits(self._heads(x, ops.reshape(e, ops.shape(x))))
 
 
 def _is_read_in_place(projection):
