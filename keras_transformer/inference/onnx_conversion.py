@@ -14,6 +14,8 @@ PACKAGES = ("tf2onnx", "onnx", "onnxruntime")
 MODULES = ("tf2onnx.convert",)
 # The newest set of operations that tf2onnx knows.
 OPSET = 18
+# The scope of operations that only propose what others verify.
+PROPOSALS = "proposals"
 # Smaller weights are no bytes worth saving.
 LEAST = 1024
 # The operations of a norm, from its end to its beginning, each with the number of its input that
@@ -42,19 +44,28 @@ def convert(function: Callable, specifications: Sequence, path: pathlib.Path, pr
     )
     join(onnx, model.graph)
     share(onnx, model)
+    # A proposal changes no translation: it is verified.
+    proposing = [one.name for one in model.graph.node if one.name.startswith(f"{PROPOSALS}/")]
+    if proposing:
+        model = _in_integers(onnx, model, path, nodes_to_quantize=proposing)
     if precision == "int8":
-        # It would write a file and report to its maker from the import on.
-        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-        quantization = importlib.import_module("onnxruntime.quantization")
-        kind = quantization.QuantType.QInt8
-        # It advises to do what ONNX Runtime does when it loads a graph.
-        logging.disable(logging.WARNING)
-        quantization.quantize_dynamic(model, path, per_channel=True, weight_type=kind)
-        logging.disable(logging.NOTSET)
-        return
+        model = _in_integers(onnx, model, path, per_channel=True)
     if precision == "float16":
         halve(onnx, model.graph)
     onnx.save(model, path)
+
+
+def _in_integers(onnx, model, path, **which):
+    """A model whose products with weights, or some of them, are those of integers."""
+    # It would write a file and report to its maker from the import on.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    quantization = importlib.import_module("onnxruntime.quantization")
+    kind = quantization.QuantType.QInt8
+    # It advises to do what ONNX Runtime does when it loads a graph.
+    logging.disable(logging.WARNING)
+    quantization.quantize_dynamic(model, path, weight_type=kind, **which)
+    logging.disable(logging.NOTSET)
+    return onnx.load(path)
 
 
 def _where(context, node, name, arguments):

@@ -9,24 +9,22 @@ import json
 import pathlib
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding import loop
 from keras_transformer.decoding.numpy_rules import refuse_unknown
 from keras_transformer.inference import litert_conversion, onnx_conversion, web_folder
 from keras_transformer.inference.held_out_text import HeldOut
 from keras_transformer.inference.live import as_strings
-from keras_transformer.inference.model_graphs import IDS, traced
+from keras_transformer.inference.model_graphs import traced
 from keras_transformer.inference.portable import GOLDEN, Portable
-from keras_transformer.inference.portable_graphs import BLOCKS, RUNTIMES
+from keras_transformer.inference.portable_graphs import RUNTIMES
+from keras_transformer.inference.step_graphs import graphs_of
 from keras_transformer.inference.text_module import TEXT, TextModule
 from keras_transformer.inference.translator import Translator
 from keras_transformer.saved_models import card
 from keras_transformer.saved_models.options import OF_PORTABLE
 from keras_transformer.saved_models.versions import DECODERS
 from keras_transformer.saved_models.write import new_version
-from pipelines.special_ids import BOS, EOS, PAD
 from pipelines.vocabularies.model_proto import is_byte_level, rules_of
 from pipelines.vocabularies.protected_spans import TextMarks
 from pipelines.whole_files import whole_folder, write_json
@@ -71,7 +69,7 @@ def export(
         web_folder.prepare(module)
     with whole_folder(final) as temporary:
         decoder = temporary / DECODERS[graphs]
-        for name, function, specifications in _graphs(module, form != "web"):
+        for name, function, specifications in graphs_of(module, of_blocks=form != "web"):
             conversion.convert(function, specifications, decoder.with_stem(name), precision)
         size = sum(path.stat().st_size for path in temporary.iterdir())
         module.write_files(temporary)
@@ -130,112 +128,6 @@ def _refuse(module, precision, form, graphs):
     if module.marks:
         TextMarks(module.vocabulary.protected)
     refuse_unknown(module.options)
-
-
-def _graphs(module, of_blocks):
-    """The name, the function and the inputs of each graph; one for `NumpySearch` in blocks."""
-    source = {}
-    if module.encode:
-        source = module.encode.get_concrete_function(IDS).structured_outputs
-
-        def encode(ids):
-            return _named("source", module.encode(ids))
-
-        ids = tf.TensorSpec([None, None], tf.int32, name="ids")
-        yield "encoder", traced(encode, ids), [ids]
-    rows = tf.TensorSpec([], tf.int32)
-    stepper = module.stepper()
-    of_source = loop.shape_invariants(source, loop.fixed(source))
-    start = traced(lambda rows: module.stepper().start(rows), rows).get_concrete_function()
-    state = start.structured_outputs
-    shapes = loop.shape_invariants(state, stepper.growing)
-    specifications = [
-        tf.TensorSpec([None, None], tf.int32, name="ids"),
-        tf.TensorSpec([], tf.int32, name="position"),
-        tf.TensorSpec([None], tf.int32, name="rows"),
-        tf.TensorSpec([], tf.int32, name="count"),
-        tf.TensorSpec([None, None], tf.float32, name="bias"),
-        tf.TensorSpec([None, None], tf.float32, name="factor"),
-        *_specifications("state", state, shapes),
-        *_specifications("source", source, of_source),
-    ]
-
-    def packed(tensors):
-        """The state and the source."""
-        inner = tensors[: len(tf.nest.flatten(state))]
-        outer = tensors[len(inner) :]
-        return tf.nest.pack_sequence_as(state, inner), tf.nest.pack_sequence_as(source, outer)
-
-    def step(ids, position, rows, count, bias, factor, *tensors):
-        inner, outer = packed(tensors)
-        inner = tf.nest.map_structure(lambda one: tf.gather(one, rows), inner)
-        # Made in the graph, where its matrices are constants.
-        logits, inner, _ = module.stepper()(ids, position, inner, outer)
-        return {**_likeliest(logits, count, bias, factor), **_named("next", inner)}
-
-    yield "decoder", traced(step, *specifications), specifications
-    if not (module.has_blocks and of_blocks):
-        return
-    names = ("position", "bias", "factor")
-    specifications = [
-        tf.TensorSpec([1, stepper.block_size], tf.int32, name="ids"),
-        *(one for one in specifications if one.name in names),
-        *_specifications("state", state, shapes, rows=1),
-        *_specifications("source", source, of_source, rows=1),
-    ]
-
-    def block(ids, position, bias, factor, *tensors):
-        inner, outer = packed(tensors)
-        stepper = module.stepper()
-        logits, given, inner = stepper.block_alone(ids, position, inner, outer)
-        likeliest = _likeliest(logits, 1, bias, factor)
-        newest = tf.reshape(likeliest["tokens"], [-1])
-        before = newest[:-1]
-        agrees = tf.cast((tf.reshape(ids, [-1])[1:] == before) & (before != EOS), tf.int32)
-        # All before the first that does not agree, and that one.
-        count = 1 + tf.argmin(tf.pad(agrees, [[0, 1]]), output_type=tf.int32)
-        last = tf.gather(newest, [count - 1])
-        proposed = stepper.proposals(
-            tf.gather(given[0], [count - 1]), last, tf.reshape(position + count, [1])
-        )
-        inner = tf.nest.map_structure(
-            lambda one, axis: (
-                one if axis < 0 else tf.gather(one, tf.range(position + count), axis=axis)
-            ),
-            inner,
-            stepper.growing,
-        )
-        proposed = tf.argmax(
-            tf.reshape(proposed, [-1, proposed.shape[-1]]), axis=1, output_type=tf.int32
-        )
-        return {**likeliest, "count": count, "proposed": proposed, **_named("next", inner)}
-
-    yield BLOCKS, traced(block, *specifications), specifications
-
-
-def _named(name, nest):
-    return {f"{name}_{number}": one for number, one in enumerate(tf.nest.flatten(nest))}
-
-
-def _specifications(name, nest, shapes, rows=None):
-    shapes = [[rows, *shape[1:]] for shape in tf.nest.flatten(shapes)]
-    return [
-        tf.TensorSpec(shape, tensor.dtype, name=key)
-        for (key, tensor), shape in zip(_named(name, nest).items(), shapes, strict=True)
-    ]
-
-
-def _likeliest(logits, count, bias, factor):
-    """What `decoding.numpy_search` asks of a step besides the state."""
-    size = logits.shape[-1]
-    logits = tf.reshape(logits, [-1, size])
-    # Positive ones divided by the factor: in place of a choice, which takes ONNX Runtime longer.
-    logits = logits * factor + tf.nn.relu(logits) * (1 / factor - factor)
-    never = np.zeros(size, np.float32)
-    never[[PAD, BOS]] = -np.inf
-    # One operation of each runtime, where the sum of exponentials is ten.
-    logs, tokens = tf.math.top_k(tf.nn.log_softmax(logits) + (never + bias), count)
-    return {"logs": logs, "tokens": tokens}
 
 
 def _golden(module, examples):

@@ -12,6 +12,7 @@ from oracles.enumeration import BOS, EOS, PAD, TableStepper, decode
 
 from keras_transformer.decoding import DecodingOptions, numpy_search
 from keras_transformer.decoding.constraints import under
+from keras_transformer.decoding.numpy_blocks import NumpyBlocks
 from keras_transformer.decoding.numpy_rules import Spans
 from keras_transformer.decoding.numpy_search import NumpySearch
 from keras_transformer.decoding.span_constraints import SpanConstraints
@@ -44,6 +45,9 @@ OPTIONS = [
     {"samples": 1},
     {"samples": 4, "num_hypotheses": 3, "temperature": 0.7, "seed": 5},
     {"samples": 2, "top_k": 3, "top_p": 0.8, "repetition_penalty": 1.2},
+    {"blockwise": True},
+    {"blockwise": True, "no_repeat_ngram_size": 2, "barred": (1, 5)},
+    {"blockwise": True, "repetition_penalty": 1.5},
 ]
 
 
@@ -55,9 +59,14 @@ class Centred(enumeration.Table):
 
 
 class TableModel:
-    """The tables of `TableStepper` as the model of a search in NumPy."""
+    """The tables of `TableStepper` as the model of a search in NumPy. Of blocks it proposes what
+    would come without rules, now and then another token in its place.
+    """
+
+    block_size = 3
 
     def __init__(self, tables):
+        self.blocks = 0
         self._stepper = TableStepper(tables)
         self.start = self._stepper.start
 
@@ -73,12 +82,40 @@ class TableModel:
         tokens = np.argsort(-biased, axis=1, kind="stable")[:, :count]
         return np.take_along_axis(biased, tokens, 1), tokens.astype(np.int32), state
 
+    def block(self, ids, position, bias, factor, state, source):
+        [block] = ids
+        every = (np.broadcast_to(one, (len(block), one.shape[1])) for one in (bias, factor))
+        logs, newest, states = [], [], []
+        for place, (token, *of_step) in enumerate(zip(block, *every, strict=True)):
+            *likeliest, state = self._one(token, position + place, of_step, state, source)
+            for known, one in zip((logs, newest, states), (*likeliest, state), strict=True):
+                known.append(one)
+        agrees = [one == other != EOS for one, other in zip(block[1:], newest[:-1], strict=True)]
+        count = 1 + next((place for place, one in enumerate(agrees) if not one), len(agrees))
+        state = states[count - 1]
+        proposed = [newest[count - 1]]
+        further = state
+        for place in range(1, len(block)):
+            step = (position + count + place - 1, [np.zeros(1), np.ones(1)], further, source)
+            _, token, further = self._one(proposed[-1], *step)
+            proposed.append(token if (position + place) % 4 else 4)
+        self.blocks += 1
+        likeliest = (np.array(one)[:, None] for one in (logs, newest))
+        return *likeliest, np.array(count), np.array(proposed[1:]), state
+
+    def _one(self, token, position, of_step, state, source):
+        bias, factor = (one[None] for one in of_step)
+        step = (np.array([[token]]), np.array(position), [0], 1, bias, factor, state, source)
+        log, newest, state = self.step(*step)
+        return log.item(), newest.item(), state
+
 
 def found(sentences, options, spans=None, first=0):
     """(ids, score) of each sentence, best first."""
     seeds, limits, minima, prefixes = zip(*sentences, strict=True)
     tables = [Centred(seed, WORDS) for seed in seeds]
-    search = NumpySearch(options, 4 + WORDS, given=first)
+    kind = NumpyBlocks if options.blockwise else NumpySearch
+    search = kind(options, 4 + WORDS, given=first)
     source = [np.arange(len(tables), dtype=np.int32)]
     return search(TableModel(tables), source, limits, minima, prefixes, seeds, spans)
 
@@ -96,7 +133,7 @@ def test_it_finds_what_tensorflow_s_searches_find(given_options, sentences):
         np.testing.assert_allclose([each.score for each in one], scores, rtol=1e-5, atol=1e-5)
 
 
-GIVEN = [OPTIONS[0], OPTIONS[1], OPTIONS[4], OPTIONS[6], OPTIONS[7], OPTIONS[12]]
+GIVEN = [OPTIONS[0], OPTIONS[1], OPTIONS[4], OPTIONS[6], OPTIONS[7], OPTIONS[12], OPTIONS[14]]
 
 
 @pytest.mark.parametrize("given_options", GIVEN, ids=str)
@@ -123,7 +160,8 @@ SPANS = [
 
 
 def of_tensorflow(options, sentences, spans, given=0):
-    search = options.search()
+    # Blocks are to find what greedy search finds.
+    search = dataclasses.replace(options, blockwise=False).search()
     search = under(search, dataclasses.replace(search.constraints, given=given))
     if spans is not None:
         rules = options.constraints(
@@ -140,7 +178,7 @@ def of_tensorflow(options, sentences, spans, given=0):
 
 
 @pytest.mark.parametrize(
-    "given_options", [*OPTIONS[:2], OPTIONS[4], *OPTIONS[7:9], OPTIONS[12]], ids=str
+    "given_options", [*OPTIONS[:2], OPTIONS[4], *OPTIONS[7:9], OPTIONS[12], OPTIONS[14]], ids=str
 )
 @settings(max_examples=3, deadline=None)
 @example(sentences=VARIED[:4], places=[0, 1, 2, 3])
@@ -173,6 +211,15 @@ def test_log_probabilities_are_those_of_each_token():
     np.testing.assert_allclose(one.log_probabilities, expected, rtol=1e-5, atol=1e-5)
     assert one.ids[-1] == EOS
     assert one.score == pytest.approx(sum(one.log_probabilities))
+
+
+def test_blocks_take_fewer_steps_than_there_are_tokens():
+    tables = [Centred(seed, WORDS) for seed in range(8)]
+    model = TableModel(tables)
+    search = NumpyBlocks(DecodingOptions(blockwise=True), 4 + WORDS)
+    sentences = [np.arange(8)], [9] * 8, [5] * 8, [()] * 8, [0] * 8
+    tokens = sum(len(one.ids) for [one] in search(model, *sentences))
+    assert 8 < model.blocks < tokens
 
 
 def test_equal_scores_come_in_the_order_of_ids():

@@ -445,6 +445,56 @@ def test_a_variant_gives_what_the_live_model_gives(variant, form, tmp_path):
     assert Translator.load(folder).translate(LINES) == Translator(variant).translate(LINES)
 
 
+@pytest.fixture(scope="module")
+def reading_blocks():
+    return drawn(positions="rotary", block_size=3)
+
+
+@pytest.fixture(scope="module")
+def module_of_blocks(reading_blocks, pieces):
+    options = DecodingOptions(blockwise=True, max_length="+4")
+    return TranslationModule(reading_blocks, pieces, options)
+
+
+@pytest.fixture(scope="module")
+def of_blocks(module_of_blocks, form, tmp_path_factory):
+    """The folder of a model that reads blocks, which its golden examples came out of."""
+    path = tmp_path_factory.mktemp("blocks") / "model"
+    return portable_export.export(module_of_blocks, path, {}, LINES[:3], form=form)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [{}, {"min_length": 6, "no_repeat_ngram_size": 1, "repetition_penalty": 1.3}],
+    ids=str,
+)
+def test_blocks_give_what_greedy_search_gives(reading_blocks, of_blocks, pieces, rules):
+    prefixes = ["", "a", "b c", "", "d e f a b", "", "a a"]
+    greedily = DecodingOptions(beam_size=1, max_length="+4", **rules)
+    live = Translator(TranslationModule(reading_blocks, pieces, greedily))
+    expected = live.translate_in_detail(LINES, prefixes)
+    for search in ({"blockwise": True}, {"beam_size": 1}):
+        found = Translator.load(of_blocks, **search, **rules).translate_in_detail(LINES, prefixes)
+        for [one], [other] in zip(found, expected, strict=True):
+            assert one.pieces == other.pieces
+            np.testing.assert_allclose(one.log_probabilities, other.log_probabilities, atol=1e-4)
+    # What was exported is remembered; a beam replaces it.
+    by_default, by_beam = (
+        Translator.load(of_blocks, **search).translate(LINES) for search in ({}, {"beam_size": 3})
+    )
+    assert by_default != by_beam
+
+
+def test_blocks_of_rounded_weights(module_of_blocks, form, tmp_path):
+    arguments = (module_of_blocks, tmp_path / "model", {}, LINES[:2], "int8")
+    folder = portable_export.export(*arguments, form=form)
+    [one], [other] = (
+        Translator.load(folder, **search).translate_in_detail(LINES[:1])[0]
+        for search in ({"blockwise": True}, {"beam_size": 1})
+    )
+    np.testing.assert_allclose(one.log_probabilities[0], other.log_probabilities[0], atol=0.1)
+
+
 def test_operations_that_litert_has_not_are_refused_by_name(pieces, tmp_path, capfd):
     pytest.importorskip("ai_edge_litert")
     module = TranslationModule(drawn(activation="gelu"), pieces, DecodingOptions())
