@@ -44,6 +44,7 @@ class Portable:
         options: the `DecodingOptions` that it decodes with.
         labels: the ids of labels of languages: see `LanguageLabels`.
         reads_source: whether it translates; a language model goes on from its text.
+        has_blocks: whether it searches in blocks.
         platform: what the Open Inference Protocol calls its kind.
     """
 
@@ -55,6 +56,7 @@ class Portable:
         # How many of the first tokens say languages.
         self._given = 1 if self.labels else 0
         self._model = GraphModel(folder, portable_format(folder))
+        self.has_blocks = self._model.block_size > 1
         self.options = self._of(self._exported, options)
         self._source = both.source.processor
         self._target = both.target.processor
@@ -174,7 +176,7 @@ class Portable:
             exported = {name: exported[name] for name in exported if name not in DRAWING}
         options = options_of_run(given, exported)
         refuse_unknown(options)
-        check_heads(options, self._model.block_size > 1)
+        check_heads(options, self.has_blocks)
         return options
 
     def _forced(self, lines, targets):

@@ -85,6 +85,7 @@ class ServedPortable:
             DEFAULT_SIGNATURE: _signature(one),
             "nbest": _signature(self._hypotheses(self._width)),
             "sample": _signature(one, **drawn),
+            **({"blockwise": _signature(one)} if self._portable.has_blocks else {}),
         }
         self.described = {name: _described(one) for name, one in sorted(self.signatures.items())}
 
@@ -110,7 +111,7 @@ class ServedPortable:
                 return self._search(texts["text"], options, stop)
             if name == "next_pieces":
                 return self._next_pieces(texts["text"], options, stop)
-            return self._best(texts["text"], options, stop)
+            return self._best(texts["text"], options, stop, blockwise=name == "blockwise" or None)
         except ValueError as error:
             raise RequestError(str(error)) from error
 
@@ -145,11 +146,11 @@ class ServedPortable:
         shape = (len(lines), len(pieces[0]) if found else NEXT_PIECES)
         return {name: one.reshape(shape) for name, one in zip(SHOWN, columns, strict=True)}
 
-    def _best(self, lines, options, stop):
+    def _best(self, lines, options, stop, **given):
         """The text of each line: as exported, or drawn by a request's options."""
         texts = [""] * len(lines)
         for key, numbers in _alike(len(lines), options):
-            given = self._drawing(**key) if key else {}
+            given |= self._drawing(**key) if key else {}
             portable = self._portable.replaced(given, stop)
             for number, text in zip(
                 numbers, portable.translate([lines[one] for one in numbers]), strict=True

@@ -15,7 +15,7 @@ FILES = [
 LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
 # At least, at most.
 MEDIAN = 138
-MOST_FILES = 307
+MOST_FILES = 309
 # Lines of what was added after the program had been cut to 33,930, and what later cuts took of all.
 ADDED = {
     "Marian's translators": 760,
@@ -60,6 +60,7 @@ ADDED = {
     "a share of the sentences is augmented": 13,
     "a student takes layers of its teacher": 40,
     "a line at once: its search, its graphs, and flags of one command": 74,
+    "blocks without TensorFlow, and heads that read the token that is certain": 241,
 }
 CUT = 2_174
 MOST_LINES = 33_930 + sum(ADDED.values()) - CUT

@@ -40,7 +40,8 @@ flags.run(serve.main, serve.SECTIONS)
 @pytest.fixture(scope="module")
 def live(pieces):
     """The functions that a SavedModel's signatures would have."""
-    module = TranslationModule(drawn(), pieces, DecodingOptions(beam_size=3, max_length="+4"))
+    options = DecodingOptions(beam_size=3, max_length="+4")
+    module = TranslationModule(drawn(block_size=3), pieces, options)
     return {"serving_default": module.translate, **module.functions(), "module": module}
 
 
@@ -90,6 +91,8 @@ def test_translations_and_scores_are_those_of_the_live_model(served, live):
     found = asked(served, "serving_default", text=LINES)
     assert found == texts(expected(live, "serving_default", text=LINES)["translation"])
     assert len(set(found)) > 3
+    in_blocks = asked(served, "blockwise", text=LINES)
+    assert in_blocks == texts(expected(live, "blockwise", text=LINES)["translation"]) != found
     found = asked(served, "nbest", text=LINES)
     nbest = expected(live, "nbest", text=LINES)
     real = [number for number, line in enumerate(LINES) if line]
@@ -140,7 +143,7 @@ def test_samples_are_of_their_line_and_seed(served):
 def test_it_describes_itself_as_a_savedmodel_does(served, live, form):
     definitions = served.get("/v1/models/m/metadata").json()["metadata"]["signature_def"]
     definitions = definitions["signature_def"]
-    names = {"serving_default", "nbest", "translate", "sample", "score", "next_pieces"}
+    names = {"serving_default", "nbest", "translate", "sample", "score", "next_pieces", "blockwise"}
     assert set(definitions) == names
     for name, definition in definitions.items():
         function = live[name]
