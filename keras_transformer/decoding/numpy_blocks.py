@@ -35,7 +35,8 @@ class NumpyBlocks(NumpySearch):
     def _of_sentence(self, model, source, wished, rules):
         """The hypothesis of one sentence; none where no token may come."""
         [prefix] = wished["prefix"].tolist()
-        ids, logs = [BOS], []
+        ids = [BOS]
+        logs = []
         proposed = [PAD] * (model.block_size - 1)
         state = model.start(1)
         while ids[-1] != EOS and len(logs) < wished["limit"]:

@@ -232,17 +232,11 @@ class BlockStepper(Stepper):
     def block(
         self, ids: Tensor, lengths: Tensor, state: State, source: dict[str, Any]
     ) -> tuple[Tensor, Tensor, State]:
-        """Read a block of each sentence.
+        """Read a block of each sentence: k tokens (B, k), `lengths` (B,) of which came before, with
+        a state of as many positions t as the longest has, where a sentence's own are the last ones.
 
-        Args:
-            ids: k tokens, (B, k).
-            lengths: how many tokens came before them, (B,).
-            state: of as many positions t as the longest has; a sentence's own are the last ones.
-            source: what `EncoderDecoder.encode` returned.
-
-        Returns:
-            Logits after each of the tokens, float32 (B, k, V); what the decoder gave at them, (B,
-            k, d_model); and the state of t + k positions.
+        Logits after each of the tokens, float32 (B, k, V); what the decoder gave at them, (B, k,
+        d_model); and the state of t + k positions.
         """
         size = self.block_size
         longest = ops.max(lengths)
