@@ -7,7 +7,8 @@ from keras_transformer.inference.translator import Translator
 
 def load(task):
     at_once = cores() if task["spread"] else 1
-    translator = Translator.load(task["model"])
+    search = {"blockwise": True} if task.get("blocks") else {}
+    translator = Translator.load(task["model"], **search)
     return lambda lines: (translator.translate(lines, batches_at_once=at_once), None)
 
 

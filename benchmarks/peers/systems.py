@@ -37,6 +37,7 @@ SYSTEMS = {
         "ctranslate2_int8": (CTRANSLATE2, {"precision": "int8"}),
         "saved_model_float32": (OURS, {}),
         **GRAPHS,
+        "blocks_onnx_float32": (PORTABLE, {**GRAPHS["onnx_float32"][1], "blocks": True}),
         "student_onnx_int8": (PORTABLE, {**GRAPHS["onnx_int8"][1], "student": True}),
         "marian_float32": (MARIAN, {}),
         "opennmt_float32": (OPENNMT, {}),
