@@ -80,6 +80,10 @@ def export(
         came = _translated(temporary, texts, module.options.samples)
         if precision == "float32":
             _check(texts, expected, came)
+            if module.has_blocks and form != "web":
+                searches = {"beam_size": 1}, {"blockwise": True}
+                greedy, blocks = (Portable(temporary, one).translate(texts) for one in searches)
+                _check(texts, greedy, {"in blocks": blocks})
         else:
             alike = sum(one == other for one, other in zip(expected, came["alone"], strict=True))
             facts["golden_as_in_float32"] = f"{alike} of {len(texts)}"

@@ -17,6 +17,7 @@ from drawn_models import drawn
 from without_tensorflow import BEGINNING
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.numpy_blocks import NumpyBlocks
 from keras_transformer.evaluation import bleu
 from keras_transformer.inference import portable_export
 from keras_transformer.inference.generator import Generator
@@ -517,6 +518,16 @@ def test_an_export_that_gives_something_else_is_not_written(module, form, tmp_pa
     golden = (["a b"], ["no such words"])
     monkeypatch.setattr(portable_export, "_golden", lambda *_: golden)
     with pytest.raises(ValueError, match="nothing was exported: golden examples come out other"):
+        portable_export.export(module, tmp_path / "model", {}, form=form)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_whose_blocks_give_something_else_is_not_written(
+    reading_blocks, pieces, form, tmp_path, monkeypatch
+):
+    module = TranslationModule(reading_blocks, pieces, DecodingOptions(beam_size=2, max_length=3))
+    monkeypatch.setattr(NumpyBlocks, "_of_sentence", lambda *_: [])
+    with pytest.raises(ValueError, match=r"nothing was exported: .* The first, in blocks: "):
         portable_export.export(module, tmp_path / "model", {}, form=form)
     assert list(tmp_path.iterdir()) == []
 
