@@ -81,9 +81,7 @@ def export(
         if precision == "float32":
             _check(texts, expected, came)
             if module.has_blocks and form != "web":
-                searches = {"beam_size": 1}, {"blockwise": True}
-                greedy, blocks = (Portable(temporary, one).translate(texts) for one in searches)
-                _check(texts, greedy, {"in blocks": blocks})
+                _check_blocks(texts, temporary)
         else:
             alike = sum(one == other for one, other in zip(expected, came["alone"], strict=True))
             facts["golden_as_in_float32"] = f"{alike} of {len(texts)}"
@@ -170,6 +168,12 @@ def _check(texts, expected, came):
                     "nothing was exported: golden examples come out otherwise than from the live "
                     f"model. The first, {way}: {text!r} to {other!r}, expected {one!r}."
                 )
+
+
+def _check_blocks(texts, folder):
+    searches = {"beam_size": 1}, {"blockwise": True}
+    greedy, blocks = (Portable(folder, one).translate(texts) for one in searches)
+    _check(texts, greedy, {"in blocks": blocks})
 
 
 def _bleu(held_out, module, folder, precision):
