@@ -95,13 +95,15 @@ class ProposalStepper:
         kernel = ops.concatenate([one.kernel for one in inner], axis=1)
         self._inner = Matrix([kernel], policy, [ops.concatenate([one.bias for one in inner])])
         kernels = ops.concatenate([one.kernel for one in outer])
-        self._outer = ops.reshape(kernels, (len(outer), heads.d_ff, -1))
-        self._bias = ops.reshape(ops.concatenate([one.bias for one in outer]), (len(outer), 1, -1))
+        biases = ops.concatenate([one.bias for one in outer])
+        self._outer = ops.reshape(ops.cast(kernels, "float32"), (len(outer), heads.d_ff, -1))
+        self._bias = ops.reshape(ops.cast(biases, "float32"), (len(outer), 1, -1))
         self._shape = (-1, len(outer), heads.d_ff)
 
     def __call__(self, x: Tensor, e: Tensor) -> Tensor:
         [certain] = self._certain(e)
         [inner] = self._inner(x + certain)
         inner = ops.transpose(ops.reshape(ops.relu(inner), self._shape), (1, 0, 2))
-        outer = ops.matmul(inner, ops.cast(self._outer, x.dtype))
-        return ops.transpose(x + outer + ops.cast(self._bias, x.dtype), (1, 0, 2))
+        # A stack of products in bfloat16 would be summed in it too, where a processor has none.
+        outer = ops.matmul(ops.cast(inner, "float32"), self._outer) + self._bias
+        return ops.transpose(x + ops.cast(outer, x.dtype), (1, 0, 2))
