@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_transformer.layers.linear_maps import Kernel, Matrix, plus_bias
 from keras_transformer.layers.prototypes import Layer, like
-from keras_transformer.layers.scaled_dot_product import AttentionHeads, SoftmaxHeads
+from keras_transformer.layers.scaled_dot_product import AttentionHeads, SoftmaxHeads, SoftmaxStepper
 from keras_transformer.layers.tensors import KeysAndValues, Masks, State, Tensor
 
 
@@ -235,7 +235,7 @@ class SelfAttentionStepper:
         )
         both, value = (ops.transpose(part, (0, 2, 1, 3)) for part in parts)
         if len(mask.shape) == 2:
-            heads, state = self._heads(both, value, state, mask)
+            heads, state = SoftmaxStepper(self._of_block)(both, value, state, mask)
         else:
             query, key = ops.split(both, 2, axis=1)
             keys, values = map(lambda *both: ops.concatenate(both, axis=2), state, (key, value))
