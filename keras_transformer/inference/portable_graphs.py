@@ -138,7 +138,7 @@ class GraphModel:
         return self._run(self._decoder, LIKELIEST, given, state, source)
 
     def block(self, ids, position, bias, factor, state, source):
-        """A block of one sentence: see `decoding.numpy_search`."""
+        """A block of one sentence: see `decoding.numpy_blocks`."""
         given = {"ids": ids, "position": position, "bias": bias, "factor": factor}
         return self._run(self._blocks, (*LIKELIEST, "count", "proposed"), given, state, source)
 

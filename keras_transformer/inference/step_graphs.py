@@ -39,7 +39,8 @@ class _Steps:
 
     def __init__(self, module, source):
         self._stepper = module.stepper
-        self._growing = module.stepper().growing
+        # It lays out its matrices: once, for all that is asked of it here.
+        self._live = module.stepper()
         rows = tf.TensorSpec([], tf.int32)
         start = traced(lambda rows: module.stepper().start(rows), rows).get_concrete_function()
         self._state = start.structured_outputs
@@ -66,7 +67,7 @@ class _Steps:
 
     def blocks(self):
         """A block of one sentence: see `decoding.numpy_blocks`."""
-        size = self._stepper().block_size
+        size = self._live.block_size
         specifications = [
             tf.TensorSpec([1, size], tf.int32, name="ids"),
             tf.TensorSpec([], tf.int32, name="position"),
@@ -91,7 +92,7 @@ class _Steps:
             state = tf.nest.map_structure(
                 lambda one, axis: one if axis < 0 else tf.gather(one, tf.range(length), axis=axis),
                 state,
-                self._growing,
+                self._live.growing,
             )
             return {**likeliest, "count": count, "proposed": proposed, **_named("next", state)}
 
@@ -99,7 +100,7 @@ class _Steps:
 
     def _others(self, rows):
         """What both read besides, of a number of rows."""
-        shapes = loop.shape_invariants(self._state, self._growing)
+        shapes = loop.shape_invariants(self._state, self._live.growing)
         of_source = loop.shape_invariants(self._source, loop.fixed(self._source))
         return [
             tf.TensorSpec([None, None], tf.float32, name="bias"),

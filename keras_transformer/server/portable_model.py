@@ -111,7 +111,8 @@ class ServedPortable:
                 return self._search(texts["text"], options, stop)
             if name == "next_pieces":
                 return self._next_pieces(texts["text"], options, stop)
-            return self._best(texts["text"], options, stop, blockwise=name == "blockwise" or None)
+            blocks = {"blockwise": True} if name == "blockwise" else {}
+            return self._best(texts["text"], options, stop, blocks)
         except ValueError as error:
             raise RequestError(str(error)) from error
 
@@ -146,12 +147,11 @@ class ServedPortable:
         shape = (len(lines), len(pieces[0]) if found else NEXT_PIECES)
         return {name: one.reshape(shape) for name, one in zip(SHOWN, columns, strict=True)}
 
-    def _best(self, lines, options, stop, **given):
-        """The text of each line: as exported, or drawn by a request's options."""
+    def _best(self, lines, options, stop, given):
+        """The text of each line: as exported or given, or drawn by a request's options."""
         texts = [""] * len(lines)
         for key, numbers in _alike(len(lines), options):
-            given |= self._drawing(**key) if key else {}
-            portable = self._portable.replaced(given, stop)
+            portable = self._portable.replaced(self._drawing(**key) if key else given, stop)
             for number, text in zip(
                 numbers, portable.translate([lines[one] for one in numbers]), strict=True
             ):

@@ -26,6 +26,11 @@ DEFAULTS = {
 }
 # Flags of `evaluate` that are for answers with a reference.
 OF_ANSWERS = ("metrics", "confidence", "baseline_file", "source_file", "evalb_parameters")
+# Why they are useless for a model, by what that does.
+NO_ANSWERS = (
+    "is for answers that have a reference, and {{model}} {}: leave it out. Text of your own goes "
+    "into --reference_file."
+)
 
 
 class Scorer(abc.ABC):

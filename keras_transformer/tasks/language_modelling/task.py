@@ -5,7 +5,7 @@
 from keras_transformer.inference.generator import Generator, in_words
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.language_modelling.module import GenerationModule
-from keras_transformer.tasks.score import OF_ANSWERS, Scorer
+from keras_transformer.tasks.score import NO_ANSWERS, OF_ANSWERS, Scorer
 from keras_transformer.tasks.task import Score, with_perplexity
 from keras_transformer.tasks.text_task import (
     KEPT,
@@ -23,10 +23,7 @@ class PerplexityScorer(Scorer):
     """The lines of a split, or of the file --reference_file."""
 
     useless = OF_ANSWERS
-    because = (
-        "is for answers that have a reference, and {model} continues text: leave it out. Text of "
-        "your own goes into --reference_file."
-    )
+    because = NO_ANSWERS.format("continues text")
 
     def __init__(self, description, model, values):
         super().__init__(description, model, values)

@@ -11,7 +11,7 @@ from keras_transformer.models import sizes_of_description
 from keras_transformer.runs.description import hyperparameters_in
 from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.tasks.masking.module import MaskedTextModule
-from keras_transformer.tasks.score import OF_ANSWERS, Scorer
+from keras_transformer.tasks.score import NO_ANSWERS, OF_ANSWERS, Scorer
 from keras_transformer.tasks.task import Score, with_perplexity
 from keras_transformer.tasks.text_task import KEPT, SHOWN, TextEncoding, in_rows
 from keras_transformer.training.loss import label_measures
@@ -26,10 +26,7 @@ class MaskingScorer(Scorer):
     """The texts of a split or of --reference_file, with the same pieces hidden each time."""
 
     useless = OF_ANSWERS
-    because = (
-        "is for answers that have a reference, and {model} guesses pieces: leave it out. Text of "
-        "your own goes into --reference_file."
-    )
+    because = NO_ANSWERS.format("guesses pieces")
 
     def __init__(self, description, model, values):
         super().__init__(description, model, values)
