@@ -23,7 +23,8 @@ a coverage penalty asks for that and for the attention.
 Of blocks it has `block_size`, their k, and also
 
     stepper.block(ids, lengths, state, source) -> logits, given, state
-    stepper.proposals(given, ids, lengths) -> logits
+    stepper.first_proposals(source) -> logits
+    stepper.proposals(given, ids, lengths, source) -> logits
 
     ids        a token that is certain and k - 1 that are proposed after it, (b, k)
     lengths    how many tokens came before them, (b,)
@@ -32,7 +33,7 @@ Of blocks it has `block_size`, their k, and also
     logits     after each token of the block, float32 (b, k, V)
     given      what a proposal is made from, (b, k, any): of one position (b, any), and the tokens
                `ids` that it made certain, (b,), `lengths` tokens behind the first, it gives logits
-               of the k - 1 tokens after these, (b, k - 1, V)
+               of the k - 1 tokens after these, (b, k - 1, V); so does BOS alone
 
 **A search** is called alike, whichever it is:
 

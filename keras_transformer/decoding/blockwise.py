@@ -19,11 +19,11 @@ class BlockwiseSearch(GreedySearch):
     2. Each proposal stands as long as it is the likeliest token after those before it; the first
        that is not falls with all behind it. The block has then given 1 to k certain tokens.
     3. What the decoder gave at the last position that stands, and the token that it gave thereby,
-       propose the next block.
+       propose the next block. BOS proposes the first one.
 
     So 2 verifies one block and 3 predicts the next in a single call of the decoder, the authors'
-    section 4. A result can differ from that of `GreedySearch` only by the order of sums, where two
-    tokens are as likely to the last bits.
+    section 4, whose first call only predicts. A result can differ from that of `GreedySearch` only
+    by the order of sums, where two tokens are as likely to the last bits.
 
     Arguments and results as in `GreedySearch`, but of a stepper with `block_size`, `block` and
     `proposals`: see `keras_transformer.decoding`.
@@ -38,7 +38,7 @@ class BlockwiseSearch(GreedySearch):
             "sentence": tf.range(sentences),
             "length": tf.zeros([sentences], tf.int32),
             "came": tf.zeros([sentences, 0], tf.int32),
-            "block": tf.tile([[BOS] + [PAD] * (size - 1)], [sentences, 1]),
+            "block": _block(tf.fill([sentences], BOS), stepper.first_proposals(source)),
         }
         found = (tf.fill([sentences, longest + size], PAD), tf.zeros([sentences]))
 
@@ -80,7 +80,8 @@ class BlockwiseSearch(GreedySearch):
             (histories, given, count, last, searched), going_on
         )
         length = searched["length"] + count
-        proposed = stepper.proposals(tf.gather(given, count - 1, batch_dims=1), last, length)
+        given = tf.gather(given, count - 1, batch_dims=1)
+        proposed = stepper.proposals(given, last, length, source)
         # Where no sentence goes on there is no maximum.
         kept = tf.maximum(tf.reduce_max(length), 0)
         came = tf.gather(histories, count - 1, batch_dims=1)
@@ -88,9 +89,7 @@ class BlockwiseSearch(GreedySearch):
             **searched,
             "length": length,
             "came": came[:, tf.shape(came)[1] - kept :],
-            "block": tf.concat(
-                [last[:, None], tf.argmax(proposed, axis=2, output_type=tf.int32)], axis=1
-            ),
+            "block": _block(last, proposed),
         }
         state = _cut(state, stepper.growing, kept, count - stepper.block_size)
         return searched, found, source, state
@@ -117,6 +116,12 @@ class BlockwiseSearch(GreedySearch):
         first = tf.ones_like(block[:, :1])
         agrees = tf.concat([first, tf.cast(agrees, tf.int32)], axis=1)
         return newest, scores, tf.math.cumprod(agrees, axis=1) > 0
+
+
+def _block(certain, logits):
+    """Tokens that are certain, (b,), and those that are proposed after each, (b, k)."""
+    proposed = tf.argmax(logits, axis=2, output_type=tf.int32)
+    return tf.concat([certain[:, None], proposed], axis=1)
 
 
 def _histories(came, block):

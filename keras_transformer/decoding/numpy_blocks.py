@@ -10,6 +10,7 @@ and for one sentence at a time
     bias, factor    as of a step, each broadcastable to (k, V)
     logs, tokens    the likeliest after each, (k, 1), of which the first `count` are certain
     proposed        k - 1 tokens after these; the state has lost what fell
+    source          as of a step, and last the k - 1 tokens that are proposed after BOS, (1, k - 1)
 """
 
 from collections.abc import Mapping
@@ -37,7 +38,7 @@ class NumpyBlocks(NumpySearch):
         [prefix] = wished["prefix"].tolist()
         ids = [BOS]
         logs = []
-        proposed = [PAD] * (model.block_size - 1)
+        proposed = source[-1][0].tolist()
         state = model.start(1)
         while ids[-1] != EOS and len(logs) < wished["limit"]:
             position = len(logs)

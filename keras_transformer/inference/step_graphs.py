@@ -22,15 +22,12 @@ def graphs_of(module: TextModule, of_blocks: bool) -> Iterator[Graph]:
     source = {}
     if module.encode:
         source = module.encode.get_concrete_function(IDS).structured_outputs
-
-        def encode(ids):
-            return _named("source", module.encode(ids))
-
-        ids = tf.TensorSpec([None, None], tf.int32, name="ids")
-        yield "encoder", traced(encode, ids), [ids]
     steps = _Steps(module, source)
+    of_blocks = of_blocks and module.has_blocks
+    if module.encode:
+        yield steps.encoder(of_blocks)
     yield steps.decoder()
-    if of_blocks and module.has_blocks:
+    if of_blocks:
         yield steps.blocks()
 
 
@@ -45,6 +42,21 @@ class _Steps:
         start = traced(lambda rows: module.stepper().start(rows), rows).get_concrete_function()
         self._state = start.structured_outputs
         self._source = source
+        self._encode = module.encode
+
+    def encoder(self, of_blocks):
+        """What the steps need of sources; and last what is proposed behind BOS, if blocks are."""
+
+        def encode(ids):
+            source = self._encode(ids)
+            given = tf.nest.flatten(source)
+            if of_blocks:
+                with tf.name_scope(PROPOSALS):
+                    given.append(_first(self._stepper().first_proposals(source)))
+            return _named("source", given)
+
+        ids = tf.TensorSpec([None, None], tf.int32, name="ids")
+        return "encoder", traced(encode, ids), [ids]
 
     def decoder(self):
         """A token of each of K hypotheses of each sentence: see `decoding.numpy_search`."""
@@ -76,7 +88,8 @@ class _Steps:
 
         def block(ids, position, bias, factor, *tensors):
             stepper = self._stepper()
-            logits, given, state = stepper.block_alone(ids, position, *self._packed(tensors))
+            state, source = self._packed(tensors)
+            logits, given, state = stepper.block_alone(ids, position, state, source)
             likeliest = _likeliest(logits, 1, bias, factor)
             newest = tf.reshape(likeliest["tokens"], [size])
             before = newest[:-1]
@@ -86,9 +99,8 @@ class _Steps:
             last, given = (tf.gather(one, [count - 1]) for one in (newest, given[0]))
             length = position + count
             with tf.name_scope(PROPOSALS):
-                logits = stepper.proposals(given, last, tf.reshape(length, [1]))
-                logits = tf.reshape(logits, [size - 1, -1])
-                proposed = tf.argmax(logits, axis=1, output_type=tf.int32)
+                logits = stepper.proposals(given, last, tf.reshape(length, [1]), source)
+                proposed = _first(logits)[0]
             state = tf.nest.map_structure(
                 lambda one, axis: one if axis < 0 else tf.gather(one, tf.range(length), axis=axis),
                 state,
@@ -115,6 +127,15 @@ class _Steps:
         source = tensors[len(state) :]
         nests = zip((self._state, self._source), (state, source), strict=True)
         return [tf.nest.pack_sequence_as(*one) for one in nests]
+
+
+def _first(logits):
+    """The likeliest tokens, (B, k), from logits (B, k, V), which are laid out as rows: ONNX Runtime
+    has that faster.
+    """
+    rows = tf.reshape(logits, [-1, logits.shape[2]])
+    likeliest = tf.argmax(rows, axis=1, output_type=tf.int32)
+    return tf.reshape(likeliest, [-1, logits.shape[1]])
 
 
 def _named(name, nest):

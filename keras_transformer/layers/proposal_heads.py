@@ -6,10 +6,12 @@ decoder and the projection of Vaswani et al. 2017, figure 1.
 import keras
 from keras import ops
 
+from keras_transformer.layers.add_and_norm import PostNorm
+from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.linear_maps import Dense, Matrix
 from keras_transformer.layers.prototypes import KeepsShape
-from keras_transformer.layers.tensors import Tensor
+from keras_transformer.layers.tensors import KeysAndValues, Sublayer, Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -17,12 +19,15 @@ class ProposalHeads(KeepsShape):
     """From what the decoder gives at position t, k heads predict the tokens t + 1, ..., t + k.
 
         head_1(x_t) = x_t
-        head_m(x_t) = x_t + FFN_m(x_t + e_(t + 1) W),    m = 2, ..., k
+        head_m(x_t) = PostNorm(z, FFN(z)),                              m = 2, ..., k
+        z           = PostNorm(y, MultiHead(y, memory, memory))
+        y           = x_t + [x_t; e_(t + 1)] W_m + b_m
 
     The projection onto the vocabulary follows each head. The first is the model itself, so that
     frozen weights give the text that they gave before. e_(t + 1) is the embedding of the token
-    t + 1, which is certain before the others are proposed. The authors' heads do not read it;
-    benchmarks/LOG.md has both.
+    t + 1, which is certain before the others are proposed; before the first token x is 0, and BOS
+    is certain. The authors' heads, x_t + FFN_m(x_t), read neither that token nor the source;
+    benchmarks/LOG.md has such heads too.
 
     In training each position t + 1 is predicted by a head that is drawn for it, by head_m from
     x_(t + 1 - m). The authors draw one for each batch. The expectation is the mean of the losses of
@@ -30,53 +35,83 @@ class ProposalHeads(KeepsShape):
 
     Args:
         block_size: k, at least 2.
-        d_ff: inner width of each FFN_m.
+        num_heads: h of the attention to the source.
+        d_ff: inner width of the FFN.
+        dropout: probability in [0, 1), as in `PostNorm`.
 
     Call arguments:
         x: (B, T, d_model).
         e: embeddings of the tokens that the decoder read, (B, T, d_model).
+        memory: the encoder's output, (B, S, any width).
+        memory_mask: booleans broadcastable to (B, T, S).
         training: whether to draw heads; else x comes back as it is.
 
     Returns:
         (B, T, d_model).
     """
 
-    arguments = ("block_size", "d_ff")
+    arguments = ("block_size", "num_heads", "d_ff", "dropout")
 
-    def __init__(self, block_size: int, d_ff: int, **kwargs):
+    def __init__(self, block_size: int, num_heads: int, d_ff: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
+        policy = self.dtype_policy
         self.block_size = block_size
+        self.num_heads = num_heads
         self.d_ff = d_ff
-        self.networks = [
-            FeedForward(d_ff, dtype=self.dtype_policy, name=f"head_{number}")
-            for number in range(2, block_size + 1)
-        ]
+        self.dropout = dropout
+        self.attention_norm = PostNorm(dropout, dtype=policy, name="attention_norm")
+        self.feed_forward = FeedForward(d_ff, dtype=policy, name="feed_forward")
+        self.feed_forward_norm = PostNorm(dropout, dtype=policy, name="feed_forward_norm")
         self.seed_generator = keras.random.SeedGenerator()
 
-    def build(self, x_shape, e_shape):
-        self.certain = Dense(x_shape[-1], use_bias=False, dtype=self.dtype_policy, name="certain")
-        self.certain.build(e_shape)
-        for network in self.networks:
-            network.build(x_shape)
+    def build(self, x_shape, e_shape, memory_shape):
+        policy = self.dtype_policy
+        width = x_shape[-1]
+        self.maps = Dense((self.block_size - 1) * width, dtype=policy, name="maps")
+        self.maps.build((*x_shape[:-1], 2 * width))
+        self.attention = MultiHeadAttention(self.num_heads, width, dtype=policy, name="attention")
+        self.attention.build(x_shape, memory_shape, memory_shape)
+        for one in (self.attention_norm, self.feed_forward, self.feed_forward_norm):
+            one.build(x_shape)
 
-    def call(self, x: Tensor, e: Tensor, training: bool = False) -> Tensor:
+    def call(
+        self,
+        x: Tensor,
+        e: Tensor,
+        memory: Tensor,
+        memory_mask: Tensor | None = None,
+        training: bool = False,
+    ) -> Tensor:
         if not training:
             return x
         batch, length, _ = ops.shape(x)
-        following = ops.pad(e[:, 1:], [[0, 0], [0, 1], [0, 0]])
-        read = x + self.certain(following)
         drawn = keras.random.randint(
             (batch, length, 1), 1, self.block_size + 1, seed=self.seed_generator
         )
-        places = ops.arange(length)[None, :, None]
-        chosen = x
-        for number, network in enumerate(self.networks, 2):
-            given = x + network(read)
-            before = ops.pad(given, [[0, 0], [number - 1, 0], [0, 0]])[:, :length]
-            # The first positions have no x so far before them: head_1 predicts these.
-            is_its = ops.logical_and(drawn == number, places >= number - 1)
-            chosen = ops.where(is_its, before, chosen)
-        return chosen
+        # The first positions have no x so far before them: head_1 predicts these.
+        drawn = ops.where(drawn > ops.arange(length)[:, None] + 2, 1, drawn)
+        # Position t of it is x_(t - 1), which gave the token whose embedding is e_t.
+        before = ops.pad(x, [[0, 0], [1, 0], [0, 0]])[:, :length]
+        apart = ops.split(self.maps(ops.concatenate([before, e], axis=-1)), self.block_size - 1, -1)
+        y = x
+        for number, one in enumerate(apart, 2):
+            of_head = ops.pad(before + one, [[0, 0], [number - 2, 0], [0, 0]])[:, :length]
+            y = ops.where(drawn == number, of_head, y)
+
+        def look(y):
+            return self.attention(y, memory, memory, attention_mask=memory_mask), None
+
+        given = self.through(y, look, lambda z: (self.feed_forward(z), None))
+        return ops.where(drawn == 1, x, given)
+
+    def through(self, y: Tensor, look: Sublayer, feed: Sublayer) -> Tensor:
+        """From y to what is projected; `look` attends to the source."""
+        z, _ = self.attention_norm(y, sublayer=look)
+        return self.feed_forward_norm(z, sublayer=feed)[0]
+
+    def memory_cache(self, memory: Tensor) -> KeysAndValues:
+        """The keys and values of a memory (B, S, any width), projected once a sentence."""
+        return self.attention.keys_and_values(memory, memory)
 
     def stepper(self) -> "ProposalStepper":
         """The heads 2 to k for one position of each row, with the weights as they are now."""
@@ -84,26 +119,23 @@ class ProposalHeads(KeepsShape):
 
 
 class ProposalStepper:
-    """The heads 2 to k of rows x and e, (rows, d_model) each: (rows, k - 1, d_model)."""
+    """The heads 2 to k of rows x and e, (rows, d_model) each, from what `memory_cache` gave and the
+    mask (rows, 1, S) of each: (rows, k - 1, d_model).
+    """
 
     def __init__(self, heads: ProposalHeads):
-        policy = heads.dtype_policy
-        inner = [network.inner for network in heads.networks]
-        outer = [network.outer for network in heads.networks]
-        self._certain = Matrix([heads.certain.kernel], policy)
-        # All heads in two products.
-        kernel = ops.concatenate([one.kernel for one in inner], axis=1)
-        self._inner = Matrix([kernel], policy, [ops.concatenate([one.bias for one in inner])])
-        kernels = ops.concatenate([one.kernel for one in outer])
-        biases = ops.concatenate([one.bias for one in outer])
-        self._outer = ops.reshape(ops.cast(kernels, "float32"), (len(outer), heads.d_ff, -1))
-        self._bias = ops.reshape(ops.cast(biases, "float32"), (len(outer), 1, -1))
-        self._shape = (-1, len(outer), heads.d_ff)
+        self._maps = Matrix([heads.maps.kernel], heads.dtype_policy, [heads.maps.bias])
+        self._count = heads.block_size - 1
+        self._through = heads.through
+        self._look = heads.attention.memory_stepper()
+        self._feed = heads.feed_forward.stepper()
 
-    def __call__(self, x: Tensor, e: Tensor) -> Tensor:
-        [certain] = self._certain(e)
-        [inner] = self._inner(x + certain)
-        inner = ops.transpose(ops.reshape(ops.relu(inner), self._shape), (1, 0, 2))
-        # A stack of products in bfloat16 would be summed in it too, where a processor has none.
-        outer = ops.matmul(ops.cast(inner, "float32"), self._outer) + self._bias
-        return ops.transpose(x + ops.cast(outer, x.dtype), (1, 0, 2))
+    def __call__(self, x: Tensor, e: Tensor, source: KeysAndValues, mask: Tensor) -> Tensor:
+        [apart] = self._maps(ops.concatenate([x, e], axis=1))
+        y = x[:, None] + ops.reshape(apart, (-1, self._count, x.shape[-1]))
+        rows = self._through(
+            ops.reshape(y, (-1, x.shape[-1])),
+            lambda y: self._look(y, source, mask),
+            lambda z: self._feed(z, ()),
+        )
+        return ops.reshape(rows, ops.shape(y))

@@ -22,6 +22,7 @@ from keras_transformer.models.variants import (
     RESIDUAL_INITIALIZATIONS,
     attention_and_number,
 )
+from pipelines.special_ids import BOS
 
 # Weights of a table that are copied to be laid out. NLLB-200's 262 million take 2.5 s, which is
 # not won back by a translation (benchmarks/LOG.md).
@@ -261,12 +262,20 @@ class BlockStepper(Stepper):
         x, state, _ = self._decoder(x, state, source["memory"], source["mask"], mask)
         return self._logits(x), x, state
 
-    def proposals(self, x: Tensor, ids: Tensor, lengths: Tensor) -> Tensor:
+    def first_proposals(self, source: dict[str, Any]) -> Tensor:
+        """`proposals` before the first token."""
+        rows = ops.shape(source["mask"])[0]
+        x = ops.zeros((rows, self._embedding.d_model), self._embedding.compute_dtype)
+        none = ops.zeros((rows,), "int32")
+        return self.proposals(x, none + BOS, none, source)
+
+    def proposals(self, x: Tensor, ids: Tensor, lengths: Tensor, source: dict[str, Any]) -> Tensor:
         """Logits of the heads 2 to k, float32 (B, k - 1, V), from what the decoder gave last, (B,
         d_model), the tokens that it gave thereby, (B,), and how many came before these, (B,).
         """
         e = self._embedding(ids[:, None], positions=lengths[:, None])
-        return self._logits(self._heads(x, ops.reshape(e, ops.shape(x))))
+        e = ops.reshape(e, ops.shape(x))
+        return self._logits(self._heads(x, e, source["proposals"], source["mask"]))
 
 
 def _is_read_in_place(projection):

@@ -72,9 +72,10 @@ class EncoderDecoder(SizedModel):
         x = decoder(e, memory, memory_mask=mask)
         parts = {**tables, "encoder": encoder, "decoder": decoder}
         if hyperparameters.block_size > 1:
-            sizes = (hyperparameters.block_size, hyperparameters.d_ff)
+            hp = hyperparameters
+            sizes = (hp.block_size, hp.num_heads, hp.d_ff, hp.dropout)
             parts["proposal_heads"] = ProposalHeads(*sizes, dtype=policy, name="proposal_heads")
-            x = parts["proposal_heads"](x, e)
+            x = parts["proposal_heads"](x, e, memory, memory_mask=mask)
         return (source, target), tables["projection"](x, reverse=True), parts
 
     @property
@@ -98,7 +99,10 @@ class EncoderDecoder(SizedModel):
     def cache(self, source: Tensor, memory: Tensor) -> dict[str, Any]:
         """What `encode` returns, from source ids (B, S) and their memory."""
         mask = source_mask(source, self.hyperparameters)
-        return {"memory": self.decoder.memory_cache(memory), "mask": mask}
+        of_source = {"memory": self.decoder.memory_cache(memory), "mask": mask}
+        if hasattr(self, "proposal_heads"):
+            of_source["proposals"] = self.proposal_heads.memory_cache(memory)
+        return of_source
 
     def stepper(self) -> Stepper:
         """A `Stepper` for decoding, with the weights as they are now."""

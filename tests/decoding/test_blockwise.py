@@ -24,7 +24,7 @@ V = 4 + WORDS
 
 class BlockTables(TableStepper):
     """A `TableStepper` of blocks, which proposes what `guess` makes of a table and the tokens so
-    far, and counts the blocks of each sentence.
+    far, the certain one among them, and counts the blocks of each sentence.
     """
 
     def __init__(self, tables, guess, size=SIZE):
@@ -51,27 +51,36 @@ class BlockTables(TableStepper):
                 given[row, place, -1] = -1 - number
         return logits, given, {"keys": keys, "values": values}
 
-    def proposals(self, given, ids, lengths):
-        logits = np.zeros((len(given), self.block_size - 1, self.tables[0].size), np.float32)
-        certain = zip(np.asarray(ids), np.asarray(lengths), strict=True)
-        for row, (one, (token, length)) in enumerate(zip(np.asarray(given), certain, strict=True)):
-            prefix = tuple(int(token) for token in one[:-1] if token != PAD)
-            assert length == len(prefix) + 1
+    def first_proposals(self, source):
+        return self._proposed((self.tables[number], ()) for number in np.asarray(source))
+
+    def proposals(self, given, ids, lengths, source):
+        came = []
+        for one, token, length in zip(*map(np.asarray, (given, ids, lengths)), strict=True):
+            prefix = (*(int(token) for token in one[:-1] if token != PAD), int(token))
+            assert length == len(prefix)
             assert token not in (PAD, BOS, EOS)
-            for place, token in enumerate(self.guess(self.tables[-1 - one[-1]], prefix)):
-                logits[row, place, token] = 1.0
+            came.append((self.tables[-1 - one[-1]], prefix))
+        assert [self.tables[number] for number in np.asarray(source)] == [one for one, _ in came]
+        return self._proposed(came)
+
+    def _proposed(self, came):
+        guesses = [self.guess(table, prefix) for table, prefix in came]
+        logits = np.zeros((len(guesses), self.block_size - 1, self.tables[0].size), np.float32)
+        for row, tokens in enumerate(guesses):
+            logits[row, range(len(tokens)), tokens] = 1.0
         return logits
 
 
 def the_truth(size):
-    """Proposes what greedy search would have after the next token."""
+    """Proposes what greedy search would have."""
 
     def guess(table, prefix):
-        for _ in range(size):
+        for _ in range(size - 1):
             row = table.log_probabilities([prefix])[0]
             row[[PAD, BOS]] = -np.inf
             prefix += (int(np.argmax(row)),)
-        return prefix[-size + 1 :]
+        return prefix[1 - size :]
 
     return guess
 
@@ -124,8 +133,7 @@ def test_what_stands_saves_steps_and_what_falls_costs_none():
         found, _ = decode(BlockwiseSearch(), stepper, limits)
         lengths[guess] = (found != PAD).sum(axis=1)
         blocks[guess] = stepper.blocks
-    # Nothing is proposed for the first block but padding.
-    np.testing.assert_array_equal(blocks[the_truth], 1 + -(-(lengths[the_truth] - 1) // SIZE))
+    np.testing.assert_array_equal(blocks[the_truth], -(-lengths[the_truth] // SIZE))
     np.testing.assert_array_equal(blocks[never], lengths[never])
     assert blocks[the_truth].sum() < blocks[sometimes].sum() < blocks[never].sum()
 

@@ -7,84 +7,122 @@ import tensorflow as tf
 
 from keras_transformer.layers import ProposalHeads
 
-B, T, D, K = 64, 5, 8, 3
-X, E = np.random.default_rng(0).normal(size=(2, B, T, D)).astype("float32")
+B, T, D, S, K, H = 64, 5, 8, 4, 3, 2
+RANDOM = np.random.default_rng(0)
+X, E = RANDOM.normal(size=(2, B, T, D)).astype("float32")
+MEMORY = RANDOM.normal(size=(B, S, 6)).astype("float32")
+MASK = np.arange(S) < RANDOM.integers(1, S + 1, (B, 1, 1))
 
 
 @pytest.fixture(scope="module")
 def heads():
-    layer = ProposalHeads(block_size=K, d_ff=16)
-    layer(X, E)
+    layer = ProposalHeads(block_size=K, num_heads=H, d_ff=16)
+    layer(X, E, MEMORY)
     random = np.random.default_rng(1)
     layer.set_weights([random.normal(weight, 0.3) for weight in layer.get_weights()])
     return layer
 
 
+def weights(layer):
+    return [np.float64(one) for one in layer.get_weights()]
+
+
+def feed_forward(layer, x):
+    """Eq. 2."""
+    w_1, b_1, w_2, b_2 = weights(layer)
+    return np.maximum(x @ w_1 + b_1, 0) @ w_2 + b_2
+
+
+def normalized(layer, x):
+    gamma, beta = weights(layer)
+    centred = x - x.mean(axis=-1, keepdims=True)
+    return centred / np.sqrt(centred.var(axis=-1, keepdims=True) + 1e-6) * gamma + beta
+
+
+def attended(layer, x):
+    """Section 3.2.2, of one query of each row."""
+    w_q, w_k, w_v, w_o = weights(layer)
+    query, key, value = (
+        (one @ w).reshape(B, -1, H, D // H).transpose(0, 2, 1, 3)
+        for one, w in ((x[:, None], w_q), (MEMORY, w_k), (MEMORY, w_v))
+    )
+    scores = query @ key.transpose(0, 1, 3, 2) / np.sqrt(D // H)
+    likely = np.exp(np.where(MASK[:, None], scores, -np.inf))
+    likely /= likely.sum(axis=-1, keepdims=True)
+    return (likely @ value).reshape(B, D) @ w_o
+
+
 def by_hand(heads, number, place):
-    """head_m(x_t) = x_t + FFN_m(x_t + e_(t + 1) W) of a place t, eq. 2 inside: (B, d_model)."""
-    x = np.float64(X[:, place])
+    """head_m(x_t) of a place t, (B, d_model); before the first place x is 0."""
+    x = np.float64(X[:, place] if place >= 0 else np.zeros_like(X[:, 0]))
     if number == 1:
         return x
-    [w] = heads.certain.get_weights()
-    w_1, b_1, w_2, b_2 = (np.float64(one) for one in heads.networks[number - 2].get_weights())
-    read = x + np.float64(E[:, place + 1]) @ w
-    return x + np.maximum(read @ w_1 + b_1, 0) @ w_2 + b_2
+    w, b = weights(heads.maps)
+    columns = slice((number - 2) * D, (number - 1) * D)
+    y = x + np.concatenate([x, E[:, place + 1]], axis=1) @ w[:, columns] + b[columns]
+    z = normalized(heads.attention_norm.norm, y + attended(heads.attention, y))
+    return normalized(heads.feed_forward_norm.norm, z + feed_forward(heads.feed_forward, z))
 
 
 def possible(heads, place):
-    """What each head that reads no place before the first makes of a place, (B, d_model) each."""
+    """What each head that reads no place before that makes of a place, (B, d_model) each."""
     return [
-        by_hand(heads, number, place + 1 - number) for number in range(1, min(K, place + 1) + 1)
+        by_hand(heads, number, place + 1 - number) for number in range(1, min(K, place + 2) + 1)
     ]
 
 
 def test_in_training_each_position_is_predicted_by_a_head_that_is_drawn_for_it(heads):
-    found = np.array(heads(X, E, training=True))
+    found = np.array(heads(X, E, MEMORY, memory_mask=MASK, training=True))
     drawn = []
     for place in range(T):
         errors = [np.abs(found[:, place] - one).max(axis=1) for one in possible(heads, place)]
         assert np.min(errors, axis=0).max() < 1e-5
         drawn.append(np.argmin(errors, axis=0))
-    assert not drawn[0].any()
-    assert {*drawn[1]} == {0, 1}
-    # Each of three for a third of 64 rows and 3 places: within 5 standard deviations.
-    counts = np.bincount(np.concatenate(drawn[2:]), minlength=K)
-    assert (np.abs(counts - B) < 33).all()
+    assert {*drawn[0]} == {0, 1}
+    # Each of three for a third of 64 rows and 4 places: within 5 standard deviations.
+    counts = np.bincount(np.concatenate(drawn[1:]), minlength=K)
+    assert (np.abs(counts - 4 * B / 3) < 38).all()
     # A control: the next call draws again.
-    assert (np.array(heads(X, E, training=True)) != found).any()
+    assert (np.array(heads(X, E, MEMORY, memory_mask=MASK, training=True)) != found).any()
 
 
 def test_else_it_is_the_first_head_and_a_stepper_gives_the_others(heads):
-    np.testing.assert_array_equal(heads(X, E), X)
+    np.testing.assert_array_equal(heads(X, E, MEMORY), X)
     expected = np.stack([by_hand(heads, number, 2) for number in (2, 3)], axis=1)
-    np.testing.assert_allclose(heads.stepper()(X[:, 2], E[:, 3]), expected, rtol=0, atol=1e-5)
+    source = heads.memory_cache(MEMORY)
+    found = heads.stepper()(X[:, 2], E[:, 3], source, MASK)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
 def test_later_positions_change_nothing_and_each_weight_learns(heads):
     keras.utils.set_random_seed(1)
     layer = ProposalHeads.from_config(heads.get_config())
-    layer(X, E)
+    layer(X, E, MEMORY)
     layer.set_weights(heads.get_weights())
     state = np.array(np.asarray(layer.seed_generator.state))
-    before = np.array(layer(X, E, training=True))
+    before = np.array(layer(X, E, MEMORY, training=True))
     layer.seed_generator.state.assign(state)
     is_early = np.arange(T)[:, None] < 3
-    after = np.array(layer(np.where(is_early, X, -X), np.where(is_early, E, -E), training=True))
+    others = (np.where(is_early, one, -one) for one in (X, E))
+    after = np.array(layer(*others, MEMORY, training=True))
     np.testing.assert_array_equal(before[:, :3], after[:, :3])
     assert (before[:, 3:] != after[:, 3:]).any()
     with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(layer(X, E, training=True) ** 2)
+        loss = tf.reduce_sum(layer(X, E, MEMORY, training=True) ** 2)
     gradients = tape.gradient(loss, [one.value for one in layer.trainable_variables])
-    assert len(gradients) == 1 + 4 * (K - 1)
+    assert len(gradients) == 2 + 4 + 4 + 2 * 2
     assert all(np.abs(one).max() > 0 for one in gradients)
 
 
 def test_mixed_bfloat16_computes_in_bfloat16_near_float32(heads):
-    mixed = ProposalHeads(block_size=K, d_ff=16, dtype="mixed_bfloat16")
-    assert keras.backend.standardize_dtype(mixed(X, E, training=True).dtype) == "bfloat16"
+    mixed = ProposalHeads(block_size=K, num_heads=H, d_ff=16, dtype="mixed_bfloat16")
+    found = mixed(X, E, MEMORY, training=True)
+    assert keras.backend.standardize_dtype(found.dtype) == "bfloat16"
     mixed.set_weights(heads.get_weights())
     # The larger the numbers, the coarser bfloat16.
     rows = X[:, 2], E[:, 3] / 4
-    found = mixed.stepper()(*(tf.cast(one, "bfloat16") for one in rows))
-    found = np.array(tf.cast(found, tf.float32))
-    np.testing.assert_allclose(found, heads.stepper()(*rows), rtol=0, atol=0.1)
+    found = mixed.stepper()(
+        *(tf.cast(one, "bfloat16") for one in rows), mixed.memory_cache(MEMORY), MASK
+    )
+    expected = heads.stepper()(*rows, heads.memory_cache(MEMORY), MASK)
+    np.testing.assert_allclose(tf.cast(found, "float32"), expected, rtol=0, atol=0.1)
