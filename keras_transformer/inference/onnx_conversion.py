@@ -4,6 +4,7 @@ operation each, and weights are rounded to float16 or int8.
 
 import importlib
 import logging
+import math
 import os
 import pathlib
 from collections.abc import Callable, Sequence
@@ -16,13 +17,18 @@ MODULES = ("tf2onnx.convert",)
 OPSET = 18
 # The scope of operations that only propose what others verify.
 PROPOSALS = "proposals"
-# Smaller weights are no bytes worth saving.
+# Smaller weights are no bytes worth saving, and smaller matrices no faster in integers.
 LEAST = 1024
+LEAST_PROPOSING = 2**18
 # The operations of a norm, from its end to its beginning, each with the number of its input that
-# the next one gives.
+# the next one gives. Of its two first products either may come first.
 NORM = (
-    *(("Add", 0), ("Mul", 1), ("Mul", 0), ("Reciprocal", 0), ("Sqrt", 0), ("Add", 0)),
-    *(("ReduceMean", 0), ("Mul", 0), ("Sub", 1), ("ReduceMean", 0)),
+    *(("Reciprocal", 0), ("Sqrt", 0), ("Add", 0), ("ReduceMean", 0), ("Mul", 0)),
+    *(("Sub", 1), ("ReduceMean", 0)),
+)
+NORMS = (
+    (("Add", 0), ("Mul", 1), ("Mul", 0), *NORM),
+    (("Add", 0), ("Mul", 0), ("Mul", 1), *NORM),
 )
 # What a slice of all rows takes, and at least what one of all of several axes takes.
 WHOLE = 2**31 - 1
@@ -45,14 +51,22 @@ def convert(function: Callable, specifications: Sequence, path: pathlib.Path, pr
     join(onnx, model.graph)
     share(onnx, model)
     # A proposal changes no translation: it is verified.
-    proposing = [one.name for one in model.graph.node if one.name.startswith(f"{PROPOSALS}/")]
-    if proposing:
+    if proposing := [*_large_products(model.graph, f"{PROPOSALS}/")]:
         model = _in_integers(onnx, model, path, nodes_to_quantize=proposing)
     if precision == "int8":
         model = _in_integers(onnx, model, path, per_channel=True)
     if precision == "float16":
         halve(onnx, model.graph)
     onnx.save(model, path)
+
+
+def _large_products(graph, scope):
+    """The names of a scope's products with matrices of at least `LEAST_PROPOSING` numbers."""
+    sizes = {one.name: math.prod(one.dims) for one in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "MatMul" and node.name.startswith(scope):
+            if sizes.get(node.input[1], 0) >= LEAST_PROPOSING:
+                yield node.name
 
 
 def _in_integers(onnx, model, path, **which):
@@ -90,12 +104,12 @@ def halve(onnx, graph) -> None:
 def join(onnx, graph) -> None:
     """Make one LayerNormalization (Ba et al. 2016) of the ten operations of each norm, one MatMul
     of a product between two reshapes, and of some columns of a product, and one of two reshapes.
-    Nothing is left of what changes nothing.
+    Nothing is left of what changes nothing, such as a choice between ids.
     """
     made = {name: node for node in graph.node for name in node.output}
     values = {one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer}
     # A product between reshapes would not be known any more after the last rule.
-    for rule in (_norm, _product, _columns, _flat, _same):
+    for rule in (_norm, _product, _columns, _flat, _same, _row):
         for node in graph.node:
             if found := rule(node, made, values):
                 _become(onnx, graph, node, *found)
@@ -217,12 +231,26 @@ def _same(end, made, values):
     return "Identity", [nodes[1].input[0]], {}
 
 
+def _row(end, made, values):
+    """Rows of a table by ids, of which Keras counts those below 0 from its end. So does ONNX."""
+    choice = made.get(end.input[1]) if end.op_type == "Gather" else None
+    if choice is None or choice.op_type != "Where":
+        return None
+    is_negative, from_end = (made.get(name) for name in choice.input[:2])
+    ids = choice.input[2]
+    kinds = [one and one.op_type for one in (is_negative, from_end)]
+    if kinds != ["Less", "Add"] or from_end.input[0] != ids:
+        return None
+    return "Gather", [end.input[0], ids], {one.name: one.i for one in end.attribute}
+
+
 def _norm(end, made, values):
     """The norm that a sum ends: (x - mean) * (1 / sqrt(mean((x - mean)^2) + e) * gamma) + beta."""
-    nodes = _path(end.output[0], made, NORM)
-    if not nodes:
+    first, second = (_path(end.output[0], made, kinds) for kinds in NORMS)
+    if not first and not second:
         return None
-    _, outer, scale, _, _, sum_, _, square, centred, mean = nodes
+    _, *products, _, _, sum_, _, square, centred, mean = first or second
+    outer, scale = products if first else products[::-1]
     [x, *axes] = mean.input
     gamma = scale.input[1]
     beta = end.input[1]
