@@ -64,9 +64,9 @@ def _large_products(graph, scope):
     """The names of a scope's products with matrices of at least `LEAST_PROPOSING` numbers."""
     sizes = {one.name: math.prod(one.dims) for one in graph.initializer}
     for node in graph.node:
-        if node.op_type == "MatMul" and node.name.startswith(scope):
-            if sizes.get(node.input[1], 0) >= LEAST_PROPOSING:
-                yield node.name
+        is_product = node.op_type == "MatMul" and node.name.startswith(scope)
+        if is_product and sizes.get(node.input[1], 0) >= LEAST_PROPOSING:
+            yield node.name
 
 
 def _in_integers(onnx, model, path, **which):

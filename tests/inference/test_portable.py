@@ -2,6 +2,7 @@
 TensorFlow too.
 """
 
+import collections
 import functools
 import json
 import os
@@ -211,14 +212,26 @@ def weights_in(folder):
     return sum(len(one.raw_data) for one in onnx.load(folder / "decoder.onnx").graph.initializer)
 
 
+def operations(path):
+    """The nodes of a graph, and how many each operation has."""
+    nodes = pytest.importorskip("onnx").load(path).graph.node
+    return nodes, collections.Counter(node.op_type for node in nodes)
+
+
 @pytest.mark.parametrize("form", ["onnx"], indirect=True, scope="module")
-def test_each_norm_is_one_operation(folder):
-    onnx = pytest.importorskip("onnx")
-    counts = [
-        [node.op_type for node in onnx.load(folder / graph).graph.node].count("LayerNormalization")
-        for graph in ("encoder.onnx", "decoder.onnx")
-    ]
-    assert counts == [2, 3]
+def test_each_norm_is_one_operation_and_so_are_rows_of_a_table(folder, of_blocks):
+    # Heads that propose have two norms more, and a table of their own.
+    graphs = ((folder, "encoder", 2, 1), (folder, "decoder", 3, 1))
+    for_blocks = ((of_blocks, "encoder", 4, 2), (of_blocks, "blocks", 5, 2))
+    for path, graph, norms, tables in (*graphs, *for_blocks):
+        nodes, counts = operations(path / f"{graph}.onnx")
+        assert counts["LayerNormalization"] == norms
+        read = {"ids", *(name for node in nodes if node.op_type != "Where" for name in node.output)}
+        rows = [
+            node.input[1] for node in nodes if "embedding" in node.name and "Gather" in node.name
+        ]
+        assert len(rows) == tables
+        assert {*rows} <= read
 
 
 @pytest.fixture(scope="module")
