@@ -13,7 +13,9 @@ from keras_transformer.saved_models.versions import DECODERS
 from keras_transformer.tensorflow_errors import silence
 from pipelines.special_ids import BOS, EOS, PAD
 
+# What a step gives besides its state, and a block.
 LIKELIEST = ("logs", "tokens")
+OF_BLOCKS = (*LIKELIEST, "count", "proposed")
 # What the graph of a decoder that reads blocks is called.
 BLOCKS = "blocks"
 
@@ -99,16 +101,16 @@ class GraphModel:
 
     def __init__(self, folder: pathlib.Path, form: str):
         decoder = folder / DECODERS[form]
-        encoder = decoder.with_stem("encoder")
-        self._decoder = RUNTIMES[form](decoder)
+        self._decoder = _graph(form, decoder, LIKELIEST)
         self.platform = self._decoder.platform
         self.has_encoder = bool(_numbered("source", self._decoder.inputs))
-        self._encoder = RUNTIMES[form](encoder) if self.has_encoder else None
+        encoder = decoder.with_stem("encoder")
+        self._encoder = _graph(form, encoder, ["source_0"]) if self.has_encoder else None
         self._stop = None
         self._states = _numbered("state", self._decoder.inputs)
         self._next = _numbered("next", self._decoder.outputs)
         blocks = decoder.with_stem(BLOCKS)
-        self._blocks = RUNTIMES[form](blocks) if blocks.exists() else None
+        self._blocks = _graph(form, blocks, OF_BLOCKS) if blocks.exists() else None
         self.block_size = self._blocks.inputs["ids"][1] if self._blocks else 1
 
     def stopped_by(self, stop: Callable[[], None]) -> "GraphModel":
@@ -140,7 +142,7 @@ class GraphModel:
     def block(self, ids, position, bias, factor, state, source):
         """A block of one sentence: see `decoding.numpy_blocks`."""
         given = {"ids": ids, "position": position, "bias": bias, "factor": factor}
-        return self._run(self._blocks, (*LIKELIEST, "count", "proposed"), given, state, source)
+        return self._run(self._blocks, OF_BLOCKS, given, state, source)
 
     def _run(self, graph, names, given, state, source):
         if self._stop:
@@ -172,6 +174,16 @@ class GraphModel:
                 source,
             )
         return logs[0], tokens[0]
+
+
+def _graph(form, path, outputs):
+    """A graph of a folder, which must have some outputs."""
+    graph = RUNTIMES[form](path)
+    if lacking := {*outputs} - {*graph.outputs}:
+        raise ValueError(
+            f"{path} is another graph: it has no output {min(lacking)}. Export the run again."
+        )
+    return graph
 
 
 @contextlib.contextmanager

@@ -423,6 +423,16 @@ def test_a_folder_that_lost_something_is_refused_by_the_name_of_the_file(protect
             (copied / lost).unlink()
         with pytest.raises((ValueError, FileNotFoundError), match=rf"{lost} is (missing|damaged)"):
             Translator.load(copied)
+    encoder, decoder = (
+        f"{name}{pathlib.Path(graphs[0]).suffix}" for name in ("encoder", "decoder")
+    )
+    for copied, other, lacks in ((encoder, decoder, "logs"), (decoder, encoder, "source_0")):
+        mixed = shutil.copytree(protecting, tmp_path / f"{copied}_twice")
+        shutil.copy(mixed / copied, mixed / other)
+        with pytest.raises(
+            ValueError, match=rf"{other} is another graph: it has no output {lacks}"
+        ):
+            Translator.load(mixed)
 
 
 def test_what_it_has_not_is_refused(folder):
