@@ -4,7 +4,6 @@ operation each, and weights are rounded to float16 or int8.
 
 import importlib
 import logging
-import math
 import os
 import pathlib
 from collections.abc import Callable, Sequence
@@ -17,9 +16,8 @@ MODULES = ("tf2onnx.convert",)
 OPSET = 18
 # The scope of operations that only propose what others verify.
 PROPOSALS = "proposals"
-# Smaller weights are no bytes worth saving, and smaller matrices no faster in integers.
+# Smaller weights are no bytes worth saving.
 LEAST = 1024
-LEAST_PROPOSING = 2**18
 # The operations of a norm, from its end to its beginning, each with the number of its input that
 # the next one gives. Of its two first products either may come first.
 NORM = (
@@ -51,7 +49,7 @@ def convert(function: Callable, specifications: Sequence, path: pathlib.Path, pr
     join(onnx, model.graph)
     share(onnx, model)
     # A proposal changes no translation: it is verified.
-    if proposing := [*_large_products(model.graph, f"{PROPOSALS}/")]:
+    if proposing := [*_products(model.graph, f"{PROPOSALS}/")]:
         model = _in_integers(onnx, model, path, nodes_to_quantize=proposing)
     if precision == "int8":
         model = _in_integers(onnx, model, path, per_channel=True)
@@ -60,13 +58,11 @@ def convert(function: Callable, specifications: Sequence, path: pathlib.Path, pr
     onnx.save(model, path)
 
 
-def _large_products(graph, scope):
-    """The names of a scope's products with matrices of at least `LEAST_PROPOSING` numbers."""
-    sizes = {one.name: math.prod(one.dims) for one in graph.initializer}
+def _products(graph, scope):
+    """The names of a scope's products. Those with a sum in them are taken apart, and renamed."""
     for node in graph.node:
-        is_product = node.op_type == "MatMul" and node.name.startswith(scope)
-        if is_product and sizes.get(node.input[1], 0) >= LEAST_PROPOSING:
-            yield node.name
+        if node.name.startswith(scope):
+            yield f"{node.name}_MatMul" if node.op_type == "Gemm" else node.name
 
 
 def _in_integers(onnx, model, path, **which):
