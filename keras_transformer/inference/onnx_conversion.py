@@ -61,7 +61,7 @@ def convert(function: Callable, specifications: Sequence, path: pathlib.Path, pr
 def _products(graph, scope):
     """The names of a scope's products. Those with a sum in them are taken apart, and renamed."""
     for node in graph.node:
-        if node.name.startswith(scope):
+        if node.name.startswith(scope) and node.op_type in ("Gemm", "MatMul"):
             yield f"{node.name}_MatMul" if node.op_type == "Gemm" else node.name
 
 

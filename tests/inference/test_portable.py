@@ -207,9 +207,12 @@ def test_rounded_weights_take_fewer_bytes_and_the_card_says_what_changed(
     np.testing.assert_allclose(*scores, rtol=0.1)
 
 
+def onnx_weights(path):
+    return pytest.importorskip("onnx").load(path).graph.initializer
+
+
 def weights_in(folder):
-    onnx = pytest.importorskip("onnx")
-    return sum(len(one.raw_data) for one in onnx.load(folder / "decoder.onnx").graph.initializer)
+    return sum(len(one.raw_data) for one in onnx_weights(folder / "decoder.onnx"))
 
 
 def operations(path):
@@ -232,6 +235,13 @@ def test_each_norm_is_one_operation_and_so_are_rows_of_a_table(folder, of_blocks
         ]
         assert len(rows) == tables
         assert {*rows} <= read
+    # What is proposed is verified, so that all its products with weights are those of integers.
+    nodes, counts = operations(of_blocks / "blocks.onnx")
+    assert counts["MatMulInteger"] == 6
+    weights = {one.name for one in onnx_weights(of_blocks / "blocks.onnx")}
+    products = [node for node in nodes if node.op_type in ("Gemm", "MatMul")]
+    left = [node.name for node in products if weights & {*node.input}]
+    assert not [name for name in left if name.startswith("proposals/")]
 
 
 @pytest.fixture(scope="module")
