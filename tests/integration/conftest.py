@@ -29,7 +29,7 @@ def train_once(name, command, tmp_path_factory, warm, shared):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not answer.exists():
             first.folder.mkdir()
-            answer.write_bytes(pickle.dumps(first.process(*command)))
+            answer.write_bytes(pickle.dumps(first(*command)))
     shell = first.copy(tmp_path_factory.mktemp(name))
     shell.training = command
     shell.trained = pickle.loads(answer.read_bytes())
