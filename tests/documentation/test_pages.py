@@ -7,10 +7,10 @@ import configparser
 import functools
 import re
 import subprocess
-import sys
 
 import pytest
 from documentation.pages import FENCE, OTHER_PAGES, PAGES, README, ROOT, blocks, prose
+from shell import Shell
 
 from keras_transformer.flags.scopes import every_place
 
@@ -238,12 +238,11 @@ def test_the_first_screen_of_the_readme_has_the_two_commands_and_two_pictures():
     assert "make test" in screen
 
 
-def test_the_readme_describes_each_command_with_flags_that_it_has():
+def test_the_readme_describes_each_command_with_flags_that_it_has(warm):
     described = described_commands(README.read_text(encoding="utf-8"))
     assert described.keys() == commands_of_the_package()
     for name, flags in described.items():
-        program = [sys.executable, "-m", f"keras_transformer.{name}", "--help"]
-        shown = subprocess.run(program, cwd=ROOT, capture_output=True, text=True).stdout
+        shown = Shell(ROOT, warm)(name, "--help").stdout.decode()
         known = [flag for flag in flags if re.search(rf"--(\[no\])?{flag}\b", shown)]
         assert known + ["flagfile"] * ("flagfile" in flags and "flagfile" not in known) == flags
 
