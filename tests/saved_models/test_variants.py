@@ -114,11 +114,10 @@ def test_blocks_give_greedy_translations_live_and_as_a_signature(pieces, tmp_pat
         TranslationModule(model, pieces, DecodingOptions(**search, **rules))
         for search in ({"beam_size": 2}, {"beam_size": 1}, {"blockwise": True})
     )
-    with eagerly():
-        details = [Translator(one).translate_in_detail(LINES) for one in (greedy, blocks)]
-        expected = [one[0].text for one in details[0]]
-        # A control: a beam finds others.
-        assert expected != Translator(beam).translate(LINES)
+    details = [Translator(one).translate_in_detail(LINES) for one in (greedy, blocks)]
+    expected = [one[0].text for one in details[0]]
+    # A control: a beam finds others.
+    assert expected != Translator(beam).translate(LINES)
     assert [one[0].text for one in details[1]] == expected
     scores = [[one[0].score for one in of_module] for of_module in details]
     np.testing.assert_allclose(*scores, rtol=1e-4)
