@@ -121,9 +121,9 @@ class GraphModel:
 
     def encode(self, sources: Sequence[Sequence[int]]) -> list[np.ndarray]:
         """What the steps need of sources, ids without EOS."""
-        if not self._encoder:
+        if not self._encoder or not sources:
             return []
-        ids = np.full((len(sources), max(map(len, sources), default=0) + 1), PAD, np.int32)
+        ids = np.full((len(sources), max(map(len, sources)) + 1), PAD, np.int32)
         for row, of_line in zip(ids, sources, strict=True):
             row[: len(of_line) + 1] = [*of_line, EOS]
         return self._encoder(_numbered("source", self._encoder.outputs), {"ids": ids})

@@ -22,6 +22,7 @@ from keras_transformer.models.variants import (
     RESIDUAL_INITIALIZATIONS,
     attention_and_number,
 )
+from pipelines.special_ids import BOS
 
 # Weights of a table that are copied to be laid out. NLLB-200's 262 million take 2.5 s, which is
 # not won back by a translation (benchmarks/LOG.md).
@@ -217,8 +218,56 @@ class Stepper:
             [logits] = self._table(rows)
             if self._projection.bias is not None:
                 logits = logits + ops.cast(self._projection.bias, logits.dtype)
-        shape = ops.shape(x)
-        return ops.reshape(ops.cast(logits, "float32"), (shape[0], shape[1], logits.shape[-1]))
+        return ops.reshape(ops.cast(logits, "float32"), (*ops.shape(x)[:2], logits.shape[-1]))
+
+
+class BlockStepper(Stepper):
+    """A `Stepper` that also takes k tokens of one hypothesis a sentence, and proposes as many."""
+
+    def __init__(self, model: SizedModel):
+        super().__init__(model)
+        self.block_size = model.proposal_heads.block_size
+        self._heads = model.proposal_heads.stepper()
+
+    def block(
+        self, ids: Tensor, lengths: Tensor, state: State, source: dict[str, Any]
+    ) -> tuple[Tensor, Tensor, State]:
+        """Read a block of each sentence: k tokens (B, k), `lengths` (B,) of which came before, with
+        a state of as many positions t as the longest has, where a sentence's own are the last ones.
+        Logits after each token, (B, k, V); what the decoder gave, (B, k, d_model); the new state.
+        """
+        size = self.block_size
+        longest = ops.max(lengths)
+        is_own = ops.arange(longest) >= longest - lengths[:, None]
+        before = ops.repeat(is_own[:, None], size, axis=1)
+        within = ops.broadcast_to(layers.causal_mask(size), (ops.shape(ids)[0], size, size))
+        mask = ops.concatenate([before, within], axis=2)
+        x = self._embedding(ids, positions=lengths[:, None] + ops.arange(size))
+        x, state, _ = self._decoder(x, state, source["memory"], source["mask"], mask)
+        return self._logits(x), x, state
+
+    def block_alone(
+        self, ids: Tensor, position: Tensor, state: State, source: dict[str, Any]
+    ) -> tuple[Tensor, Tensor, State]:
+        """`block` of one sentence, `position` tokens behind its first, a state cut at its end."""
+        positions = position + ops.arange(self.block_size)
+        mask = ops.arange(position + self.block_size) <= positions[:, None]
+        x = self._embedding(ids, positions=positions[None])
+        x, state, _ = self._decoder(x, state, source["memory"], source["mask"], mask)
+        return self._logits(x), x, state
+
+    def first_proposals(self, source: dict[str, Any]) -> Tensor:
+        """`proposals` before the first token."""
+        rows = ops.shape(source["mask"])[0]
+        x = ops.zeros((rows, self._embedding.d_model), self._embedding.compute_dtype)
+        return self.proposals(x, ops.full((rows,), BOS), ops.zeros((rows,), "int32"), source)
+
+    def proposals(self, x: Tensor, ids: Tensor, lengths: Tensor, source: dict[str, Any]) -> Tensor:
+        """Logits of the heads 2 to k, float32 (B, k - 1, V). x, (B, d_model), is what the decoder
+        gave last, ids, (B,), are the tokens that it gave thereby, behind `lengths` (B,) others.
+        """
+        e = ops.reshape(self._embedding(ids[:, None], positions=lengths[:, None]), ops.shape(x))
+        return self._logits(self._heads(x, e, source["proposals"], source["mask"]))
 
 
 def _is_read_in_place(projection):

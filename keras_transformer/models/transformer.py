@@ -5,7 +5,6 @@ architecture of the translation task is.
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_transformer.layers import (
     Decoder,
@@ -13,12 +12,12 @@ from keras_transformer.layers import (
     PositionalEmbedding,
     PositionEncoding,
     ProposalHeads,
-    causal_mask,
     padding_mask,
 )
-from keras_transformer.layers.tensors import State, Tensor
+from keras_transformer.layers.tensors import Tensor
 from keras_transformer.models.hyperparameters import Sizes
 from keras_transformer.models.sized_model import (
+    BlockStepper,
     SizedModel,
     Stepper,
     encoding,
@@ -27,7 +26,7 @@ from keras_transformer.models.sized_model import (
     stack_arguments,
 )
 from keras_transformer.models.variants import TIES
-from pipelines.special_ids import BOS, EOS
+from pipelines.special_ids import EOS
 
 
 class EncoderDecoder(SizedModel):
@@ -142,62 +141,6 @@ class EncoderDecoder(SizedModel):
 
     def _logits(self, x):
         return keras.ops.cast(self.projection(x, reverse=True), "float32")
-
-
-class BlockStepper(Stepper):
-    """A `Stepper` that also takes k tokens of one hypothesis a sentence, and proposes as many."""
-
-    def __init__(self, model: SizedModel):
-        super().__init__(model)
-        self.block_size = model.proposal_heads.block_size
-        self._heads = model.proposal_heads.stepper()
-
-    def block(
-        self, ids: Tensor, lengths: Tensor, state: State, source: dict[str, Any]
-    ) -> tuple[Tensor, Tensor, State]:
-        """Read a block of each sentence: k tokens (B, k), `lengths` (B,) of which came before, with
-        a state of as many positions t as the longest has, where a sentence's own are the last ones.
-
-        Logits after each of the tokens, float32 (B, k, V); what the decoder gave at them, (B, k,
-        d_model); and the state of t + k positions.
-        """
-        size = self.block_size
-        longest = ops.max(lengths)
-        is_own = ops.arange(longest) >= longest - lengths[:, None]
-        before = ops.repeat(is_own[:, None], size, axis=1)
-        within = ops.broadcast_to(causal_mask(size), (ops.shape(ids)[0], size, size))
-        mask = ops.concatenate([before, within], axis=2)
-        positions = lengths[:, None] + ops.arange(size)
-        x = self._embedding(ids, positions=positions)
-        x, state, _ = self._decoder(x, state, source["memory"], source["mask"], mask)
-        return self._logits(x), x, state
-
-    def block_alone(
-        self, ids: Tensor, position: Tensor, state: State, source: dict[str, Any]
-    ) -> tuple[Tensor, Tensor, State]:
-        """`block` of one sentence, `position` tokens behind its first, whose state loses nothing
-        but its end.
-        """
-        positions = position + ops.arange(self.block_size)
-        mask = ops.arange(position + self.block_size) <= positions[:, None]
-        x = self._embedding(ids, positions=positions[None])
-        x, state, _ = self._decoder(x, state, source["memory"], source["mask"], mask)
-        return self._logits(x), x, state
-
-    def first_proposals(self, source: dict[str, Any]) -> Tensor:
-        """`proposals` before the first token."""
-        rows = ops.shape(source["mask"])[0]
-        x = ops.zeros((rows, self._embedding.d_model), self._embedding.compute_dtype)
-        none = ops.zeros((rows,), "int32")
-        return self.proposals(x, none + BOS, none, source)
-
-    def proposals(self, x: Tensor, ids: Tensor, lengths: Tensor, source: dict[str, Any]) -> Tensor:
-        """Logits of the heads 2 to k, float32 (B, k - 1, V), from what the decoder gave last, (B,
-        d_model), the tokens that it gave thereby, (B,), and how many came before these, (B,).
-        """
-        e = self._embedding(ids[:, None], positions=lengths[:, None])
-        e = ops.reshape(e, ops.shape(x))
-        return self._logits(self._heads(x, e, source["proposals"], source["mask"]))
 
 
 def source_mask(source: Tensor, sizes: Sizes) -> Tensor:

@@ -116,7 +116,8 @@ def found(sentences, options, spans=None, first=0):
     tables = [Centred(seed, WORDS) for seed in seeds]
     kind = NumpyBlocks if options.blockwise else NumpySearch
     search = kind(options, 4 + WORDS, given=first)
-    source = [np.arange(len(tables), dtype=np.int32)]
+    # The last of a source is what is proposed behind BOS.
+    source = [np.arange(len(tables), dtype=np.int32), np.full((len(tables), 2), 4)]
     return search(TableModel(tables), source, limits, minima, prefixes, seeds, spans)
 
 
@@ -217,7 +218,7 @@ def test_blocks_take_fewer_steps_than_there_are_tokens():
     tables = [Centred(seed, WORDS) for seed in range(8)]
     model = TableModel(tables)
     search = NumpyBlocks(DecodingOptions(blockwise=True), 4 + WORDS)
-    sentences = [np.arange(8)], [9] * 8, [5] * 8, [()] * 8, [0] * 8
+    sentences = [np.arange(8), np.full((8, 2), 4)], [9] * 8, [5] * 8, [()] * 8, [0] * 8
     tokens = sum(len(one.ids) for [one] in search(model, *sentences))
     assert 8 < model.blocks < tokens
 
