@@ -37,6 +37,7 @@ class ProposalHeads(KeepsShape):
         block_size: k, at least 2.
         num_heads: h of the attention to the source.
         d_ff: inner width of the FFN.
+        d_k, d_v: of the attention, as in `MultiHeadAttention`.
         dropout: probability in [0, 1), as in `PostNorm`.
 
     Call arguments:
@@ -50,14 +51,25 @@ class ProposalHeads(KeepsShape):
         (B, T, d_model).
     """
 
-    arguments = ("block_size", "num_heads", "d_ff", "dropout")
+    arguments = ("block_size", "num_heads", "d_ff", "d_k", "d_v", "dropout")
 
-    def __init__(self, block_size: int, num_heads: int, d_ff: int, dropout: float = 0.0, **kwargs):
+    def __init__(
+        self,
+        block_size: int,
+        num_heads: int,
+        d_ff: int,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        dropout: float = 0.0,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         policy = self.dtype_policy
         self.block_size = block_size
         self.num_heads = num_heads
         self.d_ff = d_ff
+        self.d_k = d_k
+        self.d_v = d_v
         self.dropout = dropout
         self.attention_norm = PostNorm(dropout, dtype=policy, name="attention_norm")
         self.feed_forward = FeedForward(d_ff, dtype=policy, name="feed_forward")
@@ -69,7 +81,8 @@ class ProposalHeads(KeepsShape):
         width = x_shape[-1]
         self.maps = Dense((self.block_size - 1) * width, dtype=policy, name="maps")
         self.maps.build((*x_shape[:-1], 2 * width))
-        self.attention = MultiHeadAttention(self.num_heads, width, dtype=policy, name="attention")
+        sizes = (self.num_heads, width, self.d_k, self.d_v)
+        self.attention = MultiHeadAttention(*sizes, dtype=policy, name="attention")
         self.attention.build(x_shape, memory_shape, memory_shape)
         for one in (self.attention_norm, self.feed_forward, self.feed_forward_norm):
             one.build(x_shape)

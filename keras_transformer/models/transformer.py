@@ -73,7 +73,7 @@ class EncoderDecoder(SizedModel):
         parts = {**tables, "encoder": encoder, "decoder": decoder}
         if hyperparameters.block_size > 1:
             hp = hyperparameters
-            sizes = (hp.block_size, hp.num_heads, hp.d_ff, hp.dropout)
+            sizes = (hp.block_size, hp.num_heads, hp.d_ff, hp.d_k, hp.d_v, hp.dropout)
             parts["proposal_heads"] = ProposalHeads(*sizes, dtype=policy, name="proposal_heads")
             x = parts["proposal_heads"](x, e, memory, memory_mask=mask)
         return (source, target), tables["projection"](x, reverse=True), parts

@@ -164,8 +164,7 @@ def drawn(**variants):
         vocabulary_size=V,
         d_model=8,
         d_ff=12,
-        num_heads=2,
-        **{"num_layers": 1, "block_size": SIZE, **variants},
+        **{"num_layers": 1, "num_heads": 2, "block_size": SIZE, **variants},
     )
     random = np.random.default_rng(2)
     model.set_weights([random.normal(weight, 0.4) for weight in model.get_weights()])
@@ -203,7 +202,7 @@ def assert_alike(found, expected):
     "variants",
     [
         {"positions": "sinusoidal", "num_layers": 2},
-        {"positions": "rotary", "attention": "local:2"},
+        {"positions": "rotary", "attention": "local:2", "num_heads": 3, "d_k": 4, "d_v": 2},
         {"positions": "relative", "norm": "pre"},
         {"positions": "shaw", "attention": "sparse:2", "activation": "swiglu"},
         {"positions": "learned", "max_positions": 4, "attention": "additive"},

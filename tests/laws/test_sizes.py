@@ -61,7 +61,7 @@ ADDED = {
     "a student takes layers of its teacher": 40,
     "a line at once: its search, its graphs, and flags of one command": 74,
     "blocks without TensorFlow, and heads that read the token that is certain": 245,
-    "heads that attend to the source and propose before the first token": 98,
+    "heads that attend to the source and propose before the first token": 99,
     "a graph that is another one is told": 15,
 }
 CUT = 2_174
