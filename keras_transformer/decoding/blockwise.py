@@ -25,8 +25,8 @@ class BlockwiseSearch(GreedySearch):
     section 4, whose first call only predicts. A result can differ from that of `GreedySearch` only
     by the order of sums, where two tokens are as likely to the last bits.
 
-    Arguments and results as in `GreedySearch`, but of a stepper with `block_size`, `block` and
-    `proposals`: see `keras_transformer.decoding`.
+    Arguments and results as in `GreedySearch`, but of a stepper with `block_size`, `block`,
+    `first_proposals` and `proposals`: see `keras_transformer.decoding`.
     """
 
     def _one_by_one(self, stepper, source, searched):

@@ -105,7 +105,7 @@ def join(onnx, graph) -> None:
     made = {name: node for node in graph.node for name in node.output}
     values = {one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer}
     # A product between reshapes would not be known any more after the last rule.
-    for rule in (_norm, _product, _columns, _flat, _same, _row):
+    for rule in (_row, _norm, _product, _columns, _flat, _same):
         for node in graph.node:
             if found := rule(node, made, values):
                 _become(onnx, graph, node, *found)
@@ -229,13 +229,13 @@ def _same(end, made, values):
 
 def _row(end, made, values):
     """Rows of a table by ids, of which Keras counts those below 0 from its end. So does ONNX."""
-    choice = made.get(end.input[1]) if end.op_type == "Gather" else None
-    if choice is None or choice.op_type != "Where":
+    nodes = _path(end.output[0], made, (("Gather", 1), ("Where", 1), ("Add", 0)))
+    less = _path(nodes[1].input[0], made, (("Less", 0),)) if nodes else None
+    if not less or not {end.input[0], less[0].input[1], nodes[2].input[1]} <= values.keys():
         return None
-    is_negative, from_end = (made.get(name) for name in choice.input[:2])
-    ids = choice.input[2]
-    kinds = [one and one.op_type for one in (is_negative, from_end)]
-    if kinds != ["Less", "Add"] or from_end.input[0] != ids:
+    ids = nodes[1].input[2]
+    bounds = [values[name].tolist() for name in (less[0].input[1], nodes[2].input[1])]
+    if nodes[2].input[0] != ids or bounds != [0, len(values[end.input[0]])]:
         return None
     return "Gather", [end.input[0], ids], {one.name: one.i for one in end.attribute}
 

@@ -19,10 +19,7 @@ Graph = tuple[str, Callable, list[tf.TensorSpec]]
 
 def graphs_of(module: TextModule, of_blocks: bool) -> Iterator[Graph]:
     """The name, the function and the inputs of each graph; also of blocks, if the model has any."""
-    source = {}
-    if module.encode:
-        source = module.encode.get_concrete_function(IDS).structured_outputs
-    steps = _Steps(module, source)
+    steps = _Steps(module)
     of_blocks = of_blocks and module.has_blocks
     if module.encode:
         yield steps.encoder(of_blocks)
@@ -34,15 +31,17 @@ def graphs_of(module: TextModule, of_blocks: bool) -> Iterator[Graph]:
 class _Steps:
     """Of a module and of what its steps need of the source."""
 
-    def __init__(self, module, source):
+    def __init__(self, module):
         self._stepper = module.stepper
         # It lays out its matrices: once, for all that is asked of it here.
         self._live = module.stepper()
         rows = tf.TensorSpec([], tf.int32)
         start = traced(lambda rows: module.stepper().start(rows), rows).get_concrete_function()
         self._state = start.structured_outputs
-        self._source = source
         self._encode = module.encode
+        self._source = {}
+        if module.encode:
+            self._source = module.encode.get_concrete_function(IDS).structured_outputs
 
     def encoder(self, of_blocks):
         """What the steps need of sources; and last what is proposed behind BOS, if blocks are."""

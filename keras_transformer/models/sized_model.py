@@ -249,7 +249,7 @@ class BlockStepper(Stepper):
     def block_alone(
         self, ids: Tensor, position: Tensor, state: State, source: dict[str, Any]
     ) -> tuple[Tensor, Tensor, State]:
-        """`block` of one sentence, `position` tokens behind its first, a state cut at its end."""
+        """`block` of one sentence, `position` tokens behind its first; only a state's end falls."""
         positions = position + ops.arange(self.block_size)
         mask = ops.arange(position + self.block_size) <= positions[:, None]
         x = self._embedding(ids, positions=positions[None])

@@ -93,8 +93,8 @@ def test_heads_that_propose_are_added_to_a_model_without_and_kept_of_one_that_ha
     initialize(again, weights_of(model), OLD, OLD)
     assert same(weights_of(again), weights_of(model))
     # Of another number they do not fit, nor does a model without take them.
-    for other in (transformer(block_size=2), transformer()):
-        with pytest.raises(ValueError, match="proposal_heads/"):
+    for other, name in ((transformer(block_size=2), "maps"), (transformer(), "attention_norm")):
+        with pytest.raises(ValueError, match=f"Received: weights/proposal_heads/{name}/"):
             initialize(other, weights_of(model), OLD, OLD)
 
 
