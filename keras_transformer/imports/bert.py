@@ -3,21 +3,12 @@ Pre-training of Deep Bidirectional Transformers for Language Understanding").
 """
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import keras
 
 from keras_transformer.imports import family
-from keras_transformer.imports.family import (
-    ACTIVATIONS,
-    ANOTHER,
-    Epsilon,
-    Share,
-    Size,
-    Weight,
-    linear,
-    norm,
-)
+from keras_transformer.imports.family import ANOTHER, Share, Size, Weight, linear, norm
 from keras_transformer.models import (
     BareTextEncoder,
     Hyperparameters,
@@ -33,14 +24,6 @@ PREFIX = "bert."
 # PyTorch calls them.
 NORMS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 # Of a layer, ours and theirs.
-MAPS_OF_LAYER = {
-    "self_attention/query_{}": "attention.self.query",
-    "self_attention/key_{}": "attention.self.key",
-    "self_attention/value_{}": "attention.self.value",
-    "self_attention/output_{}": "attention.output.dense",
-    "feed_forward/inner/{}": "intermediate.dense",
-    "feed_forward/outer/{}": "output.dense",
-}
 NORMS_OF_LAYER = {
     "self_attention_norm/norm": "attention.output.LayerNorm",
     "feed_forward_norm/norm": "output.LayerNorm",
@@ -67,14 +50,12 @@ HEADED = {
 }
 
 
-class Config(family.Config, kw_only=True):
+class Config(family.EncoderConfig, kw_only=True):
     """What a BERT's config.json may say."""
 
     FIXED: ClassVar = {
-        **family.Config.FIXED,
+        **family.EncoderConfig.FIXED,
         "add_cross_attention": (False,),
-        "is_decoder": (False,),
-        "is_encoder_decoder": (False,),
         "pad_token_id": (0, None),
         "position_embedding_type": ("absolute",),
         "type_vocab_size": (SEGMENTS,),
@@ -86,15 +67,9 @@ class Config(family.Config, kw_only=True):
     )
 
     vocab_size: Size
-    num_hidden_layers: Size
-    hidden_size: Size
-    intermediate_size: Size
-    num_attention_heads: Size
     max_position_embeddings: Size = 512
-    hidden_act: Literal[tuple(ACTIVATIONS)] = "gelu"
     hidden_dropout_prob: Share = 0.1
     attention_probs_dropout_prob: Share = 0.1
-    layer_norm_eps: Epsilon = 1e-12
     tie_word_embeddings: bool = True
 
 
@@ -120,19 +95,12 @@ def hyperparameters(config: Config) -> Hyperparameters:
         config.refuse_no_choice(architecture)
     return Hyperparameters(
         vocabulary_size=config.vocab_size,
-        num_layers=config.num_hidden_layers,
-        d_model=config.hidden_size,
-        d_ff=config.intermediate_size,
-        num_heads=config.num_attention_heads,
-        dropout=config.hidden_dropout_prob,
-        attention_dropout=config.attention_probs_dropout_prob,
         label_smoothing=0.0,
-        activation=ACTIVATIONS[config.hidden_act],
         positions="learned",
         max_positions=config.max_position_embeddings,
         attention_bias=True,
-        norm_epsilon=config.layer_norm_eps,
         scaled_embeddings=False,
+        **config.sizes(),
     )
 
 
@@ -161,8 +129,7 @@ def table(config: Config) -> Iterator[Weight]:
     }
     for head in HEADS_OF[_architecture(config)]:
         yield from heads[head]
-    layers = config.num_hidden_layers
-    yield from family.encoder(MAPS_OF_LAYER, NORMS_OF_LAYER, layers, d, config.intermediate_size)
+    yield from config.layers("attention.self", NORMS_OF_LAYER)
 
 
 def plain_name(theirs: str) -> str:

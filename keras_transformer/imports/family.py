@@ -4,7 +4,7 @@ ours and theirs, from which their shapes are checked and ours are made.
 
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -94,19 +94,52 @@ def norm(ours: str, theirs: str, width: int) -> Iterator[Weight]:
     yield Weight(f"{ours}/beta", f"{theirs}.bias", (width,))
 
 
-def encoder(
-    maps: Mapping[str, str], norms: Mapping[str, str], layers: int, width: int, inner: int
-) -> Iterator[Weight]:
-    """The layers of an encoder as BERT and ViT have them, from the names of one, ours -> theirs."""
-    sizes = {"feed_forward/inner/{}": (inner, width), "feed_forward/outer/{}": (width, inner)}
-    for number in range(layers):
-        ours = f"encoder/layer_{number}"
-        theirs = f"encoder.layer.{number}"
-        for name, their_name in maps.items():
-            size = sizes.get(name, (width, width))
-            yield from linear(f"{ours}/{name}", f"{theirs}.{their_name}", *size)
-        for name, their_name in norms.items():
-            yield from norm(f"{ours}/{name}", f"{theirs}.{their_name}", width)
+class EncoderConfig(Config, kw_only=True):
+    """What BERT and ViT say of their encoder, which has the same layers."""
+
+    FIXED: ClassVar = {**Config.FIXED, "is_decoder": (False,), "is_encoder_decoder": (False,)}
+
+    num_hidden_layers: Size
+    hidden_size: Size
+    intermediate_size: Size
+    num_attention_heads: Size
+    hidden_act: Literal[tuple(ACTIVATIONS)] = "gelu"
+    hidden_dropout_prob: Share = 0.0
+    attention_probs_dropout_prob: Share = 0.0
+    layer_norm_eps: Epsilon = 1e-12
+
+    def sizes(self) -> dict[str, Any]:
+        """The encoder's hyperparameters, by our names."""
+        return {
+            "num_layers": self.num_hidden_layers,
+            "d_model": self.hidden_size,
+            "d_ff": self.intermediate_size,
+            "num_heads": self.num_attention_heads,
+            "dropout": self.hidden_dropout_prob,
+            "attention_dropout": self.attention_probs_dropout_prob,
+            "activation": ACTIVATIONS[self.hidden_act],
+            "norm_epsilon": self.layer_norm_eps,
+        }
+
+    def layers(self, attention: str, norms: Mapping[str, str]) -> Iterator[Weight]:
+        """The weights of the layers. `attention` is what the maps that make queries, keys and
+        values are called after; `norms` names those of a layer, ours -> theirs.
+        """
+        width = self.hidden_size
+        parts = ("query", "key", "value")
+        maps = {
+            **{f"self_attention/{one}_{{}}": (f"{attention}.{one}", width, width) for one in parts},
+            "self_attention/output_{}": ("attention.output.dense", width, width),
+            "feed_forward/inner/{}": ("intermediate.dense", self.intermediate_size, width),
+            "feed_forward/outer/{}": ("output.dense", width, self.intermediate_size),
+        }
+        for number in range(self.num_hidden_layers):
+            ours = f"encoder/layer_{number}"
+            theirs = f"encoder.layer.{number}"
+            for name, (their_name, *size) in maps.items():
+                yield from linear(f"{ours}/{name}", f"{theirs}.{their_name}", *size)
+            for name, their_name in norms.items():
+                yield from norm(f"{ours}/{name}", f"{theirs}.{their_name}", width)
 
 
 class ArraysByPath(Mapping):

@@ -6,22 +6,13 @@ deviation, the difference goes into the map of the patches.
 """
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import msgspec
 import numpy as np
 
 from keras_transformer.imports import family
-from keras_transformer.imports.family import (
-    ACTIVATIONS,
-    ANOTHER,
-    Epsilon,
-    Share,
-    Size,
-    Weight,
-    linear,
-    norm,
-)
+from keras_transformer.imports.family import ANOTHER, Size, Weight, linear, norm
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
 from pipelines.json_files import Schema, refuse
 
@@ -31,14 +22,6 @@ WHITE = 255
 ARCHITECTURE = "ViTForImageClassification"
 PREFIX = "vit."
 # Of a layer, ours and theirs.
-MAPS_OF_LAYER = {
-    "self_attention/query_{}": "attention.attention.query",
-    "self_attention/key_{}": "attention.attention.key",
-    "self_attention/value_{}": "attention.attention.value",
-    "self_attention/output_{}": "attention.output.dense",
-    "feed_forward/inner/{}": "intermediate.dense",
-    "feed_forward/outer/{}": "output.dense",
-}
 NORMS_OF_LAYER = {
     "self_attention_norm/norm": "layernorm_before",
     "feed_forward_norm/norm": "layernorm_after",
@@ -64,31 +47,18 @@ class Pictures(Schema):
     rescale_factor: Deviation = 1 / WHITE
 
 
-class Config(family.Config, kw_only=True):
+class Config(family.EncoderConfig, kw_only=True):
     """What a ViT's config.json may say."""
 
-    FIXED: ClassVar = {
-        **family.Config.FIXED,
-        "is_decoder": (False,),
-        "is_encoder_decoder": (False,),
-        "qkv_bias": (True,),
-    }
+    FIXED: ClassVar = {**family.EncoderConfig.FIXED, "qkv_bias": (True,)}
     HARMLESS: ClassVar = (
         *family.NOTES,
         *("encoder_stride", "pooler_act", "pooler_output_size", "tie_word_embeddings"),
     )
 
-    num_hidden_layers: Size
-    hidden_size: Size
-    intermediate_size: Size
-    num_attention_heads: Size
     image_size: Size | Annotated[list[Size], msgspec.Meta(min_length=2, max_length=2)] = 224
     patch_size: Size = 16
     num_channels: Size = 3
-    hidden_act: Literal[tuple(ACTIVATIONS)] = "gelu"
-    hidden_dropout_prob: Share = 0.0
-    attention_probs_dropout_prob: Share = 0.0
-    layer_norm_eps: Epsilon = 1e-12
 
 
 def model(config: Config) -> VisionTransformer:
@@ -110,14 +80,7 @@ def hyperparameters(config: Config) -> VisionHyperparameters:
         channels=config.num_channels,
         classes=len(config.labels()),
         patch_size=config.patch_size,
-        num_layers=config.num_hidden_layers,
-        d_model=config.hidden_size,
-        d_ff=config.intermediate_size,
-        num_heads=config.num_attention_heads,
-        dropout=config.hidden_dropout_prob,
-        attention_dropout=config.attention_probs_dropout_prob,
-        activation=ACTIVATIONS[config.hidden_act],
-        norm_epsilon=config.layer_norm_eps,
+        **config.sizes(),
     )
 
 
@@ -140,7 +103,7 @@ def table(config: Config) -> Iterator[Weight]:
     yield Weight("embedding/positions", positions, (1, hp.tokens, d), lambda array: array[0])
     yield from norm("encoder/final_norm", "layernorm", d)
     yield from linear("classes/{}", "classifier", hp.classes, d)
-    yield from family.encoder(MAPS_OF_LAYER, NORMS_OF_LAYER, hp.num_layers, d, hp.d_ff)
+    yield from config.layers("attention.attention", NORMS_OF_LAYER)
 
 
 def check_pictures(pictures: Pictures, config: Config, path: str) -> None:
