@@ -3,7 +3,7 @@ ours and theirs, from which their shapes are checked and ours are made.
 """
 
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
@@ -172,16 +172,3 @@ def pieces_by_id(ids: Mapping[str, Any], path: pathlib.Path, remedy: str) -> lis
             )
         pieces[number] = piece
     return pieces
-
-
-def unused_line(
-    folder: pathlib.Path, pieces: Mapping[str, Sequence[str]], names: Sequence[str]
-) -> str:
-    """What of a translator's folder is not used: pieces by their file, and weights; or ""."""
-    parts = [
-        f"{len(lost):,} pieces of {name} that the vocabulary lacks, such as {quote(lost[0])}"
-        for name, lost in pieces.items()
-    ]
-    if names:
-        parts.append(f"weights: {', '.join(map(quote, names[:8]))}")
-    return f"Not used of {folder}: {'; '.join(parts)}." if parts else ""

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.imports.family import NEVER, ArraysByPath, Weight, pieces_by_id, unused_line
+from keras_transformer.imports.family import NEVER, Weight, pieces_by_id
 from keras_transformer.imports.folder_files import listed
-from keras_transformer.imports.hugging_face import assign
+from keras_transformer.imports.hugging_face import TranslatorFolder
 from keras_transformer.imports.marian_files import (
     ANOTHER,
     WHOLE,
@@ -27,12 +27,12 @@ from keras_transformer.imports.marian_files import (
     read_yaml,
 )
 from keras_transformer.imports.preprocessing import PREPROCESS, read_rules
-from keras_transformer.models import Hyperparameters, Transformer
+from keras_transformer.models import Hyperparameters
 from pipelines import json_files
 from pipelines.json_files import quote
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabularies.other_order import SPECIAL, read_in_order
+from pipelines.vocabularies.other_order import SPECIAL
 
 DECODER = "decoder.yml"
 SETTINGS = "special:model.yml"
@@ -45,14 +45,13 @@ END = "</s>"
 UNKNOWN = "<unk>"
 
 
-class MarianFolder:
+class MarianFolder(TranslatorFolder):
     """The folder of a translator of Marian: it is checked when this is made, and nothing of the
     model's size is allocated.
     """
 
     def __init__(self, folder: str | os.PathLike):
-        self.path = pathlib.Path(folder)
-        self.unused = {}
+        super().__init__(folder)
         self.decoder = self._settings(Decoder, read_yaml(self._file(DECODER)), DECODER)
         if len(self.decoder.models) != 1:
             json_files.refuse(
@@ -133,10 +132,6 @@ class MarianFolder:
                 raise ValueError(f"{path} lacks the piece {name}. {WHOLE}")
         return pieces
 
-    def _check_shapes(self):
-        for weight in self.table():
-            self._weights.check(weight.theirs, weight.shape)
-
     @property
     def hyperparameters(self) -> Hyperparameters:
         """Sizes and variants of our model."""
@@ -172,25 +167,11 @@ class MarianFolder:
     def vocabulary(self) -> SeparateVocabularies:
         """The pieces of source and target, with ids of one table."""
         others = [piece for piece in self._pieces if piece not in (END, UNKNOWN)]
-        made = []
         script = self.path / PREPROCESS
         rules = {SPM[0]: read_rules(script)} if script.exists() else {}
-        for name in SPM:
-            one, lost = read_in_order(self._file(name), others, WHOLE, rules.get(name, ()))
-            made.append(one)
-            if lost:
-                self.unused[name] = lost
-        return SeparateVocabularies(*made)
-
-    def model(self) -> Transformer:
-        """Make the model, with its weights."""
-        model = Transformer(self.hyperparameters)
-        assign(model, ArraysByPath(self.table(), self._weights), self.path)
-        return model
-
-    def unused_parts(self) -> str:
-        """What of the folder is not used, in one line; "" if nothing is. Call it after `model`."""
-        return unused_line(self.path, self.unused, self._weights.unread(SETTINGS))
+        return SeparateVocabularies(
+            *(self._read_in_order(self._file(name), others, rules.get(name, ())) for name in SPM)
+        )
 
     def table(self) -> Iterator[Weight]:
         """The weights of our model, of theirs. Marian's matrices lie as ours do."""

@@ -111,6 +111,7 @@ class Arrays(Mapping):
 
     def read(self, name: str, dtype) -> np.ndarray:
         """An array that must be of a type."""
+        self._read.add(name)
         try:
             with np.load(self.path, allow_pickle=False) as archive:
                 array = archive[name]
@@ -148,7 +149,6 @@ class Arrays(Mapping):
 
     def __getitem__(self, name: str) -> np.ndarray:
         array = self.read(name, np.float32)
-        self._read.add(name)
         if not np.isfinite(array).all():
             raise ValueError(
                 f"{self.path}: the weight {name} must have finite numbers. Received: "
@@ -156,9 +156,9 @@ class Arrays(Mapping):
             )
         return array
 
-    def unread(self, other: str) -> list[str]:
-        """Names of the weights that were never asked for; `other` is none."""
-        return [one for one in self._names if one not in self._read and one != other]
+    def unread(self) -> list[str]:
+        """Names of the arrays that were never asked for."""
+        return [one for one in self._names if one not in self._read]
 
 
 def read_yaml(path, most_bytes=json_files.MOST_BYTES, of_text=False) -> dict[str, Any]:

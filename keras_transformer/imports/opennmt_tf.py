@@ -7,21 +7,20 @@ half of the columns, cosines in the second; a source has no end, unless config.y
 """
 
 import os
-import pathlib
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from keras_transformer.imports.family import NEVER, ArraysByPath, Weight, unused_line
-from keras_transformer.imports.hugging_face import assign
+from keras_transformer.imports.family import NEVER, Weight
+from keras_transformer.imports.hugging_face import TranslatorFolder
 from keras_transformer.imports.marian_files import ANOTHER, WHOLE
 from keras_transformer.imports.opennmt_tf_checkpoint import Checkpoint, read_description
 from keras_transformer.imports.opennmt_tf_files import BLANK, DESCRIPTION, SIDES, TextFiles
-from keras_transformer.models import Hyperparameters, Transformer
+from keras_transformer.models import Hyperparameters
 from pipelines.json_files import refuse
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabularies.other_order import SPECIAL, of_words, read_in_order
+from pipelines.vocabularies.other_order import SPECIAL, of_words
 from pipelines.vocabularies.vocabulary import Vocabulary
 
 # Rows of its tables by our PAD, UNK, BOS and EOS.
@@ -35,22 +34,20 @@ ACTIVATIONS |= {"nn.swish": "swish", "nn.silu": "swish"}
 MAPS = {"query": "queries", "key": "keys", "value": "values", "output": "output"}
 
 
-class OpenNMTFolder:
+class OpenNMTFolder(TranslatorFolder):
     """The folder of a translator of OpenNMT-tf, a model_dir, its avg/, or one that holds such: it
     is checked when this is made, and nothing of the model's size is allocated.
     """
 
     def __init__(self, folder: str | os.PathLike):
-        self.path = pathlib.Path(folder)
-        self.unused = {}
+        super().__init__(folder)
         self._files = TextFiles(self.path)
         self._weights = Checkpoint(self._files.prefix)
         self._pieces = {side: self._files.pieces(side) for side in SIDES}
         self._description = self._files.required(DESCRIPTION)
         self._arguments = read_description(self._description)
         self._compare()
-        for weight in self.table():
-            self._weights.check(weight.theirs, weight.shape)
+        self._check_shapes()
 
     def _compare(self):
         """Refuse a description that says otherwise than the shapes, or what we cannot compute."""
@@ -156,22 +153,7 @@ class OpenNMTFolder:
         others = self._pieces[side][len(BLANK) :]
         others += [f"<unused {n}>" for n in range(self._size - len(SPECIAL) - len(others))]
         path = self._files.model_of_pieces(side)
-        if path is None:
-            return Vocabulary(of_words(others))
-        made, lost = read_in_order(path, others, WHOLE)
-        if lost:
-            self.unused[path.name] = lost
-        return made
-
-    def model(self) -> Transformer:
-        """Make the model, with its weights."""
-        model = Transformer(self.hyperparameters)
-        assign(model, ArraysByPath(self.table(), self._weights), self.path)
-        return model
-
-    def unused_parts(self) -> str:
-        """What of the folder is not used, in one line; "" if nothing is. Call it after `model`."""
-        return unused_line(self.path, self.unused, self._weights.unread())
+        return self._read_in_order(path, others) if path else Vocabulary(of_words(others))
 
     def table(self) -> Iterator[Weight]:
         """The weights of our model, of theirs. Their matrices lie as ours do."""
