@@ -11,7 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_transformer.layers.convolutions import HALVED, ConvolutionBlock
+from keras_transformer.layers.convolutions import HALVED, ConvolutionalEncoder
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Dense
 from keras_transformer.layers.prototypes import KeepsShape, Layer
@@ -63,7 +63,7 @@ def _root_of_length(keys, memory_mask):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class ConvolutionalDecoder(KeepsShape):
+class ConvolutionalDecoder(KeepsShape, ConvolutionalEncoder):
     """N causal blocks, each with an attention to the source, and a linear map.
 
     Without the map, section 3.2's "just before the softmax", the embeddings in the residual sum
@@ -72,23 +72,13 @@ class ConvolutionalDecoder(KeepsShape):
     Called as `Decoder`, with what `ConvolutionalEncoder` gives, (B, S, 2 d_model).
     """
 
-    arguments = ("num_layers", "d_model", "kernel_size", "dropout")
+    padding = "causal"
 
     def __init__(
         self, num_layers: int, d_model: int, kernel_size: int = 3, dropout: float = 0.0, **kwargs
     ):
-        super().__init__(**kwargs)
-        self.num_layers = num_layers
-        self.d_model = d_model
-        self.kernel_size = kernel_size
-        self.dropout = dropout
+        super().__init__(num_layers, d_model, kernel_size, dropout, **kwargs)
         policy = self.dtype_policy
-        self.blocks = [
-            ConvolutionBlock(
-                d_model, kernel_size, dropout, "causal", dtype=policy, name=f"block_{n}"
-            )
-            for n in range(num_layers)
-        ]
         self.attentions = [
             MultiStepAttention(d_model, dtype=policy, name=f"attention_{n}")
             for n in range(num_layers)

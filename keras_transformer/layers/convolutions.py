@@ -150,6 +150,8 @@ class ConvolutionalEncoder(Layer):
         The memory, (B, S, 2 d_model).
     """
 
+    padding = "same"
+
     arguments = ("num_layers", "d_model", "kernel_size", "dropout")
 
     def __init__(
@@ -160,10 +162,9 @@ class ConvolutionalEncoder(Layer):
         self.d_model = d_model
         self.kernel_size = kernel_size
         self.dropout = dropout
+        sizes = (d_model, kernel_size, dropout, self.padding)
         self.blocks = [
-            ConvolutionBlock(
-                d_model, kernel_size, dropout, dtype=self.dtype_policy, name=f"block_{n}"
-            )
+            ConvolutionBlock(*sizes, dtype=self.dtype_policy, name=f"block_{n}")
             for n in range(num_layers)
         ]
 

@@ -151,7 +151,7 @@ class FirstState(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class MeanState(keras.layers.Layer):
+class MeanState(FirstState):
     """The mean of the states of all tokens. Where pieces are guessed and nothing else, no label
     teaches the first state to stand for the text.
 
@@ -164,9 +164,6 @@ class MeanState(keras.layers.Layer):
     def call(self, x: Tensor, tokens: Tensor) -> Tensor:
         real = ops.cast(ops.not_equal(tokens, PAD), x.dtype)[..., None]
         return ops.sum(x * real, axis=1) / ops.sum(real, axis=1)
-
-    def compute_output_shape(self, x_shape, tokens_shape):
-        return (x_shape[0], x_shape[-1])
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

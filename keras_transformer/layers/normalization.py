@@ -7,8 +7,26 @@ from keras_transformer.layers.prototypes import KeepsShape
 from keras_transformer.layers.tensors import Tensor
 
 
+class _Normalization(KeepsShape):
+    """What norms share: epsilon, and a gain."""
+
+    arguments = ("epsilon",)
+
+    def __init__(self, epsilon: float = 1e-6, **kwargs):
+        super().__init__(**kwargs)
+        self.epsilon = epsilon
+
+    def build(self, x_shape):
+        self.gamma = self._numbers("gamma", "ones", x_shape)
+
+    def _numbers(self, name, initializer, x_shape):
+        # These few numbers stay in float32 whatever the dtype policy.
+        how = {"initializer": initializer, "dtype": "float32", "autocast": False}
+        return self.add_weight(name=name, shape=(x_shape[-1],), **how)
+
+
 @keras.saving.register_keras_serializable("keras_transformer")
-class LayerNormalization(KeepsShape):
+class LayerNormalization(_Normalization):
     """Shift and scale each position's activations to mean 0 and variance 1, then by a learned gain
     and bias.
 
@@ -31,20 +49,9 @@ class LayerNormalization(KeepsShape):
     Reference: Ba et al. 2016, "Layer Normalization".
     """
 
-    arguments = ("epsilon",)
-
-    def __init__(self, epsilon: float = 1e-6, **kwargs):
-        super().__init__(**kwargs)
-        self.epsilon = epsilon
-
     def build(self, x_shape):
-        # These few numbers stay in float32 whatever the dtype policy.
-        self.gamma = self.add_weight(
-            name="gamma", shape=(x_shape[-1],), initializer="ones", dtype="float32", autocast=False
-        )
-        self.beta = self.add_weight(
-            name="beta", shape=(x_shape[-1],), initializer="zeros", dtype="float32", autocast=False
-        )
+        super().build(x_shape)
+        self.beta = self._numbers("beta", "zeros", x_shape)
 
     def call(self, x: Tensor) -> Tensor:
         width = x.shape[-1]
@@ -88,7 +95,7 @@ class LayerNormalization(KeepsShape):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class RmsNormalization(KeepsShape):
+class RmsNormalization(_Normalization):
     """Scale each position's activations to a mean square of 1, then by a learned gain.
 
         y = gamma * x / sqrt(mean(x^2) + epsilon)              over the last axis, in float32
@@ -104,18 +111,6 @@ class RmsNormalization(KeepsShape):
 
     Reference: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
     """
-
-    arguments = ("epsilon",)
-
-    def __init__(self, epsilon: float = 1e-6, **kwargs):
-        super().__init__(**kwargs)
-        self.epsilon = epsilon
-
-    def build(self, x_shape):
-        # These few numbers stay in float32 whatever the dtype policy.
-        self.gamma = self.add_weight(
-            name="gamma", shape=(x_shape[-1],), initializer="ones", dtype="float32", autocast=False
-        )
 
     def call(self, x: Tensor) -> Tensor:
         wide = ops.cast(x, "float32")
