@@ -39,7 +39,7 @@ class Setting:
         only: by the name of another option, the values of it that this one has a use for, or a
             function that tells them from their text. One of several names is enough.
         only_words: how `only` is said, where it has functions.
-        resumed: one of `RESUMED`.
+        resumed: one of `RESUMED`; None: what the section says.
         on_tensorflow: whether another backend trains with the default alone.
         is_unset: whether the flag that is not given is None, and the default that of the model, of
             the run or of the command.
@@ -53,7 +53,7 @@ class Setting:
     path: bool | str = False
     only: Mapping[str, Collection[str] | Callable[[str], bool]] | None = None
     only_words: str = ""
-    resumed: str = DESCRIBED
+    resumed: str | None = None
     on_tensorflow: bool = False
     is_unset: bool = False
 
@@ -167,10 +167,12 @@ class Options:
 
     Attributes:
         needs: names of options, such as "task", each with the values that the section is for.
+        resumed: that of the options that do not say it.
         declared: the `Setting` of each field that `option` made.
     """
 
     needs: ClassVar[tuple[tuple[str, tuple[str, ...]], ...]] = ()
+    resumed: ClassVar[str] = DESCRIBED
     declared: ClassVar[Mapping[str, Setting]] = {}
 
     def __init_subclass__(cls, **more):
@@ -181,7 +183,8 @@ class Options:
             declared |= vars(base).get("declared", {})
         for name, field in vars(cls).items():
             if isinstance(field, dataclasses.Field) and "setting" in field.metadata:
-                declared[name] = field.metadata["setting"]
+                one = field.metadata["setting"]
+                declared[name] = dataclasses.replace(one, resumed=one.resumed or cls.resumed)
         cls.declared = declared
         dataclasses.dataclass(frozen=True)(cls)
         # Of a class with these nobody could make a dataclass once more.

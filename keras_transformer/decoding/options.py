@@ -3,7 +3,6 @@ expect; and which of them a run remembers.
 """
 
 import dataclasses
-import types
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, limits, parse_length
 from pipelines.options import TOLD, Options, option
@@ -22,8 +21,6 @@ STEEPEST_PENALTY = 10.0
 TEMPERATURES = (1e-3, 1e3)
 # How many tokens a server shows that may come next.
 NEXT_PIECES = 20
-# Of a flag that is not given, the model has its own value.
-ITS_OWN = types.MappingProxyType({"is_unset": True, "resumed": TOLD})
 # Rules on a text, however it is searched for.
 RULES = (
     *("max_length", "min_length", "no_repeat_ngram_size", "repetition_penalty", "constrained"),
@@ -39,27 +36,29 @@ class DecodingOptions(Options):
     both.
     """
 
+    resumed = TOLD
+
     beam_size: int | None = option(
         None,
         "Number of hypotheses that beam search keeps; 1 is greedy search. Default: 4, "
         f"{OR_ITS_OWN} The command generate samples, unless this or another flag asks for a "
         "search.",
         at_least=1,
-        **ITS_OWN,
+        is_unset=True,
     )
     length_penalty: float | None = option(
         None,
         "Exponent alpha of the length penalty ((5 + length) / 6)^alpha; 0: no penalty. Default: "
         f"0.6, {OR_ITS_OWN}",
         at_least=0,
-        **ITS_OWN,
+        is_unset=True,
     )
     length_penalty_form: str = option(
         "paper",
         "How a translation's score, log P, is divided. paper: by ((5 + length) / 6)^alpha. length: "
         f"by length^alpha, as Marian does. Default: paper, {OR_ITS_OWN}",
         choices=("paper", "length"),
-        **ITS_OWN,
+        is_unset=True,
     )
     beam_form: str = option(
         "leaving",
@@ -69,92 +68,88 @@ class DecodingOptions(Options):
         "search is over when beam_size have ended, or also none would be better if it ended now, "
         f"as in Hugging Face's with early_stopping true or false. Default: leaving, {OR_ITS_OWN}",
         choices=("leaving", "shrinking", "staying", "until_full", "until_worse"),
-        **ITS_OWN,
+        is_unset=True,
     )
     blockwise: bool = option(
         False,
         "Search greedily, a block of tokens at a time: the same translations as --beam_size=1, in "
         f"fewer steps, by a model of --block_size of 2 or more. Default: no, {OR_ITS_OWN}",
-        **ITS_OWN,
+        is_unset=True,
     )
     coverage_penalty: float = option(
         0.0,
         "Weight beta of the penalty for source words that were not attended to (Wu et al. 2016, "
         f"eq. 14); 0: no penalty. Default: 0, {OR_ITS_OWN}",
         at_least=0,
-        **ITS_OWN,
+        is_unset=True,
     )
     num_hypotheses: int = option(
         1,
         "Number of translations of a line, best first. More than one: translate needs --json.",
         at_least=1,
-        resumed=TOLD,
     )
     # By default as long as the paper's.
     max_length: str = option(
         "+50",
         'Limit of a translation in pieces, its end included: 80, "+50" more than the source, '
         f'"1.5x" the source, or "2x+10". Default: +50, for a parser +300, {OR_ITS_OWN}',
-        **ITS_OWN,
+        is_unset=True,
     )
     # By default a word and EOS: the likeliest translation of a hard sentence is often empty.
     min_length: str = option(
         "2",
         "Fewest pieces of a translation, its end included, written as --max_length. Default: 2, "
         f"for a parser 1, {OR_ITS_OWN}",
-        **ITS_OWN,
+        is_unset=True,
     )
     no_repeat_ngram_size: int = option(
         0,
         "Number n: no n pieces in a row may come twice in a translation; 0: all may repeat. "
         f"Default: 0, {OR_ITS_OWN}",
         at_least=0,
-        **ITS_OWN,
+        is_unset=True,
     )
     repetition_penalty: float = option(
         1.0,
         "Factor above 1 that makes pieces less likely once they have come before. Default: 1, "
         f"{OR_ITS_OWN}",
         at_least=1e-9,
-        **ITS_OWN,
+        is_unset=True,
     )
     constrained: bool = option(
         False,
         "Let a parser write only well-formed trees over the words of the sentence. Otherwise its "
         f"output is repaired afterwards. Default: no, {OR_ITS_OWN}",
-        **ITS_OWN,
+        is_unset=True,
     )
     protect_all: bool = option(
         True,
         "Let a translation end only when each span that --protect names has come as often as in "
         f"the source, and none more often. Default: yes, {OR_ITS_OWN}",
-        **ITS_OWN,
+        is_unset=True,
     )
     forbidden: str | None = option(
         None,
         "File of words and phrases, one a line, that a translation never has. One in lower case "
         f"is forbidden with a capital too. Default: none, {OR_ITS_OWN}",
         path=True,
-        **ITS_OWN,
+        is_unset=True,
     )
     samples: int = option(
         0,
         "Number of translations to draw instead of a search; the likeliest is given. 0: search. "
         "generate draws one if no flag asks for a search.",
         at_least=0,
-        resumed=TOLD,
     )
     temperature: float | None = option(
         None,
         "Temperature of samples; below 1, likely pieces are drawn more often. Default: 1.",
         at_least=1e-9,
-        resumed=TOLD,
     )
     top_k: int | None = option(
         None,
         "Number of likeliest pieces that samples are drawn from. Default: all pieces.",
         at_least=0,
-        resumed=TOLD,
     )
     top_p: float | None = option(
         None,
@@ -162,7 +157,6 @@ class DecodingOptions(Options):
         "Default: 1, in generate 0.9.",
         at_least=1e-9,
         at_most=1,
-        resumed=TOLD,
     )
     seed: int | None = None
     # Of a model of many languages, those of texts and translations that do not say theirs.

@@ -73,29 +73,26 @@ class ObjectiveOptions(Options):
 class OptimizerOptions(Options):
     """Optimizer."""
 
+    resumed = TOLD
+
     schedule: str = option(
         "transformer",
         "Learning rate after the warm-up. transformer: the paper's, section 5.3. constant: "
         "stays. cosine: falls to 0 at --max_steps.",
         choices=("transformer", "cosine", "constant"),
-        resumed=TOLD,
     )
-    warmup_steps: int = option(
-        4000, "Steps until the learning rate peaks.", at_least=1, resumed=TOLD
-    )
+    warmup_steps: int = option(4000, "Steps until the learning rate peaks.", at_least=1)
     learning_rate_scale: float = option(
         1.0,
         "Factor that multiplies the paper's learning rate; it has no effect if --learning_rate "
         "is given.",
         at_least=1e-09,
-        resumed=TOLD,
     )
     learning_rate: float | None = option(
         None,
         "Peak of the learning rate, for --schedule=cosine and constant. Default: the peak of "
         "the paper's schedule.",
         at_least=1e-09,
-        resumed=TOLD,
         only={"schedule": ("cosine", "constant")},
     )
     optimizer: str = option(
@@ -109,13 +106,9 @@ class OptimizerOptions(Options):
         0.0,
         "Weight decay of the matrices, for any --optimizer but adam. adamw needs it.",
         at_least=0,
-        resumed=TOLD,
     )
     clip_norm: float | None = option(
-        None,
-        "Largest global norm of the gradients. Default: no clipping.",
-        at_least=1e-09,
-        resumed=TOLD,
+        None, "Largest global norm of the gradients. Default: no clipping.", at_least=1e-09
     )
     ema: float | None = option(
         None,
@@ -142,30 +135,22 @@ class Averaging(Options):
 class Course(Options):
     """Course of the run."""
 
+    resumed = FREE
+
     max_steps: int = option(
-        100000,
-        "Stop after this many steps, if no other limit comes first.",
-        at_least=1,
-        resumed=FREE,
+        100000, "Stop after this many steps, if no other limit comes first.", at_least=1
     )
     max_epochs: int | None = option(
-        None,
-        "Stop after this many epochs, if no other limit comes first.",
-        at_least=1,
-        resumed=FREE,
+        None, "Stop after this many epochs, if no other limit comes first.", at_least=1
     )
     max_minutes: float | None = option(
-        None,
-        "Stop after this many minutes of training, if no other limit comes first.",
-        at_least=0,
-        resumed=FREE,
+        None, "Stop after this many minutes of training, if no other limit comes first.", at_least=0
     )
     patience: int | None = option(
         None,
         "Stop after this many epochs without improvement of the measure of --keep_best, or of "
         "the cross-entropy without that flag.",
         at_least=1,
-        resumed=FREE,
     )
     keep_best: str | None = option(
         None,
@@ -211,20 +196,17 @@ class Course(Options):
         True,
         "Score the test split and export the model at the end. With --norelease, `evaluate` and "
         "`export` can do both later.",
-        resumed=FREE,
     )
     export_formats: tuple[str, ...] = option(
         ("saved_model",),
         "Formats that --release exports, joined by commas.",
         choices=("saved_model", "onnx", "litert"),
         at_least=1,
-        resumed=FREE,
     )
     report: bool = option(
         False,
         "Count the floating-point operations of the training, also estimate them from its time "
         "as the paper does, print both numbers, and write them to the run's cost.json.",
-        resumed=FREE,
         on_tensorflow=True,
     )
 

@@ -64,17 +64,16 @@ AGAIN = "Copy the file again from where the model was trained."
 class ProtectedSpans(Options):
     """Protected spans."""
 
+    resumed = FIXED
+
     protect: tuple[str, ...] = option(
         (),
         "What is put back as it stands instead of being translated: some choices, joined by "
         "commas. Pairs whose sides differ in it are left out. Default: nothing.",
         choices=tuple(KINDS),
-        resumed=FIXED,
     )
     protect_pattern: str = option(
-        "",
-        "Regular expression of RE2 for more that is put back as it stands. Default: none.",
-        resumed=FIXED,
+        "", "Regular expression of RE2 for more that is put back as it stands. Default: none."
     )
     glossary_rate: float = option(
         0.0,
@@ -83,7 +82,6 @@ class ProtectedSpans(Options):
         "glossary's translations are put in as they stand. Its authors take 0.1.",
         at_least=0,
         at_most=1,
-        resumed=FIXED,
         on_tensorflow=True,
     )
 
@@ -92,7 +90,6 @@ class ProtectedSpans(Options):
         "Whether a text to translate that is all in capitals, or all in lower case, and has five "
         "letters is read as the training text would write it; what comes of one in capitals is "
         "in capitals.",
-        resumed=FIXED,
     )
     # Those that the training text writes with capitals: see `casing`.
     cased_words: tuple[str, ...] = dataclasses.field(default=(), compare=False)

@@ -10,10 +10,11 @@ from pipelines.vocabularies.protected_spans import ProtectedSpans
 AUGMENTED = ("case", "typos", "punctuation")
 
 
-def _augments(kind):
-    """What an option of one kind of --augment has a use with."""
+def _rate_of(kind):
+    """What the rates of all kinds of --augment share: each has a use with its kind."""
     return {
-        "resumed": TOLD,
+        "at_least": 0,
+        "at_most": 1,
         "only": {"augment": lambda said: kind in said.split(",")},
         "only_words": f"--augment={kind}",
     }
@@ -22,35 +23,30 @@ def _augments(kind):
 class Augmentation(Options):
     """Augmentation."""
 
+    resumed = TOLD
+
     augment: tuple[str, ...] = option(
         (),
         "How sources are changed as people type them, each time another way: some choices, joined "
         "by commas. Default: not at all.",
         choices=AUGMENTED,
-        resumed=TOLD,
         on_tensorflow=True,
     )
     case_rate: float = option(
         0.15,
         "Share of sentences in upper case, in lower case or with a capital for each word. A "
         "source in upper case has a translation in upper case.",
-        at_least=0,
-        at_most=1,
-        **_augments("case"),
+        **_rate_of("case"),
     )
     typo_rate: float = option(
         0.01,
         "Share of letters that are missed, doubled, swapped, or typed on the next key.",
-        at_least=0,
-        at_most=1,
-        **_augments("typos"),
+        **_rate_of("typos"),
     )
     punctuation_rate: float = option(
         0.1,
         "Share of the marks of punctuation that are missing or doubled.",
-        at_least=0,
-        at_most=1,
-        **_augments("punctuation"),
+        **_rate_of("punctuation"),
     )
 
     augmented_share: float = option(
@@ -59,7 +55,6 @@ class Augmentation(Options):
         "others are read as they stand.",
         at_least=0,
         at_most=1,
-        resumed=TOLD,
     )
     bpe_dropout: float = option(
         0.0,
@@ -67,7 +62,6 @@ class Augmentation(Options):
         "that it is cut into other pieces each time; 0: never. Its authors take 0.1.",
         at_least=0,
         at_most=0.99,
-        resumed=TOLD,
         on_tensorflow=True,
     )
     subword_regularization: float = option(
@@ -77,7 +71,6 @@ class Augmentation(Options):
         "taken. Its author takes 0.1 to 0.5.",
         at_least=0,
         at_most=100,
-        resumed=TOLD,
         on_tensorflow=True,
     )
     scheduled_sampling: float = option(
@@ -86,14 +79,12 @@ class Augmentation(Options):
         "target token; 0: never.",
         at_least=0,
         at_most=0.99,
-        resumed=TOLD,
         on_tensorflow=True,
     )
     scheduled_sampling_steps: int = option(
         10000,
         "Steps in which the probability of --scheduled_sampling rises from 0.",
         at_least=1,
-        resumed=TOLD,
         only={"scheduled_sampling": is_above_0},
         only_words="--scheduled_sampling above 0",
     )
