@@ -4,10 +4,9 @@ family a file.
 Each family's module says what `hugging_face` asks of it:
 
     MODEL_TYPE                          what config.json calls it
-    Config                              what config.json may say
+    Config                              what config.json may say, and `MODEL`, the class of ours
     LAYERS                              what layers' names begin with, and the key of their number
     hyperparameters(config)             of our model
-    model(config) -> keras.Model        a new model of the sizes of config.json
     table(config) -> `family.Weight`s   each weight of ours: its path, their name and shape
     plain_name(name) -> name            theirs, without prefix
 """

@@ -5,8 +5,6 @@ Pre-training of Deep Bidirectional Transformers for Language Understanding").
 from collections.abc import Iterator
 from typing import ClassVar
 
-import keras
-
 from keras_transformer.imports import family
 from keras_transformer.imports.family import ANOTHER, Share, Size, Weight, linear, norm
 from keras_transformer.models import (
@@ -72,10 +70,8 @@ class Config(family.EncoderConfig, kw_only=True):
     attention_probs_dropout_prob: Share = 0.1
     tie_word_embeddings: bool = True
 
-
-def model(config: Config) -> keras.Model:
-    """A new model of the class and the sizes of config.json."""
-    return HEADED[_architecture(config)](hyperparameters(config), len(config.labels()))
+    def model(self, hyperparameters):
+        return HEADED[_architecture(self)](hyperparameters, len(self.labels()))
 
 
 def _architecture(config):

@@ -45,9 +45,16 @@ class Config(Schema):
         "tie_encoder_decoder": (False,),
     }
 
+    # The class of our model.
+    MODEL: ClassVar[type]
+
     architectures: list[str] | None = None
     id2label: dict[str, str] | None = None
     problem_type: str | None = None
+
+    def model(self, hyperparameters: Any) -> Any:
+        """A new model of some sizes, with as many labels as this names."""
+        return self.MODEL(hyperparameters)
 
     def architecture(self, default: str) -> str:
         """The class of transformers that the model was saved from."""

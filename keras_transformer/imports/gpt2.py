@@ -49,6 +49,7 @@ class Config(family.Config, kw_only=True):
         *("embd_pdrop", "n_ctx", "pad_token_id", "reorder_and_upcast_attn", "summary_activation"),
         *("summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj"),
     )
+    MODEL: ClassVar = LanguageModel
 
     vocab_size: Size
     n_layer: Size
@@ -60,11 +61,6 @@ class Config(family.Config, kw_only=True):
     resid_pdrop: Share = 0.1
     attn_pdrop: Share = 0.1
     layer_norm_epsilon: Epsilon = 1e-5
-
-
-def model(config: Config) -> LanguageModel:
-    """A new model of the sizes of config.json."""
-    return LanguageModel(hyperparameters(config))
 
 
 def hyperparameters(config: Config) -> Hyperparameters:

@@ -95,7 +95,7 @@ class PretrainedFolder:
         rows. Rows behind them are left out.
         """
         config, arrays = self.arrays(pieces)
-        model = self.family.model(config)
+        model = config.model(self.family.hyperparameters(config))
         assign(model, arrays, self.path)
         return model
 

@@ -17,7 +17,7 @@ import sentencepiece
 from keras_transformer.imports import seq2seq, seq2seq_files
 from keras_transformer.imports.family import ANOTHER, Weight, norm, pieces_by_id
 from keras_transformer.imports.seq2seq_files import AGAIN, required_file
-from keras_transformer.models import Hyperparameters, Transformer
+from keras_transformer.models import Hyperparameters
 from pipelines import json_files
 from pipelines.json_files import Schema, refuse
 from pipelines.vocabularies.other_order import read_in_order, read_model
@@ -67,11 +67,6 @@ def hyperparameters(config: Config) -> Hyperparameters:
     return seq2seq.hyperparameters(
         config, norm="pre", positions="tensor2tensor", first_position=first
     )
-
-
-def model(config: Config) -> Transformer:
-    """A new model of the sizes of config.json."""
-    return Transformer(hyperparameters(config))
 
 
 def table(config: Config) -> Iterator[Weight]:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from keras_transformer.imports import seq2seq, seq2seq_files
 from keras_transformer.imports.family import Size, Weight
 from keras_transformer.imports.seq2seq_files import AGAIN, read_pieces, required_file
-from keras_transformer.models import Hyperparameters, Transformer
+from keras_transformer.models import Hyperparameters
 from pipelines.json_files import Schema, refuse
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabularies.other_order import read_in_order
@@ -68,11 +68,6 @@ def hyperparameters(config: Config) -> Hyperparameters:
     return seq2seq.hyperparameters(
         config, norm="post", positions="marian_mt", tie_embeddings=config.ties
     )
-
-
-def model(config: Config) -> Transformer:
-    """A new model of the sizes of config.json."""
-    return Transformer(hyperparameters(config))
 
 
 def table(config: Config) -> Iterator[Weight]:

@@ -15,7 +15,7 @@ import numpy as np
 from keras_transformer.imports import family
 from keras_transformer.imports.family import ANOTHER, NEVER, Share, Size, Weight, linear, norm
 from keras_transformer.imports.seq2seq_files import Generation, Id
-from keras_transformer.models import Hyperparameters
+from keras_transformer.models import Hyperparameters, Transformer
 from pipelines.json_files import refuse
 from pipelines.special_ids import BOS
 
@@ -45,6 +45,7 @@ class Config(family.Config, kw_only=True):
         *("classif_dropout", "classifier_dropout", "decoder_layerdrop", "encoder_layerdrop"),
         *("forced_eos_token_id", "init_std", "num_hidden_layers"),
     )
+    MODEL: ClassVar = Transformer
     # The id of <unk>.
     UNKNOWN: ClassVar[int]
 

@@ -62,6 +62,7 @@ class Config(family.Config, kw_only=True):
         *family.NOTES,
         *("classifier_dropout", "dense_act_fn", "is_gated_act", "n_positions"),
     )
+    MODEL: ClassVar = Transformer
 
     vocab_size: Size
     num_layers: Size
@@ -92,11 +93,6 @@ class Tokenizer(Schema):
 def of_weights(config: Config, names: Collection[str]) -> Config:
     """The config, tied if the weights have no projection: transformers 5 writes that all are."""
     return msgspec.structs.replace(config, tie_word_embeddings=PROJECTION not in names)
-
-
-def model(config: Config) -> Transformer:
-    """A new model of the sizes of config.json."""
-    return Transformer(hyperparameters(config))
 
 
 def hyperparameters(config: Config) -> Hyperparameters:

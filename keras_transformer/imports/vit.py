@@ -55,15 +55,11 @@ class Config(family.EncoderConfig, kw_only=True):
         *family.NOTES,
         *("encoder_stride", "pooler_act", "pooler_output_size", "tie_word_embeddings"),
     )
+    MODEL: ClassVar = VisionTransformer
 
     image_size: Size | Annotated[list[Size], msgspec.Meta(min_length=2, max_length=2)] = 224
     patch_size: Size = 16
     num_channels: Size = 3
-
-
-def model(config: Config) -> VisionTransformer:
-    """A new model of the sizes of config.json."""
-    return VisionTransformer(hyperparameters(config))
 
 
 def hyperparameters(config: Config) -> VisionHyperparameters:

@@ -21,11 +21,6 @@ from pipelines.options import Options, option
 PROBABILITY = {"at_least": 0, "at_most": 0.99}
 
 
-def is_low_rank(attention: str) -> bool:
-    """Whether --attention=low_rank:K is said."""
-    return attention.startswith("low_rank")
-
-
 class Sizes(Options):
     """What decides the weights of a model.
 
@@ -159,7 +154,7 @@ class Hyperparameters(Sizes):
         1024,
         "Number of positions that --positions=learned and --attention=low_rank:K have weights for.",
         at_least=1,
-        only={"positions": ("learned",), "attention": is_low_rank},
+        only={"positions": ("learned",), "attention": lambda said: said.startswith("low_rank")},
         only_words="--positions=learned or --attention=low_rank:K",
     )
     attention: str = option(

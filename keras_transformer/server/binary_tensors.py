@@ -26,10 +26,7 @@ def datatype(dtype: np.dtype) -> str:
 def from_bytes(name: str, binary: bytes, dtype: np.dtype, count: int) -> np.ndarray:
     """The elements of an input, which has a name for the errors and should have so many."""
     if dtype.kind == "O":
-        elements = list(_elements(name, binary))
-        array = np.empty(len(elements), object)
-        array[:] = elements
-        return array
+        return np.array(list(_elements(name, binary)), object)
     if len(binary) != count * dtype.itemsize:
         raise RequestError(
             f"`{name}` must have {count} elements of {dtype.itemsize} bytes each. Received: "

@@ -272,6 +272,4 @@ def _alike(count, options):
 
 
 def _as_bytes(texts):
-    array = np.empty(len(texts), object)
-    array[:] = [text.encode(errors="replace") for text in texts]
-    return array
+    return np.array([text.encode(errors="replace") for text in texts], object)

@@ -85,8 +85,7 @@ def values(array: np.ndarray | np.generic | bytes, as_base64: bool = False) -> I
 def _piece(array, as_base64):
     if array.dtype == object or array.dtype.kind == "S":
         show = _base64 if as_base64 else _text
-        flat = np.empty(array.size, dtype=object)
-        flat[:] = [show(one) for one in array.reshape(-1)]
+        flat = np.array([show(one) for one in array.reshape(-1)], dtype=object)
         return orjson.dumps(flat.reshape(array.shape).tolist())
     if array.dtype.itemsize < 4 and array.dtype.kind not in "biu":
         array = array.astype(np.float32)  # float16, and bfloat16, of kind "V"

@@ -100,14 +100,12 @@ class Cost:
 
 
 def forward_operations(model: keras.Model, inputs) -> int:
-    """Operations of a model's forward pass for arrays or specs of inputs, counted in its graph."""
-    return _operations(graph_of(model, inputs))
-
-
-def graph_of(model: keras.Model, inputs) -> tf.Graph:
-    """The graph of a model's forward pass for inputs of which every dimension is known."""
+    """Operations of a model's forward pass for arrays or specs of inputs, of which every dimension
+    is known, counted in its graph.
+    """
     specs = tf.nest.map_structure(lambda array: tf.TensorSpec(array.shape, array.dtype), inputs)
-    return tf.function(lambda x: model(x), autograph=False).get_concrete_function(specs).graph
+    forward = tf.function(lambda x: model(x), autograph=False).get_concrete_function(specs)
+    return _operations(forward.graph)
 
 
 def _operations(graph):

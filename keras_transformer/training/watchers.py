@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 import keras
 
 from keras_transformer.training import checkpoint
-from keras_transformer.training.checkpoint import step_of
 from keras_transformer.training.checkpointing import Checkpointing, Window
 from keras_transformer.training.ending import (
     Ending,
@@ -34,7 +33,7 @@ class Board(keras.callbacks.TensorBoard):
 
     def on_train_begin(self, logs=None):
         self._try(super().on_train_begin, logs)
-        self._global_train_batch = step_of(self.model)
+        self._global_train_batch = checkpoint.step_of(self.model)
 
     def on_train_batch_end(self, batch, logs=None):
         self._try(super().on_train_batch_end, batch, logs)
@@ -152,7 +151,7 @@ class Watchers:
 
     def require_saved(self, model: keras.Model) -> None:
         """See to it that what was trained is saved; raise an OSError that names what is lost."""
-        step = step_of(model)
+        step = checkpoint.step_of(model)
         try:
             self.saving.require_saved(model)
         except OSError as error:

@@ -197,9 +197,6 @@ class Streamed(Target, Strictness):
         they are asked for, and what is numbered, for `ParallelText.from_rows`.
         """
 
-    def load(self) -> Corpus:
-        return self._read()
-
     def stream(self, part=0, parts=1, dropped=None):
         if not 0 <= part < parts:
             raise ValueError(
@@ -212,9 +209,9 @@ class Streamed(Target, Strictness):
         return ((source, target) for _, source, target in rows)
 
     def held_out(self):
-        return self._read(without_train=True)
+        return self.load(without_train=True)
 
-    def _read(self, without_train=False):
+    def load(self, without_train: bool = False) -> Corpus:
         # All splits are opened, so that a missing file is refused before any is read.
         dropped = Dropped(strict=self.strict)
         train, *others = [self.rows(split, dropped) for split in range(3)]

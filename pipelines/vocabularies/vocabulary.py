@@ -188,13 +188,10 @@ class Vocabulary:
 
     @property
     def source(self) -> "Vocabulary":
-        """Of the source language: itself, where both share it."""
+        """Of the source language, or of the target's: itself, where both share it."""
         return self
 
-    @property
-    def target(self) -> "Vocabulary":
-        """Of the target language, likewise."""
-        return self
+    target = source
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Vocabulary":

@@ -97,10 +97,7 @@ class WordPieces:
         """Itself: a BERT has one vocabulary."""
         return self
 
-    @property
-    def target(self) -> "WordPieces":
-        """Itself."""
-        return self
+    target = source
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "WordPieces":

@@ -70,8 +70,7 @@ class LabelModule(_OfLabels):
         return TextClassifier(sizes, len(labels["names"]), labels["pooling"], dtype)
 
     def functions(self):
-        own = {"serving_default": self.classify, "classify": self.classify}
-        return {**super().functions(), **own}
+        return super().functions() | {"serving_default": self.classify, "classify": self.classify}
 
     def facts(self):
         facts = super().facts()
@@ -113,8 +112,7 @@ class TagModule(_OfLabels):
         return TokenClassifier(sizes, len(description["labels"]["names"]), dtype)
 
     def functions(self):
-        own = {"serving_default": self.line_of_tags, "tag": self.tag}
-        return {**super().functions(), **own}
+        return super().functions() | {"serving_default": self.line_of_tags, "tag": self.tag}
 
     def _line_of_tags(self, text):
         """Strings (B,) to a string each: a tag for each word, with spaces between them."""

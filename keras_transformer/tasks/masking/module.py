@@ -44,8 +44,7 @@ class MaskedTextModule(TextEncoderModule):
         self.fill_mask = traced(self._fill_mask, TEXT)
 
     def functions(self):
-        own = {"serving_default": self.fill, "fill_mask": self.fill_mask}
-        return {**super().functions(), **own}
+        return super().functions() | {"serving_default": self.fill, "fill_mask": self.fill_mask}
 
     def facts(self):
         return {**super().facts(), "mask": self.vocabulary.marks.name}
