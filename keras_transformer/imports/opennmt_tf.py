@@ -27,6 +27,7 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 ROWS = (0, -1, 1, 2)
 EPSILON = 1e-3
 EMBEDDING = "model/examples_inputter/{}_inputter/embedding"
+FIRST = "model/encoder/layers/0"
 KERNEL = "model/decoder/output_layer/kernel"
 OUTPUT_BIAS = "model/decoder/output_layer/bias"
 ACTIVATIONS = {"nn.relu": "relu", "nn.gelu": "gelu", "layers.gelu": "gelu_tanh"}
@@ -46,6 +47,13 @@ class OpenNMTFolder(TranslatorFolder):
         self._pieces = {side: self._files.pieces(side) for side in SIDES}
         self._description = self._files.required(DESCRIPTION)
         self._arguments = read_description(self._description)
+        # V: the rows of the larger table.
+        self._size = max(map(len, self._pieces.values())) + 1
+        self._width = self._weights.shape(EMBEDDING.format("labels"))[-1]
+        self._inner = self._weights.shape(f"{FIRST}/ffn/layer/inner/bias")[0]
+        self._is_pre = f"{FIRST}/ffn/input_layer_norm" in self._weights
+        self._has_attention_bias = f"{FIRST}/self_attention/layer/linear_keys/bias" in self._weights
+        self._has_output_bias = OUTPUT_BIAS in self._weights
         self._compare()
         self._check_shapes()
 
@@ -78,36 +86,11 @@ class OpenNMTFolder(TranslatorFolder):
                 refuse(name, self._description, " or ".join(ends), said[name], ANOTHER)
 
     @property
-    def _width(self):
-        return self._weights.shape(EMBEDDING.format("labels"))[-1]
-
-    @property
-    def _inner(self):
-        return self._weights.shape("model/encoder/layers/0/ffn/layer/inner/bias")[0]
-
-    @property
-    def _is_pre(self):
-        return "model/encoder/layers/0/ffn/input_layer_norm" in self._weights
-
-    @property
-    def _has_attention_bias(self):
-        return "model/encoder/layers/0/self_attention/layer/linear_keys/bias" in self._weights
-
-    @property
-    def _has_output_bias(self):
-        return OUTPUT_BIAS in self._weights
-
-    @property
     def _ties(self):
         source, target = (self._weights.key(EMBEDDING.format(one)) for one in SIDES.values())
         if self._weights.key(KERNEL) != target:
             return "none"
         return "three_way" if source == target else "decoder"
-
-    @property
-    def _size(self):
-        """V: the rows of the larger table."""
-        return max(map(len, self._pieces.values())) + 1
 
     @property
     def hyperparameters(self) -> Hyperparameters:

@@ -36,11 +36,6 @@ DROPPED = ".dropped.json"
 logger = logging.getLogger(__name__)
 
 
-def shard_of(key, shards):
-    """The shard of the pair with this digest."""
-    return int.from_bytes(key[-8:], "little") % shards
-
-
 def tokenized(pairs, models, shards, wanted):
     """Tokenize pairs, as `kept` gives them, in batches, by the bytes of the SentencePiece models of
     sources and of targets: (shard, all its pairs in a row, each a header and its ids). Pairs of
@@ -49,7 +44,7 @@ def tokenized(pairs, models, shards, wanted):
     processors = [_processor(model) for model in models]
     dtype = smallest_dtype(processors[0].vocab_size()).newbyteorder("<")
     wanted = frozenset(wanted)
-    numbered = ((shard_of(key, shards), key, source, target) for key, source, target in pairs)
+    numbered = ((int.from_bytes(pair[0][-8:], "little") % shards, *pair) for pair in pairs)
     numbered = (pair for pair in numbered if pair[0] in wanted)
     while batch := list(itertools.islice(numbered, BATCH)):
         packed = collections.defaultdict(bytearray)
