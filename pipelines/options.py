@@ -60,8 +60,7 @@ class Setting:
 
 def option(default: Any, help: str, **more: Any) -> Any:
     """Declare a field of an `Options` dataclass; `more` as in `Setting`."""
-    metadata = {"setting": Setting(help, **more)}
-    return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata={"setting": Setting(help, **more)})
 
 
 def again(kind: type["Options"], name: str, default: Any = dataclasses.MISSING, **more: Any) -> Any:
@@ -155,8 +154,7 @@ def settings(kind: type["Options"]) -> Mapping[str, Declared]:
             plain = next(one for one in kinds if one is not types.NoneType)
             plain = list if typing.get_origin(plain) is tuple else plain
             name = field.name.removesuffix("_")
-            is_optional = types.NoneType in kinds
-            declared[name] = Declared(name, plain, is_optional, field.default, setting)
+            declared[name] = Declared(name, plain, types.NoneType in kinds, field.default, setting)
     return types.MappingProxyType(declared)
 
 

@@ -64,7 +64,7 @@ ADDED = {
     "heads that attend to the source and propose before the first token": 99,
     "a graph that is another one is told": 15,
 }
-CUT = 2_174
+CUT = 2_342
 MOST_LINES = 33_930 + sum(ADDED.values()) - CUT
 MOST_SHORT = 12
 MOST_OF_DOCSTRINGS = 0.16
