@@ -1,7 +1,6 @@
 """Lengths of translations that depend on the source's: "input length + 50" (section 6.1)."""
 
 import functools
-import math
 import re
 from fractions import Fraction
 
@@ -39,7 +38,8 @@ def parse_length(name: str, length: int | str) -> tuple[Fraction, int]:
 
 def in_tokens(length: tuple[Fraction, int], source: int) -> int:
     """A length for a source of so many tokens."""
-    return math.ceil(length[0] * source) + length[1]
+    factor, extra = length
+    return extra - (-source * factor.numerator // factor.denominator)
 
 
 def limits(length: tuple[Fraction, int], source_lengths):

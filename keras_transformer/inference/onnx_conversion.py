@@ -109,6 +109,13 @@ def join(onnx, graph) -> None:
         for node in graph.node:
             if found := rule(node, made, values):
                 _become(onnx, graph, node, *found)
+    # The sizes of what is only passed on would not be known.
+    passed = {node.output[0]: node.input[0] for node in graph.node if node.op_type == "Identity"}
+    for node in graph.node:
+        for place, name in enumerate(node.input):
+            while name in passed:
+                name = passed[name]
+            node.input[place] = name
     used = {one.name for one in graph.output} | {*_read_inside(graph)}
     kept = []
     for node in reversed(graph.node):

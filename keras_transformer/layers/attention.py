@@ -127,7 +127,7 @@ class MultiHeadAttention(Layer):
         # 2. Attention(Q W_i^Q, K W_i^K, V W_i^V) of each head.
         heads = self.heads(queries, keys, values, masks=Masks(attention_mask, causal))
         # 3. Concat(head_1, ..., head_h) W^O.
-        return self._output(heads)
+        return self._output(heads, query)
 
     def with_attention(
         self,
@@ -142,7 +142,7 @@ class MultiHeadAttention(Layer):
         queries = self._heads(query, self.query_kernel, self.query_bias)
         masks = Masks(attention_mask, causal)
         heads, weights = self.heads.with_weights(queries, keys, values, masks)
-        return self._output(heads), weights
+        return self._output(heads, query), weights
 
     def keys_and_values(self, key: Tensor, value: Tensor) -> KeysAndValues:
         """Project what a `memory_stepper` attends to at every step, (B, S, d_model) both: what the
@@ -162,9 +162,10 @@ class MultiHeadAttention(Layer):
         keys = self._heads(key, self.key_kernel, self.key_bias)
         return keys, self._heads(value, self.value_kernel, self.value_bias)
 
-    def _output(self, heads):
+    def _output(self, heads, query):
         """(B, h, T, d_v) -> (B, T, d_model)."""
-        batch, _, length, _ = ops.shape(heads)
+        # A graph that is exported knows B and T of the query, but not after a broadcast.
+        batch, length, _ = ops.shape(query)
         concatenated = ops.reshape(
             ops.transpose(heads, (0, 2, 1, 3)), (batch, length, self.num_heads * self.d_v)
         )

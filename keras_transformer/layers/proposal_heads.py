@@ -132,8 +132,8 @@ class ProposalHeads(KeepsShape):
 
 
 class ProposalStepper:
-    """The heads 2 to k of rows x and e, (rows, d_model) each, from what `memory_cache` gave and the
-    mask (rows, 1, S) of each: (rows, k - 1, d_model).
+    """The heads 2 to k of rows x and e, (rows, d_model) each, or of one row of both for all, from
+    what `memory_cache` gave and the mask (rows, 1, S) of each: (rows, k - 1, d_model).
     """
 
     def __init__(self, heads: ProposalHeads):
@@ -146,6 +146,8 @@ class ProposalStepper:
     def __call__(self, x: Tensor, e: Tensor, source: KeysAndValues, mask: Tensor) -> Tensor:
         [apart] = self._maps(ops.concatenate([x, e], axis=1))
         y = x[:, None] + ops.reshape(apart, (-1, self._count, x.shape[-1]))
+        if x.shape[0] == 1 != mask.shape[0]:
+            y = ops.repeat(y, ops.shape(mask)[0], axis=0)
         rows = self._through(
             ops.reshape(y, (-1, x.shape[-1])),
             lambda y: self._look(y, source, mask),

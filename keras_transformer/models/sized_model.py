@@ -258,9 +258,8 @@ class BlockStepper(Stepper):
 
     def first_proposals(self, source: dict[str, Any]) -> Tensor:
         """`proposals` before the first token."""
-        rows = ops.shape(source["mask"])[0]
-        x = ops.zeros((rows, self._embedding.d_model), self._embedding.compute_dtype)
-        return self.proposals(x, ops.full((rows,), BOS), ops.zeros((rows,), "int32"), source)
+        x = ops.zeros((1, self._embedding.d_model), self._embedding.compute_dtype)
+        return self.proposals(x, ops.full((1,), BOS), ops.zeros((1,), "int32"), source)
 
     def proposals(self, x: Tensor, ids: Tensor, lengths: Tensor, source: dict[str, Any]) -> Tensor:
         """Logits of the heads 2 to k, float32 (B, k - 1, V). x, (B, d_model), is what the decoder

@@ -52,9 +52,10 @@ class TextCasing:
     def __call__(self, text: str) -> Cased:
         lower = text.lower()
         upper = text.upper()
+        if text not in (lower, upper) or lower == upper or TAG in text:
+            return Cased(text, False)
         gaps, words = _parts(lower)
-        is_long = sum(map(len, words)) >= LEAST_LETTERS
-        if text not in (lower, upper) or lower == upper or TAG in text or not is_long:
+        if sum(map(len, words)) < LEAST_LETTERS:
             return Cased(text, False)
         written = gaps[0]
         for before, word, behind in zip(gaps, words, gaps[1:], strict=False):

@@ -223,9 +223,9 @@ def operations(path):
 
 @pytest.mark.parametrize("form", ["onnx"], indirect=True, scope="module")
 def test_each_norm_is_one_operation_and_so_are_rows_of_a_table(folder, of_blocks):
-    # Heads that propose have two norms more, and a table of their own.
+    # Heads that propose have two norms more, and a table of their own where they read a token.
     graphs = ((folder, "encoder", 2, 1), (folder, "decoder", 3, 1))
-    for_blocks = ((of_blocks, "encoder", 4, 2), (of_blocks, "blocks", 5, 2))
+    for_blocks = ((of_blocks, "encoder", 6, 1), (of_blocks, "blocks", 8, 2))
     for path, graph, norms, tables in (*graphs, *for_blocks):
         nodes, counts = operations(path / f"{graph}.onnx")
         assert counts["LayerNormalization"] == norms
@@ -235,6 +235,10 @@ def test_each_norm_is_one_operation_and_so_are_rows_of_a_table(folder, of_blocks
         ]
         assert len(rows) == tables
         assert {*rows} <= read
+        # Layers share their angles; what was only passed on is read where it came from.
+        assert counts["Sin"] == 2
+        passed = {node.output[0] for node in nodes if node.op_type == "Identity"}
+        assert not passed & {name for node in nodes for name in node.input}
     # What is proposed is verified, so that all its products with weights are those of integers.
     nodes, counts = operations(of_blocks / "blocks.onnx")
     assert counts["MatMulInteger"] == 6
@@ -482,7 +486,7 @@ def test_a_variant_gives_what_the_live_model_gives(variant, form, tmp_path):
 @pytest.fixture(scope="module")
 def reading_blocks():
     # In steps of one token its state stops growing.
-    return drawn(positions="rotary", attention="local:2", block_size=3)
+    return drawn(positions="rotary", attention="local:2", block_size=3, num_layers=2)
 
 
 @pytest.fixture(scope="module")
