@@ -40,7 +40,7 @@ SECTIONS = (*SEARCHING, DecodeTokens, Lines, *TRANSLATING, Output, Bulk)
 
 def main(FLAGS):
     from keras_transformer.inference import bulk
-    from keras_transformer.runs.model_path import ModelPath
+    from keras_transformer.runs.model_path import ModelPath, weights_of_runs
     from keras_transformer.startup import spread_over_cores
     from keras_transformer.streams import require_folder
     from pipelines.prepare.beam_runner import beam_options, silence_workers
@@ -60,7 +60,8 @@ def main(FLAGS):
     options = flags.translation_options(FLAGS)
     how = {"split_sentences": FLAGS.split_sentences, "batch_tokens": FLAGS.decode_tokens}
     path = ",".join(os.path.abspath(one.version or one.path) for one in ModelPath.listed(model))
-    of = {"path": path, "precision": FLAGS.precision, "options": options, **how}
+    of = {"path": path, "runs": weights_of_runs(model), "precision": FLAGS.precision}
+    of |= {"options": options, **how}
     suffix = ".gz" if FLAGS.gzip else ""
     plan = bulk.Plan.of(FLAGS.input, FLAGS.output, FLAGS.shard_lines, suffix, of)
     print(f"{len(plan.shards_to_write()):,} of {len(plan.shards):,} shards to make.", flush=True)

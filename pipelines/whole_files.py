@@ -127,6 +127,8 @@ def whole_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
             for file in temporary.rglob("*"):
                 if file.is_file():
                     _flush(file)
+            if path.exists():
+                raise OSError("another process wrote it meanwhile. Run the command again.")
             os.rename(temporary, path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

@@ -51,6 +51,7 @@ def trained(tmp_path, monkeypatch):
     Teacher.lines_left = 100
     monkeypatch.setattr(synthetic.Translator, "load", Teacher)
     monkeypatch.setattr(synthetic, "description_of", description_of)
+    monkeypatch.setattr(synthetic, "weights_of_runs", lambda path: [])
     monkeypatch.setattr("keras_transformer.train.train", lambda *_, **how: trained.append(how))
     monkeypatch.chdir(tmp_path)
     return trained
@@ -148,9 +149,12 @@ def test_a_command_that_was_killed_translates_nothing_twice(trained, monkeypatch
     )
     assert len(whole) == 7
     assert killed == whole
-    # The control: a teacher of another search makes others, and is refused here.
+    # The controls: a teacher of another search, or one that learned more, makes others.
     with pytest.raises(ValueError, match="made with other model"):
         run(*command, "--output_dir=killed", "--teacher_beam_size=1")
+    monkeypatch.setattr(synthetic, "weights_of_runs", lambda path: ["averaged.npz of 2"])
+    with pytest.raises(ValueError, match="made with other model"):
+        run(*command, "--output_dir=killed")
 
 
 def test_a_text_with_line_breaks_is_left_to_the_real_pairs(tmp_path):

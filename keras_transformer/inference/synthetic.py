@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from keras_transformer.inference import bulk
 from keras_transformer.inference.translator import Translator
-from keras_transformer.runs.model_path import description_of
+from keras_transformer.runs.model_path import description_of, weights_of_runs
 from pipelines.corpora import Corpus
 from pipelines.corpora.mixture import member_of
 from pipelines.line_files import read_lines
@@ -84,9 +84,8 @@ def _is_of(file, language):
 def _translations(path, file, prefix, options, how):
     """What a teacher makes of the lines of a file, by their number."""
     named = ",".join(map(os.path.abspath, path.split(",")))
-    plan = bulk.Plan.of(
-        glob.escape(str(file)), prefix, SHARD_LINES, "", {"path": named, "options": options}
-    )
+    of = {"path": named, "runs": weights_of_runs(path), "options": options}
+    plan = bulk.Plan.of(glob.escape(str(file)), prefix, SHARD_LINES, "", of)
     lacking = plan.shards_to_write()
     if lacking:
         print(f"{path} translates {file}: {len(lacking)} of {len(plan.shards)} shards", flush=True)

@@ -99,6 +99,15 @@ def description_of(path: str | os.PathLike | Sequence[str | os.PathLike]) -> dic
     return ModelPath.listed(path)[0].describe()
 
 
+def weights_of_runs(path: str | os.PathLike | Sequence[str | os.PathLike]) -> list[str]:
+    """What tells the runs of a model, or of several, from what they are after more training; an
+    exported version is never changed.
+    """
+    models = [one for one in ModelPath.listed(path) if not (one.version or one.is_portable)]
+    weights = [one.run.newest_weights() for one in models]
+    return [f"{file.name} of {file.stat().st_mtime_ns}" for file in weights]
+
+
 def starting_point(path: pathlib.Path | str) -> tuple:
     """The weights of what `--init_from` names, as `checkpoint.weights_of` gives them (of a run the
     averaged ones if there are any), and its vocabulary, None if it has none.

@@ -186,6 +186,8 @@ def test_shards_of_another_input_or_model_are_refused(folder, corpus, tmp_path):
         run(folder, tmp_path, "out/t", "--beam_size=1")
     with pytest.raises(ValueError, match="made with other shard_lines"):
         run(folder, tmp_path, "out/t", "--shard_lines=6")
+    with pytest.raises(FileNotFoundError, match="names no file"):
+        run(folder, tmp_path, "out/t", "--input=/nowhere/*")
     path = tmp_path / "in" / "1.txt"
     text = path.read_bytes()
     # One line more, and a line that is as long as it was.
@@ -243,7 +245,7 @@ def test_what_has_tabs_and_line_ends_stays_a_line(tmp_path):
         (["--model=m", "--input=i", "--output=o", "--num_hypotheses=2"], "must be 1"),
         (["--model=m", "--input=i", "--output=o", "--runner=R", "--processes=2"], "exclude"),
         (["--model=m", "--input=i", "--output=o"], "no model at m"),
-        (["--model=.", "--input=/nowhere/*", "--output=o"], "names no file"),
+        (["--model=.", "--input=i", "--output=o"], "holds no checkpoint"),
     ],
 )
 def test_what_makes_no_sense_is_refused(flags, words):

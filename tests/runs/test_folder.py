@@ -17,7 +17,7 @@ from command_flags import values_of_task
 from keras_transformer.models import Hyperparameters
 from keras_transformer.runs.description import task_of
 from keras_transformer.runs.folder import RunFolder, exclusive
-from keras_transformer.runs.model_path import ModelPath
+from keras_transformer.runs.model_path import ModelPath, weights_of_runs
 from keras_transformer.runs.run import Run
 from keras_transformer.tasks import TRAINING
 from keras_transformer.tasks.translation.task import Translation
@@ -271,6 +271,11 @@ def test_a_checkpoint_that_is_named_is_the_one_that_is_loaded(folder):
     assert ModelPath.of(named).run.path == folder.path
     assert ModelPath.of(named).run.newest_weights() == named
     assert ModelPath.of(str(folder.path)).run.newest_weights() == folder.averaged
+    # What another command made by the same weights is theirs; by newer ones, another model's.
+    before = weights_of_runs([folder.path, named])
+    assert weights_of_runs(f"{folder.path},{named}") == before
+    os.utime(folder.averaged, ns=(1, 1))
+    assert weights_of_runs([folder.path, named]) == ["averaged.npz of 1", before[1]]
 
 
 # A run's folder is held by one process, and is free when that process is gone.
