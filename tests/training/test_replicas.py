@@ -1,5 +1,8 @@
-"""Devices, hosts, and that replicas make the step of one batch of all their rows."""
+"""Devices, hosts, and that replicas make the step of one batch of all their rows; and that JAX
+trains as TensorFlow does.
+"""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -9,7 +12,8 @@ import urllib.error
 import numpy as np
 import pytest
 import tensorflow as tf
-from hosts import tf_configs
+from shell import tf_configs
+from training import backend_program
 
 from keras_transformer.training import replicas
 
@@ -193,3 +197,52 @@ def test_control_other_steps_make_other_weights(trained, other):
 @pytest.mark.slow
 def test_hosts_have_the_same_weights_to_the_last_bit(trained):
     assert largest_difference(trained["multi_worker-1-0"], trained["multi_worker-1-1"], "") == 0
+
+
+# The same model trains on JAX: layers, schedule, loss and `fit` give TensorFlow's loss curve.
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    pytest.importorskip("jax")
+    return tmp_path_factory.mktemp("weights") / "weights.npz"
+
+
+@pytest.fixture(scope="module")
+def tensorflow(weights):
+    """The loss of each step, here."""
+    return np.array(backend_program.train(weights, 0.1))
+
+
+@pytest.fixture(scope="module")
+def jax(weights, tensorflow):
+    """What a process on JAX prints, which begins with the weights that TensorFlow began with."""
+    environment = {
+        **os.environ,
+        "KERAS_BACKEND": "jax",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        # Half of the time would go into making quick what runs for a moment.
+        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+    }
+    process = subprocess.run(
+        [sys.executable, backend_program.__file__, str(weights), "0.1"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout)
+
+
+@pytest.mark.slow
+def test_jax_gives_tensorflow_s_loss_curve(jax, tensorflow):
+    assert len(tensorflow) == backend_program.STEPS
+    np.testing.assert_allclose(jax["losses"], tensorflow, rtol=0, atol=1e-4)
+    assert tensorflow[-1] < tensorflow[0] - 0.1
+
+
+@pytest.mark.slow
+def test_jax_drops_what_tensorflow_drops_on_average(jax):
+    share, mean, is_anew = jax["dropped"]
+    assert share == pytest.approx(0.25, abs=0.01)
+    assert mean == pytest.approx(1, abs=0.01)
+    assert is_anew

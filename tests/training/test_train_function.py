@@ -144,17 +144,28 @@ def expected_counts(model, batch):
     return np.array([(losses * weights).sum(), (right * weights).sum(), weights.sum()])
 
 
+FRACTIONS = [
+    (inputs, labels, np.random.default_rng(6).random(labels.shape).astype(np.float32))
+    for inputs, labels, _ in THREE
+]
+
+
 @pytest.mark.parametrize("accumulate", [1, 2])
-def test_reports_are_numpy_s_means_over_the_labels_of_the_epoch_so_far(accumulate):
-    model, _, reports = train(THREE, steps=4, steps_per_epoch=2, rate=0.0, accumulate=accumulate)
-    counts = [expected_counts(model, THREE[number % 3]) for number in range(4 * accumulate)]
+@pytest.mark.parametrize("batches", [THREE, FRACTIONS], ids=["whole labels", "weights between"])
+def test_reports_are_numpy_s_means_over_the_labels_of_the_epoch_so_far(batches, accumulate):
+    model, _, reports = train(batches, steps=4, steps_per_epoch=2, rate=0.0, accumulate=accumulate)
+    counts = [expected_counts(model, batches[number % 3]) for number in range(4 * accumulate)]
     assert len(reports) == 4
     for step, report in enumerate(reports):
         loss, right, total = sum(counts[step // 2 * 2 * accumulate : (step + 1) * accumulate])
         assert report["labels"] == pytest.approx(total)
         assert report["accuracy"] == pytest.approx(right / total, rel=1e-6)
         assert report["loss"] == pytest.approx(loss / total, rel=1e-5)
-    assert reports[2]["labels"] < reports[1]["labels"]  # a new epoch
+    # Controls: an epoch begins anew; the labels and what they weigh are two things.
+    if batches is THREE:
+        assert reports[2]["labels"] < reports[1]["labels"]
+    else:
+        assert reports[0]["labels"] < sum(labels.size for _, labels, _ in batches[:accumulate]) - 1
 
 
 @pytest.mark.parametrize(("static_shapes", "graphs"), [(False, 1), (True, 2)])
@@ -273,24 +284,6 @@ def test_a_callback_ends_training_after_the_step():
     )
     fit.fit(model, feed_of(function, *THREE), 5, 100, [reports, asking])
     assert len(reports.reports) == 2
-
-
-FRACTIONS = [
-    (inputs, labels, np.random.default_rng(6).random(labels.shape).astype(np.float32))
-    for inputs, labels, _ in THREE
-]
-
-
-@pytest.mark.parametrize("accumulate", [1, 3])
-def test_weights_between_weigh_a_label(accumulate):
-    model, _, reports = train(FRACTIONS, steps=3, rate=0.0, accumulate=accumulate)
-    counts = [expected_counts(model, FRACTIONS[number % 3]) for number in range(3 * accumulate)]
-    loss, right, total = sum(counts)
-    assert reports[-1]["labels"] == pytest.approx(total, rel=1e-6)
-    assert reports[-1]["accuracy"] == pytest.approx(right / total, rel=1e-5)
-    assert reports[-1]["loss"] == pytest.approx(loss / total, rel=1e-5)
-    # A control: the labels and what they weigh are two things.
-    assert reports[-1]["labels"] != pytest.approx(sum(labels.size for _, labels, _ in FRACTIONS))
 
 
 def test_a_label_that_does_not_count_has_no_part_in_the_step():
