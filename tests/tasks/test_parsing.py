@@ -143,8 +143,7 @@ def test_damaged_gold_trees_are_counted_with_the_scores(tmp_path):
     for split in ("train", "valid", "test"):
         lines = (TREEBANK / f"{split}.trees").read_text(encoding="utf-8")
         (tmp_path / f"{split}.trees").write_text(f"(())\n{lines}", encoding="utf-8")
-    none = ("metrics", "confidence", "baseline_file", "source_file", "reference_file")
-    values = {**dict.fromkeys((*none, "evalb_parameters")), "split": "test"}
+    values = dict(GIVEN)
     settings = {"name": "treebank", "data_dir": str(tmp_path)}
     scorer = TreeScorer({"corpus": settings}, "runs/a", values)
     gold = Treebank(data_dir=str(TREEBANK)).trees("test")

@@ -55,6 +55,18 @@ def run_of(values_of, tmp_path):
     return run
 
 
+@pytest.fixture
+def prepared(run_of):
+    """A function of arguments: a `Run` of a tiny translator whose folder holds what it needs."""
+
+    def run(*arguments):
+        made = run_of(*arguments)
+        made._prepare_folder()
+        return made
+
+    return run
+
+
 @dataclasses.dataclass
 class Setup:
     """What a run would train with."""
@@ -178,24 +190,22 @@ def test_the_value_of_a_flag_reaches_its_place(setup_of, places):
         assert found == expected, flag
 
 
-def test_static_shapes_merge_buckets(run_of):
+def test_static_shapes_merge_buckets(prepared):
     described = []
     for flag in ("--nostatic_shapes", "--static_shapes"):
-        run = run_of(flag, "--batch_tokens=512")
-        run._prepare_folder()
+        run = prepared(flag, "--batch_tokens=512")
         described.append(run._batches().describe())
     shapes = [int(words.split(" in ")[1].split(" ")[0]) for words in described]
     assert shapes[1] < shapes[0]
 
 
-def test_sizes_and_seed_reach_the_model(run_of):
+def test_sizes_and_seed_reach_the_model(run_of, prepared):
     run = run_of("--num_layers=2", "--dropout=0.3", "--d_k=6")
     expected = {"num_layers": 2, "dropout": 0.3, "d_k": 6, "d_model": 8}
     assert expected.items() <= dataclasses.asdict(run.task.hyperparameters).items()
 
     def drawn(seed):
-        run = run_of(f"--seed={seed}")
-        run._prepare_folder()
+        run = prepared(f"--seed={seed}")
         return new_model(run.task).get_weights()
 
     one, other, again = map(drawn, (1, 2, 1))
@@ -282,9 +292,8 @@ def test_flags_that_exclude_each_other_are_told(run_of, one, other, told):
         run_of(one, other).task.objective()
 
 
-def test_bpe_dropout_reaches_the_training_side_alone(run_of):
-    run = run_of("--bpe_dropout=0.25", "--seed=7")
-    run._prepare_folder()
+def test_bpe_dropout_reaches_the_training_side_alone(run_of, prepared):
+    run = prepared("--bpe_dropout=0.25", "--seed=7")
     segmentations = run.task.examples("train").variations
     assert list(segmentations) == ["source", "target"]
     segmentation = segmentations["source"]
@@ -295,21 +304,19 @@ def test_bpe_dropout_reaches_the_training_side_alone(run_of):
     assert run_of().task._variations(run.task.vocabulary) == {}
 
 
-def test_subword_regularization_reaches_the_training_side_alone(run_of):
+def test_subword_regularization_reaches_the_training_side_alone(prepared):
     unigram = ("--vocabulary_model=unigram", "--vocabulary_size=285")
-    run = run_of("--subword_regularization=0.3", "--seed=7", *unigram)
-    run._prepare_folder()
+    run = prepared("--subword_regularization=0.3", "--seed=7", *unigram)
     segmentation = run.task.examples("train").variations["target"]
     assert (segmentation.alpha, segmentation.seed) == (0.3, 7)
     assert run.task.examples("valid").variations == {}
 
 
-def test_the_search_of_a_flag_file_is_that_of_the_export(run_of, tmp_path):
+def test_the_search_of_a_flag_file_is_that_of_the_export(run_of, prepared, tmp_path):
     """Section 6.3: output up to the source's length + 300."""
     file = tmp_path / "parsing.flags"
     file.write_text("--beam_size=21\n--length_penalty=0.3\n--max_length=+300\n--min_length=1\n")
-    run = run_of(f"--flagfile={file}", "--repetition_penalty=1.5")
-    run._prepare_folder()
+    run = prepared(f"--flagfile={file}", "--repetition_penalty=1.5")
     options = new_module(run.task, run.folder).options
     assert (options.beam_size, options.length_penalty) == (21, 0.3)
     assert (options.max_length, options.min_length) == ("+300", "1")
@@ -374,17 +381,16 @@ def test_the_paper_s_flag_file_runs_until_the_download_begins(values_of, tmp_pat
     assert not list(tmp_path.glob("run/*"))
 
 
-def test_a_unigram_vocabulary_is_learned_where_it_is_asked_for(run_of, monkeypatch):
+def test_a_unigram_vocabulary_is_learned_where_it_is_asked_for(prepared, monkeypatch):
     asked = []
     learn = vocabulary.learn
     monkeypatch.setattr(vocabulary, "learn", lambda *how: asked.append(how[1:]) or learn(*how))
-    run_of("--vocabulary_model=unigram", "--vocabulary_size=285")._prepare_folder()
+    prepared("--vocabulary_model=unigram", "--vocabulary_size=285")
     assert asked == [(285, [], "unigram")]
 
 
-def test_each_language_can_have_a_vocabulary_of_its_own(run_of, monkeypatch):
-    run = run_of("--vocabularies=separate", "--tie_embeddings=none", "--bpe_dropout=0.1")
-    run._prepare_folder()
+def test_each_language_can_have_a_vocabulary_of_its_own(run_of, prepared, monkeypatch):
+    run = prepared("--vocabularies=separate", "--tie_embeddings=none", "--bpe_dropout=0.1")
     both = run.task.vocabulary
     assert vocabularies.load(run.folder.path).fingerprint == both.fingerprint
     assert run.task.description()["vocabulary"] == {"fingerprint": both.fingerprint}
@@ -412,11 +418,10 @@ def test_a_table_for_both_languages_needs_a_vocabulary_for_both(run_of, tie):
         run_of(*arguments)
 
 
-def test_the_vocabulary_of_another_run_is_taken(run_of, tmp_path):
+def test_the_vocabulary_of_another_run_is_taken(prepared, tmp_path):
     other = tmp_path / "other"
-    run_of("--vocabulary_size=295", f"--model_dir={other}")._prepare_folder()
-    run = run_of(f"--vocabulary_from={other}")
-    run._prepare_folder()
+    prepared("--vocabulary_size=295", f"--model_dir={other}")
+    run = prepared(f"--vocabulary_from={other}")
     assert run.task.vocabulary.fingerprint == vocabularies.load(other).fingerprint
     assert (
         choices.vocabulary_with(other, ["e"], None).fingerprint == run.task.vocabulary.fingerprint
@@ -427,13 +432,11 @@ def test_the_vocabulary_of_another_run_is_taken(run_of, tmp_path):
         choices.vocabulary_with(other, ["<2de>"], None)
 
 
-def test_pairs_over_the_longest_length_are_dropped_or_nothing_is_left(run_of):
-    run = run_of("--max_train_length=8")
-    run._prepare_folder()
+def test_pairs_over_the_longest_length_are_dropped_or_nothing_is_left(prepared):
+    run = prepared("--max_train_length=8")
     examples = run.task.examples("train")
     assert 0 < len(examples) < 4000
-    run = run_of("--max_train_length=2", f"--model_dir={run.folder.path.parent / 'other'}")
-    run._prepare_folder()
+    run = prepared("--max_train_length=2", f"--model_dir={run.folder.path.parent / 'other'}")
     with pytest.raises(
         ValueError, match=r"^no pair is left to train or validate on: .*--max_train_length=2 tokens"
     ):
@@ -455,12 +458,11 @@ def test_what_another_backend_has_not_is_refused_before_anything_is_done(run_of,
         run_of(*flag.split())
 
 
-def test_another_backend_takes_fewer_shapes(run_of, monkeypatch):
+def test_another_backend_takes_fewer_shapes(prepared, monkeypatch):
     shapes = []
     for backend in ("tensorflow", "jax"):
         monkeypatch.setattr(keras.backend, "backend", lambda name=backend: name)
-        run = run_of()
-        run._prepare_folder()
+        run = prepared()
         shapes.append(len(run._batches().buckets.batch_sizes))
     assert shapes[1] < shapes[0]
 
@@ -549,12 +551,11 @@ def test_the_size_of_a_vocabulary_is_that_of_its_text_wherever_it_is_said(chines
         chinese("--vocabulary_size=300", before=description)
 
 
-def test_validation_translates_greedily_by_the_rules_of_the_flags(run_of, monkeypatch):
+def test_validation_translates_greedily_by_the_rules_of_the_flags(prepared, monkeypatch):
     found = []
     rules = {"min_length": "1", "max_length": "80", "no_repeat_ngram_size": 3}
     flags = [f"--{name}={value}" for name, value in rules.items()]
-    run = run_of("--validation_sentences=3", "--beam_size=7", "--length_penalty=0.9", *flags)
-    run._prepare_folder()
+    run = prepared("--validation_sentences=3", "--beam_size=7", "--length_penalty=0.9", *flags)
     model = new_model(run.task)
     monkeypatch.setattr(run.task, "module_class", lambda *given: found.append(given[2]))
     translator = "keras_transformer.tasks.translation.task.Translator"
@@ -581,10 +582,9 @@ def oracle(model, batches):
     return losses / tokens, right / tokens
 
 
-def test_validation_measures_cross_entropy_perplexity_accuracy_and_bleu(run_of):
+def test_validation_measures_cross_entropy_perplexity_accuracy_and_bleu(prepared):
     """Label smoothing has no part in it: the oracle knows of none."""
-    run = run_of("--validation_sentences=3", "--label_smoothing=0.3")
-    run._prepare_folder()
+    run = prepared("--validation_sentences=3", "--label_smoothing=0.3")
     model = new_model(run.task)
     numbers = run.task.validation(model, run._validation_batches)()
     assert list(numbers) == ["cross_entropy", "perplexity", "accuracy", "bleu"]
@@ -596,17 +596,15 @@ def test_validation_measures_cross_entropy_perplexity_accuracy_and_bleu(run_of):
     assert 0 <= numbers["bleu"] <= 100
 
 
-def test_a_run_may_go_on_with_another_search_and_remembers_it(run_of):
-    run = run_of("--beam_size=3")
-    run._prepare_folder()
+def test_a_run_may_go_on_with_another_search_and_remembers_it(prepared):
+    run = prepared("--beam_size=3")
     saved = {"progress": np.array("{}")}
     checkpoint.write_archive(checkpoint.path_of(run.folder.checkpoints, 1), saved)
-    run = run_of("--beam_size=7", "--max_length=+9")
-    run._prepare_folder()
+    run = prepared("--beam_size=7", "--max_length=+9")
     decoding = run.folder.read_description()["decoding"]
     assert (decoding["beam_size"], decoding["max_length"]) == (7, "+9")
     with pytest.raises(ValueError, match="d_model was 8, now 16"):
-        run_of("--d_model=16")._prepare_folder()
+        prepared("--d_model=16")
 
 
 @pytest.mark.parametrize(
@@ -666,21 +664,19 @@ def test_a_best_epoch_by_another_measure_is_refused(folder):
     assert not folder.averaged.exists()
 
 
-def test_scores_do_not_outlive_the_weights_that_had_them(folder):
-    folder.evaluation.write_text('{"bleu": 1.0}')
-    assert folder.read_scores()
-    choose_weights(folder, 1)
-    assert folder.read_scores() == {}
-
-
-def test_scores_stay_where_no_weights_can_be_chosen(folder):
+def test_scores_stay_where_no_weights_can_be_chosen_and_do_not_outlive_theirs(folder):
     folder.evaluation.write_text('{"bleu": 1.0}')
     with pytest.raises(ValueError, match="no epoch"):
         choose_weights(folder, 2, "cross_entropy")
-    checkpoint.path_of(folder.checkpoints, 40).write_bytes(b"damaged")
+    newest = checkpoint.path_of(folder.checkpoints, 40)
+    whole = newest.read_bytes()
+    newest.write_bytes(b"damaged")
     with pytest.raises(ValueError, match="is damaged"):
         choose_weights(folder, 2)
     assert folder.read_scores()
+    newest.write_bytes(whole)
+    choose_weights(folder, 1)
+    assert folder.read_scores() == {}
 
 
 def test_what_is_only_there_to_go_on_from_is_not_averaged(folder):
@@ -758,13 +754,12 @@ def test_the_folder_of_versions_is_named_after_the_run(tmp_path):
     assert str(folder.export_dir("elsewhere")) == "elsewhere"
 
 
-def test_a_run_says_the_languages_and_the_members_of_its_mixture(run_of, tmp_path, monkeypatch):
+def test_a_run_says_the_languages_and_the_members_of_its_mixture(prepared, tmp_path, monkeypatch):
     member = {"corpus": "reverse", "source_language": "words", "target_language": "x"}
     file = tmp_path / "mixture.json"
     file.write_text(json.dumps({"corpora": [member]}), encoding="utf-8")
     given = ("--corpus=mixture", f"--mixture={file}", "--target_language=x")
-    run = run_of(*given)
-    run._prepare_folder()
+    run = prepared(*given)
     description = run.folder.read_description()
     assert description["mixture"] == {"members": [member]}
     corpus = description["corpus"]
@@ -775,13 +770,13 @@ def test_a_run_says_the_languages_and_the_members_of_its_mixture(run_of, tmp_pat
     run.folder.description.write_text(json.dumps(old), encoding="utf-8")
     with monkeypatch.context() as patched:
         patched.setattr(RunFolder, "is_started", True)
-        run_of(*given)._prepare_folder()
+        prepared(*given)
     assert corpora.load(**old["corpus"]).target_language == "x"
     run.folder.description.write_text(json.dumps(description), encoding="utf-8")
     file.write_text(json.dumps({"corpora": [{**member, "seed": 7}]}), encoding="utf-8")
     monkeypatch.setattr(RunFolder, "is_started", True)
     with pytest.raises(ValueError, match=r"holds another run: members was .*'seed': 7"):
-        run_of(*given)._prepare_folder()
+        prepared(*given)
 
 
 def test_the_folder_of_a_run_is_named_after_its_corpus(values_of):
