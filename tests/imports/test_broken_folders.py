@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_folders import BERT, PIECES, TOKENIZER, VECTORS, change, tensors_of, write
+from small_folders import BERT, CONFIGS, PIECES, TOKENIZER, VECTORS, change, tensors_of, write
 
 from keras_transformer import import_model
 from keras_transformer.imports import bert, gpt2, hugging_face, m2m_100, marian_mt, t5, vit
@@ -152,17 +152,35 @@ BROKEN = {
     "fp8": (fp8, r"model\.safetensors: the weight embeddings\.word.* must be of F64, .* F8_E4M3"),
     "family a list": (setting(model_type=["bert"]), r"`model_type` of .*Received: a list"),
     "no family": (text("config.json", b"{}"), r"`model_type` of .*config\.json .*null"),
+    "another family": (
+        setting(model_type="llama"),
+        r"`model_type` of .* must be one of bert, gpt2.*: llama\. Import another model\.$",
+    ),
+    "sizes": (
+        text("config.json", b'{"model_type": "gpt2", "n_layer": 2, "vocab_size": 20}'),
+        r"config\.json lacks n_embd, n_head, n_positions\. Take",
+    ),
+    "gpt2's act": (
+        text("config.json", json.dumps({**CONFIGS[gpt2], "activation_function": "tanh"}).encode()),
+        r"`activation_function` .*gelu_new, .*Received: tanh\.",
+    ),
     "act a list": (setting(hidden_act=["gelu"]), r"`hidden_act` of .*config\.json.*a list"),
     "architectures 5": (setting(architectures=5), r"`architectures` of .*Received: 5"),
     "labels 5": (setting(id2label=5), r"`id2label` of .*Received: 5"),
     "labels with gaps": (setting(id2label={"0": "a", "2": "b"}), r"`id2label` of .*with 1"),
     "epsilon": (setting(layer_norm_eps="x"), r"`layer_norm_eps` of .*`float`.*Received: x"),
     "brackets": (text("config.json", b"[" * 200_000), r"config\.json .*brackets nest too deeply"),
-    "a list": (text("config.json", b"[1]"), r"config\.json .*JSON object\. Received: a list"),
+    "a list": (
+        text("config.json", b"[1]"),
+        r"config\.json is damaged: it must hold a JSON object\. Received: a list\.",
+    ),
     "twice": (text("config.json", b'{"a": 1, "a": 2}'), r"config\.json .*names a twice"),
     "half": (text("config.json", b'{"a": "\\ud800"}'), r"config\.json is damaged: it is no JSON"),
     "UTF-8": (text("config.json", b'{"a": "\xff"}'), r"config\.json .*UTF-8.*byte 7"),
-    "layers": (setting(num_hidden_layers=HUGE), r"lacks the weight 'encoder\.layer\.1\."),
+    "layers": (
+        setting(num_hidden_layers=HUGE),
+        r"lacks the weight 'encoder\.layer\.1\..*of the family bert has",
+    ),
     "width": (
         setting(hidden_size=HUGE),
         r"word_embeddings.* \(10, 4\), expected \(10, 1000000000\)",
@@ -228,7 +246,10 @@ BROKEN = {
         second_file,
         r"each weight once\. Received: embeddings\.word.* model\.saf.*other",
     ),
-    "no weights": (in_place_of("model.safetensors", lambda path: None), r"has no weights"),
+    "no weights": (
+        in_place_of("model.safetensors", lambda path: None),
+        r"has no weights: a file that ends in",
+    ),
     "header beyond": (header({}, before=2**40), r"model\.safetensors is damaged \("),
     "empty weights": (text("model.safetensors", b""), r"model\.safetensors is damaged \("),
     "overlap": (

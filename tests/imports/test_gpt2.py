@@ -42,7 +42,12 @@ def gpt2(tmp_path_factory):
     moved = {piece: number + (number >= 260) for piece, number in said["vocab"].items()}
     tokenizer = transformers.GPT2Tokenizer(vocab={**moved, END: 260}, merges=merges)
     config = transformers.GPT2Config(
-        vocab_size=len(moved) + 3, n_positions=90, n_embd=8, n_layer=2, n_head=2
+        vocab_size=len(moved) + 3,
+        n_positions=90,
+        n_embd=8,
+        n_layer=2,
+        n_head=2,
+        layer_norm_epsilon=1e-3,
     )
     config.eos_token_id = config.bos_token_id = 260
     model = transformers.GPT2LMHeadModel(config)

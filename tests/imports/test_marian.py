@@ -13,7 +13,7 @@ pytest.importorskip("yaml")
 
 import yaml
 from command_flags import flags_of
-from oracles.paper import layer_norm
+from oracles.paper import layer_norm, scaled_dot_product_attention
 from small_folders import TEXTS, learned
 
 from keras_transformer import train
@@ -151,12 +151,8 @@ class Marian:
         query, key, value = (
             heads(mapped(*one)) for one in (("q", x), ("k", memory), ("v", memory))
         )
-        scores = query @ key.swapaxes(1, 2) / (WIDTH // HEADS) ** 0.5
-        if mask is not None:
-            scores = np.where(mask, scores, -np.inf)
-        scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        shares = scores / scores.sum(axis=-1, keepdims=True)
-        return mapped("o", (shares @ value).swapaxes(0, 1).reshape(len(x), -1))
+        looked = scaled_dot_product_attention(query, key, value, mask)
+        return mapped("o", looked.swapaxes(0, 1).reshape(len(x), -1))
 
     def normed(self, name, x):
         return layer_norm(x, self.arrays[f"{name}_ln_scale"], self.arrays[f"{name}_ln_bias"])
