@@ -218,12 +218,15 @@ def test_a_long_answer_comes_in_pieces(exported, start, numbers):
         client.service.versions._current.model.run = lambda *_: {"score": numbers}
         with client.stream("POST", PREDICT, json=SLOW) as response:
             assert response.headers["transfer-encoding"] == "chunked"
+            assert "content-length" not in response.headers
             body = b"".join(response.iter_bytes())
         read = np.array(json.loads(body)["predictions"], np.float32)
         np.testing.assert_array_equal(read, numbers)
         # A short one tells its length.
         client.service.versions._current.model.run = lambda *_: {"score": numbers[:, :9]}
-        assert "content-length" in client.post(PREDICT, json=SLOW).headers
+        short = client.post(PREDICT, json=SLOW)
+        assert short.headers["content-length"] == str(len(short.content))
+        assert short.headers["content-type"] == response.headers["content-type"]
 
 
 def test_a_client_that_leaves_within_a_long_answer_harms_nobody(exported, start, numbers):

@@ -82,13 +82,6 @@ def test_versions_are_numbers_and_the_highest_is_the_newest(tmp_path, names, new
     assert newest_version(tmp_path) == tmp_path / newest
 
 
-def test_a_version_whose_name_has_leading_zeros_is_served_by_its_number(versions, folder):
-    put(folder, "00000002")
-    versions.poll()
-    assert served(versions) == 2
-    assert versions.states == {1: State("END"), 2: State("AVAILABLE")}
-
-
 def test_a_version_may_be_a_link_and_hold_links_to_nothing(versions, folder, tmp_path):
     put(tmp_path / "elsewhere", "new")
     (tmp_path / "elsewhere" / "new" / "notes").symlink_to("nowhere")
@@ -139,11 +132,12 @@ def test_of_a_graph_that_fails_the_cause_is_told(versions, folder):
     assert versions.states[2] == State("END", "Key w not found in checkpoint")
 
 
-def test_a_new_version_replaces_the_old_one(versions, folder):
+@pytest.mark.parametrize("name", ["2", "00000002"])
+def test_a_new_version_replaces_the_old_one_and_is_served_by_its_number(versions, folder, name):
     with versions.use("m") as version:
         old = version.model
         assert old.warm
-    put(folder, 2)
+    put(folder, name)
     versions.poll()
     assert served(versions) == 2
     assert old.closed.is_set()
