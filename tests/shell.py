@@ -114,3 +114,16 @@ def read_until(process, words):
         if words in line:
             return read
     raise AssertionError((read + process.stderr.read()).decode())
+
+
+def tf_configs(count):
+    """`TF_CONFIG` of each of so many workers, on ports that are free now."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for listener in sockets:
+            listener.bind(("127.0.0.1", 0))
+        addresses = ["{}:{}".format(*listener.getsockname()) for listener in sockets]
+    return [
+        json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}})
+        for index in range(count)
+    ]

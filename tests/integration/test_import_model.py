@@ -96,19 +96,3 @@ def test_each_kind_answers_as_theirs_does(folders, fresh_shell):
     again = fresh_shell("export", "--model_dir=runs/BertForMaskedLM", "--export_dir=again")
     assert again.returncode == 0, again.stderr.decode()
     assert TextReader.load(fresh_shell.folder / "again").guesses(TEXTS[:2]) == guesses
-
-
-def test_what_cannot_be_imported_is_told(folders, fresh_shell):
-    folder, _ = folders["BertModel"]
-    (fresh_shell.folder / "runs").mkdir()
-    answers = fresh_shell.all(
-        [
-            ("import_model", "--model_dir=r"),
-            ("import_model", f"--from={folder}", "--model_dir=runs"),
-            ("import_model", "--from=nowhere", "--model_dir=r"),
-        ]
-    )
-    said = [b"--from is missing", b"runs exists. Name another", b"nowhere has no config.json"]
-    for answer, words in zip(answers, said, strict=True):
-        assert answer.returncode == 1
-        assert words in answer.stderr.splitlines()[-1]

@@ -11,6 +11,7 @@ from shell import Shell
 from keras_transformer.inference.translator import Translator
 from pipelines.trees import escaped, parse
 
+pytestmark = pytest.mark.slow
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
 RUN = "runs/parsing_en"
 SAVED = "saved_models/parsing_en"
@@ -62,7 +63,6 @@ def assert_over(trees, sentences):
         assert (parse(tree).words if words else tree) == (words or "")
 
 
-@pytest.mark.slow
 def test_each_sentence_has_a_tree_of_its_words(shell, written):
     trees = trees_of(written["brackets"])
     assert_over(trees, SENTENCES)
@@ -73,7 +73,6 @@ def test_each_sentence_has_a_tree_of_its_words(shell, written):
     assert greedy == Translator.load(shell.folder / RUN, **options).translate(SENTENCES)
 
 
-@pytest.mark.slow
 def test_a_saved_model_parses_as_it_was_exported(shell, written):
     """With the options of the flag file: constrained."""
     assert trees_of(written["saved"]) == []
@@ -83,7 +82,6 @@ def test_a_saved_model_parses_as_it_was_exported(shell, written):
     assert trees == Translator.load(shell.folder / RUN, **options).translate(SENTENCES)
 
 
-@pytest.mark.slow
 def test_trees_are_drawn_for_a_terminal(written):
     pytest.importorskip("nltk")
     blocks = "\n".join(trees_of(written["drawn"])).split("\n\n")
@@ -91,14 +89,12 @@ def test_trees_are_drawn_for_a_terminal(written):
     assert last_lines == [sentence.split() for sentence in SENTENCES if sentence]
 
 
-@pytest.mark.slow
 def test_trees_are_drawn_as_a_picture(shell, written):
     pytest.importorskip("matplotlib")
     assert trees_of(written["picture"]) == []
     assert ElementTree.parse(shell.folder / "a.svg").getroot().tag.endswith("svg")
 
 
-@pytest.mark.slow
 def test_raw_text_is_split_into_words(shell):
     pytest.importorskip("nltk")
     text = "".join(f"{line}\n" for line in RAW).encode()
@@ -107,7 +103,6 @@ def test_raw_text_is_split_into_words(shell):
     assert_over(trees_of(answer), words)
 
 
-@pytest.mark.slow
 def test_a_streamed_sentence_is_answered_before_the_next_is_sent(shell):
     pipe = subprocess.PIPE
     trees = []
@@ -131,7 +126,6 @@ def test_a_streamed_sentence_is_answered_before_the_next_is_sent(shell):
     assert_over(trees, SENTENCES)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "told"),
     [
@@ -147,16 +141,6 @@ def test_what_makes_no_sense_is_refused_in_one_line(written, name, told):
     assert answer.stderr.count(b"\n") == 1
 
 
-@pytest.mark.slow
-def test_a_translator_is_no_parser(toy):
-    run = "runs/reverse_words_reversed"
-    answer = toy("parse", f"--model={run}", stdin=b"a b\n")
-    told = f"error: {run} must be a parser, trained by --task=parsing. Received: a model of"
-    assert answer.returncode == 1
-    assert answer.stderr.startswith(told.encode())
-
-
-@pytest.mark.slow
 def test_bad_utf_8_is_told_with_its_line(shell):
     answer = shell("parse", f"--model={RUN}", stdin=b"a b\n\xff\n")
     assert answer.returncode == 1

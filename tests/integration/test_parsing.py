@@ -107,11 +107,6 @@ def test_what_a_parser_loses_without_a_head_is_f1(trained, tmp_path):
     assert len(rows) == len({tuple(row.split()[:2]) for row in rows}) > 0
 
 
-def test_what_is_for_translators_is_refused(trained):
-    converted = trained("export", f"--model_dir={RUN}", "--format=ctranslate2")
-    assert converted.stderr.startswith(b"error: --format=ctranslate2 is no format of the task pars")
-
-
 def test_what_is_served_is_what_the_live_parser_gives(trained):
     """200 sentences, by a beam; n-best and scores too."""
     lines = sentences(200)[:200]

@@ -4,11 +4,12 @@ others say so.
 
 import json
 import re
+import shutil
 import signal
 
+import numpy as np
 import pytest
-from hosts import tf_configs
-from shell import read_until
+from shell import read_until, tf_configs
 
 from keras_transformer.training import checkpoint
 
@@ -146,3 +147,60 @@ def test_a_run_of_two_hosts_survives_a_preemption_and_the_loss_of_a_host(fresh_s
     kept = {"run/averaged.npz", "run/evaluation.json", "chief/saved_models/run/1/saved_model.pb"}
     assert kept <= written
     assert not [name for name in written if name.startswith("worker/") or name.endswith(".tmp")]
+
+
+# A run that is killed goes on, and ends where the uninterrupted run ends.
+TOY_RUN = "runs/reverse_words_reversed"
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_and_equals_the_uninterrupted_one_bit_for_bit(uninterrupted, goes_on):
+    goes_on(uninterrupted.training, uninterrupted, TOY_RUN)
+
+
+@pytest.mark.slow
+def test_a_damaged_newest_checkpoint_is_told_and_the_one_before_is_taken(
+    uninterrupted, fresh_shell
+):
+    shutil.copytree(uninterrupted.folder / TOY_RUN, fresh_shell.folder / TOY_RUN)
+    newest_arrays = checkpoint.checkpoints(fresh_shell.folder / TOY_RUN / "checkpoints")[-1]
+    newest_arrays.write_bytes(newest_arrays.read_bytes()[:-100])
+    resumed = fresh_shell(*uninterrupted.training)
+    assert resumed.returncode == 0, resumed.stderr.decode()
+    assert f"{newest_arrays.name} is damaged".encode() in resumed.stdout
+
+
+def newest_arrays(shell):
+    return checkpoint.read_archive(
+        checkpoint.checkpoints(shell.folder / TOY_RUN / "checkpoints")[-1]
+    )
+
+
+def equal(here, there):
+    return all(np.array_equal(here[name], there[name]) for name in there if name != "progress")
+
+
+# A run whose machine is about to be taken away saves itself, and goes on elsewhere as if nothing
+# had been.
+@pytest.mark.slow
+def test_on_sigterm_a_run_saves_and_ends_and_the_same_command_goes_on_bit_for_bit(
+    uninterrupted, fresh_shell
+):
+    process = fresh_shell.start(*uninterrupted.training)
+    read_until(process, b"epoch 1 ")
+    process.send_signal(signal.SIGTERM)
+    stdout, stderr = process.communicate(timeout=LONGEST_SECONDS)
+    assert (process.returncode, stderr) == (0, b"")
+    preempted = newest_arrays(fresh_shell)
+    step = json.loads(str(preempted["progress"]))["step"]
+    assert [line for line in stdout.decode().splitlines() if "SIGTERM" in line] == [
+        f"SIGTERM: step {step} is saved; the same command resumes."
+    ]
+    assert not (fresh_shell.folder / TOY_RUN / "averaged.npz").exists()
+
+    resumed = fresh_shell(*uninterrupted.training)
+    assert resumed.returncode == 0, resumed.stderr.decode()
+    assert f"going on from step {step} ".encode() in resumed.stdout
+    assert equal(newest_arrays(fresh_shell), newest_arrays(uninterrupted))
+    assert not equal(preempted, newest_arrays(uninterrupted))
+    assert (fresh_shell.folder / TOY_RUN / "averaged.npz").exists()

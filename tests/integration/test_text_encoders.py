@@ -169,14 +169,3 @@ def test_killed_it_goes_on_bit_for_bit(trained_once, masking, goes_on):
     command = [*masking, "--max_epochs=4", "--keep_checkpoints=9", "--norelease"]
     command.append("--model_dir=runs/short")
     goes_on(command, trained_once("short_guesser", command), "runs/short")
-
-
-def test_labels_that_training_has_not_are_told(classifying, text, fresh_shell, tmp_path):
-    for path in text.iterdir():
-        (tmp_path / path.name).write_text(path.read_text())
-    (tmp_path / "valid.length").write_text(
-        (text / "valid.length").read_text().replace("short", "new")
-    )
-    done = fresh_shell(*classifying, f"--data_dir={tmp_path}", "--max_steps=1", "--model_dir=r")
-    assert done.returncode == 1
-    assert b"error: every label must be seen in training, where 2 are." in done.stderr

@@ -7,6 +7,7 @@ import pytest
 
 from keras_transformer.visualization.theme import THEMES
 
+pytestmark = pytest.mark.slow
 RUN = "runs/reverse_words_reversed"
 SAVED = "saved_models/reverse_words_reversed"
 LINE = "--line=a b c d"
@@ -50,7 +51,6 @@ def drawn(toy, tmp_path_factory):
     return shell.folder, dict(zip(commands, shell.all(commands.values()), strict=True))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_is_whole(drawn, name):
     folder, answers = drawn
@@ -67,7 +67,6 @@ def test_a_picture_is_whole(drawn, name):
     assert THEMES["light"].paper in picture
 
 
-@pytest.mark.slow
 def test_heads_have_a_row_each(drawn):
     _, answers = drawn
     printed = answers["heads"].stdout.decode()
