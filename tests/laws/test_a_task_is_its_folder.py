@@ -1,5 +1,8 @@
-"""Law: a task has one place. Without its folder the program is whole, and knows no such task."""
+"""Law: a task has one place. Without its folder the program is whole, and knows no such task; what
+it builds, one module builds.
+"""
 
+import ast
 import os
 import pathlib
 import shutil
@@ -7,6 +10,9 @@ import subprocess
 import sys
 
 import pytest
+
+from keras_transformer.tasks import TASKS, module_class, task_class
+from keras_transformer.tasks.task import Task
 
 ROOT = pathlib.Path(__file__).parents[2]
 WHOLE = """
@@ -63,3 +69,42 @@ def test_control_without_what_parsers_are_made_of_it_is_not(answers_without):
     whole = next(answers_without("keras_transformer/tasks/translation"))
     assert whole.returncode == 1
     assert "tasks.translation" in whole.stderr
+
+
+# One place makes a model of a run's description and sets its weights: training, scoring, export and
+# pictures ask it.
+PACKAGE = pathlib.Path(__file__).parents[2] / "keras_transformer"
+
+
+def calls(name, source):
+    """Whether something calls a method of a name, on anything but `super()`."""
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == name
+        and not isinstance(node.func.value, ast.Call)
+        for node in ast.walk(ast.parse(source))
+    )
+
+
+def test_one_place_sets_the_weights_of_a_run():
+    callers = [
+        str(path.relative_to(PACKAGE))
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if calls("load_weights", path.read_text(encoding="utf-8"))
+    ]
+    # A run's folder reads a checkpoint; the end of a training has its model already.
+    assert callers == ["inference/loading.py", "runs/folder.py", "runs/run.py"]
+
+
+def test_control_another_loader_is_seen():
+    assert calls("load_weights", "folder.load_weights(model)")
+    assert not calls("load_weights", "super().load_weights(model)")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_builds_by_the_module_that_is_served(name):
+    task = task_class(name)
+    assert task.module_class is module_class(name)
+    # A task of a kind has no other.
+    assert not {"build", "module"} & set(dir(Task))

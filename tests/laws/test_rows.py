@@ -37,7 +37,7 @@ ROWS = {
         "pipelines/corpora/test_home_assistant_wheel.py": "home_assistant",
         "pipelines/corpora/test_intents.py": "intents",
         "pipelines/corpora/test_mixture.py": "mixture",
-        "pipelines/corpora/test_one_file.py": "tmx tsv",
+        "pipelines/corpora/test_text_files.py": "tmx tsv",
         "pipelines/corpora/test_tfds.py": "tfds",
         "pipelines/test_preparation.py": "records",
     },

@@ -1,13 +1,24 @@
-"""Terms that get the translations that somebody gives."""
+"""Terms that get the translations that somebody gives, and terms with their translations behind
+them in training text.
+"""
 
+import random
+import re
 from unicodedata import normalize
 
 import pytest
+import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.batches.batching import training_batches
+from pipelines.batches.texts import TokenizedPairs, token_ids
+from pipelines.corpora.parallel_text import ParallelText
+from pipelines.corpora.terms import GivenTerms, with_terms
 from pipelines.glossary import Glossary, read_terms
-from pipelines.vocabularies.protected_spans import KINDS, ProtectedSpans
+from pipelines.vocabularies import learn
+from pipelines.vocabularies.augmentation import AugmentedText
+from pipelines.vocabularies.protected_spans import KINDS, OF_TERMS, ProtectedSpans, with_translation
 
 ALL = ProtectedSpans(tuple(KINDS))
 LEARNED = ProtectedSpans(tuple(KINDS), glossary_rate=0.1)
@@ -104,3 +115,120 @@ def test_a_file_has_two_columns(tmp_path):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ValueError, match=sense):
             read_terms(path)
+
+
+# Which words translate each other in training text, in which form, how often, and the same again.
+PROTECTED = ProtectedSpans(("tags",), glossary_rate=0.1)
+TAG = "<2de>"
+GIVEN = re.compile("⟪ ?([^⟹]*)⟹ ([^⟫]*)⟫")
+WORDS = {f"word{letter}": f"{letter}wort" for letter in "abcdefghijklmnop"}
+
+
+def text_of(draw, words=WORDS, count=300):
+    """Sentences of words of a dictionary in another order, after a tag and the same first word."""
+    rows = [draw.sample([*words], draw.randint(2, 5)) for _ in range(count)]
+    sources = [" ".join([f"{TAG}please", *row]) for row in rows]
+    targets = [" ".join(["bitte", *(words[word] for word in row[::-1])]) for row in rows]
+    return ParallelText(sources, targets)
+
+
+def right(lines):
+    """How many single words have a translation, and how many that of the dictionary."""
+    found = [match for line in lines for match in GIVEN.findall(line) if match[0] in WORDS]
+    return len(found), sum(WORDS[word] == translation for word, translation in found)
+
+
+def test_words_get_the_translations_of_the_dictionary():
+    text = text_of(random.Random(1))
+    lines = [*with_terms(text, 1, [TAG])]
+    words, rightly = right(lines)
+    assert rightly > 0.98 * words > 100
+    for line, source in zip(lines, text.sources, strict=True):
+        assert 1 <= len(GIVEN.findall(line)) <= 3
+        assert line.startswith(TAG)
+        assert re.sub("⟪|⟹ [^⟫]*⟫", "", line) == source
+    # A control: nothing is found where sentences do not translate each other.
+    mixed = ParallelText(text.sources, random.Random(2).sample(text.targets, len(text)))
+    assert right(with_terms(mixed, 1, [TAG]))[1] < 0.05 * words
+
+
+def test_a_translation_has_the_form_that_comes_most_often():
+    targets = ["Schalter"] * 4 + ["Schalters"] * 2 + ["Schild"]
+    text = ParallelText(["switch"] * 6 + ["sign"], targets)
+    assert [*with_terms(text, 1)] == [*["⟪ switch⟹ Schalter⟫"] * 6, "⟪ sign⟹ Schild⟫"]
+
+
+def test_a_compound_is_the_translation_of_all_its_parts():
+    text = ParallelText(["effect palette", "jet mode"], ["Effektpalette", "Jet-Modus"])
+    whole, parts = ([*with_terms(text, seed)] for seed in (1, 2))
+    assert {whole[0], parts[0]} == {"⟪ effect palette⟹ Effektpalette⟫"}
+    given = {match for line in (whole[1], parts[1]) for match in GIVEN.findall(line)}
+    assert given <= {("jet mode", "Jet-Modus"), ("mode", "Modus")}
+
+
+@pytest.mark.parametrize(
+    ("text", "term", "expected"),
+    [
+        ("open the light.", "light", "open the⟪ light⟹ Leuchte⟫."),
+        ("light on", "light", "⟪ light⟹ Leuchte⟫ on"),
+        ("a (light)", "light", "a (⟪light⟹ Leuchte⟫)"),
+    ],
+)
+def test_terms_are_cut_into_the_pieces_that_they_have_elsewhere(text, term, expected):
+    begin = text.index(term)
+    found = with_translation(text, begin, begin + len(term), "Leuchte")
+    assert found == expected
+    vocabulary = learn([text, "Leuchte"] * 5, ["Leuchte"], "joint", 330, (), "bpe", PROTECTED)
+    plain, translation, given = (
+        [vocabulary.pieces[number] for number in vocabulary.tokenize([line]).to_list()[0][:-1]]
+        for line in (text, "Leuchte", found)
+    )
+    between, closes = (given.index(mark) for mark in OF_TERMS[1:])
+    assert given[between + 1 : closes] == translation
+    kept = [*given[:between], *given[closes + 1 :]]
+    # At the start of a text alone SentencePiece writes a space before the mark.
+    assert [piece for piece in kept if piece not in ("⟪", "▁")] == [
+        piece for piece in plain if piece != "▁"
+    ]
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """A vocabulary, pairs, and their sources with terms."""
+    text = text_of(random.Random(3), count=40)
+    vocabulary = learn(text.sources, text.targets, "joint", 400, [TAG], "bpe", PROTECTED)
+    lines = [*with_terms(text, 1, [TAG])]
+    sides = (token_ids(some, vocabulary) for some in (text.sources, text.targets, lines))
+    return vocabulary, *sides
+
+
+def batches(pairs, rate=0.5, longest=1000):
+    vocabulary, sources, targets, others = pairs
+    typed = AugmentedText(vocabulary, {"case": 0.5, "typos": 0.2}, 3, 1000)
+    variations = {"source": GivenTerms(rate, 3, others, longest, typed)}
+    examples = TokenizedPairs(sources, targets).examples(variations)
+    return training_batches(examples, 60, seed=5).dataset().as_numpy_iterator()
+
+
+def texts_of(pairs, some):
+    ids = [tf.ragged.boolean_mask(batch[0][0], batch[0][0] != 0) for batch in some]
+    return [text.decode() for one in ids for text in pairs[0].detokenize(one).numpy()]
+
+
+def test_some_sentences_have_terms_whose_translations_are_never_mistyped(pairs):
+    stream = batches(pairs)
+    texts = texts_of(pairs, [next(stream) for _ in range(60)])
+    given = [text for text in texts if "⟹" in text]
+    assert 0.4 < len(given) / len(texts) < 0.6
+    translations = [match[1] for text in given for match in GIVEN.findall(text)]
+    allowed = {"bitte", *WORDS.values()}
+    assert all(set(one.split()) <= allowed for one in translations)
+    # A control: the words before them are.
+    assert not all(
+        set(match[0].split()) <= set(WORDS) for text in given for match in GIVEN.findall(text)
+    )
+
+
+def test_a_sentence_that_would_be_too_long_has_none(pairs):
+    stream = batches(pairs, rate=1.0, longest=1)
+    assert not any("⟹" in text for text in texts_of(pairs, [next(stream) for _ in range(3)]))
