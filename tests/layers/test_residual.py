@@ -3,15 +3,18 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from oracles import paper
 
 from keras_transformer.layers import (
     DecoderLayer,
+    Dropout,
     EncoderLayer,
     LayerNormalization,
     NormPlacement,
     PostNorm,
     PreNorm,
+    RmsNormalization,
 )
 from keras_transformer.layers.add_and_norm import depth_scaled, glorot
 
@@ -147,3 +150,190 @@ def test_the_residual_initializer_is_glorot_s_over_the_root_of_the_branches(bran
     assert 0.99 * bound * branches**0.5 < unscaled <= bound * branches**0.5
     assert 0.99 * bound < np.abs(values).max() <= bound
     assert values.std() == pytest.approx(bound / 3**0.5, rel=0.02)
+
+
+# Section 5.4: an entry falls with probability P_drop, alone, and what stays is scaled so that the
+# expectation stays.
+ONES = np.ones((64, 128, 64), "float32")
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    keras.utils.set_random_seed(0)
+
+
+def shares_dropped(layer, calls):
+    """The share of zeros in each call."""
+    dropped = tf.function(
+        lambda: tf.reduce_mean(tf.cast(layer(tf.constant(ONES), training=True) == 0, "float32"))
+    )
+    return [float(dropped()) for _ in range(calls)]
+
+
+def test_entries_are_zero_or_scaled():
+    dropped = np.array(Dropout(0.2)(ONES, training=True))
+    np.testing.assert_allclose(np.unique(dropped), [0, 1.25])
+    assert abs(dropped.mean() - 1) < 0.02
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.1, 0.25, 0.5, 0.9, 255 / 256])
+def test_a_call_drops_what_a_byte_can_tell_and_all_calls_together_the_rate(rate):
+    layer = Dropout(rate)
+    shares = shares_dropped(layer, 60)
+    # A call drops with the next 256th above the rate at most.
+    most = min(np.ceil(256 * rate) / 256, 0.5)
+    sampling = 5 * (max(most, rate) * (1 - rate) / ONES.size) ** 0.5
+    assert all(
+        np.floor(256 * rate) / 256 - sampling < share < np.ceil(256 * rate) / 256 + sampling
+        for share in shares
+    )
+    # The threshold varies by less than one part in 256 from call to call.
+    assert abs(np.mean(shares) - rate) < 5 * (1 / 256 / 2 + sampling / 5) / 60**0.5
+
+
+def test_entries_fall_independently_and_anew_at_each_call():
+    layer = Dropout(0.5)
+    first, second = (np.array(layer(ONES, training=True)).reshape(-1) > 0 for _ in range(2))
+    correlations = [
+        np.corrcoef(first, second)[0, 1],
+        *(np.corrcoef(first[:-lag], first[lag:])[0, 1] for lag in (1, 2, 3, 4, 64)),
+    ]
+    assert np.abs(correlations).max() < 5 / first.size**0.5
+
+
+def test_the_gradient_falls_with_its_entry():
+    x, layer = tf.constant(ONES[:2]), Dropout(0.3)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        dropped = layer(x, training=True)
+    np.testing.assert_array_equal(tape.gradient(dropped, x, tf.fill(x.shape, 2.0)), 2 * dropped)
+
+
+def test_outside_of_training_and_at_rate_zero_nothing_falls():
+    np.testing.assert_array_equal(Dropout(0.5)(ONES), ONES)
+    np.testing.assert_array_equal(Dropout(0.0)(ONES, training=True), ONES)
+    assert Dropout(0.0).variables == []
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 5), (0, 4), (2, 3, 7)])
+@pytest.mark.parametrize("sizes", ["known sizes", "unknown sizes"])
+def test_any_shape_known_or_not_is_dropped_as_in_eager_mode(shape, sizes):
+    def dropped(call):
+        keras.utils.set_random_seed(1)
+        layer = Dropout(0.5)
+        return call(layer)(tf.ones(shape)).numpy()
+
+    signature = [tf.TensorSpec(shape if sizes == "known sizes" else [None] * len(shape))]
+    eager = dropped(lambda layer: lambda x: layer(x, training=True))
+    traced = dropped(
+        lambda layer: tf.function(lambda x: layer(x, training=True), input_signature=signature)
+    )
+    assert traced.shape == shape
+    np.testing.assert_array_equal(traced, eager)
+
+
+def test_the_seed_of_the_process_decides_what_falls():
+    def of_seed(seed):
+        keras.utils.set_random_seed(seed)
+        return np.array(Dropout(0.5)(ONES, training=True))
+
+    np.testing.assert_array_equal(of_seed(1), of_seed(1))
+    assert (of_seed(1) != of_seed(2)).any()
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0, float("nan")])
+def test_a_rate_that_is_no_probability_of_this_layer_is_refused(rate):
+    with pytest.raises(ValueError, match=r"`rate` must be .* \[0, 255/256\]. Received: rate="):
+        Dropout(rate)
+
+
+# Section 3.1: layer normalization and its explicit gradient, against float64, Keras and torch.
+@pytest.fixture
+def far_from_0(random):
+    return 3 * random(2, 5, 8) + 1
+
+
+@pytest.fixture
+def upstream(random):
+    return random(2, 5, 8)
+
+
+def gradients_of(layer, far_from_0, upstream):
+    """Output, and gradients by x, gamma and beta."""
+    far_from_0 = tf.constant(far_from_0)
+    with tf.GradientTape() as tape:
+        tape.watch(far_from_0)
+        y = layer(far_from_0)
+    return [
+        value.numpy()
+        for value in (
+            y,
+            *tape.gradient(y, [far_from_0, *layer.trainable_variables], tf.cast(upstream, y.dtype)),
+        )
+    ]
+
+
+def test_it_is_that_of_keras_with_its_gradient(far_from_0, upstream, randomized):
+    ours = randomized(LayerNormalization(epsilon=1e-3), far_from_0)
+    theirs = randomized(keras.layers.LayerNormalization(epsilon=1e-3), far_from_0)
+    theirs.set_weights(ours.get_weights())
+    for mine, other in zip(
+        gradients_of(ours, far_from_0, upstream),
+        gradients_of(theirs, far_from_0, upstream),
+        strict=True,
+    ):
+        np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-5)
+
+
+def test_a_constant_row_gives_the_bias_and_a_finite_gradient(upstream, randomized):
+    far_from_0 = np.full((2, 5, 8), 3.0, "float32")
+    layer = randomized(LayerNormalization(), far_from_0)
+    y, *gradients = gradients_of(layer, far_from_0, upstream)
+    np.testing.assert_allclose(
+        y, np.broadcast_to(layer.get_weights()[1], far_from_0.shape), atol=1e-3
+    )  # float32 times epsilon^-0.5 = 1000
+    assert all(np.isfinite(gradient).all() for gradient in gradients)
+
+
+def test_large_means_do_not_swallow_the_variance(far_from_0, randomized):
+    layer = randomized(LayerNormalization(), far_from_0)
+    shifted = (far_from_0 * 2**10).round() / 2**10 + 2**10  # exact in float32
+    np.testing.assert_allclose(
+        layer(shifted), paper.layer_norm(shifted, *layer.get_weights()), rtol=0, atol=1e-5
+    )
+
+
+def test_bfloat16_is_normalized_in_float32(far_from_0, upstream, randomized):
+    layer = randomized(LayerNormalization(dtype="mixed_bfloat16"), far_from_0)
+    assert {weight.dtype for weight in layer.weights} == {"float32"}
+    rounded = tf.cast(far_from_0, "bfloat16")
+    y, d_x, d_gamma, d_beta = gradients_of(layer, rounded, upstream)
+    assert y.dtype == d_x.dtype == rounded.dtype
+    assert d_gamma.dtype == d_beta.dtype == "float32"
+    expected = paper.layer_norm(tf.cast(rounded, "float32").numpy(), *layer.get_weights())
+    assert (
+        np.abs(tf.cast(y, "float32").numpy() - expected).max() <= np.abs(expected).max() * 2**-8
+    )  # one rounding
+
+
+def test_gain_and_bias_are_float32_even_where_all_weights_are_bfloat16(far_from_0):
+    layer = LayerNormalization(dtype="bfloat16")
+    layer.build(far_from_0.shape)
+    assert [weight.dtype for weight in layer.weights] == ["float32", "float32"]
+
+
+def test_epsilon_is_a_millionth_by_default():
+    assert LayerNormalization().epsilon == 1e-6
+    row = np.array([[-1e-3, 1e-3]], "float32")  # of variance 1e-6, as large as epsilon
+    np.testing.assert_allclose(LayerNormalization()(row), row * 1e3 / 2**0.5, rtol=1e-5)
+
+
+def test_the_root_mean_square_is_that_of_torch(far_from_0, randomized):
+    torch = pytest.importorskip("torch")
+    layer = randomized(RmsNormalization(1e-3), far_from_0)
+    theirs = torch.nn.RMSNorm(far_from_0.shape[-1], eps=1e-3)
+    theirs.weight.data = torch.tensor(layer.gamma.numpy())
+    expected = theirs(torch.tensor(np.array(far_from_0))).detach().numpy()
+    np.testing.assert_allclose(np.array(layer(far_from_0)), expected, rtol=1e-6, atol=1e-6)
+    # The mean is left where it is.
+    assert abs(np.array(layer(far_from_0 + 1)) - np.array(layer(far_from_0))).max() > 0.1

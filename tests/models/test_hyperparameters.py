@@ -2,10 +2,27 @@
 
 import json
 
+import numpy as np
 import pytest
 
-from keras_transformer.models import Hyperparameters
+from keras_transformer.flags.recipes import recipe
+from keras_transformer.models import (
+    ARCHITECTURES,
+    ConvolutionalHyperparameters,
+    ConvolutionalTranslator,
+    Ensemble,
+    Hyperparameters,
+    RecurrentHyperparameters,
+    RecurrentTranslator,
+    Transformer,
+    VisionHyperparameters,
+    model_of,
+    sizes_of_description,
+    sizes_of_flags,
+    translation_policy,
+)
 from keras_transformer.models.variants import POSITIONS
+from keras_transformer.saved_models import ctranslate2_model
 
 SIZES = (
     *("vocabulary_size", "num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
@@ -168,3 +185,172 @@ def test_the_way_through_json_and_back():
     hyperparameters = Hyperparameters(100, 2, 8, 16, 2, 3, 5, **shares, **variants)
     assert Hyperparameters(**json.loads(json.dumps(hyperparameters.as_dict()))) == hyperparameters
     assert Hyperparameters(100) != hyperparameters
+
+
+# The models that the Transformer is compared with: chosen in one table, padded and decoded without
+# a difference, and refused what they have no use for.
+V = 11
+SOURCE = np.array([[4, 5, 6, 7, 2], [8, 9, 2, 0, 0]], np.int32)
+TARGET = np.array([[2, 5, 6, 10], [2, 7, 0, 0]], np.int32)
+SMALL = {
+    "recurrent": RecurrentHyperparameters(V, num_layers=2, d_model=8),
+    "convolutional": ConvolutionalHyperparameters(
+        V, num_layers=2, d_model=8, positions="learned", max_positions=6
+    ),
+}
+NAMES = pytest.mark.parametrize("name", list(SMALL))
+MODELS = {}
+
+
+def model(name):
+    """Weights drawn once: no bias is 0."""
+    if name not in MODELS:
+        MODELS[name] = model_of(SMALL[name], "float32")
+        random = np.random.default_rng(0)
+        weights = MODELS[name].get_weights()
+        MODELS[name].set_weights([random.normal(0, 0.4, weight.shape) for weight in weights])
+    return MODELS[name]
+
+
+@pytest.mark.parametrize(
+    ("made", "known"),
+    [
+        (sizes_of_description, {"vocabulary_size": V}),
+        (VisionHyperparameters.of_description, {"classes": 3}),
+    ],
+)
+def test_hyperparameters_of_another_version_are_told(made, known):
+    told = r"^the model was written by another version: .* hyperparameter x, y\. Use"
+    with pytest.raises(ValueError, match=told):
+        made({**known, "y": 1, "x": 2})
+    assert made(known).as_dict().items() >= known.items()
+
+
+def test_a_size_without_a_default_must_be_there():
+    with pytest.raises(
+        ValueError, match=r"must have vocabulary_size\. Received: some without vocab"
+    ):
+        sizes_of_description({"num_layers": 2})
+    # A control: the others have their defaults.
+    assert sizes_of_description({"vocabulary_size": V}) == Hyperparameters(V)
+
+
+def steps(model, targets, forget=False):
+    """Logits and attention of each step for K hypotheses a sentence, (B, K, T, ...)."""
+    stepper = model.stepper()
+    source = model.encode(SOURCE)
+    start = stepper.start(targets.shape[0] * targets.shape[1])
+    state = start
+    found = []
+    for position in range(targets.shape[2]):
+        logits, state, attention = stepper(targets[:, :, position], position, state, source)
+        found.append((logits, attention))
+        state = start if forget else state
+    return [
+        np.stack([np.asarray(one) for one in ones], axis=2) for ones in zip(*found, strict=True)
+    ]
+
+
+@NAMES
+def test_the_state_has_a_fixed_size(name):
+    stepper = model(name).stepper()
+    sizes = {tuple(tensor.shape) for layer in stepper.start(3) for tensor in _tensors(layer)}
+    assert sizes == {(3, 8) if name == "recurrent" else (3, 2, 8)}
+    assert {axis for layer in stepper.growing for axis in np.ravel(layer)} == {-1}
+
+
+def _tensors(state):
+    return state if isinstance(state, tuple) else (state,)
+
+
+@pytest.mark.slow
+def test_an_ensemble_joins_any_architectures():
+    ensemble = Ensemble([model(name) for name in SMALL])
+    mean = np.mean([np.exp(_log_softmax(model(name)((SOURCE, TARGET)))) for name in SMALL], axis=0)
+    np.testing.assert_allclose(np.exp(ensemble((SOURCE, TARGET))), mean, rtol=0, atol=1e-6)
+    logits, _ = steps(ensemble, TARGET[:, None])
+    np.testing.assert_allclose(np.exp(logits[:, 0]), mean, rtol=0, atol=1e-5)
+
+
+def _log_softmax(logits):
+    logits = np.asarray(logits, np.float64)
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+@pytest.mark.slow
+@NAMES
+def test_weights_in_bfloat16_give_almost_the_same(name):
+    narrow = model_of(SMALL[name], translation_policy("bfloat16"))
+    narrow.set_weights(model(name).get_weights())
+    assert {weight.dtype for weight in narrow.trainable_weights} == {"bfloat16"}
+    found, expected = (steps(one, TARGET[:, None])[0] for one in (narrow, model(name)))
+    assert 0 < np.abs(found - expected).max() < 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("tiny", (Hyperparameters, Transformer, 4.97e6)),
+        ("recurrent", (RecurrentHyperparameters, RecurrentTranslator, 3.52e6)),
+        ("convolutional", (ConvolutionalHyperparameters, ConvolutionalTranslator, 3.40e6)),
+    ],
+)
+def test_the_recipes_make_models_of_known_sizes(name, expected):
+    hyperparameters = sizes_of_flags(recipe(f"{name}.flags"))
+    made = model_of(hyperparameters)
+    assert (type(hyperparameters), type(made)) == expected[:2]
+    assert made.count_params() == pytest.approx(expected[2], rel=0.01)
+
+
+@pytest.mark.parametrize("name", list(ARCHITECTURES))
+def test_a_name_alone_makes_a_model_of_the_defaults(name):
+    found = sizes_of_flags(recipe(f"--architecture={name}"))
+    assert found == ARCHITECTURES[name](found.vocabulary_size)
+    assert sizes_of_description(found.as_dict()) == found
+
+
+def test_a_description_without_an_architecture_is_a_transformer_s():
+    written = Hyperparameters(100, d_model=8, num_heads=2).as_dict()
+    del written["architecture"]
+    assert sizes_of_description(written) == Hyperparameters(100, d_model=8, num_heads=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("--architecture=recurrent --num_heads=4", "--num_heads is for --architecture=transformer"),
+        ("--architecture=recurrent --kernel_size=5", "--kernel_size is for --architecture=convol"),
+        ("--architecture=convolutional --norm=pre", "--norm is for --architecture=transformer"),
+        ("--kernel_size=3", "--kernel_size is for --architecture=convolutional"),
+        ("tiny.flags --architecture=recurrent", "tiny.flags, line 7: --d_ff is for --architecture"),
+        ("--architecture=convolutional --kernel_size=4", "Received: kernel_size=4. Try 5."),
+        ("--architecture=convolutional --positions=rotary", "must be one of sinusoidal, learned"),
+        ("--architecture=recurrent --d_model=7", "Received: d_model=7. Try 8."),
+        ("--architecture=recurrent --dropout=-1", "dropout"),
+    ],
+)
+def test_what_an_architecture_has_no_use_for_is_refused(arguments, told):
+    with pytest.raises(ValueError) as raised:
+        sizes_of_flags(recipe(arguments))
+    assert told in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "make", [sizes_of_description, lambda one: sizes_of_flags({**one, "vocabulary_size": V})]
+)
+def test_an_architecture_that_there_is_not_is_refused(make):
+    with pytest.raises(ValueError, match=r"^`architecture` must be transformer or recurrent or "):
+        make({"architecture": "quantum"})
+
+
+@NAMES
+def test_another_engine_refuses_it_in_a_line(name, tmp_path):
+    pytest.importorskip("ctranslate2")
+    with pytest.raises(ValueError) as raised:
+        ctranslate2_model.convert(model(name), None, tmp_path / "model", {})
+    assert str(raised.value) == (
+        "CTranslate2 knows only transformer as `architecture`. Received: "
+        f"architecture={name!r}. Export a SavedModel."
+    )

@@ -91,11 +91,23 @@ def test_the_logits_of_some_places_are_those_of_the_whole_text(masked):
     np.testing.assert_allclose(some, np.take_along_axis(whole, places[..., None], 1), atol=1e-6)
 
 
-def test_a_label_of_a_text_is_that_of_transformers(ours):
-    module = theirs("BertForSequenceClassification")
+@pytest.mark.parametrize(
+    ("name", "kind", "changes"),
+    [
+        ("BertForSequenceClassification", TextClassifier, {}),
+        ("BertForTokenClassification", TokenClassifier, {}),
+        ("BertModel", BareTextEncoder, {"hidden_act": "gelu_new"}),
+    ],
+)
+def test_labels_and_states_are_those_of_transformers(ours, name, kind, changes):
+    module = theirs(name, **changes)
     model = ours(module)
-    assert isinstance(model, TextClassifier)
-    assert deviation(model((TOKENS, SEGMENTS)), their_output(module).logits) < 1e-5
+    assert isinstance(model, kind)
+    found = np.asarray(model((TOKENS, SEGMENTS)))
+    output = their_output(module)
+    expected = output.last_hidden_state if kind is BareTextEncoder else output.logits
+    counted = slice(None) if kind is TextClassifier else REAL
+    assert deviation(found[counted], expected[counted]) < 1e-5
 
 
 def test_a_label_of_the_mean_is_that_of_its_formula(ours):
@@ -111,22 +123,6 @@ def test_a_label_of_the_mean_is_that_of_its_formula(ours):
     np.testing.assert_allclose(logits, expected, atol=1e-5)
     # The control: the first state gives others.
     assert np.abs(np.asarray(first((TOKENS, SEGMENTS))) - expected).max() > 1e-2
-
-
-def test_labels_of_tokens_are_those_of_transformers(ours):
-    module = theirs("BertForTokenClassification")
-    model = ours(module)
-    assert isinstance(model, TokenClassifier)
-    logits = np.asarray(model((TOKENS, SEGMENTS)))
-    assert deviation(logits[REAL], their_output(module).logits[REAL]) < 1e-5
-
-
-def test_states_are_those_of_transformers(ours):
-    module = theirs("BertModel", hidden_act="gelu_new")
-    model = ours(module)
-    assert isinstance(model, BareTextEncoder)
-    states = np.asarray(model((TOKENS, SEGMENTS)))
-    assert deviation(states[REAL], their_output(module).last_hidden_state[REAL]) < 1e-5
 
 
 def test_another_bert_is_refused(ours):
