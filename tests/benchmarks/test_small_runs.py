@@ -1,15 +1,22 @@
 """What tables keep of trainings and measurements, and what they take of it; nothing is trained."""
 
 import json
+import os
 import pathlib
+import re
+import subprocess
+import sys
 import types
 
 import numpy as np
 import pytest
 from absl import flags
 
+from benchmarks.paper import one_core
 from benchmarks.paper.paper_table3 import comparable
+from benchmarks.peers.turns import ROOT
 from benchmarks.tables import keep_settings
+from keras_transformer.runs import run as runs
 from keras_transformer.training import checkpoint
 
 
@@ -156,3 +163,83 @@ def test_all_seeds_of_equal_updates_are_taken():
 def test_what_is_no_row_is_left_out_and_nothing_kept_is_nothing_found():
     assert comparable({"recurrent-1": scored()}) == ({}, ["recurrent-1"])
     assert comparable({}) == ({}, [])
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_pairs_that_are_mapped(tmp_path):
+    """The control: of pairs that are held it does, by 110 bytes each."""
+    command = [sys.executable, "-m", "benchmarks.limits.input_memory", f"--folder={tmp_path}"]
+    command += ["--pairs=200000,2000000", "--ids=mapped,held"]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    rows = re.findall(r"^\| [\d,]+ \| (\w+) .* ([\d.]+) \|$", done.stdout, re.MULTILINE)
+    assert [how for how, _ in rows] == ["mapped", "held"] * 2
+    mapped, held, mapped_of_more, held_of_more = (float(own) for _, own in rows)
+    assert mapped_of_more - mapped < 0.05
+    assert held_of_more - held > 0.15
+
+
+# A training on one core, by its clock; nothing is trained here.
+@pytest.fixture
+def processor(monkeypatch):
+    """A clock of processor seconds that stands still."""
+    clock = types.SimpleNamespace(process_time=lambda: clock.now, now=30.0)
+    monkeypatch.setattr(one_core, "time", clock)
+    return clock
+
+
+def test_one_and_a_half_processor_seconds_are_a_second(processor):
+    stopwatch = one_core.processor_stopwatch(1.5)(seconds=60.0)
+    assert stopwatch.seconds == 60
+    processor.now += 90
+    assert stopwatch.seconds == 120
+
+
+@pytest.fixture
+def started(processor, monkeypatch):
+    """What the command does to this process, undone; and what it lets run."""
+    cores = []
+    ran = []
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(runs, "Stopwatch", runs.Stopwatch)
+    # It sets variables of the environment.
+    monkeypatch.setattr(one_core, "start_tensorflow", lambda: None)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {2, 5})
+    monkeypatch.setattr(os, "sched_setaffinity", lambda process, chosen: cores.append(chosen))
+    run_module = lambda module, **_: ran.append((module, sys.argv[1:]))  # noqa: E731
+    monkeypatch.setattr(one_core.runpy, "run_module", run_module)
+    return cores, ran
+
+
+def command(*arguments):
+    sys.argv = ["one_core", *arguments]
+    one_core.main()
+
+
+def test_a_run_is_trained_on_one_core_by_this_clock(started, processor, tmp_path):
+    cores, ran = started
+    command("--cores_worth=2", "--", "--seed=2", "--max_minutes=1")
+    assert cores == [{2}]
+    assert ran == [("keras_transformer.train", ["--seed=2", "--max_minutes=1"])]
+    stopwatch = runs.Stopwatch()
+    processor.now += 8
+    assert stopwatch.seconds == 4
+
+
+def test_a_report_is_refused(started):
+    with pytest.raises(SystemExit, match="--report estimates the cost by the wall's clock"):
+        command("--", "--report")
+    assert started == ([], [])
+
+
+def test_two_seeds_run_side_by_side(started):
+    command("--core=5", "--", "--seed=2")
+    assert started[0] == [{5}]
+    with pytest.raises(SystemExit, match=r"--core must be one of \[2, 5\]. Received: 0"):
+        command("--core=0", "--", "--seed=2")
+
+
+def test_the_flags_of_the_training_stand_behind_two_dashes(started, capsys):
+    with pytest.raises(SystemExit):
+        command("--core=2")
+    assert "the flags of the training are missing" in capsys.readouterr().err
+    assert started == ([], [])

@@ -1,8 +1,10 @@
-"""Labelled bracketing, beside counts by hand. EVALB's own sample is in `test_evalb_sample`."""
+"""Labelled bracketing, beside counts by hand and what EVALB prints."""
 
 import dataclasses
+import pathlib
 
 import pytest
+from evaluation import evalb_layout
 
 from keras_transformer.evaluation.parser_score import measure, table, with_leaves_of
 from keras_transformer.evaluation.parseval import (
@@ -25,39 +27,60 @@ def counts(sentence):
     return (sentence.matched, sentence.gold, sentence.test, sentence.crossing, sentence.tags)
 
 
-def test_a_tree_is_right_beside_itself():
-    sentence = compare(GOLD, GOLD, PLAIN)
-    assert counts(sentence) == (4, 4, 4, 0, 5)
-    assert sentence.is_complete
-    assert summarize([sentence]).f1 == pytest.approx(100)
-
-
 def test_a_bracket_has_its_label_and_its_words():
     expected = [Bracket("S", 0, 5), Bracket("NP", 0, 2), Bracket("VP", 2, 5), Bracket("NP", 3, 5)]
     assert brackets(GOLD, PLAIN) == expected
 
 
+CAT = str(GOLD)
+# A chain of equal labels is as many brackets, and each is matched once.
+SINGLE, DOUBLED = "(S (NP (N a)) (V b))", "(S (NP (NP (NP (N a)))) (V b))"
+
+
 @pytest.mark.parametrize(
-    ("test", "expected"),
+    ("gold", "test", "parameters", "expected"),
     [
+        (CAT, CAT, PLAIN, (4, 4, 4, 0, 5)),
         # Another label; a part of speech; a bracket that crosses VP; no bracket but the root's.
-        ("(S (NP (DT the) (NN cat)) (VP (VB saw) (PP (DT a) (NN dog))))", (3, 4, 4, 0, 5)),
-        ("(S (NP (DT the) (VB cat)) (VP (VB saw) (NP (DT a) (NN dog))))", (4, 4, 4, 0, 4)),
-        ("(S (X (NP (DT the) (NN cat)) (VB saw)) (NP (DT a) (NN dog)))", (3, 4, 4, 1, 5)),
-        ("(S (DT the) (NN cat) (VB saw) (DT a) (NN dog))", (1, 4, 1, 0, 5)),
-        ("(DT the) (NN cat) (VB saw) (DT a) (NN dog)", (0, 4, 0, 0, 5)),
+        (CAT, CAT.replace("(VB saw) (NP", "(VB saw) (PP"), PLAIN, (3, 4, 4, 0, 5)),
+        (CAT, CAT.replace("(NN cat)", "(VB cat)"), PLAIN, (4, 4, 4, 0, 4)),
+        (
+            CAT,
+            "(S (X (NP (DT the) (NN cat)) (VB saw)) (NP (DT a) (NN dog)))",
+            PLAIN,
+            (3, 4, 4, 1, 5),
+        ),
+        (CAT, "(S (DT the) (NN cat) (VB saw) (DT a) (NN dog))", PLAIN, (1, 4, 1, 0, 5)),
+        (CAT, "(DT the) (NN cat) (VB saw) (DT a) (NN dog)", PLAIN, (0, 4, 0, 0, 5)),
+        (SINGLE, DOUBLED, PLAIN, (2, 2, 4, 0, 2)),
+        (DOUBLED, SINGLE, PLAIN, (2, 4, 2, 0, 2)),
+        # A constituent without words is no bracket.
+        ("(S (NP (-NONE- *)) (VP (V go)))", "(S (VP (V go)))", COLLINS, (2, 2, 2, 0, 1)),
     ],
 )
-def test_what_differs_is_counted(test, expected):
-    assert counts(compare(GOLD, parse(test), PLAIN)) == expected
+def test_what_differs_is_counted(gold, test, parameters, expected):
+    assert counts(compare(parse(gold), parse(test), parameters)) == expected
 
 
-def test_each_bracket_is_matched_once():
-    """A chain of equal labels is as many brackets."""
-    doubled = parse("(S (NP (NP (NP (N a)))) (V b))")
-    single = parse("(S (NP (N a)) (V b))")
-    assert counts(compare(single, doubled, PLAIN)) == (2, 2, 4, 0, 2)
-    assert counts(compare(doubled, single, PLAIN)) == (2, 4, 2, 0, 2)
+def test_parts_of_speech_are_compared_as_they_are():
+    """EVALB takes tags from labels of constituents only."""
+    gold = parse("(S-1 (N a) (V b) (.-1 .))")
+    sentence = compare(gold, parse("(S=2 (N-X a) (V b) (.-1 .))"), COLLINS)
+    assert counts(sentence) == (1, 1, 1, 0, 2)
+    assert (sentence.words, sentence.length) == (3, 3)
+
+
+def test_a_sentence_is_complete_if_no_bracket_differs_that_counts():
+    unlabeled = dataclasses.replace(PLAIN, labeled=False)
+    others = "(S (X (DT the) (NN cat)) (Y (VB saw) (Z (DT a) (NN dog))))"
+    equal = ("(S (ADVP (RB up)) (V go))", "(S (PRT (RB up)) (V go))")
+    for pair, parameters in (((CAT, CAT), PLAIN), (equal, COLLINS), ((CAT, others), unlabeled)):
+        sentence = compare(*map(parse, pair), parameters)
+        assert sentence.is_complete
+        assert summarize([sentence]).f1 == pytest.approx(100)
+        assert compare(*map(parse, pair), PLAIN).is_complete == (pair == (CAT, CAT))
+    for pair in ((CAT, f"(X {CAT})"), (f"(X {CAT})", CAT)):
+        assert not compare(*map(parse, pair), PLAIN).is_complete
 
 
 def test_punctuation_may_hang_anywhere():
@@ -67,25 +90,6 @@ def test_punctuation_may_hang_anywhere():
     assert counts(sentence) == (3, 3, 3, 0, 2)
     assert (sentence.length, sentence.words) == (4, 2)
     assert counts(compare(inside, outside, PLAIN))[0] < 3
-
-
-def test_a_constituent_without_words_is_no_bracket():
-    with_trace = parse("(S (NP (-NONE- *)) (VP (V go)))")
-    assert counts(compare(with_trace, parse("(S (VP (V go)))"), COLLINS)) == (2, 2, 2, 0, 1)
-
-
-def test_equal_labels_are_one():
-    gold = parse("(S (ADVP (RB up)) (V go))")
-    test = parse("(S (PRT (RB up)) (V go))")
-    assert compare(gold, test, COLLINS).is_complete
-    assert not compare(gold, test, PLAIN).is_complete
-
-
-def test_without_labels_the_words_alone_count():
-    test = parse("(S (X (DT the) (NN cat)) (Y (VB saw) (Z (DT a) (NN dog))))")
-    unlabeled = dataclasses.replace(PLAIN, labeled=False)
-    assert compare(GOLD, test, unlabeled).is_complete
-    assert not compare(GOLD, test, PLAIN).is_complete
 
 
 def test_other_words_are_an_error_and_no_tree_is_skipped():
@@ -109,15 +113,6 @@ def test_a_tree_whose_words_are_all_left_out_is_skipped():
         assert compare(gold, dot, COLLINS).status == Status.SKIPPED
     assert compare(dot, parse("(S (N a))"), COLLINS).status == Status.ERROR
     assert compare(dot, dot, PLAIN).status == Status.VALID
-
-
-def test_parts_of_speech_are_compared_as_they_are():
-    """EVALB takes tags from labels of constituents only."""
-    gold = parse("(S-1 (N a) (V b) (.-1 .))")
-    test = parse("(S=2 (N-X a) (V b) (.-1 .))")
-    sentence = compare(gold, test, COLLINS)
-    assert counts(sentence) == (1, 1, 1, 0, 2)
-    assert (sentence.words, sentence.length) == (3, 3)
 
 
 def test_a_summary_adds_brackets_up_not_percentages():
@@ -250,3 +245,114 @@ def test_the_table_has_a_row_for_short_sentences_and_one_for_all():
     assert heading.split()[:4] == ["sentences", "recall", "precision", "F1"]
     assert short.endswith("at most 40 words")
     assert everything.split() == ["2", *["100.00"] * 5, "0.00", "all"]
+
+
+# Scores beside what EVALB prints: of its own sample where the team's shared folder is, and of a
+# small one that was worked out by hand.
+EVALB = pathlib.Path(__file__).parents[3] / "shared" / "data" / "evalb"
+# The words that COLLINS.prm counts: the cat saw dogs; it sings; go; no.
+GOLD_FILE = """\
+(TOP (S (NP (DT the) (NN cat)) (VP (VBD saw) (NP (NNS dogs))) (. .)))
+(S (NP-SBJ (PRP it)) (VP (VBZ sings)))
+(S (VP (VB go)))
+(S (INTJ (UH no)))
+(X (. .))
+"""
+TEST_FILE = """\
+(S (NP (DT the) (NN cat) (VBD saw)) (NP (NN dogs)) (. .))
+( (S (NP (PRP it)) (VP (VBZ sings))) )
+
+(S (INTJ (UH yes)))
+(X (. .))
+"""
+# 1: S is right, NP of dogs too; NP of three words crosses VP. One tag of four is wrong.
+# 3 has no tree, 4 another word, 5 no word that counts.
+EXPECTED = """\
+  Sent.                        Matched  Bracket   Cross        Correct Tag
+ ID  Len.  Stat. Recal  Prec.  Bracket gold test Bracket Words  Tags Accracy
+============================================================================
+   1    5    0   50.00  66.67     2      4    3      1      4     3    75.00
+   2    2    0  100.00 100.00     3      3    3      0      2     2   100.00
+   3    1    2    0.00   0.00     0      0    0      0      1     0     0.00
+   4    1    1    0.00   0.00     0      0    0      0      1     0     0.00
+   5    1    2    0.00   0.00     0      0    0      0      0     0     0.00
+============================================================================
+                 71.43  83.33      5      7    6      1      6     5    83.33
+=== Summary ===
+
+-- All --
+Number of sentence        =      5
+Number of Error sentence  =      1
+Number of Skip  sentence  =      2
+Number of Valid sentence  =      2
+Bracketing Recall         =  71.43
+Bracketing Precision      =  83.33
+Complete match            =  50.00
+Average crossing          =   0.50
+No crossing               =  50.00
+2 or less crossing        = 100.00
+Tagging accuracy          =  83.33
+
+-- len<=2 --
+Number of sentence        =      4
+Number of Error sentence  =      1
+Number of Skip  sentence  =      2
+Number of Valid sentence  =      1
+Bracketing Recall         = 100.00
+Bracketing Precision      = 100.00
+Complete match            = 100.00
+Average crossing          =   0.00
+No crossing               = 100.00
+2 or less crossing        = 100.00
+Tagging accuracy          = 100.00
+"""
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A function of the texts of two files: their paths."""
+
+    def write(gold, test):
+        for name, text in (("a.gld", gold), ("a.tst", test)):
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        return tmp_path / "a.gld", tmp_path / "a.tst"
+
+    return write
+
+
+def test_a_sample_that_was_worked_out_by_hand(written):
+    found = evalb_layout.compared(*written(GOLD_FILE, TEST_FILE), COLLINS)
+    assert evalb_layout.report(found, cutoff=2).splitlines() == EXPECTED.splitlines()
+
+
+def test_every_figure_of_evalb_s_sample_is_equal():
+    if not EVALB.is_dir():
+        pytest.skip(f"{EVALB} is not on this machine")
+    parameters = read_parameters((EVALB / "sample.prm").read_text(), "sample.prm")
+    found = evalb_layout.compared(EVALB / "sample.gld", EVALB / "sample.tst", parameters)
+    expected = (EVALB / "sample.rsl").read_text()
+    assert evalb_layout.report(found, parameters.cutoff).splitlines() == expected.splitlines()
+
+
+def test_collins_is_evalb_s_file():
+    if not EVALB.is_dir():
+        pytest.skip(f"{EVALB} is not on this machine")
+    assert read_parameters((EVALB / "COLLINS.prm").read_text(), "COLLINS.prm") == COLLINS
+
+
+@pytest.mark.parametrize(
+    ("gold", "test", "told"),
+    [
+        (
+            "(S (N a))\n(S (N a)",
+            "(S (N a))\n()",
+            r"a\.gld, line 2: 1 bracket is not closed: \(S\.$",
+        ),
+        ("(S (N a))\n", "(S (a))\n", r"a\.tst, line 1: the bracket \(a that token 5 closes is emp"),
+        ("(S (N a))\n", "\n\n", r"a\.gld and .*a\.tst must have as many lines\. Received: 1 and 2"),
+        ("(S (N a))\n(())\n", "\n\n", r"a\.gld, line 2: a gold tree is missing"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_file_and_line(written, gold, test, told):
+    with pytest.raises(ValueError, match=told):
+        evalb_layout.compared(*written(gold, test), COLLINS)
