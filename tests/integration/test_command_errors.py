@@ -120,7 +120,7 @@ def answers(shell):
     return dict(zip(WRONG, shell.all([*map(shlex.split, WRONG)]), strict=True))
 
 
-@pytest.mark.parametrize("typed", WRONG)
+@pytest.mark.parametrize("typed", WRONG, ids=str)
 def test_one_clear_line(answers, typed):
     answer = answers[typed]
     assert answer.returncode in (1, 2)
