@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 import pytest
+from hypothesis import settings
 from shared import SharedFolders, TemporaryFolder
 from shell import Shell, WarmProgram
 
@@ -22,6 +23,10 @@ TEMPORARY = pytest.StashKey[str]()
 # What the commands set for themselves. JAX would set a lower level when a test imports it, and the
 # commands would inherit that.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+# How long an example takes says how busy a machine is.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # A process for each core: more threads would only get into each other's way.

@@ -407,14 +407,14 @@ def broken_folder(tmp_path_factory):
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=300, suppress_health_check=QUIET)
 @BROKEN
 def test_whatever_is_written_is_answered_in_a_line(broken_folder, command, arguments, content):
     check_broken(broken_folder, command, arguments, content)
 
 
 @pytest.mark.slow
-@settings(max_examples=10_000, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=10_000, suppress_health_check=QUIET)
 @BROKEN
 def test_ten_thousand_of_them(broken_folder, command, arguments, content):
     check_broken(broken_folder, command, arguments, content)

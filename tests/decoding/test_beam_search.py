@@ -52,7 +52,7 @@ def assert_equals_the_slow_search(tables, limits, beam_size, alpha, n):
         )
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @example(sentences=[(0, 6, None)], words=5, alpha=0.6, n=10**6)
 @given(
     sentences=st.lists(st.tuples(SEEDS, LIMITS, LEVELS), min_size=1, max_size=4),
@@ -69,7 +69,7 @@ def test_a_beam_that_holds_everything_equals_enumeration(sentences, words, alpha
     )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     sentences=st.lists(st.tuples(SEEDS, st.integers(1, 12)), min_size=1, max_size=6),
     words=WORDS,
@@ -91,7 +91,7 @@ def test_among_equal_scores_the_earlier_hypothesis_and_the_lower_id_win(beam_siz
     assert_equals_the_slow_search([table], [6], beam_size, alpha, n=beam_size)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     sentences=st.lists(st.tuples(SEEDS, st.integers(1, 12), LEVELS), min_size=1, max_size=6),
     alpha=ALPHAS,
@@ -109,7 +109,7 @@ def test_a_beam_of_one_is_greedy_search(sentences, alpha):
         )
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(data=st.data(), levels=LEVELS)
 def test_sentences_with_a_beam_of_their_own_get_what_such_a_beam_gives(data, levels):
     wishes = data.draw(
@@ -147,7 +147,7 @@ def test_company_changes_no_bit_of_a_score_so_that_ties_stay_ties():
     assert decode(search, tables[::-1], limits[::-1]) == alone[::-1]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     sentences=st.lists(st.tuples(SEEDS, st.integers(1, 10), LEVELS), min_size=1, max_size=4),
     beam_size=st.integers(1, 5),

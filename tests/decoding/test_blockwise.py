@@ -109,7 +109,7 @@ def decode(search, stepper, limits, **more):
 SENTENCES = st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 12)), min_size=1, max_size=5)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(SENTENCES, st.sampled_from([the_truth, sometimes, never]), st.sampled_from([2, 3, 5]))
 def test_it_gives_what_greedy_search_gives_whatever_is_proposed(sentences, guess, size):
     # No two logits are equal: proposals know no lower id.

@@ -67,7 +67,7 @@ def test_no_bit_of_a_normalizer_depends_on_company(width):
     np.testing.assert_array_equal(log_normalizer(tf.constant(logits[3:41])), together[3:41])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 2**32),
     width=st.sampled_from(WIDTHS),

@@ -88,7 +88,7 @@ def assert_equals_enumeration(sentences, ngram, n=10**6, words=3):
         assert_scores_equal(found, [(ids, score_of[ids]) for ids, _ in found])
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @example(sentences=VARIED, ngram=0, n=10**6)
 @example(sentences=VARIED, ngram=1, n=10**6)
 @example(sentences=VARIED, ngram=2, n=10**6)
@@ -112,7 +112,7 @@ def test_an_n_gram_rule_alone_equals_enumeration(ngram):
     assert_scores_equal(found, expected)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(sentences=SENTENCES, ngram=NGRAMS, beam_size=st.integers(2, 4))
 def test_a_narrow_beam_equals_the_slow_search_under_the_same_rules(sentences, ngram, beam_size):
     found = decode_all(
@@ -148,7 +148,7 @@ def assert_is_greedy(sentences, ngram, words, theta=1.0):
         assert_scores_equal(here, expected)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(sentences=SENTENCES, ngram=NGRAMS, words=st.integers(1, 4), more=st.integers(0, 8))
 def test_greedy_search_equals_a_loop_over_what_may_come(sentences, ngram, words, more):
     sentences = [
@@ -199,7 +199,7 @@ def test_a_limit_below_the_minimum_counts_more():
         assert [len(ids) for [(ids, _)] in found] == [1, 2, 3, 4, 5, 5]
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(sentences=SENTENCES, ngram=NGRAMS, theta=st.sampled_from([0.5, 1.2, 3.0]))
 def test_greedy_search_with_a_repetition_penalty_equals_the_formula(sentences, ngram, theta):
     assert_is_greedy(

@@ -105,7 +105,7 @@ def assert_equals_enumeration(tables, alpha, beta, n=ALL, padding=0):
         )
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @example(sentences=[(0, 3), (1, 1), (2, 5)], alpha=0.6, beta=0.2, n=ALL)
 @given(
     sentences=st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 5)), min_size=1, max_size=3),

@@ -60,7 +60,7 @@ def barred(forbidden, ids):
     return found[0]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.randoms(use_true_random=False), st.integers(0, 12))
 def test_a_piece_is_barred_if_the_text_would_have_a_word(vocabulary, forbidden, drawn, length):
     """At each step: what the automaton bars is what an expression finds in the text."""

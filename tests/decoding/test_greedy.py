@@ -42,7 +42,7 @@ def likeliest(table, limit):
     return ids, total
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(sentences=SENTENCES, words=st.integers(3, 5), levels=st.sampled_from([None, 1, 2]))
 def test_each_sentence_of_a_batch_gets_its_likeliest_tokens_and_their_log_p(
     sentences, words, levels
@@ -247,7 +247,7 @@ def assert_equal(found, expected):
     np.testing.assert_allclose(*scores, rtol=1e-5, atol=1e-5)
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(
     sentences=st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 6)), min_size=1, max_size=4),
     beam_size=st.integers(1, 5),
@@ -360,7 +360,7 @@ def shrinking_search(log_probabilities, limit, beam_size, alpha):
     return sorted(finished, key=lambda one: -one[1])
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(sentences=OTHER_SENTENCES, words=WORDS, beam_size=st.integers(1, 5), alpha=EXPONENTS)
 def test_a_shrinking_beam_follows_marians_rules(sentences, words, beam_size, alpha):
     tables = [Table(seed, words) for seed, _ in sentences]
@@ -415,7 +415,7 @@ def staying_search(log_probabilities, limit, beam_size, alpha, keeps_sums=False)
     ]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(sentences=OTHER_SENTENCES, words=WORDS, beam_size=st.integers(1, 4), alpha=EXPONENTS)
 def test_a_staying_beam_follows_opennmts_rules(sentences, words, beam_size, alpha):
     tables = [Table(seed, words) for seed, _ in sentences]
@@ -456,7 +456,7 @@ def until_search(log_probabilities, limit, beam_size, alpha, is_full_enough):
 
 
 @pytest.mark.parametrize("kind", [UntilFullBeamSearch, UntilWorseBeamSearch])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     sentences=SENTENCES,
     words=st.integers(3, 5),

@@ -122,7 +122,7 @@ def found(sentences, options, spans=None, first=0):
 
 
 @pytest.mark.parametrize("given_options", OPTIONS, ids=str)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @example(sentences=VARIED)
 @given(sentences=SENTENCES)
 def test_it_finds_what_tensorflow_s_searches_find(given_options, sentences):
@@ -181,7 +181,7 @@ def of_tensorflow(options, sentences, spans, given=0):
 @pytest.mark.parametrize(
     "given_options", [*OPTIONS[:2], OPTIONS[4], *OPTIONS[7:9], OPTIONS[12], OPTIONS[14]], ids=str
 )
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @example(sentences=VARIED[:4], places=[0, 1, 2, 3])
 @example(sentences=VARIED[:2], places=[2, 2])
 @given(sentences=SENTENCES, places=st.lists(st.sampled_from(range(4)), min_size=4, max_size=4))

@@ -80,7 +80,7 @@ def test_a_length_that_is_none_is_refused_by_name(name, length):
         DecodingOptions(**{name: length})
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @example(times=110, more=0, sources=[50])  # 55.00000000000001 in float64
 @given(
     times=st.integers(0, 1000),

@@ -109,7 +109,7 @@ def probabilities(shape, logits):
     return drawn
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 2**32),
     top_k=st.integers(0, 12),

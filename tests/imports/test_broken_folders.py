@@ -600,7 +600,7 @@ def outcome(data, whole):
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.large_base_example]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=60, suppress_health_check=QUIET)
 @given(data=st.data())
 def test_whatever_is_broken_is_told_in_one_line(data, whole):
     outcome(data, whole)

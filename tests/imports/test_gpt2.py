@@ -80,7 +80,7 @@ CHARACTERS = st.sampled_from(ODD) | st.characters(codec="utf-8", max_codepoint=0
 TEXTS = st.text(CHARACTERS, max_size=20)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(texts=st.lists(TEXTS, min_size=20, max_size=30))
 def test_ids_are_those_of_transformers(gpt2, module, texts):
     vocabulary = module.vocabulary

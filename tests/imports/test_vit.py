@@ -123,9 +123,7 @@ def run(texts, script):
 
 
 @pytest.mark.skipif(not shutil.which("perl"), reason="no Perl")
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=TEXTS)
 def test_rules_are_what_sed_and_perl_replace(tmp_path, texts):
     path = tmp_path / PREPROCESS

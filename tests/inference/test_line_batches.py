@@ -116,7 +116,7 @@ def test_every_line_gets_its_sentences_back():
     assert join([sentence.upper() for sentence in sentences], counts) == expected
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.text(st.characters(blacklist_categories=["Cs"]), max_size=60), max_size=6))
 def test_no_character_but_white_space_is_lost(lines):
     sentences, counts = split(lines, "en")

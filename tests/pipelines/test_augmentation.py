@@ -5,7 +5,7 @@ import functools
 
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.batches.batching import training_batches
@@ -107,7 +107,6 @@ def test_spans_and_tags_stay(vocabulary):
         assert text.count("⟦1⟧") == text.count("⟦12⟧") == 1
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30), max_size=4))
 def test_any_text_is_typed_and_none_is_lost(vocabulary, lines):
     lines = [*lines, "a"]

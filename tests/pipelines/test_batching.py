@@ -100,7 +100,7 @@ def assert_holds_its_pairs(batch, pairs):
         assert weights.tolist() == [1.0] * len(expected) + [0.0] * (len(output) - len(expected))
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(LENGTHS, st.integers(0, 100))
 def test_pairs_stay_aligned_padded_with_0_and_shifted_behind_bos(lengths, seed):
     """Of evaluation, every pair once, in order, in as many batches as it says."""

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.trees import Tree, bracketing, escaped, linearization, parse, plain
@@ -49,8 +49,6 @@ symbols_graphs = {
     for leaves in linearization.LEAVES
 }
 symbols_graph = symbols_graphs["xx"]
-# The first example waits for the graph.
-patient = settings(deadline=None)
 
 
 def trees_of(ids, sentences):
@@ -68,7 +66,6 @@ def expected(ids, words):
     return str(from_symbols([SYMBOLS[number] for number in ids], list(map(escaped, words))))
 
 
-@patient
 @given(st.lists(st.tuples(IDS, WORDS), min_size=1, max_size=12))
 def test_any_symbols_become_the_tree_that_python_makes_of_them(rows):
     """Each row by itself, whatever is beside it in the batch."""
@@ -84,7 +81,6 @@ def test_words_stand_between_any_white_space_and_may_be_no_utf_8():
     assert found == b"(S (XX \xff-LRB-) (XX a))"
 
 
-@patient
 @given(st.lists(st.tuples(IDS, WORDS.filter(bool)), min_size=1, max_size=6))
 def test_a_tree_becomes_the_symbols_that_python_makes_of_it(rows):
     trees = [expected(ids, words) for ids, words in rows]

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from home_assistant_wheel import cached_wheel, pairs_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.batches.bucketing import (
@@ -49,7 +49,6 @@ def test_the_edges_of_the_docstring():
     assert boundaries(20).tolist() == [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20]
 
 
-@settings(deadline=None)
 @given(PAIRS, SLACK, SHARES)
 def test_every_side_fits_its_bucket_none_is_empty_and_none_stands_twice(pairs, slack, most_padding):
     buckets, lengths, padded = bucketed(pairs, slack, most_padding)
@@ -61,7 +60,6 @@ def test_every_side_fits_its_bucket_none_is_empty_and_none_stands_twice(pairs, s
     assert buckets.padding == pytest.approx((padded - lengths).sum() / padded.sum(), abs=1e-12)
 
 
-@settings(deadline=None)
 @given(PAIRS, SLACK, SHARES)
 def test_no_other_size_of_a_batch_comes_nearer_to_the_tokens(pairs, slack, most_padding):
     buckets, lengths, _ = bucketed(pairs, slack, most_padding)
@@ -73,7 +71,6 @@ def test_no_other_size_of_a_batch_comes_nearer_to_the_tokens(pairs, slack, most_
         assert abs(size * a_pair - asked) <= nearest + 1e-9
 
 
-@settings(deadline=None)
 @given(PAIRS, SLACK, st.integers(1, 9))
 def test_batches_are_multiples_where_parts_must_be_alike(pairs, slack, multiple):
     asked = np.max(pairs) + slack
@@ -84,7 +81,6 @@ def test_batches_are_multiples_where_parts_must_be_alike(pairs, slack, multiple)
     assert (np.abs(sizes - free)[free >= multiple] <= multiple / 2 + 0.5).all()
 
 
-@settings(deadline=None)
 @given(PAIRS, SLACK, SHARES)
 def test_merging_saves_shapes_while_padding_stays_below_the_share(pairs, slack, most_padding):
     merged, unmerged = (bucketed(pairs, slack, share)[0] for share in (most_padding, 0))
@@ -92,7 +88,6 @@ def test_merging_saves_shapes_while_padding_stays_below_the_share(pairs, slack, 
     assert len(merged.batch_sizes) <= len(unmerged.batch_sizes)
 
 
-@settings(deadline=None)
 @given(PAIRS, SLACK)
 def test_without_a_share_every_rectangle_of_two_edges_keeps_its_shape(pairs, slack):
     """So every side wastes less than a seventh."""
@@ -215,7 +210,6 @@ def merged_by_hand(shapes, counts, most_positions):
     return groups
 
 
-@settings(deadline=None)
 @given(rectangles())
 def test_merging_takes_the_cheapest_two_of_all_while_the_limit_holds(case):
     shapes, counts, _ = case
@@ -242,7 +236,6 @@ def test_no_example_and_a_budget_below_the_longest_sentence_are_refused():
             bucket(lengths, batch_tokens=8)
 
 
-@settings(deadline=None)
 @given(rectangles(), st.integers(1, 8))
 def test_too_many_shapes_are_merged_whatever_they_cost(case, most_shapes):
     """As many merging steps as the limit allows, and more while shapes are too many."""

@@ -72,7 +72,7 @@ def any_vocabulary(request):
     return request.getfixturevalue(request.param)
 
 
-@hypothesis.settings(deadline=None, max_examples=30)
+@hypothesis.settings(max_examples=30)
 @hypothesis.given(
     st.lists(
         st.lists(st.text("abthe.", min_size=1, max_size=5), max_size=4).map("  ".join),

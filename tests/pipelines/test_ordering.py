@@ -107,7 +107,7 @@ def batches_due(case, epochs):
     return [due // size for due, size in pairs]
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(CASES, st.integers(10**9, 10**10))
 def test_every_batch_is_full_and_of_one_bucket(case, number):
     """One that no replay would reach too: it is entered at once."""
@@ -116,7 +116,7 @@ def test_every_batch_is_full_and_of_one_bucket(case, number):
         assert {case["bucket_of"][pair] for pair in pairs} == {bucket}
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(CASES, st.integers(1, 17))
 def test_a_batch_is_the_same_wherever_the_stream_is_entered(case, number):
     assert walk(case, 3, start=number) == walk(case, 20)[number : number + 3]
@@ -142,7 +142,7 @@ def test_batches_an_epoch_are_counted_as_by_hand(case):
     assert BatchOrder(**case).batches_per_epoch == pytest.approx(float(expected))
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(arguments(weighted=False), EPOCHS)
 def test_unweighted_pairs_of_a_bucket_come_equally_often(case, epochs):
     """At the end of any epoch no pair of a bucket is more than one turn ahead of another."""
@@ -153,7 +153,7 @@ def test_unweighted_pairs_of_a_bucket_come_equally_often(case, epochs):
         assert {come[pair] for pair in members} <= {math.floor(turns), math.ceil(turns)}
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 9), st.integers(0, 100))
 def test_a_bucket_comes_in_one_order_of_all_its_pairs_after_another(members, size, seed):
     bucket_of = np.repeat(np.arange(len(members)), members).tolist()
@@ -195,7 +195,7 @@ def test_the_seed_decides():
     assert first != other
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(CASES, EPOCHS)
 def test_pairs_come_by_weight_and_no_bucket_lags(case, epochs):
     """Floor or ceiling of weight times epochs, but for those that wait in their bucket for a full
@@ -269,7 +269,7 @@ def rotated(places, sizes, keys):
     return (places + tf.cast(keys % tf.cast(sizes, tf.uint64), tf.int64)) % sizes
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 2**40), st.integers(0, WORD - 1), st.data())
 def test_it_is_swap_or_not_as_restated(size, key, data):
     places = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=5))
@@ -279,7 +279,7 @@ def test_it_is_swap_or_not_as_restated(size, key, data):
     assert found.numpy().tolist() == [by_hand(place, size, key) for place in places]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 2**63 - 1), max_size=3), st.integers(0, 2**70))
 def test_a_key_is_the_seed_mixed_with_each_number(numbers, seed):
     [expected] = np.random.SeedSequence(seed).generate_state(1, np.uint64).tolist()
@@ -289,7 +289,7 @@ def test_a_key_is_the_seed_mixed_with_each_number(numbers, seed):
     assert int(key(seed, *tensors)) == expected
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 300), st.integers(0, WORD - 1))
 def test_every_thing_comes_once(size, key):
     [order] = whole(size, tf.constant([key], tf.uint64))

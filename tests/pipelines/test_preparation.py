@@ -483,7 +483,7 @@ def test_when_filters_leave_nothing_it_is_told(houses, tmp_path, toy):
     assert not (tmp_path / "p" / "manifest.json").exists()
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     st.lists(st.tuples(st.text(max_size=3), st.text(max_size=3)), max_size=30),
     st.integers(1, 10),

@@ -82,7 +82,6 @@ def complaint(error_type, call):
     return str(caught.value)
 
 
-@settings(deadline=None)
 @given(IDS, IDS, st.sampled_from([np.uint16, np.int32]))
 def test_blocks_round_trip_one_by_one_and_behind_each_other(first, second, dtype):
     one, other = pairs_of(first, dtype), pairs_of(second, dtype)
@@ -93,7 +92,7 @@ def test_blocks_round_trip_one_by_one_and_behind_each_other(first, second, dtype
     assert back.sources.flat.dtype == back.targets.flat.dtype == dtype
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(IDS, st.integers(1, 5))
 def test_how_many_pairs_a_block_holds_changes_nothing(tmp_path_factory, sentences, block):
     path = tmp_path_factory.mktemp("shard") / "x.tfrecord.gz"
@@ -253,7 +252,7 @@ def test_a_truncated_shard_is_told_by_its_size(folder, cut):
     assert AGAIN in message
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_a_truncated_shard_of_the_right_size_is_told_when_it_is_read(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("cut") / "x.tfrecord.gz"

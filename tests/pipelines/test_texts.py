@@ -174,7 +174,7 @@ def test_memory_begins_where_tensorflow_needs_not_copy_it(parts, dtype):
 ROWS = st.lists(st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=8), min_size=1)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(ROWS, DTYPES, st.data())
 def test_a_rectangle_holds_its_rows_and_zeros_behind_them(sentences, dtype, data):
     rows = data.draw(st.lists(st.integers(0, len(sentences) - 1), min_size=1))

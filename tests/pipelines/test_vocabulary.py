@@ -13,7 +13,7 @@ import sentencepiece
 import tensorflow as tf
 import tensorflow_text
 from home_assistant_wheel import cached_wheel, languages_of, pairs_of
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.special_ids import BOS, EOS, PAD, UNK
@@ -87,7 +87,6 @@ def test_learned_twice_it_is_the_same_and_from_other_text_or_with_tags_another(v
     assert learn(LINES, SIZE, TAGS).fingerprint != vocabulary.fingerprint
 
 
-@settings(deadline=None)
 @given(st.text(max_size=30))
 @examples(*UNUSUAL, "Größe 🙂 漢字 a\x00b \u2028 \ud7ff")
 def test_the_graph_gives_the_ids_and_the_text_that_sentencepiece_gives(vocabulary, processor, text):
@@ -97,7 +96,6 @@ def test_the_graph_gives_the_ids_and_the_text_that_sentencepiece_gives(vocabular
     assert not {PAD, UNK, BOS, EOS} & set(ids[:-1])
 
 
-@settings(deadline=None)
 @given(st.text(ALPHABETS | CJK | EMOJI, max_size=20))
 @example("Größe, Überfluß? 漢字 かな 🙂")
 def test_text_survives_the_way_there_and_back_but_for_runs_of_spaces(vocabulary, text):
@@ -291,7 +289,6 @@ def tagged():
     return learn(TAGGED, SIZE, TAGS)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([*TAGS, " ", "<", ">", "2de", "<2"]) | TEXT, max_size=8))
 @examples(
     ["<2de>", " ", "the house"], ["the house", "<2de>", "<2fr>", "is big"], ["<", "<2de>", ">"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_text
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from keras_transformer.imports import bert_text
@@ -250,7 +250,6 @@ def test_tensorflow_texts_own_tokenizer_cuts_the_same_pieces(vocabulary):
     assert vocabulary.tokenize(LINES).to_list() == [[*ids, EOS] for ids in theirs]
 
 
-@settings(deadline=None)
 @given(ANY_TEXT)
 @example("Größe 🙂 漢字 a\x00b \u2028 .<2de> ba<2de>\tbe  \ufffd")
 def test_any_text_comes_back_and_the_graph_cuts_as_sentencepiece_does(vocabulary, text):

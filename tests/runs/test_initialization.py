@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from command_flags import flags_of
 from eager import eager_training
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from keras_transformer import train
@@ -176,7 +176,6 @@ def test_new_pieces_whose_embeddings_do_not_learn_are_refused(old):
 PIECES = st.lists(st.text("ab▁", min_size=1, max_size=3), unique=True, min_size=1, max_size=12)
 
 
-@settings(deadline=None)
 @given(pieces=PIECES, old_pieces=PIECES)
 def test_rows_are_shared_where_the_pieces_are_the_same_strings(pieces, old_pieces):
     rows = shared_rows(pieces, old_pieces)

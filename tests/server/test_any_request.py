@@ -204,7 +204,6 @@ def judge(status, body):
 def asked(examples):
     return settings(
         max_examples=examples,
-        deadline=None,
         derandomize=True,
         database=None,
         suppress_health_check=list(HealthCheck),

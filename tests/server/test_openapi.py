@@ -49,7 +49,6 @@ def test_the_server_does_what_its_document_says(document, number, mode, examples
 
     @settings(
         max_examples=examples,
-        deadline=None,
         derandomize=True,
         database=None,
         suppress_health_check=list(HealthCheck),

@@ -281,7 +281,7 @@ def test_a_progress_that_is_none_is_damage_and_the_one_before_is_taken(small, pr
         checkpoint.progress_of(newest)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.one_of(
         st.binary(max_size=300).map(lambda content: lambda whole: content),
@@ -432,7 +432,7 @@ def write_weights(folder, *weights):
     return paths
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(stack=arrays(np.float32, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=FLOATS))
 def test_the_mean_of_the_weights_alone_is_numpys_in_float64(tmp_path_factory, stack):
     [(name, mean)] = averaging.average(

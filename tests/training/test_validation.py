@@ -116,7 +116,7 @@ KILLS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     results=RESULTS,
     patience=st.none() | st.integers(1, 4),

@@ -166,7 +166,7 @@ def streamed(name, parts, **arguments):
     return streams, dropped
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(
         st.tuples(*[st.sampled_from(["", "a", "b c", " ", "ü"])] * 2), min_size=1, max_size=12

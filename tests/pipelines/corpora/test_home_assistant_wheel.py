@@ -179,7 +179,7 @@ def test_broken_cache_is_told_in_one_line_and_downloaded_again(tmp_path, pip, ca
     assert "\n" not in record.getMessage()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(place=st.integers(0, len(WHOLE) - 1), flip=st.integers(1, 255))
 def test_no_flipped_byte_changes_the_corpus(tmp_path_factory, place, flip):
     cache = tmp_path_factory.mktemp("cache")

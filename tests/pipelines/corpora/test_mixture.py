@@ -8,7 +8,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from token_lists import pairs_of
 
@@ -77,7 +77,6 @@ class InMemory(Target):
 SPLITS = []
 
 
-@settings(deadline=None)
 @given(st.lists(MEMBER, min_size=1, max_size=4))
 def test_members_stand_one_behind_the_other_with_their_tags_and_weights(tmp_path_factory, members):
     SPLITS[:] = [member["splits"] for member in members]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from command_flags import values_of_task
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from keras_transformer.runs.run import Run
@@ -41,7 +41,6 @@ def cut_all(texts, seed):
     return [[text.decode() for text in side.numpy()] for side in sides]
 
 
-@settings(deadline=None)
 @given(TEXTS, st.integers(0, 2**32))
 def test_what_is_cut_out_can_be_put_back(texts, seed):
     for words, source, target in zip(

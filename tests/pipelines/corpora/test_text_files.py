@@ -50,7 +50,7 @@ def complaint(error_type, folder, **options):
     return str(caught.value)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(lines=st.lists(LINE), mark=st.booleans(), last_newline=st.booleans(), packed=st.booleans())
 def test_lines_round_trip(tmp_path_factory, lines, mark, last_newline, packed):
     assume(last_newline or not lines or lines[-1])  # "a\n" + "" is one line, not two
@@ -66,7 +66,7 @@ def test_lines_round_trip(tmp_path_factory, lines, mark, last_newline, packed):
     assert line_files.read_lines(path) == [line.strip() for line in lines]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=10))
 def test_pairs_round_trip_in_either_direction(tmp_path_factory, pairs):
     folder = write(tmp_path_factory.mktemp("pairs"))
@@ -130,7 +130,7 @@ def test_plain_and_packed_twins_are_ambiguous_and_two_languages_must_differ(tmp_
     assert f"Both {tmp_path / 'train.en'} and {tmp_path / 'train.en.gz'} exist" in message
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_damaged_gzip_never_passes_unnoticed(tmp_path_factory, data):
     lines = ["".join(map(chr, range(33, 127))), "last"]
@@ -366,9 +366,7 @@ def test_a_file_may_be_compressed_and_one_that_is_missing_is_told(tmp_path):
 TEXTS = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Cn")), max_size=20)
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=20))
 def test_each_usable_pair_comes_once(tmp_path, pairs):
     expected = {

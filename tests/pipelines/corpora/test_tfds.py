@@ -139,7 +139,7 @@ def test_splits_are_sliced_and_added(prepared, tmp_path, dataset):
     assert not train & valid
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(
     dataset=st.sampled_from([WMT, FOLDER]),
     split=st.sampled_from(

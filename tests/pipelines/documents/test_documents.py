@@ -357,7 +357,7 @@ def po_file(texts, polib):
     return str(catalogue)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXTS)
 def test_odd_catalogues_are_read_by_polib(texts):
     polib = pytest.importorskip("polib")
@@ -373,7 +373,7 @@ def test_odd_catalogues_are_read_by_polib(texts):
         assert [one.msgctxt for one in polib.pofile(done)] == [*map(str, range(len(texts)))]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXTS, st.sampled_from([None, 1, "\t"]), st.booleans())
 def test_odd_strings_of_json_are_those_of_json(texts, indent, is_ascii):
     text = json.dumps({"a": texts, "b": {"c": texts[0]}}, indent=indent, ensure_ascii=is_ascii)
@@ -391,7 +391,7 @@ def all_taken_off(text):
     return text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @example(["Open⟦⟧⟦"], "xliff")
 @example(["Open⟦⟦⟧⟧"], "xliff")
 @given(TEXTS, st.sampled_from(["xliff", "xliff2"]))
@@ -424,7 +424,7 @@ def test_odd_units_are_read_by_the_toolkit(texts, kind):
         assert re.sub(r"\s+", "", found) == re.sub(r"\s+", "", wanted)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXTS)
 def test_odd_subtitles_are_read_by_pysubs2(texts):
     pysubs2 = pytest.importorskip("pysubs2")
@@ -444,7 +444,7 @@ def test_odd_subtitles_are_read_by_pysubs2(texts):
     assert [one.text.upper() for one in done] == [one.text.upper() for one in before]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     TEXTS.map(lambda texts: [*map(bare, texts)]),
     st.sampled_from(["p", "li", "b", "pre", "script", "textarea", "title", "code"]),
