@@ -13,10 +13,7 @@ import numpy as np
 from keras_transformer.imports import bert, gpt2, m2m_100, marian_mt, t5, vit
 from keras_transformer.imports.family import AGAIN, ANOTHER, ArraysByPath
 from keras_transformer.imports.folder_files import INDEX, SettingsFiles, WeightFiles, listed
-from keras_transformer.imports.marian_files import WHOLE
-from keras_transformer.models import Transformer
 from pipelines.json_files import Schema, quote, read_object, refuse
-from pipelines.vocabularies.other_order import read_in_order
 
 FAMILIES = {family.MODEL_TYPE: family for family in (bert, gpt2, m2m_100, marian_mt, t5, vit)}
 CONFIG = "config.json"
@@ -121,43 +118,6 @@ class PretrainedFolder:
             more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
             if names:
                 parts.append(f"{kind}: {', '.join(map(quote, names[:MOST_TOLD]))}{more}")
-        return f"Not used of {self.path}: {'; '.join(parts)}." if parts else ""
-
-
-class TranslatorFolder:
-    """What the folders of Marian's and of OpenNMT-tf's translators share: sizes in
-    `hyperparameters`, a `table` of weights, and `_weights`, the arrays by their names; `unused` are
-    the pieces of a file that the vocabulary lacks.
-    """
-
-    def __init__(self, folder: str | os.PathLike):
-        self.path = pathlib.Path(folder)
-        self.unused = {}
-
-    def _check_shapes(self):
-        for weight in self.table():
-            self._weights.check(weight.theirs, weight.shape)
-
-    def _read_in_order(self, path, pieces, rules=()):
-        made, lost = read_in_order(path, pieces, WHOLE, rules)
-        if lost:
-            self.unused[path.name] = lost
-        return made
-
-    def model(self) -> Transformer:
-        """Make the model, with its weights."""
-        model = Transformer(self.hyperparameters)
-        assign(model, ArraysByPath(self.table(), self._weights), self.path)
-        return model
-
-    def unused_parts(self) -> str:
-        """What of the folder is not used, in one line; "" if nothing is. Call it after `model`."""
-        parts = [
-            f"{len(lost):,} pieces of {name} that the vocabulary lacks, such as {quote(lost[0])}"
-            for name, lost in self.unused.items()
-        ]
-        if names := self._weights.unread():
-            parts.append(f"weights: {', '.join(map(quote, names[:MOST_TOLD]))}")
         return f"Not used of {self.path}: {'; '.join(parts)}." if parts else ""
 
 

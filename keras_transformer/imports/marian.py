@@ -16,13 +16,13 @@ import numpy as np
 
 from keras_transformer.imports.family import NEVER, Weight, pieces_by_id
 from keras_transformer.imports.folder_files import listed
-from keras_transformer.imports.hugging_face import TranslatorFolder
 from keras_transformer.imports.marian_files import (
     ANOTHER,
     WHOLE,
     Arrays,
     Config,
     Decoder,
+    TranslatorFolder,
     parse_yaml,
     read_yaml,
 )

@@ -1,5 +1,6 @@
-"""The files of a model of Marian: what its settings may say, arrays of an .npz, and YAML."""
+"""The files of a model of Marian, and what its folder shares with that of one of OpenNMT-tf."""
 
+import os
 import pathlib
 import zipfile
 from collections.abc import Mapping
@@ -7,13 +8,53 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from keras_transformer.imports.family import Size
+from keras_transformer.imports.family import ArraysByPath, Size
+from keras_transformer.imports.hugging_face import MOST_TOLD, assign
+from keras_transformer.models import Transformer
 from pipelines import json_files
 from pipelines.json_files import Schema, quote, read_text, regular_file
+from pipelines.vocabularies.other_order import read_in_order
 from pipelines.whole_files import DAMAGE
 
 WHOLE = "Take the whole release again."
 ANOTHER = "Import another model."
+
+
+class TranslatorFolder:
+    """What the folders of Marian's and of OpenNMT-tf's translators share: sizes in
+    `hyperparameters`, a `table` of weights, and `_weights`, the arrays by their names; `unused` are
+    the pieces of a file that the vocabulary lacks.
+    """
+
+    def __init__(self, folder: str | os.PathLike):
+        self.path = pathlib.Path(folder)
+        self.unused = {}
+
+    def _check_shapes(self):
+        for weight in self.table():
+            self._weights.check(weight.theirs, weight.shape)
+
+    def _read_in_order(self, path, pieces, rules=()):
+        made, lost = read_in_order(path, pieces, WHOLE, rules)
+        if lost:
+            self.unused[path.name] = lost
+        return made
+
+    def model(self) -> Transformer:
+        """Make the model, with its weights."""
+        model = Transformer(self.hyperparameters)
+        assign(model, ArraysByPath(self.table(), self._weights), self.path)
+        return model
+
+    def unused_parts(self) -> str:
+        """What of the folder is not used, in one line; "" if nothing is. Call it after `model`."""
+        parts = [
+            f"{len(lost):,} pieces of {name} that the vocabulary lacks, such as {quote(lost[0])}"
+            for name, lost in self.unused.items()
+        ]
+        if names := self._weights.unread():
+            parts.append(f"weights: {', '.join(map(quote, names[:MOST_TOLD]))}")
+        return f"Not used of {self.path}: {'; '.join(parts)}." if parts else ""
 
 
 class Decoder(Schema, rename="kebab"):

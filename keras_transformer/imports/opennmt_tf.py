@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.imports.family import NEVER, Weight
-from keras_transformer.imports.hugging_face import TranslatorFolder
-from keras_transformer.imports.marian_files import ANOTHER, WHOLE
+from keras_transformer.imports.marian_files import ANOTHER, WHOLE, TranslatorFolder
 from keras_transformer.imports.opennmt_tf_checkpoint import Checkpoint, read_description
 from keras_transformer.imports.opennmt_tf_files import BLANK, DESCRIPTION, SIDES, TextFiles
 from keras_transformer.models import Hyperparameters
