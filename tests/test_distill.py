@@ -152,7 +152,7 @@ def test_a_command_that_was_killed_translates_nothing_twice(trained, monkeypatch
     # The controls: a teacher of another search, or one that learned more, makes others.
     with pytest.raises(ValueError, match="made with other model"):
         run(*command, "--output_dir=killed", "--teacher_beam_size=1")
-    monkeypatch.setattr(synthetic, "weights_of_runs", lambda path: ["averaged.npz of 2"])
+    monkeypatch.setattr(synthetic, "weights_of_runs", lambda path: ["of others"])
     with pytest.raises(ValueError, match="made with other model"):
         run(*command, "--output_dir=killed")
 

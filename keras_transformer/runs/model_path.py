@@ -7,6 +7,7 @@ than translating a few lines.
 """
 
 import dataclasses
+import hashlib
 import os
 import pathlib
 from collections.abc import Sequence
@@ -100,12 +101,12 @@ def description_of(path: str | os.PathLike | Sequence[str | os.PathLike]) -> dic
 
 
 def weights_of_runs(path: str | os.PathLike | Sequence[str | os.PathLike]) -> list[str]:
-    """What tells the runs of a model, or of several, from what they are after more training; an
-    exported version is never changed.
+    """The digests of the weights of a run, or of several, which more training changes; an exported
+    version is never changed, and has none.
     """
     models = [one for one in ModelPath.listed(path) if not (one.version or one.is_portable)]
     weights = [one.run.newest_weights() for one in models]
-    return [f"{file.name} of {file.stat().st_mtime_ns}" for file in weights]
+    return [hashlib.sha256(file.read_bytes()).hexdigest() for file in weights]
 
 
 def starting_point(path: pathlib.Path | str) -> tuple:

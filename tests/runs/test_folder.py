@@ -271,11 +271,13 @@ def test_a_checkpoint_that_is_named_is_the_one_that_is_loaded(folder):
     assert ModelPath.of(named).run.path == folder.path
     assert ModelPath.of(named).run.newest_weights() == named
     assert ModelPath.of(str(folder.path)).run.newest_weights() == folder.averaged
-    # What another command made by the same weights is theirs; by newer ones, another model's.
+    # What another command made by the same weights is theirs; by others, another model's.
     before = weights_of_runs([folder.path, named])
-    assert weights_of_runs(f"{folder.path},{named}") == before
     os.utime(folder.averaged, ns=(1, 1))
-    assert weights_of_runs([folder.path, named]) == ["averaged.npz of 1", before[1]]
+    assert weights_of_runs(f"{folder.path},{named}") == before
+    folder.averaged.write_bytes(b"trained on")
+    assert weights_of_runs([folder.path, named]) != before
+    assert weights_of_runs(named) == before[1:]
 
 
 # A run's folder is held by one process, and is free when that process is gone.
