@@ -212,7 +212,10 @@ BROKEN = {
         lambda folder: [path.unlink() for path in folder.iterdir()],
         r"must be a folder with config\.json.*It has no files",
     ),
-    "others": (in_place_of("config.json", lambda path: None), r"It has model\.safetensors, vocab"),
+    "others": (
+        in_place_of("config.json", lambda path: None),
+        r"must be a folder with config\.json.* It has model\.safetensors, vocab",
+    ),
     "NUL": (text("vocab.txt", NUL), r"line 10 of .*vocab\.txt must not have the character NUL"),
     "long": (instead("é" * 129), r"line 10 of .*vocab\.txt must have at most 256 bytes.* 258"),
     "twice a piece": (instead("on"), r"line 10 of .*vocab\.txt must be no other's.*'on'.* id 6"),
@@ -268,6 +271,8 @@ BROKEN = {
     ),
     "modules": (modules(5), r"modules\.json is damaged: it must hold a list of objects"),
 }
+# Of these, what a file is missing for.
+ABSENT = ("empty", "others", "no weights")
 BROKEN_PICTURES = {
     "mean": ({"image_mean": None}, r"`image_mean` of .*preprocessor_config\.json must .*null"),
     "deviation 0": ({"image_std": 0}, r"`image_std` of .*`float` > .*Received: 0"),
@@ -341,7 +346,8 @@ def test_a_broken_folder_ends_with_a_line(tmp_path, name):
     changed, message = BROKEN[name]
     changed(folder)
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises((ValueError, OSError), match=message) as caught:
+    kinds = FileNotFoundError if name in ABSENT else (ValueError, OSError)
+    with pytest.raises(kinds, match=message) as caught:
         import_of(folder)
     assert len(str(caught.value).splitlines()) == 1
     assert sorted(tmp_path.rglob("*")) == before
@@ -452,17 +458,35 @@ def test_rows_behind_the_pieces_are_left_out(tmp_path):
     assert len(folder.arrays()[1]["embedding/table"]) == 16
 
 
-@pytest.mark.parametrize("family", [gpt2, t5])
-@pytest.mark.parametrize("key", ["layers", "width", "positions"])
-def test_sizes_of_every_family_are_compared_before_anything_is_built(tmp_path, family, key):
-    names = {
-        gpt2: {"layers": "n_layer", "width": "n_embd", "positions": "n_positions"},
-        t5: {"layers": "num_layers", "width": "d_model", "positions": "d_ff"},
-    }
+@pytest.mark.parametrize(
+    ("family", "key", "message"),
+    [
+        (gpt2, "n_layer", r"lacks the weight 'h\.1\..*of the family gpt2 has"),
+        (gpt2, "n_embd", r", expected \("),
+        (gpt2, "n_positions", r"wpe\.weight is \(.*expected \("),
+        (t5, "num_layers", "lacks the weight"),
+        (t5, "d_model", r", expected \("),
+        (t5, "d_ff", r", expected \("),
+    ],
+)
+def test_sizes_of_every_family_are_compared_before_anything_is_built(
+    tmp_path, family, key, message
+):
     folder = write(tmp_path / "folder", family)
     assert PretrainedFolder(folder).arrays()[1]
-    change(folder, **{names[family][key]: HUGE})
-    with pytest.raises(ValueError, match=r"lacks the weight|, expected \("):
+    change(folder, **{key: HUGE})
+    with pytest.raises(ValueError, match=message):
+        hugging_face.load(folder)
+
+
+def test_a_weight_of_another_size_is_named_as_its_file_names_it(tmp_path):
+    folder = write(tmp_path / "folder", gpt2)
+    tensors = tensors_of(gpt2, CONFIGS[gpt2])
+    renamed = {f"transformer.{name}": array for name, array in tensors.items()}
+    safetensors.save_file(renamed, folder / "model.safetensors")
+    change(folder, n_positions=5)
+    expected = r"transformer\.wpe\.weight is \(4, 4\), expected \(5, 4\)"
+    with pytest.raises(ValueError, match=expected):
         hugging_face.load(folder)
 
 

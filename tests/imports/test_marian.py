@@ -1,18 +1,19 @@
 """A translator of Marian's format, written with NumPy: what is imported computes what Marian's
-formulas give in float64, and what cannot be imported is told in one line.
+formulas give in float64, what cannot be imported is told in one line, and our rules replace what
+preprocess.sh replaces.
 """
 
 import re
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
-
-pytest.importorskip("yaml")
-
-import yaml
 from command_flags import flags_of
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from oracles.paper import layer_norm, scaled_dot_product_attention
 from small_folders import TEXTS, learned
 
@@ -20,7 +21,7 @@ from keras_transformer import train
 from keras_transformer.imports.family import NEVER
 from keras_transformer.imports.marian import DECODER, SETTINGS, MarianFolder
 from keras_transformer.imports.marian_files import Arrays
-from keras_transformer.imports.preprocessing import PREPROCESS
+from keras_transformer.imports.preprocessing import PREPROCESS, read_rules
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks import imported, task_class
 from pipelines.special_ids import BOS, EOS, PAD, UNK
@@ -74,13 +75,21 @@ def arrays_of(pieces, rng):
     return {name: array.astype(np.float32) for name, array in found.items()}
 
 
+def as_yaml(value):
+    import yaml
+
+    return yaml.safe_dump(value)
+
+
 def settings_array(config):
-    return np.frombuffer(yaml.safe_dump(config).encode() + b"\0", np.int8)
+    return np.frombuffer(as_yaml(config).encode() + b"\0", np.int8)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """A whole folder, its pieces by Marian's ids, and its arrays."""
+    # Not for all tests: preprocess.sh needs none.
+    pytest.importorskip("yaml", reason="install the extra [imports]")
     folder = tmp_path_factory.mktemp("marian")
     names = set()
     for name, lines in TEXTS.items():
@@ -93,9 +102,9 @@ def whole(tmp_path_factory):
     pieces = ["</s>", "<unk>", *sorted(names)]
     arrays = arrays_of(len(pieces), np.random.default_rng(7))
     np.savez(folder / "model.npz", **arrays, **{SETTINGS: settings_array(CONFIG)})
-    lines = [f"{yaml.safe_dump(piece).split(chr(10))[0]}: {n}" for n, piece in enumerate(pieces)]
+    lines = [f"{as_yaml(piece).split(chr(10))[0]}: {n}" for n, piece in enumerate(pieces)]
     (folder / "vocab.yml").write_text("\n".join(lines), encoding="utf-8")
-    (folder / DECODER).write_text(yaml.safe_dump(DECODING), encoding="utf-8")
+    (folder / DECODER).write_text(as_yaml(DECODING), encoding="utf-8")
     return folder, pieces, arrays
 
 
@@ -305,7 +314,7 @@ def spoiled(whole, folder, fault):
         config = np.array([{"a": 1}], dtype=object)
     np.savez(folder / "model.npz", **arrays, **{SETTINGS: config})
     if "decoder" in fault:
-        (folder / DECODER).write_text(yaml.safe_dump(fault["decoder"]))
+        (folder / DECODER).write_text(as_yaml(fault["decoder"]))
     for name, content in fault.items():
         if isinstance(content, bytes):
             (folder / name).write_bytes(content)
@@ -398,3 +407,80 @@ def test_it_is_trained_on_with_its_own_sizes_vocabulary_and_decoding(whole, tmp_
     files = ("vocabulary.source.model", "vocabulary.target.model")
     for name in files:
         assert (tmp_path / "tuned" / name).read_bytes() == (origin / name).read_bytes()
+
+
+# preprocess.sh of a release: what its sed and Perl replace is what our rules replace.
+SCRIPT = r"""#!/bin/bash
+# USAGE preprocess.sh source-langid target-langid spmodel < input > output
+SPMENCODE=`which spm_encode || echo "${PWD}/spm_encode"`
+
+sed -e 's/，/,/g' \
+    -e 's/。 */. /g' \
+    -e 's/？/\?/g' \
+    -e 's/（/\(/g' \
+    -e 's/」/"/g' \
+    -e 's/～/\~/g' \
+    -e "s/’/\'/g" \
+    -e 's/…/\.\.\./g' \
+    -e 's/a+(b)/\\/g' \
+    -e 's/〈/\</g' |
+perl -C -pe  's/(?!\n)\p{C}/ /g;' |
+perl -CIOE -pe 's/[\x{2060}\x{200B}\x{feff}]//g' |\
+sed 's/  */ /g;s/^ *//g;s/ *$//g' |
+${SPMENCODE} --model $3 |
+sed "s/^/>>$2<< /"
+"""
+# Characters of the rules, and others.
+CHARACTERS = "，。？（」～’…〈 a+(b)|\\&é日\u00ad\u200b\u2060\ufeff\u0007\t\ue000\u0378"
+QUIET = [HealthCheck.function_scoped_fixture]
+LINES = st.lists(st.text(st.sampled_from(CHARACTERS), max_size=12), min_size=1, max_size=30)
+
+
+def replaced(texts, rules):
+    made = tf.constant(texts)
+    for pattern, rewrite in rules:
+        made = tf.strings.regex_replace(made, pattern, rewrite)
+    return [one.decode() for one in made.numpy()]
+
+
+def run(texts, script):
+    """What the script makes of texts, without the pieces and the label."""
+    made = subprocess.run(
+        ["bash", "-c", script],
+        input="".join(f"{one}\n" for one in texts).encode(),
+        capture_output=True,
+        check=True,
+        env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"},
+    )
+    return made.stdout.decode().split("\n")[:-1]
+
+
+@pytest.mark.skipif(not shutil.which("perl"), reason="no Perl")
+@settings(max_examples=30, suppress_health_check=QUIET)
+@given(texts=LINES)
+def test_rules_are_what_sed_and_perl_replace(tmp_path, texts):
+    path = tmp_path / PREPROCESS
+    path.write_text(SCRIPT)
+    pipe = SCRIPT[SCRIPT.index("sed -e") : SCRIPT.index("|\n${SPM")]
+    assert replaced(texts, read_rules(path)) == run(texts, pipe)
+    # The control: a rule less.
+    shorter = replaced(["a，b"], read_rules(path)[1:])
+    assert shorter != run(["a，b"], pipe)
+
+
+UNKNOWN = {
+    "another program": "tr a b |",
+    "a class": "sed -e 's/[ab]/c/g' |",
+    "what was found": "sed 's/a/&&/g' |",
+    "another of Perl's": r"perl -C -pe 's/\s+/ /g;' |",
+    "no replacement": "sed -e 'y/a/b/' |",
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_another_line_is_refused_with_its_number(tmp_path, name):
+    path = tmp_path / PREPROCESS
+    path.write_text(f"#!/bin/bash\n{UNKNOWN[name]}\n")
+    with pytest.raises(ValueError, match=r"line 2 of .*preprocess\.sh must replace") as told:
+        read_rules(path)
+    assert "\n" not in str(told.value)

@@ -19,7 +19,21 @@ OF_PICTURES = {
         b"--picture=positions needs the weights and settings of a run. Received: saved_models/"
     ),
 }
+# What ends with exit status 1, not 2.
+STATUS_1 = {
+    "train --flagfile=toy.flags --d_model=32": b"d_model was 64, now 32",
+    f"parse {OF_RUN}": (
+        b"error: runs/reverse_words_reversed must be a parser, trained by --task=parsing. "
+        b"Received: a model of"
+    ),
+    "import_model --model_dir=r": b"--from is missing",
+    "import_model --from=text --model_dir=runs": b"runs exists. Name another",
+    "import_model --from=nowhere --model_dir=r": (
+        b"nowhere must be a folder with config.json (Hugging Face's), decoder.yml (Marian's) or "
+    ),
+}
 WRONG = {
+    **STATUS_1,
     "translate": b"--model",
     "translate --model=nowhere": b"there is no model at nowhere",
     "translate --model=broken": b"no SavedModel that can be loaded",
@@ -58,16 +72,7 @@ WRONG = {
     f"score {OF_RUN} --source_file=text/unequal.en --reference_file=text/unequal.de": (
         b"must have as many lines. Received: 3 and 2."
     ),
-    "train --flagfile=toy.flags --d_model=32": b"d_model was 64, now 32",
     "average --model_dir=text": b"holds no trained model",
-    f"parse {OF_RUN}": (
-        b"runs/reverse_words_reversed must be a parser, trained by --task=parsing. Received: a m"
-    ),
-    "import_model --model_dir=r": b"--from is missing",
-    "import_model --from=text --model_dir=runs": b"runs exists. Name another",
-    "import_model --from=nowhere --model_dir=r": (
-        b"nowhere must be a folder with config.json (Hugging Face's), decoder.yml (Marian's) or "
-    ),
     f"align {OF_RUN}": b"--source_file and --reference_file are needed",
     f"translate {OF_RUN} --num_hypotheses=2": b"--num_hypotheses=2 without --json",
     f"translate {OF_RUN} --json --split_sentences": (
@@ -123,7 +128,7 @@ def answers(shell):
 @pytest.mark.parametrize("typed", WRONG, ids=str)
 def test_one_clear_line(answers, typed):
     answer = answers[typed]
-    assert answer.returncode in (1, 2)
+    assert answer.returncode in ((1,) if typed in STATUS_1 else (1, 2))
     assert answer.stderr.count(b"\n") == 1, answer.stderr.decode()
     assert answer.stderr.startswith(b"error: ")
     assert WRONG[typed] in answer.stderr

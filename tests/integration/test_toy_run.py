@@ -191,6 +191,19 @@ def test_score_tells_how_likely_each_line_is_from_a_run_and_from_its_export(toy_
     )
 
 
+def test_average_takes_the_mean_of_as_many_checkpoints_as_are_asked_for(toy, toy_copy):
+    averaged = toy_copy("average", f"--model_dir={RUN}", "--average_checkpoints=2")
+    assert averaged.returncode == 0, averaged.stderr.decode()
+    last = checkpoint.checkpoints(toy.folder / RUN / "checkpoints")[-2:]
+    sides = [checkpoint.weights_of(path) for path in last]
+    found = checkpoint.weights_of(toy_copy.folder / RUN / "averaged.npz")
+    for name, array in found.items():
+        mean = np.mean([side[name].astype(np.float64) for side in sides], axis=0)
+        np.testing.assert_allclose(array, mean, rtol=0, atol=1e-7)
+    before = checkpoint.weights_of(toy.folder / RUN / "averaged.npz")
+    assert not all(np.array_equal(before[name], found[name]) for name in found)
+
+
 @pytest.mark.slow
 def test_average_and_export_again(toy, toy_copy):
     averaged = toy_copy("average", f"--model_dir={RUN}", "--average_checkpoints=2")
@@ -207,11 +220,6 @@ def test_average_and_export_again(toy, toy_copy):
     )
     exported_weights, _ = starting_point(toy_copy.folder / "again")
     last_two = checkpoint.weights_of(toy_copy.folder / RUN / "averaged.npz")
-    last = checkpoint.checkpoints(toy.folder / RUN / "checkpoints")[-2:]
-    sides = [checkpoint.weights_of(path) for path in last]
-    for name, array in last_two.items():
-        mean = np.mean([side[name].astype(np.float64) for side in sides], axis=0)
-        np.testing.assert_allclose(array, mean, rtol=0, atol=1e-7)
     last_three = checkpoint.weights_of(toy.folder / RUN / "averaged.npz")
     assert all(np.array_equal(exported_weights[name], last_two[name]) for name in last_two)
     assert not all(np.array_equal(last_three[name], last_two[name]) for name in last_two)

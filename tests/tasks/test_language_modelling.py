@@ -64,11 +64,6 @@ def test_text_is_drawn_unless_a_search_is_asked_for(task_of):
         ("--constrained", r"^`constrained` needs a source, which a language model has not"),
         ("--coverage_penalty=0.1", r"^`coverage_penalty` needs a source"),
         ("--corpus=records", r"^--task=language_modelling reads text\. Received: corpus=records"),
-        ("--corpus=spans", r"Received: corpus=spans, .* Pass --corpus=lines, which reads the same"),
-        (
-            "--attention=low_rank:4 --positions=sinusoidal",
-            r"^--attention=low_rank:4 mixes the keys of a whole text",
-        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(task_of, argument, words, monkeypatch):
@@ -81,7 +76,15 @@ def test_what_makes_no_sense_is_refused(task_of, argument, words, monkeypatch):
         found = type("Found", (), fields)()
         monkeypatch.setattr(corpora, "load", lambda **_: found)
     with pytest.raises(ValueError, match=words):
-        assert task_of(*argument.split()).corpus
+        assert task_of(argument).corpus
+
+
+def test_text_with_spans_cut_out_is_refused(task_of):
+    with pytest.raises(
+        ValueError, match=r"Received: corpus=spans, .* Pass --corpus=lines, which reads the same fi"
+    ):
+        assert task_of("--corpus=spans").corpus
+    assert task_of("--corpus=lines").corpus  # A control.
 
 
 def test_the_lines_of_a_split_or_of_a_file_are_examined(folder):
@@ -119,6 +122,11 @@ def test_a_mixture_s_weights_and_tags_are_refused(values_of, folder, key, value)
     ):
         read(corpus="spans")
     assert len(read().train) == 30
+
+
+def test_an_attention_of_encoders_alone_is_refused(task_of):
+    with pytest.raises(ValueError, match=r"^--attention=low_rank:4 mixes the keys of a whole text"):
+        task_of("--attention=low_rank:4", "--positions=sinusoidal")
 
 
 def test_a_perplexity_beyond_all_numbers_is_told_in_words():

@@ -1,4 +1,6 @@
-"""Section 5.4: label-smoothed cross-entropy and its gradient; float64, Keras and autodiff agree."""
+"""Section 5.4: label-smoothed cross-entropy and its gradient; float64, Keras and autodiff agree.
+And R-Drop and scheduled sampling, which are made of it.
+"""
 
 import keras
 import numpy as np
@@ -241,10 +243,11 @@ def test_a_metric_sums_bfloat16_logits_in_float32(metric_type):
 def test_weights_between_weigh_a_label_in_a_metric(metric_type, batches):
     metric = metric_type()
     random = np.random.default_rng(1)
-    # Padding weighs nothing.
-    weighed = [
-        (labels, logits, random.random(labels.shape) * real(labels)) for labels, logits in batches
-    ]
+    weighed = [(labels, logits, random.random(labels.shape)) for labels, logits in batches]
+    # Padding weighs something in one batch, for a label of 0 is a label, and nothing in another.
+    labels, logits, weights = weighed[0]
+    assert (labels == 0).any()
+    weighed.append((labels, 3 * logits[::-1], weights * real(labels)))
     for batch in weighed:
         metric.update_state(*batch)
     each = [

@@ -150,7 +150,7 @@ FRACTIONS = [
 ]
 
 
-@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("accumulate", [1, 2, 3])
 @pytest.mark.parametrize("batches", [THREE, FRACTIONS], ids=["whole labels", "weights between"])
 def test_reports_are_numpy_s_means_over_the_labels_of_the_epoch_so_far(batches, accumulate):
     model, _, reports = train(batches, steps=4, steps_per_epoch=2, rate=0.0, accumulate=accumulate)
