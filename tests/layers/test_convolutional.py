@@ -1,5 +1,6 @@
 """The layers of the convolutional encoder-decoder against torch's convolution and GLU with the same
-weights, on each sentence alone, and the attention of Gehring et al. 2017, section 3.3, in NumPy.
+weights, on each sentence alone, and the attention of Gehring et al. 2017, section 3.3, in NumPy;
+those of the LSTM encoder-decoder against torch's LSTM and additive attention.
 """
 
 import numpy as np

@@ -1,4 +1,6 @@
-"""Sections 3.1 and 5.4: where dropout, residual sum and norm stand around a sublayer."""
+"""Sections 3.1 and 5.4: where dropout, residual sum and norm stand around a sublayer; what dropout
+drops; what norms give, and their gradients.
+"""
 
 import keras
 import numpy as np
@@ -157,7 +159,7 @@ def test_the_residual_initializer_is_glorot_s_over_the_root_of_the_branches(bran
 ONES = np.ones((64, 128, 64), "float32")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _seed():
     keras.utils.set_random_seed(0)
 
@@ -170,12 +172,14 @@ def shares_dropped(layer, calls):
     return [float(dropped()) for _ in range(calls)]
 
 
+@pytest.mark.usefixtures("_seed")
 def test_entries_are_zero_or_scaled():
     dropped = np.array(Dropout(0.2)(ONES, training=True))
     np.testing.assert_allclose(np.unique(dropped), [0, 1.25])
     assert abs(dropped.mean() - 1) < 0.02
 
 
+@pytest.mark.usefixtures("_seed")
 @pytest.mark.parametrize("rate", [0.001, 0.1, 0.25, 0.5, 0.9, 255 / 256])
 def test_a_call_drops_what_a_byte_can_tell_and_all_calls_together_the_rate(rate):
     layer = Dropout(rate)
@@ -191,6 +195,7 @@ def test_a_call_drops_what_a_byte_can_tell_and_all_calls_together_the_rate(rate)
     assert abs(np.mean(shares) - rate) < 5 * (1 / 256 / 2 + sampling / 5) / 60**0.5
 
 
+@pytest.mark.usefixtures("_seed")
 def test_entries_fall_independently_and_anew_at_each_call():
     layer = Dropout(0.5)
     first, second = (np.array(layer(ONES, training=True)).reshape(-1) > 0 for _ in range(2))
@@ -201,6 +206,7 @@ def test_entries_fall_independently_and_anew_at_each_call():
     assert np.abs(correlations).max() < 5 / first.size**0.5
 
 
+@pytest.mark.usefixtures("_seed")
 def test_the_gradient_falls_with_its_entry():
     x, layer = tf.constant(ONES[:2]), Dropout(0.3)
     with tf.GradientTape() as tape:
@@ -209,12 +215,14 @@ def test_the_gradient_falls_with_its_entry():
     np.testing.assert_array_equal(tape.gradient(dropped, x, tf.fill(x.shape, 2.0)), 2 * dropped)
 
 
+@pytest.mark.usefixtures("_seed")
 def test_outside_of_training_and_at_rate_zero_nothing_falls():
     np.testing.assert_array_equal(Dropout(0.5)(ONES), ONES)
     np.testing.assert_array_equal(Dropout(0.0)(ONES, training=True), ONES)
     assert Dropout(0.0).variables == []
 
 
+@pytest.mark.usefixtures("_seed")
 @pytest.mark.parametrize("shape", [(3,), (1, 5), (0, 4), (2, 3, 7)])
 @pytest.mark.parametrize("sizes", ["known sizes", "unknown sizes"])
 def test_any_shape_known_or_not_is_dropped_as_in_eager_mode(shape, sizes):
@@ -232,6 +240,7 @@ def test_any_shape_known_or_not_is_dropped_as_in_eager_mode(shape, sizes):
     np.testing.assert_array_equal(traced, eager)
 
 
+@pytest.mark.usefixtures("_seed")
 def test_the_seed_of_the_process_decides_what_falls():
     def of_seed(seed):
         keras.utils.set_random_seed(seed)
@@ -241,6 +250,7 @@ def test_the_seed_of_the_process_decides_what_falls():
     assert (of_seed(1) != of_seed(2)).any()
 
 
+@pytest.mark.usefixtures("_seed")
 @pytest.mark.parametrize("rate", [-0.1, 1.0, float("nan")])
 def test_a_rate_that_is_no_probability_of_this_layer_is_refused(rate):
     with pytest.raises(ValueError, match=r"`rate` must be .* \[0, 255/256\]. Received: rate="):
@@ -258,17 +268,17 @@ def upstream(random):
     return random(2, 5, 8)
 
 
-def gradients_of(layer, far_from_0, upstream):
+def gradients_of(layer, x, upstream):
     """Output, and gradients by x, gamma and beta."""
-    far_from_0 = tf.constant(far_from_0)
+    x = tf.constant(x)
     with tf.GradientTape() as tape:
-        tape.watch(far_from_0)
-        y = layer(far_from_0)
+        tape.watch(x)
+        y = layer(x)
     return [
         value.numpy()
         for value in (
             y,
-            *tape.gradient(y, [far_from_0, *layer.trainable_variables], tf.cast(upstream, y.dtype)),
+            *tape.gradient(y, [x, *layer.trainable_variables], tf.cast(upstream, y.dtype)),
         )
     ]
 
@@ -286,11 +296,11 @@ def test_it_is_that_of_keras_with_its_gradient(far_from_0, upstream, randomized)
 
 
 def test_a_constant_row_gives_the_bias_and_a_finite_gradient(upstream, randomized):
-    far_from_0 = np.full((2, 5, 8), 3.0, "float32")
-    layer = randomized(LayerNormalization(), far_from_0)
-    y, *gradients = gradients_of(layer, far_from_0, upstream)
+    x = np.full((2, 5, 8), 3.0, "float32")
+    layer = randomized(LayerNormalization(), x)
+    y, *gradients = gradients_of(layer, x, upstream)
     np.testing.assert_allclose(
-        y, np.broadcast_to(layer.get_weights()[1], far_from_0.shape), atol=1e-3
+        y, np.broadcast_to(layer.get_weights()[1], x.shape), atol=1e-3
     )  # float32 times epsilon^-0.5 = 1000
     assert all(np.isfinite(gradient).all() for gradient in gradients)
 

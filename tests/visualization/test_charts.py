@@ -1,4 +1,6 @@
-"""Learning rates of recipes, what runs measured, and what a picture asks of a model."""
+"""Learning rates of recipes, what runs measured, what models know positions by, and what a picture
+asks of a model.
+"""
 
 import json
 import types
@@ -197,11 +199,6 @@ def test_a_model_without_positions_is_told():
 
 
 # What a picture asks of a model, and what it refuses, before anything is drawn.
-@pytest.fixture(autouse=True)
-def of_two_stacks(monkeypatch):
-    monkeypatch.setattr(text_task, "attend_of", lambda model: None)
-
-
 @pytest.fixture
 def loaded(monkeypatch):
     """A function of a picture's name and of options: what it loads to translate a sentence."""
@@ -213,6 +210,7 @@ def loaded(monkeypatch):
         raise Loaded(path, options)
 
     monkeypatch.setattr(Translator, "load", load)
+    monkeypatch.setattr(text_task, "attend_of", lambda model: None)
 
     def loaded(name, options):
         with pytest.raises(Loaded) as raised:
@@ -244,6 +242,7 @@ def test_the_tree_has_all_hypotheses_of_the_search(kept, options, count, loaded,
 
 
 def test_an_alignment_is_of_a_translator_s_attention_to_the_source(monkeypatch):
+    monkeypatch.setattr(text_task, "attend_of", lambda model: None)
     with pytest.raises(ValueError, match=r"Received: --stack=encoder\. Leave it out, or"):
         Matrix(line="a b", stack="encoder").measure("m", {})
     found = Attended("decoder", ["a"], ["a"], np.ones((1, 1, 1, 1)))
