@@ -1,4 +1,6 @@
-"""What tables keep of trainings and measurements, and what they take of it; nothing is trained."""
+"""What tables keep of trainings and measurements, and what they take of it; nothing is trained. And
+the memory that the input takes.
+"""
 
 import json
 import os

@@ -41,7 +41,6 @@ SINGLE, DOUBLED = "(S (NP (N a)) (V b))", "(S (NP (NP (NP (N a)))) (V b))"
     ("gold", "test", "parameters", "expected"),
     [
         (CAT, CAT, PLAIN, (4, 4, 4, 0, 5)),
-        # Another label; a part of speech; a bracket that crosses VP; no bracket but the root's.
         (CAT, CAT.replace("(VB saw) (NP", "(VB saw) (PP"), PLAIN, (3, 4, 4, 0, 5)),
         (CAT, CAT.replace("(NN cat)", "(VB cat)"), PLAIN, (4, 4, 4, 0, 4)),
         (
@@ -54,8 +53,18 @@ SINGLE, DOUBLED = "(S (NP (N a)) (V b))", "(S (NP (NP (NP (N a)))) (V b))"
         (CAT, "(DT the) (NN cat) (VB saw) (DT a) (NN dog)", PLAIN, (0, 4, 0, 0, 5)),
         (SINGLE, DOUBLED, PLAIN, (2, 2, 4, 0, 2)),
         (DOUBLED, SINGLE, PLAIN, (2, 4, 2, 0, 2)),
-        # A constituent without words is no bracket.
         ("(S (NP (-NONE- *)) (VP (V go)))", "(S (VP (V go)))", COLLINS, (2, 2, 2, 0, 1)),
+    ],
+    ids=[
+        "equal",
+        "another label",
+        "another part of speech",
+        "a bracket that crosses VP",
+        "the root's bracket alone",
+        "no bracket",
+        "a chain where one is asked for",
+        "one where a chain is asked for",
+        "a constituent without words is no bracket",
     ],
 )
 def test_what_differs_is_counted(gold, test, parameters, expected):

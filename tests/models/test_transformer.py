@@ -1,4 +1,6 @@
-"""Figure 1 as one model: its size, its two ways to decode, saving, and learning by `model.fit`."""
+"""Figure 1 as one model: its size, its two ways to decode, saving, and learning by `model.fit`; and
+several models as one.
+"""
 
 import math
 

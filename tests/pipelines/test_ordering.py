@@ -1,5 +1,5 @@
 """Order: full batches of one bucket, every pair as often as any, the same wherever the stream is
-entered.
+entered; and the permutations that it is made of.
 
 Counts are held against closed forms in fractions. Weights are sums of powers of 2, so that floats
 are exact too.

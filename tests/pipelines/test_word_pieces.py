@@ -1,4 +1,6 @@
-"""Word pieces: the same ids as transformers' tokenizer, a mask in the text, and the way back."""
+"""Word pieces: the same ids as transformers' tokenizer, a mask in the text, and the way back; and
+pieces that are learned, the longest from left to right.
+"""
 
 import json
 import re

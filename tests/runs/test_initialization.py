@@ -1,4 +1,6 @@
-"""Starting from another model: shared pieces keep their rows, all else is equal or refused."""
+"""Starting from another model: shared pieces keep their rows, all else is equal or refused; and
+runs with --lora_rank or --freeze, which learn a part of it.
+"""
 
 import re
 import shutil

@@ -404,7 +404,7 @@ def test_an_end_that_cannot_be_written_is_refused_and_tried_once_more(
 ):
     said = []
     saving = Checkpointing(tmp_path, stopwatch, 9, math.inf, report=said.append)
-    write_weights = checkpoint.write_archive
+    write = checkpoint.write_archive
 
     def full(path, arrays):
         raise OSError(28, "No space left on device", str(path))
@@ -413,7 +413,7 @@ def test_an_end_that_cannot_be_written_is_refused_and_tried_once_more(
     with pytest.raises(OSError, match=r"No space left on device: '.*last-000000007\.npz'"):
         train_to_a_limit(model, stopwatch, saving, 7 / 60)
     assert len(said) == 1
-    monkeypatch.setattr(checkpoint, "write_archive", write_weights)
+    monkeypatch.setattr(checkpoint, "write_archive", write)
     saving.require_saved(model)
     assert steps_of(checkpoint.checkpoints(tmp_path)) == [7]
 

@@ -1,4 +1,6 @@
-"""A run ends at its last step, and goes on inside an epoch as if it had never stopped."""
+"""A run ends at its last step, and goes on inside an epoch as if it had never stopped; and the
+progress bar that shows it.
+"""
 
 import io
 import math

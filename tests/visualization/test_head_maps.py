@@ -1,4 +1,6 @@
-"""Heads of a model: switched off one at a time, surveyed, compared with trees."""
+"""Heads of a model: switched off one at a time, surveyed, compared with trees; what rows and
+columns of their attention are called, and which weights can be drawn.
+"""
 
 import itertools
 import math

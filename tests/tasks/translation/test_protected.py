@@ -1,4 +1,6 @@
-"""A translator that keeps placeholders, tags and links: trained, exported and asked."""
+"""A translator that keeps placeholders, tags and links: trained, exported and asked; and one that
+uses the translations that are given for terms.
+"""
 
 import asyncio
 import functools
