@@ -206,6 +206,8 @@ def test_average_takes_the_mean_of_as_many_checkpoints_as_are_asked_for(toy, toy
 
 @pytest.mark.slow
 def test_average_and_export_again(toy, toy_copy):
+    import tensorflow_text  # noqa: F401  the graph that is loaded has its operations
+
     averaged = toy_copy("average", f"--model_dir={RUN}", "--average_checkpoints=2")
     assert averaged.returncode == 0, averaged.stderr.decode()
     exported = toy_copy("export", f"--model_dir={RUN}", "--export_dir=again", "--beam_size=2")
