@@ -8,21 +8,20 @@ from keras_transformer.layers.tensors import Tensor
 
 
 class _Normalization(KeepsShape):
-    """What norms share: epsilon, and a gain."""
+    """What norms share: epsilon, and what they learn, by the initializer of each."""
 
     arguments = ("epsilon",)
+    learned = (("gamma", "ones"),)
 
     def __init__(self, epsilon: float = 1e-6, **kwargs):
         super().__init__(**kwargs)
         self.epsilon = epsilon
 
     def build(self, x_shape):
-        self.gamma = self._numbers("gamma", "ones", x_shape)
-
-    def _numbers(self, name, initializer, x_shape):
         # These few numbers stay in float32 whatever the dtype policy.
-        how = {"initializer": initializer, "dtype": "float32", "autocast": False}
-        return self.add_weight(name=name, shape=(x_shape[-1],), **how)
+        how = {"shape": (x_shape[-1],), "dtype": "float32", "autocast": False}
+        for name, initializer in self.learned:
+            setattr(self, name, self.add_weight(name=name, initializer=initializer, **how))
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -49,9 +48,7 @@ class LayerNormalization(_Normalization):
     Reference: Ba et al. 2016, "Layer Normalization".
     """
 
-    def build(self, x_shape):
-        super().build(x_shape)
-        self.beta = self._numbers("beta", "zeros", x_shape)
+    learned = (("gamma", "ones"), ("beta", "zeros"))
 
     def call(self, x: Tensor) -> Tensor:
         width = x.shape[-1]
