@@ -32,7 +32,7 @@ from keras_transformer.saved_models.loaded_graph import (
     sentencepiece_models,
 )
 from keras_transformer.saved_models.signature import DEFAULT_SIGNATURE, Signature, TensorSpec
-from keras_transformer.tensorflow_errors import reason_of
+from keras_transformer.tensorflow_errors import reason_of, silence
 
 # Where a SavedModel names the operation that fills its tables.
 INITIALIZER = "saved_model_main_op"
@@ -229,7 +229,8 @@ def reload(version: str | os.PathLike) -> tf.Module:
     import tensorflow_text  # noqa: F401  its tokenizer needs these operations
 
     try:
-        return tf.saved_model.load(str(version))
+        with silence():
+            return tf.saved_model.load(str(version))
     except (OSError, ValueError, KeyError, tf.errors.OpError) as error:
         raise damaged(version, error) from error
 
