@@ -90,12 +90,9 @@ def in_batches(
 
     most = batch_tokens or min(BATCH_TOKENS, -(-sum(lengths) // batches_at_once))
     batches = batches_of_tokens(lengths, most)
-    with contextlib.ExitStack() as stack:
-        each = map
+    with concurrent.futures.ThreadPoolExecutor(batches_at_once) as pool:
         # A thread takes as long to start as a step of a sentence takes.
-        if min(batches_at_once, len(batches)) > 1:
-            pool = concurrent.futures.ThreadPoolExecutor(batches_at_once)
-            each = stack.enter_context(pool).map
+        each = pool.map if min(batches_at_once, len(batches)) > 1 else map
         for done in each(work, batches):
             if report:
                 report(done)

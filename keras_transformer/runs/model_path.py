@@ -105,8 +105,11 @@ def weights_of_runs(path: str | os.PathLike | Sequence[str | os.PathLike]) -> li
     version is never changed, and has none.
     """
     models = [one for one in ModelPath.listed(path) if not (one.version or one.is_portable)]
-    weights = [one.run.newest_weights() for one in models]
-    return [hashlib.sha256(file.read_bytes()).hexdigest() for file in weights]
+    digests = []
+    for one in models:
+        with open(one.run.newest_weights(), "rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return digests
 
 
 def starting_point(path: pathlib.Path | str) -> tuple:

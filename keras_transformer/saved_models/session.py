@@ -9,6 +9,7 @@ each of 6 versions of a model with 7.5M parameters; this one kept nothing of 6).
 import functools
 import gc
 import itertools
+import logging
 import os
 import pathlib
 import threading
@@ -32,8 +33,10 @@ from keras_transformer.saved_models.loaded_graph import (
     sentencepiece_models,
 )
 from keras_transformer.saved_models.signature import DEFAULT_SIGNATURE, Signature, TensorSpec
-from keras_transformer.tensorflow_errors import reason_of, silence
+from keras_transformer.tensorflow_errors import reason_of
 
+# Our functions are saved without gradients; TensorFlow warns of each when it loads them.
+logging.getLogger("absl").addFilter(lambda one: "unsaved custom gradients" not in str(one.msg))
 # Where a SavedModel names the operation that fills its tables.
 INITIALIZER = "saved_model_main_op"
 _NUMBERS = itertools.count()
@@ -229,8 +232,7 @@ def reload(version: str | os.PathLike) -> tf.Module:
     import tensorflow_text  # noqa: F401  its tokenizer needs these operations
 
     try:
-        with silence():
-            return tf.saved_model.load(str(version))
+        return tf.saved_model.load(str(version))
     except (OSError, ValueError, KeyError, tf.errors.OpError) as error:
         raise damaged(version, error) from error
 

@@ -63,7 +63,7 @@ ADDED = {
     "blocks without TensorFlow, and heads that read the token that is certain": 245,
     "heads that attend to the source and propose before the first token": 99,
     "a graph that is another one is told": 15,
-    "angles of all layers once, runs trained on and two exports at once told": 24,
+    "angles of all layers once, runs trained on and two exports at once told": 26,
 }
 CUT = 2_342
 MOST_LINES = 33_930 + sum(ADDED.values()) - CUT
