@@ -89,12 +89,13 @@ def as_read(value: dict) -> dict:
 
 def write_json(path: str | os.PathLike, value: dict | list) -> None:
     """Write a JSON object or list, whole or not at all, one entry a line."""
+    as_json = json.JSONEncoder(ensure_ascii=False).encode
     if isinstance(value, dict):
         opening, closing = "{}"
-        entries = [f"{_as_json(name)}: {_as_json(entry)}" for name, entry in value.items()]
+        entries = [f"{as_json(name)}: {as_json(entry)}" for name, entry in value.items()]
     else:
         opening, closing = "[]"
-        entries = [_as_json(entry) for entry in value]
+        entries = [as_json(entry) for entry in value]
     lines = ",\n".join(f"  {entry}" for entry in entries)
     write_text(path, f"{opening}\n{lines}\n{closing}\n")
 
@@ -110,26 +111,36 @@ def write_text(path: str | os.PathLike, text: str) -> None:
 @contextlib.contextmanager
 def whole_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """Write a folder, which must not exist, whole or not at all: yields an empty one, which is
-    renamed when the block ends, and deleted if it fails, or by the next if the process was killed.
+    renamed when the block ends, and deleted if it fails.
     """
     path = pathlib.Path(path)
+    with folder_beside(path) as temporary, errors_naming(path, temporary):
+        yield temporary
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                _flush(file)
+        if path.exists():
+            raise OSError("another process wrote it meanwhile. Run the command again.")
+        os.rename(temporary, path)
+
+
+@contextlib.contextmanager
+def folder_beside(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """An empty folder beside a path, which is deleted when the block ends, or by the next if the
+    process was killed.
+    """
     temporary = _temporary(path)
-    with kept_if_used(path.parent), errors_naming(path, temporary), contextlib.ExitStack() as held:
+    with kept_if_used(path.parent), contextlib.ExitStack() as held:
         for left in path.parent.glob(f".*.{'?' * 32}.tmp"):
             with contextlib.suppress(OSError), contextlib.ExitStack() as dead:
                 lock(left, dead)
                 shutil.rmtree(left)
         try:
-            temporary.mkdir()
+            with errors_naming(path, temporary):
+                temporary.mkdir()
             with contextlib.suppress(OSError):
                 lock(temporary, held)
             yield temporary
-            for file in temporary.rglob("*"):
-                if file.is_file():
-                    _flush(file)
-            if path.exists():
-                raise OSError("another process wrote it meanwhile. Run the command again.")
-            os.rename(temporary, path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
@@ -165,10 +176,6 @@ def _temporary(path):
 def _flush(path):
     with open(path, "rb+") as file:
         os.fsync(file.fileno())
-
-
-def _as_json(value):
-    return json.dumps(value, ensure_ascii=False)
 
 
 def read_words(path: str | os.PathLike) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ import logging
 import pathlib
 import subprocess
 import tarfile
-import tempfile
 from collections.abc import Mapping
 
 from keras_transformer.decoding.lengths import parse_length
@@ -22,7 +21,7 @@ from pipelines import vocabularies
 from pipelines.corpora.options import cache_folder
 from pipelines.vocabularies.casing import settings as casing_settings
 from pipelines.vocabularies.protected_spans import MARKS
-from pipelines.whole_files import write_json, write_whole
+from pipelines.whole_files import folder_beside, write_json, write_whole
 
 PAGE = pathlib.Path(__file__).with_name("web")
 STYLE = PAGE.parents[1] / "server" / "page" / "page.css"
@@ -173,8 +172,7 @@ def _automaton(forbidden):
 def _download(package):
     failure = f"could not download {package}:"
     remedy = f"Put the file that `npm pack {package}` makes at {package.path}."
-    package.path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=package.path.parent, prefix="download-") as folder:
+    with folder_beside(package.path) as folder:
         command = ["npm", "pack", str(package), f"--pack-destination={folder}", "--loglevel=error"]
         try:
             answer = subprocess.run(command, check=False, capture_output=True, encoding="utf-8")
@@ -184,7 +182,7 @@ def _download(package):
             # The first line is its code, the others are where in npm that came about.
             said = answer.stderr.partition("\n")[0].removeprefix("npm error ")
             raise OSError(f"{failure} npm said: {said} (is its registry reachable?). {remedy}")
-        download = pathlib.Path(folder) / package.path.name
+        download = folder / package.path.name
         if not (download.exists() and _is_whole(download, package)):
             raise OSError(f"{failure} what came has not the checksum {package.integrity}. {remedy}")
         write_whole(package.path, download.replace)

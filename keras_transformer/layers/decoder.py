@@ -89,8 +89,7 @@ class DecoderLayer(EncoderLayer):
         causal: Tensor | None = None,
     ) -> Tensor:
         def attend(x):
-            masks = {"attention_mask": attention_mask, "causal": causal}
-            return self.self_attention(x, x, x, **masks), None
+            return self.self_attention(x, x, x, attention_mask=attention_mask, causal=causal), None
 
         def look(x):
             return self.cross_attention(x, memory, memory, attention_mask=memory_mask), None

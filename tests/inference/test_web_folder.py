@@ -5,7 +5,11 @@ import dataclasses
 import hashlib
 import io
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 import tarfile
 import types
 
@@ -83,6 +87,27 @@ def test_a_package_that_is_not_what_was_pinned_is_not_taken(packages, monkeypatc
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     with pytest.raises(OSError, match=r"could not download @agnai/.* there is no npm here"):
         web_folder.prepare(module_of({}))
+
+
+KILLED = """
+from keras_transformer.inference import web_folder
+web_folder._download(web_folder.PACKAGES[0])
+"""
+
+
+def test_what_a_killed_download_left_goes_with_the_next(packages, monkeypatch, tmp_path):
+    first = packages[0]
+    whole = first.path.rename(tmp_path / first.path.name)
+    (tmp_path / "npm").write_text("#!/bin/sh\nkill $PPID\n")
+    (tmp_path / "npm").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert subprocess.run([sys.executable, "-c", KILLED], check=False).returncode == -signal.SIGTERM
+    others = {one.path.name for one in packages[1:]}
+    assert len({*os.listdir(first.path.parent)} - others) == 1
+    to = '#!/bin/sh\nfor one in "$@"; do case $one in --pack-d*) to=${one#*=};; esac; done\n'
+    (tmp_path / "npm").write_text(f'{to}cp "{whole}" "$to"\n')
+    web_folder.prepare(module_of({}))
+    assert {*os.listdir(first.path.parent)} == {first.path.name, *others}
 
 
 @pytest.mark.parametrize(

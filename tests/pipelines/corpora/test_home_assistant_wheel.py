@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import zipfile
@@ -235,6 +236,28 @@ def test_download_that_is_not_whole_is_refused_and_leaves_nothing(tmp_path, pip)
     with pytest.raises(KeyboardInterrupt):
         load(tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+KILLED = """
+import os, pathlib, signal, sys
+from pipelines.corpora import HomeAssistant, home_assistant
+
+def run(command, **_):
+    pathlib.Path(command[command.index("-d") + 1], "part").write_text("half a wheel")
+    os.kill(os.getpid(), signal.SIGTERM)
+
+home_assistant.subprocess.run = run
+HomeAssistant(source_language="en", target_language="de", cache_dir=sys.argv[1]).load()
+"""
+
+
+def test_what_a_killed_download_left_goes_with_the_next(tmp_path, pip):
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    assert subprocess.Popen(command).wait() == -signal.SIGTERM
+    [left] = tmp_path.iterdir()
+    assert [path.name for path in left.iterdir()] == ["part"]
+    load(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [home_assistant.WHEEL]
 
 
 def test_every_member_is_checked_at_download_and_only_those_read_later(tmp_path, pip):
