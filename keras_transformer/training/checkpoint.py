@@ -49,7 +49,8 @@ def read_archive(path: pathlib.Path, only: str | None = None) -> dict[str, np.nd
     except (FileNotFoundError, PermissionError):
         raise
     except DAMAGE as error:
-        raise ValueError(f"{path} is damaged or no checkpoint ({error}). Name another.") from error
+        told = f"{path} is damaged or no checkpoint ({error}). Remove it, or name another."
+        raise ValueError(told) from error
 
 
 def save(path: pathlib.Path, model: keras.Model, progress: Mapping) -> None:

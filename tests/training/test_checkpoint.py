@@ -458,6 +458,16 @@ def test_checkpoints_of_two_models_are_refused_by_name(tmp_path, other):
         averaging.average([first, second])
 
 
+def test_a_damaged_checkpoint_is_named_and_the_mean_of_the_others_is_there_without_it(tmp_path):
+    paths = write_weights(tmp_path, *np.arange(3, dtype=np.float32)[:, None])
+    paths[1].write_bytes(paths[1].read_bytes()[:-30])
+    told = rf"^{paths[1]} is damaged or no checkpoint .*\. Remove it, or name another\.$"
+    with pytest.raises(ValueError, match=told):
+        averaging.average(averaging.last_ones(tmp_path, 2))
+    paths[1].unlink()
+    assert averaging.average(averaging.last_ones(tmp_path, 2))["weights/a/kernel"] == [1]
+
+
 def test_no_checkpoint_is_refused():
     with pytest.raises(ValueError, match=r"^There is no checkpoint to average\. Train first"):
         averaging.average([])
