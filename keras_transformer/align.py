@@ -25,9 +25,7 @@ def main(FLAGS):
     files = (flags.required(FLAGS, name) for name in ("source_file", "reference_file"))
     sources, targets = line_files.read_aligned(*files)
     links = Translator.load(model).align(sources, targets, FLAGS.decode_tokens)
-    write_lines(
-        FLAGS.output, [" ".join(f"{source}-{target}" for source, target in line) for line in links]
-    )
+    write_lines(FLAGS.output, [" ".join(f"{i}-{j}" for i, j in line) for line in links])
 
 
 if __name__ == "__main__":

@@ -23,9 +23,7 @@ def main(FLAGS):
     files = (flags.required(FLAGS, name) for name in ("source_file", "reference_file"))
     sources, targets = line_files.read_aligned(*files)
     scores = Translator.load(model).score(sources, targets, batch_tokens=FLAGS.decode_tokens)
-    write_lines(
-        FLAGS.output, [f"{log_probability:.5f}\t{tokens}" for log_probability, tokens in scores]
-    )
+    write_lines(FLAGS.output, [f"{score:.5f}\t{tokens}" for score, tokens in scores])
 
 
 if __name__ == "__main__":
