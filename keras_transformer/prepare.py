@@ -4,7 +4,6 @@
 The same command again resumes where it was interrupted (Vaswani et al. 2017, section 5.1).
 """
 
-import logging
 import pathlib
 import sys
 import time
@@ -47,8 +46,6 @@ def main(FLAGS):
         )
     require_folder(f"--output_dir={FLAGS.output_dir}", FLAGS.output_dir)
     _refuse(FLAGS)
-    # Errors in Beam are raised, and printed in one line.
-    logging.getLogger("apache_beam.runners").setLevel(logging.CRITICAL)
     values = {"cache_dir": None, "strict": False, **FLAGS.flag_values_dict()}
     preparation = Preparation.of({**values, "corpus": corpus_settings(values)})
     prepared = prepare(preparation, FLAGS.output_dir)

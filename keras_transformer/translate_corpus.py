@@ -5,7 +5,6 @@ Shards are written whole, and the same command again makes those that lack. The 
 section 6.1 of Vaswani et al. 2017, as in `translate`.
 """
 
-import logging
 import os
 import time
 
@@ -43,18 +42,15 @@ def main(FLAGS):
     from keras_transformer.runs.model_path import ModelPath, weights_of_runs
     from keras_transformer.startup import spread_over_cores
     from keras_transformer.streams import require_folder
-    from pipelines.prepare.beam_runner import beam_options, silence_workers
+    from pipelines.prepare.beam_runner import beam_options, of_processes
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
     require_folder(f"--output={FLAGS.output}", os.path.dirname(FLAGS.output) or ".", "place")
-    # Errors in Beam are raised, and printed in one line.
-    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-    workers = f"--direct_num_workers={FLAGS.processes} --direct_running_mode=multi_processing"
-    local = workers if FLAGS.processes > 1 else ""
-    if local and not FLAGS.traceback:
-        silence_workers()
-    of_beam = beam_options(f"--runner={FLAGS.runner}" if FLAGS.runner else local)
+    if FLAGS.processes > 1:
+        of_beam = of_processes(FLAGS.processes, FLAGS.traceback)
+    else:
+        of_beam = beam_options(f"--runner={FLAGS.runner}" if FLAGS.runner else "")
     spread_over_cores()  # Each process translates a batch at a time, on a core.
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     options = flags.translation_options(FLAGS)
@@ -73,7 +69,8 @@ def main(FLAGS):
         FLAGS.shards_at_once or (None if FLAGS.runner else 20),
     )
     seconds = time.monotonic() - began
-    print(f"{lines:,} lines in {seconds:.1f} s, {lines / seconds:.1f} a second.")
+    rate = f"{lines:,} lines in {seconds:.1f} s, {lines / seconds:.1f} a second."
+    print(rate if lines else "All shards are there already.")
     if failed := sum(plan.path(shard, bulk.FAILED).exists() for shard in plan.shards):
         print(f"{failed:,} shards have lines that failed, in {FLAGS.output}-*.failed.tsv{suffix}.")
 

@@ -11,6 +11,7 @@ import glob
 import hashlib
 import itertools
 import logging
+import os
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -63,9 +64,7 @@ class Plan:
         """Read all files once, and write what the shards are made of into PREFIX.json: where a file
         lies is not part of it.
         """
-        names = sorted(
-            one for one in glob.glob(pattern, recursive=True) if pathlib.Path(one).is_file()
-        )
+        names = sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
         if not names:
             raise FileNotFoundError(f"--input={pattern} names no file. Name one, or a pattern.")
         record = pathlib.Path(f"{prefix}.json")

@@ -4,7 +4,6 @@ import builtins
 import contextlib
 import io
 import logging
-import os
 import pathlib
 import re
 import shlex
@@ -12,6 +11,7 @@ import sys
 
 # Beam's DirectRunner tries to download another runner from GitHub first, and then takes this one.
 IN_PROCESS = "--runner=FnApiRunner"
+WORKER = "apache_beam.runners.worker.sdk_worker_main"
 
 
 def beam_options(options: str = ""):
@@ -31,6 +31,8 @@ def beam_options(options: str = ""):
     finally:
         logging.disable(logging.NOTSET)
     del babel, regex
+    # Errors in Beam are raised, and printed in one line.
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
@@ -45,12 +47,20 @@ def beam_options(options: str = ""):
     return parsed
 
 
-def silence_workers() -> None:
-    """Give processes that start from now on another standard error: Beam's log there all they do,
-    and at Ctrl-C their ends. What fails in them is raised here.
+def of_processes(count: int, are_heard: bool):
+    """Options of Beam for processes of this machine. They log all they do, which is heard or not;
+    what fails in them is raised here. Ctrl-C is for this process, with which they end.
     """
-    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    options = beam_options(f"--direct_num_workers={count}")
+    from apache_beam.options.pipeline_options import StandardOptions
+    from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+    from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+    command = f"trap '' INT; exec {shlex.quote(sys.executable)} -m {WORKER}"
+    command += "" if are_heard else " 2>/dev/null"
+    workers = SubprocessSDKEnvironment.from_command_string(command)
+    options.view_as(StandardOptions).runner = FnApiRunner(workers)
+    return options
 
 
 @contextlib.contextmanager

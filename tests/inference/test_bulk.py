@@ -2,6 +2,7 @@
 killed or not.
 """
 
+import contextlib
 import gzip
 import json
 import os
@@ -27,6 +28,7 @@ from keras_transformer.flags import RESUMES
 from keras_transformer.inference import bulk, portable_export
 from keras_transformer.inference.translator import Translator
 from keras_transformer.tasks.translation.module import TranslationModule
+from pipelines.prepare import beam_runner
 
 ROOT = pathlib.Path(__file__).parents[2]
 WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
@@ -117,8 +119,13 @@ def test_a_run_again_makes_what_lacks_with_the_same_bytes(folder, corpus, tmp_pa
     capsys.readouterr()
     # Others that lack are made in another pass.
     run(folder, tmp_path, "out/t", "--shards_at_once=1")
-    assert "2 of 7 shards to make" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "2 of 7 shards to make" in said
+    assert "10 lines in " in said
     assert written(tmp_path) == whole
+    run(folder, tmp_path)
+    said = capsys.readouterr().out.splitlines()
+    assert said[:2] == ["0 of 7 shards to make.", "All shards are there already."]
     run(folder, tmp_path, "zipped/t", "--gzip")
     zipped = {
         name.removesuffix(".gz"): gzip.decompress(data)
@@ -158,6 +165,14 @@ def test_several_processes_make_the_same_bytes(folder, corpus, tmp_path):
     assert written(tmp_path) == written(tmp_path, "whole")
 
 
+def workers_of(pid):
+    """Beam's workers that a process has started, without a shell between."""
+    command = ["ps", "-ww", "--ppid", str(pid), "-o", "pid=,args="]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    rows = [row.split() for row in found.stdout.splitlines()]
+    return [int(row[0]) for row in rows if row[1:] == [sys.executable, "-m", beam_runner.WORKER]]
+
+
 @pytest.mark.slow
 def test_ctrl_c_ends_several_processes_in_one_line(folder, corpus, tmp_path):
     command = [sys.executable, "-m", "keras_transformer.translate_corpus"]
@@ -170,9 +185,13 @@ def test_ctrl_c_ends_several_processes_in_one_line(folder, corpus, tmp_path):
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    while not written(tmp_path) and process.poll() is None:
-        pass
-    # As a terminal does.
+    workers = []
+    while not (written(tmp_path) and workers) and process.poll() is None:
+        workers = workers_of(process.pid)
+    # As a terminal does, and a busy machine, where the workers have it first.
+    for worker in workers:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGINT)
     os.killpg(process.pid, signal.SIGINT)
     assert process.communicate()[1].decode() == f"error: {RESUMES}\n"
     assert process.returncode == 130
