@@ -113,11 +113,12 @@ class NumpySearch:
     def _run(self, model, source, searched, rules):
         """What is found for each row of `searched`, a beam each, under rules."""
         sentences = len(searched["limit"])
-        beam = self._beam
+        # Those of a beam that stay have their places from the beginning.
+        beam = self._beam if self._form == "staying" else 1
         scores = np.where(np.arange(beam) == 0, np.float32(0), NEVER)
         searched |= {
             "sentence": np.arange(sentences),
-            "places": np.full(sentences, beam),
+            "places": np.full(sentences, self._beam),
             # The score of the last one that is asked for.
             "last": np.full(sentences, NEVER),
             "longest": self._lp(searched["limit"]),
@@ -142,37 +143,41 @@ class NumpySearch:
             costs = rules.costs(logs, searched, position)
             extended = self._stayed if self._form == "staying" else self._extended
             searched, parents = extended(searched, costs, logs, tokens, found)
-            goes_on = ~self._settled(searched)
-            if not goes_on.all():
+            hopeful = self._hopeful(searched)
+            if np.count_nonzero(hopeful) < hopeful.size:
+                goes_on = hopeful.any(axis=1)
                 searched = {name: array[goes_on] for name, array in searched.items()}
                 source = [one[goes_on] for one in source]
-                parents = parents[goes_on]
+                # The last places in the beams of all.
+                kept = hopeful.any(axis=0)
+                for name in ("scores", "ids", "logs"):
+                    searched[name] = searched[name][:, kept]
+                parents = parents[goes_on][:, kept]
             rows = parents.reshape(-1).astype(np.int32)
             position += 1
         return found
 
     def _extended(self, searched, costs, logs, tokens, found):
         """One turn: the beam after it, and the rows that it extends. `found` gets what ends."""
-        sentences, beam = searched["scores"].shape
+        sentences, width = searched["scores"].shape
         count = logs.shape[1]
         # Places in all rows: `take` by them takes a third of the time of two indices.
         each = np.arange(sentences)[:, None]
         scores = searched["scores"].reshape(-1, 1) + costs
-        order = _descending(scores.reshape(sentences, -1), 2 * beam)
-        width = order.shape[1]
-        order += each * (beam * count)
+        order = _descending(scores.reshape(sentences, -1), 2 * self._beam)
+        order += each * (width * count)
         scores, newest, logs = (one.take(order) for one in (scores, tokens, logs))
         parents = order // count
         came = _came(searched)
         self._bar(scores, searched)
         is_end = newest == EOS
-        if is_end.any():
+        kept = parents, scores, newest, logs
+        if np.count_nonzero(is_end):
             self._end(is_end, searched, scores, came, parents, logs, found)
             scores[is_end] = NEVER
-        chosen = is_end.argsort(axis=1, kind="stable")[:, :beam] + each * width
-        parents, scores, newest, logs = (
-            one.take(chosen) for one in (parents, scores, newest, logs)
-        )
+            order = is_end.argsort(axis=1, kind="stable") + each * order.shape[1]
+            kept = (one.take(order) for one in kept)
+        parents, scores, newest, logs = (one[:, : self._beam] for one in kept)
         self._bar(scores, searched)
         ids, logs = map(_longer, came, (parents, parents), (newest, logs))
         return {**searched, "scores": scores, "ids": ids, "logs": logs}, parents
@@ -238,20 +243,26 @@ class NumpySearch:
         base = length if self._options.length_penalty_form == "length" else (5 + length) / 6
         return np.asarray(base, np.float32) ** self._alpha
 
-    def _settled(self, searched):
-        """Which sentences are done, (b,): see `_settled` of `BeamSearch` and `other_beams`."""
-        likeliest = searched["scores"][:, 0]
+    def _hopeful(self, searched):
+        """Which hypotheses may still lead to one of the n best, (b, K): see `_settled` of
+        `BeamSearch` and `other_beams`. The paper's search finds nothing else without the others.
+        """
+        scores = searched["scores"]
+        last = searched["last"]
+        likeliest = scores[:, 0]
+        if self._form == "leaving":
+            return scores / searched["longest"][:, None] > last[:, None]
+        goes_on = likeliest > NEVER
         if self._form == "shrinking":
-            return (searched["places"] == 0) | (likeliest == NEVER)
-        if self._beam == 1:
-            return (searched["last"] > NEVER) | (likeliest == NEVER)
-        if self._form == "staying":
-            return (_lengths(searched["ids"])[1] | (searched["scores"] == NEVER)).all(axis=1)
-        if self._form in FILLING:
+            goes_on &= searched["places"] > 0
+        elif self._form == "staying":
+            ended = _lengths(searched["ids"])[1]
+            goes_on = ~(ended | (scores == NEVER)).all(axis=1)
+        else:
             bound = likeliest / self._lp(searched["ids"].shape[2] - 1)
-            is_worse = (self._form == "until_full") | (searched["last"] >= bound)
-            return ((searched["last"] > NEVER) & is_worse) | (likeliest == NEVER)
-        return searched["last"] >= likeliest / searched["longest"]
+            is_worse = (self._form == "until_full") | (last >= bound)
+            goes_on &= (last == NEVER) | ~is_worse
+        return np.broadcast_to(goes_on[:, None], scores.shape)
 
     def _drawn(self, logs, tokens, position, keys):
         """Log P and the id of the token that is drawn, (rows, 1) each: see `Sampling`."""

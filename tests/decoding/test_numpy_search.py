@@ -223,6 +223,32 @@ def test_blocks_take_fewer_steps_than_there_are_tokens():
     assert 8 < model.blocks < tokens
 
 
+def test_a_beam_searches_on_only_from_what_may_still_win(monkeypatch):
+    step = TableModel.step
+    widths = []
+
+    def counting(self, ids, *others):
+        widths.append(ids.shape)
+        return step(self, ids, *others)
+
+    monkeypatch.setattr(TableModel, "step", counting)
+    found([(3, 9, 1, ())], DecodingOptions(beam_size=4))
+    # All hypotheses begin alike; what is worse than the best that ended, at any length, is left.
+    assert widths == [(1, hypotheses) for hypotheses in (1, 4, 4, 4, 3, 1, 1)]
+
+
+def test_control_a_beam_that_gives_up_too_early_finds_others(monkeypatch):
+    hopeful = NumpySearch._hopeful
+
+    def too_early(self, searched):
+        return hopeful(self, {**searched, "longest": np.ones_like(searched["longest"])})
+
+    monkeypatch.setattr(NumpySearch, "_hopeful", too_early)
+    sentences = [(seed, 9, 1, ()) for seed in (6, 7, 9)]
+    with pytest.raises(AssertionError):
+        test_it_finds_what_tensorflow_s_searches_find.hypothesis.inner_test(OPTIONS[2], sentences)
+
+
 def test_equal_scores_come_in_the_order_of_ids():
     tables = [enumeration.Table(1, WORDS, levels=1)]
     options = DecodingOptions(num_hypotheses=4)

@@ -64,6 +64,7 @@ ADDED = {
     "heads that attend to the source and propose before the first token": 99,
     "a graph that is another one is told": 15,
     "angles of all layers once, runs trained on and two exports at once told": 26,
+    "a beam without TensorFlow that loses what cannot win": 18,
 }
 CUT = 2_342
 MOST_LINES = 33_930 + sum(ADDED.values()) - CUT
