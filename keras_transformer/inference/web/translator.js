@@ -151,7 +151,7 @@ class Beam {
   constructor({ beam_size: size, beam_form, length_penalty, length_penalty_form, limit, most }) {
     const alpha = f32(size > 1 ? length_penalty : 0);
     const base = length_penalty_form === "length" ? (n) => n : (n) => f32((5 + n) / 6);
-    const hypotheses = Array.from({ length: size }, (_, k) => ({ ids: [], score: k ? -Infinity : 0 }));
+    const hypotheses = [{ ids: [], score: 0 }];
     Object.assign(this, { size, limit, most: Math.min(most, size), hypotheses, places: size, found: [] });
     this.form = size > 1 ? beam_form : "leaving";
     this.fills = this.form.startsWith("until_");
@@ -175,20 +175,25 @@ class Beam {
       this.found.push({ ids, score: f32(one.score / this.penalty(ids.length + 1)) });
     });
     this.found = this.found.sort(byScore).slice(0, this.size);
-    const alive = best.filter(({ id }) => id !== EOS).slice(0, this.size);
+    const alive = best.filter(({ id, score }) => id !== EOS && this.mayWin(score)).slice(0, this.size);
     this.hypotheses = alive.map(({ parent, id, score }, place) =>
       ({ ids: [...this.hypotheses[parent].ids, id], score: place < this.places ? score : -Infinity }));
     return alive.map(({ parent }) => parent);
   }
 
-  // Whether nothing better can come: what is in the beam gets no likelier, and its penalty at most that of the limit.
+  // Whether a hypothesis may still lead to one of the best: it gets no likelier, and its penalty at most that of the
+  // limit. The paper's beam finds nothing else without the others, and is settled without any.
+  mayWin(score) {
+    const last = this.found[this.most - 1];
+    return this.form !== "leaving" || !last || f32(score / this.penalty(this.limit)) > last.score;
+  }
+
   get isSettled() {
-    const [{ ids, score: likeliest }] = this.hypotheses;
-    if (likeliest === -Infinity) return true;
-    const last = this.found[(this.fills ? this.size : this.most) - 1];
-    if (!last || this.form === "shrinking") return false;
-    if (this.size === 1 || this.form === "until_full") return true;
-    return last.score >= f32(likeliest / this.penalty(this.fills ? ids.length : this.limit));
+    const [likeliest] = this.hypotheses;
+    if (!likeliest || likeliest.score === -Infinity) return true;
+    const last = this.found[this.size - 1];
+    if (!last || !this.fills) return false;
+    return this.form === "until_full" || last.score >= f32(likeliest.score / this.penalty(likeliest.ids.length));
   }
 }
 
@@ -226,7 +231,7 @@ const hasEnded = (ids) => [EOS, PAD].includes(ids.at(-1));
 // each row, their tokens, and the state.
 async function search(model, asked) {
   const beam = Beam.of(asked), count = Math.min(2 * asked.beam_size, asked.pieces);
-  let state = model.start(asked.beam_size), rows = beam.hypotheses.map((_, k) => k);
+  let state = model.start(1), rows = [0];
   for (let position = 0; position < asked.limit && !beam.isSettled; position++) {
     const { hypotheses } = beam, atLimit = position + 1 === asked.limit;
     const newest = hypotheses.map(({ ids }) => ids.at(-1) ?? BOS);
