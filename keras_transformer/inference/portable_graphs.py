@@ -31,7 +31,7 @@ class OnnxGraph:
     runtime = "ONNX Runtime"
     platform = "onnxruntime_onnx"
 
-    def __init__(self, path: pathlib.Path):
+    def __init__(self, path: str):
         # It would write a file and report to its maker from the import on.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         package = _imported("onnxruntime", self.runtime)
@@ -58,9 +58,9 @@ class LiteRtGraph:
     runtime = "LiteRT"
     platform = "litert_tflite"
 
-    def __init__(self, path: pathlib.Path):
+    def __init__(self, path: str):
         self._package = _imported("ai_edge_litert.interpreter", self.runtime)
-        self._path = str(path)
+        self._path = path
         # An interpreter holds the tensors of one call; threads that call at once have one each.
         with _whole(path):
             self._idle = [self._interpreter()]
@@ -178,7 +178,8 @@ class GraphModel:
 
 def _graph(form, path, outputs):
     """A graph of a folder, which must have some outputs."""
-    graph = RUNTIMES[form](path)
+    # Runtimes take names in UTF-8, in whichever locale.
+    graph = RUNTIMES[form](os.fsencode(path).decode("utf-8"))
     if lacking := {*outputs} - {*graph.outputs}:
         raise ValueError(
             f"{path} is another graph: it has no output {min(lacking)}. Export the run again."

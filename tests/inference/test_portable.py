@@ -292,6 +292,21 @@ def test_a_process_without_tensorflow_translates(live, folder):
     assert json.loads(done.stdout) == live.translate(LINES)
 
 
+def test_a_folder_with_an_umlaut_is_read_in_a_locale_of_ascii(live, folder, tmp_path):
+    named = shutil.copytree(folder, tmp_path / "\u00fc")
+    ascii_alone = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "keras_transformer.translate", f"--model={named}"],
+        input="a b c",
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=pathlib.Path(__file__).parents[2],
+        env=os.environ | ascii_alone,
+    )
+    assert (done.stdout, done.stderr) == (f"{live.translate(['a b c'])[0]}\n", "")
+
+
 SPANS = [
     *(
         "a {x} b <b>c {y}</b> d",
