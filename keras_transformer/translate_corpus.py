@@ -62,12 +62,9 @@ def main(FLAGS):
     plan = bulk.Plan.of(FLAGS.input, FLAGS.output, FLAGS.shard_lines, suffix, of)
     print(f"{len(plan.shards_to_write()):,} of {len(plan.shards):,} shards to make.", flush=True)
     began = time.monotonic()
-    lines = bulk.run(
-        plan,
-        bulk.handler(path, FLAGS.precision, options, **how),
-        of_beam,
-        FLAGS.shards_at_once or (None if FLAGS.runner else 20),
-    )
+    at_once = FLAGS.shards_at_once or (None if FLAGS.runner else 20)
+    handler = bulk.handler(path, FLAGS.precision, options, **how)
+    lines = bulk.run(plan, handler, of_beam, at_once)
     seconds = time.monotonic() - began
     rate = f"{lines:,} lines in {seconds:.1f} s, {lines / seconds:.1f} a second."
     print(rate if lines else "All shards are there already.")

@@ -24,8 +24,8 @@ from pipelines.whole_files import write_json, write_text
 
 # Of the lines that a worker gets at once: a few batches of tokens, which the model counts itself.
 BATCH_BYTES = 32768
-SHARD = "{prefix}-{number:05d}-of-{count:05d}.tsv{suffix}"
-FAILED = "{prefix}-{number:05d}-of-{count:05d}.failed.tsv{suffix}"
+SHARD = "{plan.prefix}-{shard.number:05d}-of-{count:05d}.tsv{plan.suffix}"
+FAILED = "{plan.prefix}-{shard.number:05d}-of-{count:05d}.failed.tsv{plan.suffix}"
 
 
 class Shard(NamedTuple):
@@ -86,11 +86,7 @@ class Plan:
 
     def path(self, shard: Shard, pattern: str = SHARD) -> pathlib.Path:
         """The file of a shard, or that of its lines that failed."""
-        return pathlib.Path(
-            pattern.format(
-                prefix=self.prefix, number=shard.number, count=len(self.shards), suffix=self.suffix
-            )
-        )
+        return pathlib.Path(pattern.format(plan=self, shard=shard, count=len(self.shards)))
 
     def shards_to_write(self) -> list[Shard]:
         """The shards that are not written."""
