@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
-from unicodedata import normalize
+from unicodedata import category, normalize
 
 from pipelines import line_files
 from pipelines.vocabularies.protected_spans import OF_TERMS, ProtectedSpans, with_translation
@@ -73,8 +73,11 @@ class Glossary:
     def _found(self, others):
         """Translation by term, of those that are given and others, and what finds the terms."""
         terms = others | self._given
-        words = "|".join(map(_pattern, sorted(terms, key=len, reverse=True))) or r"(?!)"
-        return terms, re.compile(f"(?P<term>{words})|(?:{self._spans})")
+        words = "|".join(map(re.escape, sorted(terms, key=len, reverse=True))) or r"(?!)"
+        of_word = rf"[\w{accents()}]"
+        # Where a term begins or ends with a letter, no other stands beside it.
+        whole = rf"(?:(?!\w)|(?<!{of_word}))(?:{words})(?:(?!{of_word})|(?<!{of_word}))"
+        return terms, re.compile(f"(?P<term>{whole})|(?:{self._spans})")
 
 
 def _in_place(text, begin, end, translation):
@@ -110,12 +113,11 @@ def read_terms(path: str | os.PathLike) -> dict[str, str]:
     return terms
 
 
+@functools.cache
+def accents() -> str:
+    """Accents and vowel signs: they belong to the letter before, and to Python are none."""
+    return "".join(one for one in map(chr, range(0x300, 0x1F000)) if category(one)[0] == "M")
+
+
 def _capital(text):
     return text[0].upper() + text[1:]
-
-
-def _pattern(term):
-    before = r"\b" if re.match(r"\w", term) else ""
-    # An accent that stands behind its letter, which Python counts to no word.
-    behind = r"(?![\w\u0300-\u036f])" if re.search(r"[\w\u0300-\u036f]$", term) else ""
-    return f"{before}{re.escape(term)}{behind}"

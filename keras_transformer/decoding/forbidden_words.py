@@ -7,6 +7,7 @@ Shapes: S states; V pieces; b K rows, one a hypothesis.
 import collections
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+from unicodedata import category
 
 import numpy as np
 
@@ -154,5 +155,5 @@ def _bytes(text: str | bytes) -> Iterator[Byte]:
         yield from (Byte(value, value < 128 and chr(value).isalnum()) for value in text)
         return
     for character in text:
-        is_of_word = character.isalnum() or character == "_"
+        is_of_word = character.isalnum() or character == "_" or category(character)[0] == "M"
         yield from (Byte(value, is_of_word) for value in character.encode())

@@ -21,12 +21,12 @@ import numpy as np
 import tensorflow as tf
 
 from pipelines.corpora.parallel_text import ParallelText
+from pipelines.glossary import accents
 from pipelines.random_numbers import GOLDEN, mix
 from pipelines.vocabularies.protected_spans import with_translation
 from pipelines.vocabularies.segmentation import OtherVersion, Variation, sequences_at
 from pipelines.vocabularies.token_ids import TokenIds, as_tensor
 
-WORD = r"[^\W\d_]+(?:['’][^\W\d_]+)*"
 MOST_WORDS = 3
 MOST_TERMS = 3
 # Letters of a term; of what two forms of a word share, and of the rest of each.
@@ -47,7 +47,9 @@ class Terms:
     """
 
     def __init__(self, text: ParallelText, never: Iterable[str] = ()):
-        self._expression = re.compile("|".join([*map(re.escape, never), f"(?P<word>{WORD})"]))
+        letters = rf"(?:[^\W\d_][{accents()}]*)+"
+        word = rf"(?P<word>{letters}(?:['’]{letters})*)"
+        self._expression = re.compile("|".join([*map(re.escape, never), word]))
         self._sources: dict[str, int] = {}
         self._targets: dict[str, int] = {}
         rows = np.linspace(0, len(text) - 1, min(len(text), MOST_PAIRS)).astype(int)

@@ -2,6 +2,7 @@
 
 import random
 import re
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -91,6 +92,24 @@ def test_the_automaton_sees_words_that_one_of_another_boundary_would_not(vocabul
     t = vocabulary.pieces.index("t")
     assert barred(forbidden, spelled)[t]
     assert not barred(forbidden, [*spelled[:1], vocabulary.pieces.index("s"), *spelled[1:]])[t]
+
+
+@pytest.mark.parametrize(
+    ("word", "came", "allowed"),
+    [("बत्त", " ", "बत्ती"), ("बत्ती", " ", "बत्तीस"), ("स", "बत्ती", "स"), ("café", " ", "cafés")],
+)
+def test_a_vowel_sign_belongs_to_its_word(word, came, allowed):
+    pieces = [" ", "x", *dict.fromkeys(("बत्ती", "बत्तीस", "स", "cafés", word))]
+    pieces = [normalize("NFD", piece) for piece in pieces]
+    found = ForbiddenWords([normalize("NFD", word)], pieces)
+
+    def is_barred(came, piece):
+        came, piece = (pieces.index(normalize("NFD", one)) for one in (came, piece))
+        return found.bars(np.array([[0, came]], np.int32))[0, piece]
+
+    assert not is_barred(came, allowed)
+    # The control.
+    assert is_barred(" ", word)
 
 
 def test_rows_have_histories_of_their_own(vocabulary, forbidden):

@@ -71,6 +71,20 @@ def test_letters_with_accents_are_the_same_in_one_character_or_two(given, writte
     assert marked("5 \u2126", {"\u2126": "Ohm"}) == "5 ⟦Ohm⟧"
 
 
+@pytest.mark.parametrize(
+    ("term", "text", "expected"),
+    [
+        # Before or behind the term stands, or the term ends with, a vowel sign or a tone.
+        ("कम", "नाकम कम", "नाकम ⟦x⟧"),
+        ("कल", "कला कल", "कला ⟦x⟧"),
+        ("बत्ती", "बत्तीस बत्ती", "बत्तीस ⟦x⟧"),
+        ("ไฟ", "ไฟ้ ไฟ", "ไฟ้ ⟦x⟧"),
+    ],
+)
+def test_a_vowel_sign_belongs_to_its_word(term, text, expected):
+    assert marked(text, {term: "x"}) == expected
+
+
 def test_in_a_text_in_capitals_terms_are_in_capitals():
     terms = {"light": "Leuchte", "us": "uns", "Acme Hub": "Acme-Hub", "ON": "AN"}
     assert marked("ACME HUB: LIGHT {light}", terms) == "⟦ACME-HUB⟧: ⟦LEUCHTE⟧ {light}"
@@ -156,6 +170,11 @@ def test_a_translation_has_the_form_that_comes_most_often():
     targets = ["Schalter"] * 4 + ["Schalters"] * 2 + ["Schild"]
     text = ParallelText(["switch"] * 6 + ["sign"], targets)
     assert [*with_terms(text, 1)] == [*["⟪ switch⟹ Schalter⟫"] * 6, "⟪ sign⟹ Schild⟫"]
+
+
+def test_words_of_training_text_have_their_vowel_signs():
+    text = ParallelText(["बत्ती जलाओ"], ["light on"])
+    assert [*with_terms(text, 1)] == ["⟪ बत्ती जलाओ⟹ light on⟫"]
 
 
 def test_a_compound_is_the_translation_of_all_its_parts():
