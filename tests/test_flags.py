@@ -237,6 +237,7 @@ DETECTED = "Graph execution error:\n\nDetected at node A defined at (most recent
 NO_PICTURE = "Unknown image file format.\n\t [[{{node A}}]] [Op:__inference_f_6]"
 ERRORS = {
     "package": (ImportError("pip install it\nand more"), "pip install it"),
+    "memory": (MemoryError("Unable to allocate 60 GiB"), "Unable to allocate 60 GiB"),
     **{
         place.strip(): (
             tf.errors.InvalidArgumentError(None, None, f"{DETECTED}{place}{NO_PICTURE}"),
@@ -452,3 +453,29 @@ def test_an_interruption_while_garbage_is_collected_is_not_lost():
     program = [sys.executable, "-c", INTERRUPTED]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted.\n")
+
+
+STARTING = """
+import signal, sys
+from keras_transformer import end_when_interrupted, flags
+from keras_transformer.tensorflow_errors import silence
+
+def start():
+    with silence():
+        if {is_starting}:
+            signal.raise_signal(signal.SIGINT)
+
+def main(FLAGS):
+    signal.raise_signal(signal.SIGINT)
+
+flags.start_tensorflow = start
+signal.signal(signal.SIGINT, end_when_interrupted)
+flags.run(main, (), on_interrupt=flags.stop_at_once)
+"""
+
+
+@pytest.mark.parametrize(("is_starting", "told"), [(True, "interrupted."), (False, flags.RESUMES)])
+def test_a_command_that_stops_at_once_says_so_while_tensorflow_starts_too(is_starting, told):
+    program = [sys.executable, "-c", STARTING.format(is_starting=is_starting)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", f"error: {told}\n")

@@ -162,9 +162,9 @@ def run(
     doc = sys.modules[main.__module__].__doc__ or ""
     FLAGS = _parse(sys.argv, (*sections, Errors), of_tasks or {}, doc, everyday)
     if signal.getsignal(signal.SIGINT) is end_when_interrupted:
-        signal.signal(signal.SIGINT, on_interrupt)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.unraisablehook = _interrupt_again
-    _call(main, FLAGS)
+    _call(main, FLAGS, on_interrupt)
 
 
 def _interrupt_again(lost):
@@ -219,11 +219,14 @@ def _parse(argv, sections, of_tasks, doc="", everyday=()):
     return FLAGS
 
 
-def _call(main, FLAGS):
+def _call(main, FLAGS, on_interrupt=signal.default_int_handler):
     try:
         paths = [FLAGS[name].value for name in ("model", "model_base_path") if name in FLAGS]
         if not any(map(portable_folder, filter(None, paths))):
             start_tensorflow()
+        # Not before: the standard error is turned off while TensorFlow starts.
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, on_interrupt)
         main(FLAGS)
         # What is printed at exit would be told by a traceback if it cannot be.
         sys.stdout.flush()
@@ -233,7 +236,7 @@ def _call(main, FLAGS):
     except BrokenPipeError:
         leave_standard_output()
     except Exception as error:
-        told = (ValueError, OSError, ImportError)
+        told = (ValueError, OSError, ImportError, MemoryError)
         if tensorflow := sys.modules.get("tensorflow"):
             told += (tensorflow.errors.OpError,)
         if FLAGS.traceback or not isinstance(error, told):
