@@ -92,13 +92,15 @@ def marking(path: str | None, description: Mapping[str, Any]) -> Callable[[str],
 
 
 def read_terms(path: str | os.PathLike) -> dict[str, str]:
-    """The terms of a file: a term, a tab and its translation a line.
+    """The terms of a file: a term, a tab and its translation a line. Empty lines are left out.
 
     Raises:
         ValueError: naming the line that has not two columns, or a term that came before.
     """
     terms: dict[str, str] = {}
     for number, line in enumerate(line_files.read_lines(path), start=1):
+        if not line:
+            continue
         cells = [cell.strip() for cell in line.split("\t")]
         if len(cells) != 2:
             raise ValueError(

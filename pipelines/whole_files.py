@@ -17,6 +17,8 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 
+from pipelines import line_files
+
 # What reading a damaged zip file or array raises, depending on which byte is damaged.
 DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError, OSError, EOFError)
 DAMAGE += (ValueError, LookupError, RuntimeError, ArithmeticError, MemoryError)
@@ -180,8 +182,4 @@ def _flush(path):
 
 def read_words(path: str | os.PathLike) -> tuple[str, ...]:
     """The words of a file, one a line; lines without any are left out."""
-    try:
-        lines = pathlib.Path(path).read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must have words in UTF-8. Received: other bytes.") from error
-    return tuple(filter(None, map(str.strip, lines)))
+    return tuple(filter(None, line_files.read_lines(path)))

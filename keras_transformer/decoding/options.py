@@ -44,6 +44,7 @@ class DecodingOptions(Options):
         f"{OR_ITS_OWN} The command generate samples, unless this or another flag asks for a "
         "search.",
         at_least=1,
+        at_most=1_000,
         is_unset=True,
     )
     length_penalty: float | None = option(

@@ -167,7 +167,7 @@ def choose(
         if cut == "char" and language not in (*JAPANESE, *KOREAN):
             left_out.append("ter")
         names = [name for name in METRICS if name not in left_out]
-    for name in names:
+    for name in names or ["none"]:
         if name not in METRICS:
             raise ValueError(
                 f"--metrics must be names among {', '.join(METRICS)}, joined by commas. Received: "

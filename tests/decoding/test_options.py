@@ -279,7 +279,8 @@ OUT_OF_RANGE = {
     },
     DecodingOptions: {
         "samples": (-1, 1.5),
-        "beam_size": (0,),
+        # A slip of the keyboard would take all of a machine's memory.
+        "beam_size": (0, 1_001),
         "length_penalty": (-1.0,),
         "coverage_penalty": (-1.0,),
         "no_repeat_ngram_size": (-1,),
@@ -294,6 +295,15 @@ REFUSED = [
     (DecodingOptions, {"samples": 1, "top_k": -1}),
     (DecodingOptions, {"samples": 1, "top_p": 1.5}),
 ]
+
+
+def test_of_a_file_of_forbidden_words_the_line_is_told_that_is_no_text(tmp_path):
+    path = tmp_path / "words"
+    path.write_bytes(b"\xef\xbb\xbfcat\r\n\n  dog\nbird")
+    assert DecodingOptions(forbidden=str(path)).forbidden_words == ("cat", "dog", "bird")
+    path.write_bytes(b"cat\nd\xffg\n")
+    with pytest.raises(ValueError, match=r"words, line 2: must be UTF-8\..*iconv\.$"):
+        DecodingOptions(forbidden=str(path))
 
 
 @pytest.mark.parametrize(("kind", "arguments"), REFUSED)

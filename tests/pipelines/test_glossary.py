@@ -119,10 +119,10 @@ def test_a_model_without_protected_spans_is_refused():
 
 def test_a_file_has_two_columns(tmp_path):
     path = tmp_path / "terms.tsv"
-    path.write_text("light\tLeuchte\nACME \t ACME\nlight\tLeuchte\n", encoding="utf-8")
+    path.write_text("light\tLeuchte\n\nACME \t ACME\nlight\tLeuchte\n \n", encoding="utf-8")
     assert read_terms(path) == {"light": "Leuchte", "ACME": "ACME"}
     for text, sense in (
-        ("a\tb\nlight\n", "line 2: .*a tab"),
+        ("a\tb\n\nlight\n", "line 3: .*a tab"),
         ("a\tb\tc\n", "line 1: .*a tab"),
         ("a\tb\na\tc\n", "line 2: .*another translation"),
     ):
