@@ -2,10 +2,10 @@
 the file, before anything is built or written.
 """
 
-import datetime
 import json
 import os
 import struct
+import time
 import types
 
 import numpy as np
@@ -634,12 +634,13 @@ def test_whatever_is_broken_is_told_in_one_line(data, whole):
 def test_ten_thousand_broken_folders(whole):
     counts = dict.fromkeys(("accepted", "refused"), 0)
 
-    @settings(
-        max_examples=10_000, deadline=datetime.timedelta(seconds=5), suppress_health_check=QUIET
-    )
+    @settings(max_examples=10_000, suppress_health_check=QUIET)
     @given(data=st.data())
     def breaks(data):
+        # Of the processor's time: a machine that others use, too, lets any example wait.
+        began = time.process_time()
         counts[outcome(data, whole)] += 1
+        assert time.process_time() - began < 5
 
     breaks()
     print(counts)
