@@ -70,7 +70,6 @@ def test_all_that_transformers_writes_is_known_and_ours_by_default(family):
 
 
 # A BERT that others trained, all-MiniLM-L6-v2, where its package is installed.
-pytestmark = pytest.mark.slow
 SENTENCES = [
     "The kitchen light does not turn on.",
     "In the kitchen it is dark, for the lamp is broken.",
@@ -145,6 +144,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_sentence_vectors_are_those_of_transformers(folder):
     ours = our_vectors(folder)(SENTENCES)
     theirs = their_vectors(folder)(SENTENCES)
