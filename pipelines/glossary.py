@@ -8,9 +8,10 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
-from unicodedata import category, normalize
+from unicodedata import normalize
 
 from pipelines import line_files
+from pipelines.vocabularies.casing import accents
 from pipelines.vocabularies.protected_spans import OF_TERMS, ProtectedSpans, with_translation
 
 MARKS = re.compile(f"[⟦⟧{''.join(OF_TERMS)}]")
@@ -113,12 +114,6 @@ def read_terms(path: str | os.PathLike) -> dict[str, str]:
                 f"{path}, line {number}: {term!r} has another translation before. Name one."
             )
     return terms
-
-
-@functools.cache
-def accents() -> str:
-    """Accents and vowel signs: they belong to the letter before, and to Python are none."""
-    return "".join(one for one in map(chr, range(0x300, 0x1F000)) if category(one)[0] == "M")
 
 
 def _capital(text):

@@ -21,8 +21,8 @@ import numpy as np
 import tensorflow as tf
 
 from pipelines.corpora.parallel_text import ParallelText
-from pipelines.glossary import accents
 from pipelines.random_numbers import GOLDEN, mix
+from pipelines.vocabularies.casing import accents
 from pipelines.vocabularies.protected_spans import with_translation
 from pipelines.vocabularies.segmentation import OtherVersion, Variation, sequences_at
 from pipelines.vocabularies.token_ids import TokenIds, as_tensor

@@ -4,9 +4,11 @@ Roukos and Kambhatla 2003, "tRuEcasIng"). In graphs `span_marks` does the same.
 """
 
 import collections
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
+from unicodedata import category
 
 # Without digits, punctuation and marks; Python's, RE2's and browsers' expressions agree in it.
 WORD = "[^\\x00-@\\[-`{-¿\u2000-\u2bff\u3000-\u303f]+"
@@ -63,6 +65,12 @@ class TextCasing:
             begins = re.fullmatch(OPENING, before)
             written += (form[:1].upper() + form[1:] if begins else form) + behind
         return Cased(written.removeprefix(START), text == upper)
+
+
+@functools.cache
+def accents() -> str:
+    """Accents and vowel signs: they belong to the letter before, and to Python are none."""
+    return "".join(one for one in map(chr, range(0x300, 0x1F000)) if category(one)[0] == "M")
 
 
 def settings(words: Sequence[str]) -> dict[str, Any]:
