@@ -23,12 +23,12 @@ TARGET = "of the targets, line {}"
 TAG = re.compile(r"\s*(<[A-Za-z0-9_-]+>)\s+(?=\S)")
 
 
-def listed(lines: Iterable[str]) -> list[str]:
+def listed(lines: Iterable[str], name: str = "lines") -> list[str]:
     """Lines as a list; a string alone, whose letters would be lines, and other types: errors."""
-    lines = lines if isinstance(lines, str) else list(lines)
-    if isinstance(lines, str) or not all(isinstance(line, str) for line in lines):
+    lines = list(lines) if isinstance(lines, Iterable) and not isinstance(lines, str) else lines
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
         raise ValueError(
-            f'lines must be a list of strings, such as ["A line."]. Received: {lines!r:.80}.'
+            f'`{name}` must be a list of strings, such as ["A line."]. Received: {lines!r:.80}.'
         )
     return lines
 

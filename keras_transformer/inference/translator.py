@@ -133,8 +133,8 @@ class Translator:
         lines = listed(lines)
         prefixes = [""] * len(lines) if prefixes is None else prefixes
         how = (batch_tokens, batches_at_once, report)
-        search = self._model.translate_in_detail
-        return self._in_batches(search, how, lines, prefixes, named="of the prefixes, line {}")
+        called = {"name": "prefixes", "named": "of the prefixes, line {}"}
+        return self._in_batches(self._model.translate_in_detail, how, lines, prefixes, **called)
 
     def translate_with_penalties(
         self,
@@ -213,6 +213,9 @@ class Translator:
         Raises:
             ValueError: if the model is an ensemble, or a SavedModel that cannot do this.
         """
+        for name, text in (("line", line), ("translation", translation)):
+            if not isinstance(text, str):
+                raise ValueError(f"`{name}` must be a string. Received: {text!r:.80}.")
         checked_lengths(self._model.lengths, [line])
         checked_lengths(self._model.target_lengths, [translation], "the translation", SHORTEN)
         answer = self._model.attention([line], [translation])
@@ -228,20 +231,20 @@ class Translator:
         )
         return [link_words(*pair) for pair in pairs]
 
-    def _in_batches(self, function, how, *columns, named=TARGET):
-        """What a function of lists gives for each line; errors call one of the others `named`."""
-        lines, *others = map(listed, columns)
-        of_others = []
+    def _in_batches(self, function, how, lines, *others, name="references", named=TARGET):
+        """What a function of lists gives for each line; errors call others `name`, one `named`."""
+        lines = listed(lines)
+        others = [listed(other, name) for other in others]
+        lengths = [checked_lengths(self._model.lengths, lines)]
         for other in others:
             if len(other) != len(lines):
                 raise ValueError(
-                    f"there must be as many of the one as of the other. Received: {len(lines):,} "
-                    f"and {len(other):,} lines."
+                    f"`{name}` must be as many as `lines`, {len(lines):,}. Received: "
+                    f"{len(other):,}."
                 )
-            of_others.append(checked_lengths(self._model.target_lengths, other, named, SHORTEN))
-        of_lines = checked_lengths(self._model.lengths, lines)
-        lengths = [max(row) for row in zip(of_lines, *of_others, strict=True)]
-        return in_batches(function, [lines, *others], lengths, *how)
+            lengths.append(checked_lengths(self._model.target_lengths, other, named, SHORTEN))
+        longest = [max(row) for row in zip(*lengths, strict=True)]
+        return in_batches(function, [lines, *others], longest, *how)
 
 
 def link_words(
@@ -264,9 +267,5 @@ def link_words(
 
 def _words(pieces):
     """The word each piece belongs to."""
-    number = -1
-    words = []
-    for piece in pieces:
-        number += piece.startswith(SPACE) or number < 0
-        words.append(number)
-    return words
+    begins = [piece.startswith(SPACE) or not place for place, piece in enumerate(pieces)]
+    return (np.cumsum(begins, dtype=int) - 1).tolist()

@@ -37,6 +37,8 @@ class ModelPath:
     @classmethod
     def of(cls, path: str | os.PathLike) -> "ModelPath":
         """Find out what a path is; a FileNotFoundError says that nothing is there."""
+        if not isinstance(path, str | os.PathLike):
+            raise ValueError(f"`path` must be a path or a list of paths. Received: {path!r:.80}.")
         # Of `--model=~/runs/x` the shell leaves the ~.
         path = pathlib.Path(path).expanduser()
         if not path.exists():

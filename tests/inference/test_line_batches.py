@@ -53,10 +53,10 @@ def test_a_long_line_is_called_by_its_name():
         checked_lengths(letters, ["a" * 1025])
 
 
-@pytest.mark.parametrize("lines", ["Turn off", ["a", None], [b"a"], [["a"]]])
+@pytest.mark.parametrize("lines", ["Turn off", None, 1, ["a", None], [b"a"], [["a"]]])
 def test_lines_are_a_list_of_strings(lines):
     """Of a string each letter was translated."""
-    with pytest.raises(ValueError, match=r"lines must be a list of strings, .* Received: "):
+    with pytest.raises(ValueError, match=r"^`lines` must be a list of strings, .* Received: "):
         listed(lines)
     assert listed(iter(["a", "b"])) == listed(np.array(["a", "b"])) == ["a", "b"]
 

@@ -106,9 +106,13 @@ def test_scores_come_in_order_and_are_those_of_each_pair_alone(module):
 
 def test_what_cannot_be_scored_is_told(module):
     translator = Translator(module)
-    told = r"there must be as many of the one as of the other. Received: 2 and 1 lines."
+    told = r"^`references` must be as many as `lines`, 2\. Received: 1\.$"
     with pytest.raises(ValueError, match=told):
         translator.score(["a", "b"], ["a"])
+    with pytest.raises(ValueError, match=r"^`prefixes` must be as many as `lines`, 1\. "):
+        translator.translate(["a"], ["a", "b"])
+    with pytest.raises(ValueError, match=r"^`references` must be a list .* Received: 'b'\.$"):
+        translator.score(["a"], "b")
     with pytest.raises(ValueError, match="line 1 has 3,001 tokens"):
         translator.score(["a"], ["a " * 3000])
 
@@ -153,7 +157,7 @@ def test_a_translation_begins_with_its_prefix(module):
         translator.translate([line], [prefix])[0]
         for line, prefix in zip(lines, prefixes, strict=True)
     ]
-    with pytest.raises(ValueError, match="Received: 3 and 1 lines"):
+    with pytest.raises(ValueError, match=r"^`prefixes` must be as many as `lines`, 3\. "):
         translator.translate(lines, ["c"])
 
 
@@ -213,6 +217,20 @@ def test_attention_is_that_of_the_pair_alone_without_padding(module, model):
         model.attention_weights(ids[:1].to_tensor(), np.array(shifted))["cross"][0],
         atol=1e-6,
     )
+
+
+def test_attention_is_asked_of_one_string_each(module):
+    translator = Translator(module)
+    with pytest.raises(ValueError, match=r"^`line` must be a string\. Received: \['a'\]\.$"):
+        translator.attention(["a"], ["b"])
+    with pytest.raises(ValueError, match=r"^`translation` must be a string\. Received: None\.$"):
+        translator.attention("a", None)
+
+
+@pytest.mark.parametrize("path", [None, [None], 1])
+def test_what_is_no_path_is_no_model(path):
+    with pytest.raises(ValueError, match=r"^`path` must be a path or a list of paths\. Received: "):
+        Translator.load(path)
 
 
 def test_words_are_aligned_in_any_company(module):
