@@ -106,7 +106,7 @@ class Constraints:
         position = of_rows(position, history)
         places = tf.reshape(position, tf.shape(history)[:2])
         forced = tf.reshape(forced_tokens(places, sentences), [-1])
-        history = tf.reshape(history, [-1, tf.shape(history)[2]])
+        came = tf.reshape(history, [-1, tf.shape(history)[2]])[:, 1:]
         if self.given:
             is_given = (position < self.given)[:, None]
             logits = tf.cond(
@@ -117,23 +117,19 @@ class Constraints:
                 lambda: logits,
             )
         if self.repetition_penalty != 1.0:
-            logits = self._penalized(logits, history[:, 1:])
-        allowed = (
-            self._without_repeats(logits, history[:, 1:]) if self.no_repeat_ngram_size else logits
-        )
+            logits = self._penalized(logits, came)
+        allowed = self._without_repeats(logits, came) if self.no_repeat_ngram_size else logits
         if self.barred:
             never = np.zeros(vocabulary_size, np.float32)
             never[list(self.barred)] = -np.inf
             allowed = allowed + never
         if self.forbidden is not None:
-            allowed = allowed + self.forbidden(history[:, 1:])
+            allowed = allowed + self.forbidden(came)
         if allowed is not logits:
             allowed = tf.where((forced == FREE)[:, None], allowed, logits)
-        may_end = (
-            position + 1 >= tf.repeat(sentences["minimum"], width)
-            if "minimum" in sentences
-            else None
-        )
+        may_end = None
+        if "minimum" in sentences:
+            may_end = position + 1 >= tf.repeat(sentences["minimum"], width)
         return logits, allowed, forced, may_end
 
     def _penalized(self, logits, came):
@@ -151,14 +147,11 @@ class Constraints:
         repeats = tf.ones([tf.shape(came)[0], starts], tf.bool)
         for offset in range(n - 1):
             # If fewer than n tokens have come, there is no start, and both sides are empty.
-            repeats &= (
-                came[:, offset : offset + starts]
-                == context[:, offset : offset + 1][:, : tf.minimum(starts, 1)]
-            )
+            last = context[:, offset : offset + 1][:, : tf.minimum(starts, 1)]
+            repeats &= came[:, offset : offset + starts] == last
         following = came[:, n - 1 : n - 1 + starts]
-        return tf.tensor_scatter_nd_min(
-            logits, _places(following), tf.where(repeats, -float("inf"), float("inf"))
-        )
+        barred = tf.where(repeats, -float("inf"), float("inf"))
+        return tf.tensor_scatter_nd_min(logits, _places(following), barred)
 
 
 def under(search: Callable, constraints: Constraints) -> Callable:

@@ -5,6 +5,7 @@ Shapes: S states; V pieces; b K rows, one a hypothesis.
 """
 
 import collections
+import functools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from unicodedata import category
@@ -12,6 +13,8 @@ from unicodedata import category
 import numpy as np
 
 MOST_CELLS = 2**24
+# What a state takes of memory for each word that it has begun.
+CELLS_OF_BEGUN = 16
 
 
 class Byte(NamedTuple):
@@ -96,56 +99,62 @@ class ForbiddenWords:
         for number, piece in enumerate(self._pieces):
             if piece:
                 begin_with.setdefault(piece[0].value, []).append(number)
-        numbers = {NOTHING: 0, WORD: 1}
+        numbers = {None: -1, NOTHING: 0, WORD: 1}
         waiting = [NOTHING, WORD]
+        # Many pieces begin alike.
+        grown = functools.cache(self._grown)
         rows: list[np.ndarray] = []
-        barred: list[np.ndarray] = []
+        begun = 0
         for state in waiting:
-            if len(waiting) * len(self._pieces) > MOST_CELLS:
+            begun += len(state.begun)
+            if max(len(waiting) * len(self._pieces), CELLS_OF_BEGUN * begun) > MOST_CELLS:
                 raise ValueError(
                     f"`forbidden` has too many words for a vocabulary of {len(self._pieces):,} "
-                    f"pieces. Received: {len(self.words):,} words. Name fewer."
+                    f"pieces, or too long a phrase: its tables may have {MOST_CELLS:,} cells. "
+                    f"Received: {sum(map(len, self.words)):,} letters in {len(self.words):,} "
+                    "words or phrases. Name fewer or shorter ones."
                 )
             # Of a text that has begun a word only pieces that go on with it lead elsewhere.
             is_new = len(rows) < 2
             row = np.zeros(len(self._pieces), np.int32) if is_new else rows[state.is_in_word].copy()
-            bar = np.zeros(len(self._pieces), bool) if is_new else barred[state.is_in_word].copy()
             goes_on = {self._patterns[word][count].value for word, count in state.begun}
             changed = [number for value in goes_on for number in begin_with.get(value, ())]
             for number in range(len(self._pieces)) if is_new else changed:
-                found = self._after(state, self._pieces[number])
-                bar[number] = found is None
-                found = found or NOTHING
+                found = self._after(state, self._pieces[number], grown)
                 if found not in numbers:
+                    numbers[found] = len(waiting)
                     waiting.append(found)
-                row[number] = numbers.setdefault(found, len(numbers))
+                row[number] = numbers[found]
             rows.append(row)
-            barred.append(bar)
-        return np.stack(rows), np.stack(barred)
+        following = np.stack(rows)
+        return np.maximum(following, 0), following < 0
 
-    def _after(self, state, piece):
+    def _after(self, state, piece, grown):
         """The state after a piece; None if a word ends within it or with it."""
-        begun, is_in_word = state
         is_whole = False
         for byte in piece:
-            if is_whole and not byte.is_of_word:
+            has_ended = is_whole and not byte.is_of_word
+            state, is_whole, is_barred = grown(state, byte)
+            if has_ended or is_barred:
                 return None
-            grown = set()
-            is_whole = False
-            for number, count in (*begun, *self._starts[byte.value]):
-                pattern = self._patterns[number]
-                is_inside = not count and is_in_word and pattern[0].is_of_word
-                if is_inside or pattern[count].value != byte.value:
-                    continue
-                if count + 1 < len(pattern):
-                    grown.add((number, count + 1))
-                elif not pattern[-1].is_of_word:
-                    return None
-                else:
-                    is_whole = True
-            begun = frozenset(grown)
-            is_in_word = byte.is_of_word
-        return None if is_whole else State(begun, is_in_word)
+        return None if is_whole else state
+
+    def _grown(self, state, byte):
+        """The state after a byte; whether a word ends there if what comes next is of no word, and
+        whether one ends anyway.
+        """
+        begun = set()
+        ends = set()
+        for number, count in (*state.begun, *self._starts[byte.value]):
+            pattern = self._patterns[number]
+            is_inside = not count and state.is_in_word and pattern[0].is_of_word
+            if is_inside or pattern[count].value != byte.value:
+                continue
+            if count + 1 < len(pattern):
+                begun.add((number, count + 1))
+            else:
+                ends.add(pattern[-1].is_of_word)
+        return State(frozenset(begun), byte.is_of_word), True in ends, False in ends
 
 
 def _bytes(text: str | bytes) -> Iterator[Byte]:

@@ -17,12 +17,8 @@ REMEMBERED = (*OF_SEARCH, *RULES, *LANGUAGES)
 def decoding_flags(values: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `DecodingOptions` that the values of flags give."""
     # Languages are flags of corpora too.
-    names = [field.name for field in dataclasses.fields(DecodingOptions)]
-    return {
-        name: values[name]
-        for name in names
-        if values.get(name) is not None and name not in LANGUAGES
-    }
+    names = [one.name for one in dataclasses.fields(DecodingOptions) if one.name not in LANGUAGES]
+    return {name: values[name] for name in names if values.get(name) is not None}
 
 
 def remembered(options: DecodingOptions) -> dict[str, Any]:

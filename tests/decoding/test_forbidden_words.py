@@ -1,5 +1,6 @@
 """Words that never come, however they are spelled, beside Python's regular expressions."""
 
+import itertools
 import random
 import re
 from unicodedata import normalize
@@ -127,6 +128,28 @@ def test_no_words_and_too_many_are_refused(vocabulary, monkeypatch):
     monkeypatch.setattr("keras_transformer.decoding.forbidden_words.MOST_CELLS", 1000)
     with pytest.raises(ValueError, match=r"^`forbidden` has too many words for a vocabulary of 3"):
         ForbiddenWords(["cat"], vocabulary.spelled)
+
+
+def test_the_tables_of_a_phrase_that_repeats_are_made_once_for_pieces_that_begin_alike(monkeypatch):
+    """They took minutes of the processor: a phrase of 400 words has begun at 400 places at once."""
+    characters = [*" word"]
+    pieces = ["".join(one) for n in range(1, 6) for one in itertools.product(characters, repeat=n)]
+    calls = []
+    kept = ForbiddenWords._grown
+    monkeypatch.setattr(ForbiddenWords, "_grown", lambda *which: calls.append(1) or kept(*which))
+    found = ForbiddenWords(["word " * 20], pieces)
+    states = len(found.following)
+    assert states > 90
+    assert len(calls) <= (states + 2) * len(characters)
+
+
+def test_a_phrase_that_has_begun_at_too_many_places_is_refused(monkeypatch):
+    words = ["a " * 2000]
+    monkeypatch.setattr("keras_transformer.decoding.forbidden_words.MOST_CELLS", 100_000)
+    with pytest.raises(ValueError, match=r"may have 100,000 cells\. Received: 3,999 letters in 1 "):
+        ForbiddenWords(words, ["a", " "])
+    # The control: a word as long, which begins at one place.
+    assert len(ForbiddenWords(["a" * 3999], ["a", " "]).following) > 3999
 
 
 def test_a_run_remembers_the_words_and_not_the_file(tmp_path):
