@@ -128,6 +128,8 @@ def _load_runs(models, precision, options):
             )
     model = Ensemble([model for model, _ in trained]) if len(trained) > 1 else model
     module = kind(model, vocabulary, of_run)
+    for table in module.tables:
+        table.lay_out()
     return Live(module, module.gives_attention), descriptions[0]
 
 

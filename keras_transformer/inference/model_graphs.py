@@ -2,11 +2,14 @@
 scores and its pictures of attention call.
 """
 
+import uuid
 from collections.abc import Callable
 
 import tensorflow as tf
+from tensorflow.python.eager.context import anonymous_name
 
 from keras_transformer.decoding.candidates import token_log_probabilities
+from keras_transformer.layers import PositionalEmbedding
 from keras_transformer.models import EncoderDecoder, Ensemble
 from pipelines.special_ids import BOS, PAD
 
@@ -20,6 +23,52 @@ def traced(function: Callable, *inputs: tf.TensorSpec) -> tf.types.experimental.
     (measured: 16.5 s of processor time with it, 6.1 s without).
     """
     return tf.function(function, input_signature=inputs, autograph=False)
+
+
+class LaidOutTable(tf.saved_model.experimental.TrackableResource):
+    """The table of a model's projection, laid out for steps: once, from when an export is loaded,
+    or `lay_out` is called where weights do not change any more. Before, by each call anew.
+    """
+
+    def __init__(self, projection: PositionalEmbedding):
+        super().__init__()
+        self._made = lambda: projection.matrix().laid_out
+        # Without a copy.
+        [made] = traced(self._made).get_concrete_function().outputs
+        self._of_table = {"dtype": made.dtype, "shape": made.shape}
+        _ = self.resource_handle
+
+    def read(self) -> tf.Tensor:
+        """The table, (d_model, at least V)."""
+        handle = self.resource_handle
+
+        def laid_out():
+            table = tf.raw_ops.ReadVariableOp(resource=handle, dtype=self._of_table["dtype"])
+            return tf.ensure_shape(table, self._of_table["shape"])
+
+        is_there = tf.raw_ops.VarIsInitializedOp(resource=handle)
+        return tf.cond(is_there, laid_out, self._made)
+
+    def _create_resource(self):
+        # What is anonymous goes with who holds it. A server's session makes it anew at each run, so
+        # that it has a name there, which no other may have.
+        in_session = not tf.executing_eagerly() and not tf.inside_function()
+        name = f"table_{uuid.uuid4()}" if in_session else anonymous_name()
+        return tf.raw_ops.VarHandleOp(**self._of_table, shared_name=name)
+
+    def lay_out(self) -> None:
+        """Hold the table as it is now."""
+        tf.raw_ops.AssignVariableOp(resource=self.resource_handle, value=self._made())
+
+    _initialize = lay_out
+
+
+def laid_out_tables(model: EncoderDecoder | Ensemble) -> list[LaidOutTable]:
+    """Of each model that translates, unless a table is read in place."""
+    projections = [one.projection for one in getattr(model, "models", [model])]
+    if not all(one.is_laid_out for one in projections):
+        return []
+    return [LaidOutTable(one) for one in projections]
 
 
 def shifted(target: tf.Tensor) -> tf.Tensor:

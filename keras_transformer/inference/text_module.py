@@ -23,7 +23,7 @@ from keras_transformer.decoding.options import NEXT_PIECES, TEMPERATURES
 from keras_transformer.decoding.other_beams import BEAMS
 from keras_transformer.decoding.remembered_options import check_heads
 from keras_transformer.decoding.span_constraints import SpanConstraints
-from keras_transformer.inference.model_graphs import traced
+from keras_transformer.inference.model_graphs import laid_out_tables, traced
 from keras_transformer.saved_models.served_module import ServedText
 from pipelines.special_ids import EOS, PAD
 from pipelines.vocabularies.protected_spans import AS_SPAN, MARKS, TERM
@@ -66,6 +66,7 @@ class TextModule(ServedText):
         output, outputs: what functions call the text that comes out, and several of them.
         default_options: arguments of `DecodingOptions` in place of its defaults.
         stepper, has_blocks: makes a `Stepper` with the weights as they are; whether of blocks.
+        tables: what a step multiplies by, see `LaidOutTable`.
         encode: a graph of what its steps need of sources (B, S); None where there is no source.
     """
 
@@ -87,6 +88,7 @@ class TextModule(ServedText):
         words = options.forbidden_words
         self.forbidden = ForbiddenWords(words, vocabulary.target.spelled) if words else None
         self.stepper = model.stepper
+        self.tables = laid_out_tables(model)
         self.has_blocks = hasattr(model, "proposal_heads")
         check_heads(options, self.has_blocks)
 
@@ -137,7 +139,8 @@ class TextModule(ServedText):
         minima = self.options.minima(lengths)
         # The samples of a text depend on its words, not on its place in the batch.
         seeds = tf.strings.to_hash_bucket_fast(text, 2**62)
-        return search(self.stepper(), memory, limits, minima, prefixes, seeds)
+        stepper = self.stepper(*(one.read() for one in self.tables))
+        return search(stepper, memory, limits, minima, prefixes, seeds)
 
     def search_for_terms(
         self, search: Callable, text: tf.Tensor, prefixes: tf.Tensor | None = None, **more

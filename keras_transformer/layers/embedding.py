@@ -1,5 +1,6 @@
 """Token embeddings and positions (Vaswani et al. 2017, sections 3.4, 3.5 and 5.4)."""
 
+import math
 from typing import Any
 
 import keras
@@ -7,8 +8,13 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.linear_maps import Matrix
 from keras_transformer.layers.prototypes import Layer, Part, like
 from keras_transformer.layers.tensors import Tensor
+
+# Weights of a table that are copied to be laid out. NLLB-200's 262 million take 2.5 s and 1 GB
+# (benchmarks/LOG.md).
+MOST_LAID_OUT = 2**27
 
 
 def sinusoidal_positions(positions: Tensor, d_model: int) -> Tensor:
@@ -234,6 +240,17 @@ class PositionalEmbedding(Layer):
                 name="output_bias", shape=(self.vocabulary_size,), initializer="zeros"
             )
         self.encoding.build((None, None, self.d_model))
+
+    @property
+    def is_laid_out(self) -> bool:
+        """Whether steps have E^T laid out: E is not too large for that, or must be cast."""
+        policy = self.dtype_policy
+        is_cast = policy.variable_dtype != policy.compute_dtype
+        return is_cast or math.prod(self.table.shape) <= MOST_LAID_OUT
+
+    def matrix(self, laid_out: Tensor | None = None) -> Matrix:
+        """E^T, of which `laid_out` may have been made before."""
+        return Matrix([ops.transpose(self.table)], self.dtype_policy, laid_out=laid_out)
 
     def call(
         self, inputs: Tensor, positions: Tensor | None = None, reverse: bool = False

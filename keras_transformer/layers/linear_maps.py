@@ -120,6 +120,10 @@ class Matrix:
         policy: a Keras dtype policy. The product is taken in bfloat16 where the policy computes in
             bfloat16 or keeps its variables in it.
         biases: for each kernel (n,), added to its product, or None; by default there are none.
+        laid_out: the attribute of such a `Matrix` that was made before, to spare its making.
+
+    Attributes:
+        laid_out: the kernels side by side, (d, at least all n).
 
     Call arguments:
         x: (rows, d).
@@ -133,6 +137,7 @@ class Matrix:
         kernels: Sequence[Tensor],
         policy: keras.DTypePolicy,
         biases: Sequence[Tensor | None] = (),
+        laid_out: Tensor | None = None,
     ):
         self._dtype = policy.compute_dtype
         self._biases = [bias if bias is None else ops.cast(bias, self._dtype) for bias in biases]
@@ -144,14 +149,16 @@ class Matrix:
         width = sum(self._widths)
         if width % UNFAVOURABLE == 0:
             kernels.append(ops.zeros((kernels[0].shape[0], EXTRA), dtype=dtype))
-        self._kernel = ops.concatenate(kernels, axis=-1) if len(kernels) > 1 else kernels[0]
+        if laid_out is None:
+            laid_out = ops.concatenate(kernels, axis=-1) if len(kernels) > 1 else kernels[0]
+        self.laid_out = laid_out
 
     def __call__(self, x: Tensor) -> list[Tensor]:
-        product = ops.cast(ops.matmul(ops.cast(x, self._kernel.dtype), self._kernel), self._dtype)
+        product = ops.cast(ops.matmul(ops.cast(x, self.laid_out.dtype), self.laid_out), self._dtype)
         parts = []
         start = 0
         for width in self._widths:
-            is_whole = width == self._kernel.shape[-1]
+            is_whole = width == self.laid_out.shape[-1]
             parts.append(product if is_whole else product[:, start : start + width])
             start += width
         biases = self._biases or [None] * len(parts)

@@ -43,16 +43,16 @@ class Ensemble:
         """What each model keeps of the source, (B, S), for decoding."""
         return [model.encode(source) for model in self.models]
 
-    def stepper(self) -> "EnsembleStepper":
-        """A stepper of all models, with the weights as they are now."""
-        return EnsembleStepper(self.models)
+    def stepper(self, *tables: Tensor | None) -> "EnsembleStepper":
+        """A stepper of all models, with the weights as they are now, and the table of each."""
+        return EnsembleStepper(self.models, tables or [None] * len(self.models))
 
 
 class EnsembleStepper:
     """A `Stepper`, a state and an encoded source for each model; the mean of their attention."""
 
-    def __init__(self, models: Sequence[EncoderDecoder]):
-        self._steppers = [model.stepper() for model in models]
+    def __init__(self, models: Sequence[EncoderDecoder], tables: Sequence[Tensor | None]):
+        self._steppers = [model.stepper(table) for model, table in zip(models, tables, strict=True)]
         self.growing = [stepper.growing for stepper in self._steppers]
 
     def start(self, rows: int | Tensor) -> State:

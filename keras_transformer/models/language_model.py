@@ -65,9 +65,9 @@ class LanguageModel(SizedModel):
         parts = {"embedding": embedding, "decoder": decoder, "projection": onto_pieces}
         return ids, onto_pieces(decoder(embedding(ids)), reverse=True), parts
 
-    def stepper(self) -> Stepper:
+    def stepper(self, table: Tensor | None = None) -> Stepper:
         """A `Stepper` for decoding, with the weights as they are now."""
-        return Stepper(self)
+        return Stepper(self, table)
 
     def attention_weights(self, ids: Tensor) -> dict[str, Tensor]:
         """What every layer's heads attend to: {"decoder": (B, N, h, T, T)}, whose rows sum to 1."""

@@ -2,7 +2,6 @@
 functional Keras model (Vaswani et al. 2017, figure 1).
 """
 
-import math
 import re
 from typing import Any
 
@@ -24,9 +23,6 @@ from keras_transformer.models.variants import (
 )
 from pipelines.special_ids import BOS
 
-# Weights of a table that are copied to be laid out. NLLB-200's 262 million take 2.5 s, which is
-# not won back by a translation (benchmarks/LOG.md).
-MOST_LAID_OUT = 2**27
 # What a stack of layers takes as it stands.
 COPIED = (
     *("num_layers", "num_heads", "d_model", "d_ff", "d_k", "d_v", "dropout"),
@@ -171,6 +167,7 @@ class Stepper:
 
     Args:
         model: a built `EncoderDecoder` or `LanguageModel`.
+        table: what is laid out of the projection's `matrix()`, if it was made before.
 
     Call arguments:
         ids: the newest tokens, (B, K).
@@ -184,14 +181,13 @@ class Stepper:
         without a source.
     """
 
-    def __init__(self, model: SizedModel):
+    def __init__(self, model: SizedModel, table: Tensor | None = None):
         self._embedding = model.embedding
         self._decoder = model.decoder.stepper()
         self._projection = model.projection
         self._table = None
-        if not _is_read_in_place(model.projection):
-            table = ops.transpose(model.projection.table)
-            self._table = layers.Matrix([table], model.projection.dtype_policy)
+        if model.projection.is_laid_out:
+            self._table = model.projection.matrix(table)
         self.growing = self._decoder.growing
 
     def start(self, rows: int | Tensor) -> State:
@@ -213,19 +209,20 @@ class Stepper:
     def _logits(self, x):
         rows = ops.reshape(x, (-1, x.shape[-1]))
         if self._table is None:
-            logits = self._projection(rows, reverse=True)
+            # Of a product TensorFlow packs the second matrix anew each time: let it be the rows.
+            logits = ops.transpose(ops.matmul(self._projection.table, ops.transpose(rows)))
         else:
             [logits] = self._table(rows)
-            if self._projection.bias is not None:
-                logits = logits + ops.cast(self._projection.bias, logits.dtype)
+        if self._projection.bias is not None:
+            logits = logits + ops.cast(self._projection.bias, logits.dtype)
         return ops.reshape(ops.cast(logits, "float32"), (*ops.shape(x)[:2], logits.shape[-1]))
 
 
 class BlockStepper(Stepper):
     """A `Stepper` that also takes k tokens of one hypothesis a sentence, and proposes as many."""
 
-    def __init__(self, model: SizedModel):
-        super().__init__(model)
+    def __init__(self, model: SizedModel, table: Tensor | None = None):
+        super().__init__(model, table)
         self.block_size = model.proposal_heads.block_size
         self._heads = model.proposal_heads.stepper()
 
@@ -267,13 +264,6 @@ class BlockStepper(Stepper):
         """
         e = ops.reshape(self._embedding(ids[:, None], positions=lengths[:, None]), ops.shape(x))
         return self._logits(self._heads(x, e, source["proposals"], source["mask"]))
-
-
-def _is_read_in_place(projection):
-    """Whether a table is too large to be laid out for a translation, and needs no cast."""
-    policy = projection.dtype_policy
-    is_cast = policy.variable_dtype != policy.compute_dtype
-    return math.prod(projection.table.shape) > MOST_LAID_OUT and not is_cast
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

@@ -104,9 +104,10 @@ class EncoderDecoder(SizedModel):
             of_source["proposals"] = self.proposal_heads.memory_cache(memory)
         return of_source
 
-    def stepper(self) -> Stepper:
+    def stepper(self, table: Tensor | None = None) -> Stepper:
         """A `Stepper` for decoding, with the weights as they are now."""
-        return BlockStepper(self) if hasattr(self, "proposal_heads") else Stepper(self)
+        kind = BlockStepper if hasattr(self, "proposal_heads") else Stepper
+        return kind(self, table)
 
     def encode_with_attention(self, source: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """The memory, (B, S, width), and what the encoder attends to, as in `attention_weights`."""

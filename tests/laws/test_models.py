@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from keras_transformer import models
-from keras_transformer.models import sized_model, text_encoders
+from keras_transformer.layers import embedding
+from keras_transformer.models import text_encoders
 
 V, B, S, T = 23, 6, 6, 5
 RANDOM = np.random.default_rng(0)
@@ -273,7 +274,7 @@ def test_token_by_token_gives_what_the_whole_gives(name, monkeypatch):
     else:
         assert attention == [None] * T
     # A table that is too large is read where it lies.
-    monkeypatch.setattr(sized_model, "MOST_LAID_OUT", 0)
+    monkeypatch.setattr(embedding, "MOST_LAID_OUT", 0)
     in_place, _ = steps(model, targets, encoded(name))
     np.testing.assert_allclose(in_place, logits, rtol=0, atol=5e-5)
     # A control: a stepper that forgets.

@@ -65,6 +65,7 @@ ADDED = {
     "a graph that is another one is told": 15,
     "angles of all layers once, runs trained on and two exports at once told": 26,
     "a beam without TensorFlow that loses what cannot win": 18,
+    "an export whose table is laid out when it is loaded": 67,
 }
 CUT = 2_342
 MOST_LINES = 33_930 + sum(ADDED.values()) - CUT

@@ -99,6 +99,59 @@ def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def held(table):
+    """What a module has laid out since it was loaded; None where it has nothing."""
+    handle = table.resource_handle
+    if not tf.raw_ops.VarIsInitializedOp(resource=handle):
+        return None
+    return tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32).numpy()
+
+
+def translated(loaded):
+    [translations] = loaded.signatures["serving_default"](tf.constant(LINES)).values()
+    return [one.decode() for one in translations.numpy()]
+
+
+def test_an_export_has_its_table_laid_out_from_when_it_is_loaded(module, model, exported, live):
+    [of_live] = module.tables
+    assert held(of_live) is None
+    first, second = (tf.saved_model.load(str(exported)) for _ in range(2))
+    expected = np.transpose(model.projection.table)
+    for loaded in (first, second):
+        np.testing.assert_array_equal(held(*loaded.tables), expected)
+    # Each has its own, which goes with it.
+    tf.raw_ops.AssignVariableOp(
+        resource=second.tables[0].resource_handle, value=np.zeros_like(expected)
+    )
+    np.testing.assert_array_equal(held(*first.tables), expected)
+    assert translated(first) == live.translate(LINES) != translated(second)
+
+
+def test_a_server_has_the_table_laid_out(model, exported):
+    """TF Serving loads an export as a session does."""
+    graph = tf.Graph()
+    with graph.as_default(), tf.compat.v1.Session() as session:
+        tf.compat.v1.saved_model.load(session, ["serve"], str(exported))
+        # Weights have the names of their paths.
+        handle = graph.get_tensor_by_name("VarHandleOp:0")
+        table = session.run(tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32))
+    np.testing.assert_array_equal(table, np.transpose(model.projection.table))
+
+
+def test_what_translates_before_and_after_an_export_has_the_weights_of_then(
+    pieces, tmp_path, quick
+):
+    model = drawn(norm="pre", activation="gelu")
+    module = TranslationModule(model, pieces, DecodingOptions(beam_size=2, max_length="+3"))
+    before = Translator(module).translate(LINES)
+    export(module, tmp_path / "m", {})
+    table = model.projection.table
+    table.assign(np.roll(table, 3, axis=0))
+    after = Translator(module).translate(LINES)
+    anew = TranslationModule(model, pieces, DecodingOptions(beam_size=2, max_length="+3"))
+    assert after == Translator(anew).translate(LINES) != before
+
+
 def test_versions_count_up_or_are_named_and_none_is_written_twice(module, tmp_path, quick):
     folder = tmp_path / "m"
     assert newest_version(folder) is None
