@@ -42,7 +42,7 @@ class Some(ServedText):
     def __init__(self, module, *names):
         tf.Module.__init__(self)
         tokenizers = ("source_tokenizer", "target_tokenizer")
-        for name in ("vocabulary", "options", "weights", *tokenizers):
+        for name in ("vocabulary", "options", "weights", "tables", *tokenizers):
             setattr(self, name, getattr(module, name))
         self.exported = {name: module.functions()[name] for name in names}
 

@@ -9,7 +9,6 @@ import tensorflow as tf
 from tensorflow.python.eager.context import anonymous_name
 
 from keras_transformer.decoding.candidates import token_log_probabilities
-from keras_transformer.layers import PositionalEmbedding
 from keras_transformer.models import EncoderDecoder, Ensemble
 from pipelines.special_ids import BOS, PAD
 
@@ -30,9 +29,9 @@ class LaidOutTable(tf.saved_model.experimental.TrackableResource):
     or `lay_out` is called where weights do not change any more. Before, by each call anew.
     """
 
-    def __init__(self, projection: PositionalEmbedding):
+    def __init__(self, model: EncoderDecoder):
         super().__init__()
-        self._made = lambda: projection.matrix().laid_out
+        self._made = lambda: model.projection.matrix().laid_out
         # Without a copy.
         [made] = traced(self._made).get_concrete_function().outputs
         self._of_table = {"dtype": made.dtype, "shape": made.shape}
@@ -65,10 +64,9 @@ class LaidOutTable(tf.saved_model.experimental.TrackableResource):
 
 def laid_out_tables(model: EncoderDecoder | Ensemble) -> list[LaidOutTable]:
     """Of each model that translates, unless a table is read in place."""
-    projections = [one.projection for one in getattr(model, "models", [model])]
-    if not all(one.is_laid_out for one in projections):
-        return []
-    return [LaidOutTable(one) for one in projections]
+    models = getattr(model, "models", [model])
+    are_laid_out = all(one.projection.is_laid_out for one in models)
+    return [LaidOutTable(one) for one in models] if are_laid_out else []
 
 
 def shifted(target: tf.Tensor) -> tf.Tensor:

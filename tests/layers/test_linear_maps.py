@@ -141,7 +141,7 @@ def test_the_products_are_those_of_each_kernel(widths, random):
     ],
 )
 def test_only_an_unfavourable_width_is_filled_up(width, stored, random):
-    assert Matrix([ops.convert_to_tensor(random(6, width))], FLOAT32)._kernel.shape == (6, stored)
+    assert Matrix([ops.convert_to_tensor(random(6, width))], FLOAT32).laid_out.shape == (6, stored)
 
 
 @pytest.mark.parametrize(
@@ -150,5 +150,5 @@ def test_only_an_unfavourable_width_is_filled_up(width, stored, random):
 )
 def test_kernels_and_products_have_the_policy_s_types(policy, kept, given, random):
     matrix = Matrix([ops.convert_to_tensor(random(6, 5))], keras.DTypePolicy(policy))
-    assert keras.backend.standardize_dtype(matrix._kernel.dtype) == kept
+    assert keras.backend.standardize_dtype(matrix.laid_out.dtype) == kept
     assert keras.backend.standardize_dtype(matrix(random(2, 6))[0].dtype) == given
