@@ -15,8 +15,9 @@ import pytest
 PROGRAM = pathlib.Path(__file__).with_name("walk.py")
 ROOT = PROGRAM.parents[2]
 # Lower one that the code has come below. They were 398, 77, 250 and 16 before imported models,
-# fine-tuning, protected spans, languages of a request and augmentation lay on the way.
-MOST = {"functions": 425, "files": 87, "stays": 273, "rooms": 16}
+# fine-tuning, protected spans, languages of a request, augmentation and the table of a step, which
+# an export lays out when it is loaded, lay on the way.
+MOST = {"functions": 428, "files": 87, "stays": 277, "rooms": 16}
 
 
 def room(path):
