@@ -98,6 +98,9 @@ def test_what_is_dropped_is_counted_with_its_place_and_refused_by_strict(name, t
         corpora.load(name, **arguments, strict=True)
     # The control: what is good is not refused.
     assert corpora.load(name, **write(tmp_path, name), strict=True).dropped == {}
+    write(tmp_path, name, [row.good[0], row.bad])
+    with pytest.raises(ValueError, match=r"train\.\w+, line 2: "):
+        list(corpora.stream(name, **arguments, strict=True))
 
 
 def test_a_missing_folder_or_file_is_told(name, tmp_path):

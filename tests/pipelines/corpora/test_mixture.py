@@ -196,6 +196,13 @@ MEMBERS = [
         ]
     ),
     *(
+        ({**REVERSE, "corpus": "treebank", "prefixes": prefixes}, told)
+        for prefixes, told in [
+            (["a", None, 1], "`test_prefix` must be a s"),
+            (None, "`prefixes` must be said"),
+        ]
+    ),
+    *(
         ({**REVERSE, "corpus": corpus, key: value}, f"only corpus {readers} reads `{key}`. Receiv")
         for corpus, key, value, readers in [
             ("text_files", "splits", ["train", "dev", "test"], "tfds"),
