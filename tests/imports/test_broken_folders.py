@@ -225,6 +225,14 @@ BROKEN = {
         text("vocab.txt", "\n".join([*PIECES, "more"]).encode()),
         r"vocab\.txt must have at most 10 pieces, the `vocab_size`.*Received: 11",
     ),
+    "no vocabulary": (
+        in_place_of("vocab.txt", lambda path: None),
+        r"has no vocabulary: neither vocab\.txt nor",
+    ),
+    "another model": (
+        tokenizer(type="BPE"),
+        r"`type` of `model` of .* one of WordPiece\. Received: BPE",
+    ),
     "no vocab": (tokenizer(vocab=None), r"`model` of .*tokenizer\.json lacks vocab"),
     "gaps": (
         tokenizer(vocab={**TOKENIZER["model"]["vocab"], "turn": 20}),
@@ -272,7 +280,7 @@ BROKEN = {
     "modules": (modules(5), r"modules\.json is damaged: it must hold a list of objects"),
 }
 # Of these, what a file is missing for.
-ABSENT = ("empty", "others", "no weights")
+ABSENT = ("empty", "others", "no weights", "no vocabulary")
 BROKEN_PICTURES = {
     "mean": ({"image_mean": None}, r"`image_mean` of .*preprocessor_config\.json must .*null"),
     "deviation 0": ({"image_std": 0}, r"`image_std` of .*`float` > .*Received: 0"),

@@ -262,14 +262,6 @@ def test_pairs_of_twice_the_weight_come_twice_as_often():
     assert all(0 <= come[pair] <= 1 for pair in range(15, 20))
 
 
-def test_pairs_over_the_limit_on_either_side_are_dropped_and_counted():
-    text = ParallelText(["5 6", "5 6 7", "5", "8 9"], ["7 8", "5", "5 6 7", ""])
-    pairs = tokenize_pairs(text, WORDS, max_length=3)
-    assert listed(pairs.sources) == [[5, 6, EOS], [8, 9, EOS]]
-    assert listed(pairs.targets) == [[7, 8, EOS], [EOS]]
-    assert (len(pairs), pairs.too_long) == (2, 2)
-
-
 def test_many_lines_are_tokenized_in_parts_and_in_order(monkeypatch):
     lines = [str(number) for number in range(10, 20)]
     monkeypatch.setattr("pipelines.vocabularies.token_ids.LINES_A_CALL", 3)

@@ -237,17 +237,6 @@ def test_eight_of_ten_are_hidden_and_one_is_any_other_piece():
     assert np.abs(chosen / chosen.mean() - 1).max() < 5 / chosen.mean() ** 0.5
 
 
-def test_what_is_drawn_follows_from_the_key_alone():
-    lengths = [7, 30, 12]
-    keys = tf.constant([11, 12, 13], tf.uint64)
-    tokens = rectangle(lengths)
-    whole = Masking(MARKS, SIZE)(tf.constant(tokens), keys)
-    alone = Masking(MARKS, SIZE)(tf.constant(tokens[2:, :14]), keys[2:])
-    assert whole.tokens[2, :14].numpy().tolist() == alone.tokens[0].numpy().tolist()
-    other = Masking(MARKS, SIZE)(tf.constant(tokens), keys + 1)
-    assert (other.tokens.numpy() != whole.tokens.numpy()).any()
-
-
 def test_each_epoch_hides_other_pieces():
     def hidden_by_length(seed, count):
         examples = hidden_pieces.examples(LONG_TEXTS, MARKS, Masking(MARKS, SIZE), seed)

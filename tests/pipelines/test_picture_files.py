@@ -203,13 +203,6 @@ def test_each_shift_is_one_of_all_and_as_likely():
     assert sum((count - 300) ** 2 / 300 for count in counts.values()) < 26
 
 
-def test_a_shift_is_a_picture_s_own_whatever_stands_beside_it():
-    keys = key(4, np.arange(40))
-    together = shifted_pictures.shifted(tf.constant(PIXELS), 2, keys)
-    alone = shifted_pictures.shifted(tf.constant(PIXELS[7:8]), 2, keys[7:8])
-    np.testing.assert_array_equal(alone[0], together[7])
-
-
 def test_an_epoch_holds_each_picture_once_and_moves_it_anew():
     examples = shifted_pictures.examples(SPLIT, positions=2, most=1, seed=1)
     batches = batching.training_batches(examples, 20, seed=1).dataset()

@@ -532,10 +532,3 @@ def test_options_that_beam_cannot_read_are_told_in_one_line(options):
         beam_runner.beam_options(options)
     assert "\n" not in str(caught.value)
     assert beam_runner.beam_options("--direct_num_workers=1")  # control
-
-
-def test_what_the_command_line_says_is_what_was_prepared(toy):
-    said = json.loads((toy / "preparation.json").read_text())
-    expected = ("reverse", 4, "300 pieces, bpe, of 5000000 sentences")
-    assert (said["name"], said["shards"], said["vocabulary"]) == expected
-    assert Records(toy).manifest["preparation"] == said

@@ -154,17 +154,6 @@ def test_a_batch_is_tokenized_line_by_line(vocabulary):
     assert vocabulary.tokenize(LINES).to_list() == by_line
 
 
-def test_what_is_saved_is_loaded(vocabulary, tmp_path):
-    path = tmp_path / "vocabulary.model"
-    with pytest.raises(FileNotFoundError):
-        Vocabulary.load(path)
-    vocabulary.save(path)
-    loaded = Vocabulary.load(path)
-    expected = (vocabulary.model, vocabulary.size, vocabulary.fingerprint)
-    assert (loaded.model, loaded.size, loaded.fingerprint) == expected
-    assert [*tmp_path.iterdir()] == [path]
-
-
 def test_a_failing_write_leaves_the_old_file(vocabulary, tmp_path, monkeypatch):
     def half(path, content):
         with open(path, "wb") as file:

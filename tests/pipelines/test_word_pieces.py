@@ -155,7 +155,7 @@ def test_the_tokenizer_is_set_where_transformers_looks(
     if with_text:
         (tmp_path / "vocab.txt").write_text("\n".join(PIECES), encoding="utf-8")
     found = bert_text.load_vocabulary(SettingsFiles(tmp_path))
-    assert (found.lower_case, found.strip_accents) == expected
+    assert (found.pieces, found.lower_case, found.strip_accents) == (PIECES, *expected)
 
 
 def test_chinese_that_is_not_cut_into_characters_is_refused(tmp_path):
@@ -167,28 +167,6 @@ def test_chinese_that_is_not_cut_into_characters_is_refused(tmp_path):
         with pytest.raises(ValueError, match=words):
             bert_text.load_vocabulary(SettingsFiles(tmp_path))
         (tmp_path / "tokenizer.json").write_text(tokenizer)
-
-
-def test_a_folder_of_transformers_is_read(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"has no vocabulary: neither vocab\.txt nor"):
-        bert_text.load_vocabulary(SettingsFiles(tmp_path))
-    model = {"type": "WordPiece", "vocab": {piece: n for n, piece in enumerate(PIECES)}}
-    path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps({"model": model, "normalizer": {"lowercase": False}}))
-    found = bert_text.load_vocabulary(SettingsFiles(tmp_path))
-    assert (found.pieces, found.lower_case) == (PIECES, True)
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(OF_ANY_MODEL))
-    assert bert_text.load_vocabulary(SettingsFiles(tmp_path)).lower_case is False
-    other = json.dumps({"model": {"type": "BPE", "vocab": {}}})
-    for name, content, told in (
-        (path.name, other, r"`type` of `model` of .* one of WordPiece\. Received: BPE"),
-        (path.name, "{", r"tokenizer\.json is damaged: it is no JSON \("),
-        ("vocab.txt", "\n".join(PIECES[1:]), r"must have \[PAD\], .* one without \[PAD\]"),
-    ):
-        path.unlink(missing_ok=True)
-        (tmp_path / name).write_text(content, encoding="utf-8")
-        with pytest.raises(ValueError, match=told):
-            bert_text.load_vocabulary(SettingsFiles(tmp_path))
 
 
 # Learned word pieces: the longest from left to right, in the graph and without TensorFlow; of any

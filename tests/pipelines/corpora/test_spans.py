@@ -58,17 +58,6 @@ def test_what_is_cut_out_can_be_put_back(texts, seed):
         assert not any({*pair} <= set(SENTINELS) for pair in pairwise(source.split()))
 
 
-def test_texts_do_not_depend_on_those_beside_them():
-    texts = [" ".join(f"w{number}" for number in range(count)) for count in (2, 70, 9)]
-    keys = key(1, np.arange(3))
-    together = cut(tf.constant(texts), keys)
-    for row, text in enumerate(texts):
-        alone = cut(tf.constant([text]), keys[row : row + 1])
-        assert [side.numpy()[0] for side in alone] == [side.numpy()[row] for side in together]
-    # The control: by another number other spans are cut.
-    assert cut(tf.constant(texts), keys + 1)[0].numpy()[1] != together[0].numpy()[1]
-
-
 def test_every_span_is_as_likely():
     """Of three words one is cut out; of 14 two, in one span of two."""
     found = collections.Counter(cut_all(["a b c"] * 600, 1)[0])
