@@ -10,7 +10,7 @@ from oracles.enumeration import Table
 
 from keras_transformer.decoding import BeamSearch
 from keras_transformer.decoding import beam_search as beam
-from keras_transformer.decoding.beam_search import Covering, coverage_penalty
+from keras_transformer.decoding.beam_search import coverage_penalty
 
 ATOL = 1e-5
 ALL, LIMIT, WORDS = 1 + 4 + 16 + 64, 4, 3
@@ -178,22 +178,3 @@ def test_control_padding_that_is_not_covered_fails_the_law(monkeypatch):
     )
     with pytest.raises(AssertionError):
         assert_equals_enumeration([Attentive(0, 3)], 0.6, 0.2, padding=1)
-
-
-def test_a_covering_stepper_adds_up_the_attention_of_each_hypothesis():
-    tables, source = [Attentive(0, 2), Attentive(1, 3)], tf.range(2)
-    inner = AttentiveStepper(tables, 4)
-    stepper = Covering(inner, inner.is_token(source))
-    state = stepper.start(6)
-    np.testing.assert_array_equal(state["coverage"], np.repeat([[0, 0, 1, 1], [0, 0, 0, 1]], 3, 0))
-    attentions = []
-    for position, newest in enumerate(([[2] * 3] * 2, [[4, 5, 6], [6, 5, 4]])):
-        before = state
-        logits, state, attention = stepper(np.array(newest), position, state, source)
-        expected = inner(np.array(newest), position, before["inner"], source)
-        np.testing.assert_array_equal(logits, expected[0])
-        np.testing.assert_array_equal(attention, expected[2])
-        attentions.append(np.reshape(attention, (6, 4)))
-    added = np.repeat([[0, 0, 1, 1], [0, 0, 0, 1]], 3, 0) + sum(attentions)
-    np.testing.assert_allclose(state["coverage"], added, rtol=1e-6)
-    assert np.abs(attentions[1][0] - attentions[1][1]).max() > 0.01  # hypotheses differ

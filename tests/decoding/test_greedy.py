@@ -59,24 +59,6 @@ def test_each_sentence_of_a_batch_gets_its_likeliest_tokens_and_their_log_p(
         assert score == pytest.approx(expected_score, rel=1e-5, abs=1e-5)
 
 
-def test_company_and_order_change_nothing():
-    tables = [Table(seed, 4, levels=(None, 1, 2)[seed % 3]) for seed in range(12)]
-    limits = [1 + seed for seed in range(12)]
-    alone = [
-        decode(GreedySearch(), [table], [limit])[0]
-        for table, limit in zip(tables, limits, strict=True)
-    ]
-    assert decode(GreedySearch(), tables, limits) == alone
-    assert decode(GreedySearch(), tables[::-1], limits[::-1]) == alone[::-1]
-
-
-def test_at_limit_one_there_is_only_eos():
-    table = Table(seed=5, words=3)
-    assert decode(GreedySearch(), [table], [1]) == [
-        [((EOS,), pytest.approx(table.score((EOS,), 0.0), abs=1e-5))]
-    ]
-
-
 @pytest.mark.parametrize(("logit", "most"), [(-np.inf, 1), (0.0, 5)])
 def test_it_ends_where_nothing_may_come(logit, most):
     """A control: where all but EOS are likely it goes on to the limit."""
@@ -92,14 +74,22 @@ def test_it_ends_where_nothing_may_come(logit, most):
     assert (ids.numpy() == PAD).all() == (most == 1)
 
 
+NONE = tf.zeros([0], tf.int32)
+
+
 @pytest.mark.parametrize(
     ("search", "count"),
-    [(GreedySearch(), 1), (BeamSearch(4, 0.6, 2), 2), (Sampling(4, num_hypotheses=2), 2)],
+    [
+        (GreedySearch(), 1),
+        (BeamSearch(4, 0.6, 2), 2),
+        (BeamSearch(NONE, tf.zeros([0]), NONE), 1),
+        (Sampling(4, num_hypotheses=2), 2),
+    ],
+    ids=["greedy", "beam", "beams of their own", "sampling"],
 )
 def test_no_sentences_give_no_translations(search, count):
     seeds = {"seeds": tf.zeros([0], tf.int64)} if isinstance(search, Sampling) else {}
-    none = (enumeration.TableStepper([]), tf.range(0), tf.zeros([0], tf.int32))
-    ids, scores = search(*none, **seeds)
+    ids, scores = search(enumeration.TableStepper([]), tf.range(0), NONE, **seeds)
     assert ids.shape[:2] == scores.shape == (0, count)
 
 

@@ -121,17 +121,21 @@ def found(sentences, options, spans=None, first=0):
     return search(TableModel(tables), source, limits, minima, prefixes, seeds, spans)
 
 
+def assert_alike(found, expected, given=()):
+    """The same ids behind what was given, and the same scores."""
+    for one, other in zip(found, expected, strict=True):
+        assert [(*given, *each.ids) for each in one] == [ids for ids, _ in other]
+        scores = [score for _, score in other]
+        np.testing.assert_allclose([each.score for each in one], scores, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("given_options", OPTIONS, ids=str)
 @settings(max_examples=5)
 @example(sentences=VARIED)
 @given(sentences=SENTENCES)
 def test_it_finds_what_tensorflow_s_searches_find(given_options, sentences):
     options = DecodingOptions(**given_options)
-    expected = of_tensorflow(options, sentences, None)
-    for one, other in zip(found(sentences, options), expected, strict=True):
-        assert [tuple(each.ids) for each in one] == [ids for ids, _ in other]
-        scores = [score for _, score in other]
-        np.testing.assert_allclose([each.score for each in one], scores, rtol=1e-5, atol=1e-5)
+    assert_alike(found(sentences, options), of_tensorflow(options, sentences, None))
 
 
 GIVEN = [OPTIONS[0], OPTIONS[1], OPTIONS[4], OPTIONS[6], OPTIONS[7], OPTIONS[12], OPTIONS[14]]
@@ -142,12 +146,9 @@ def test_tokens_that_are_given_cost_nothing_and_are_not_found(given_options):
     options = DecodingOptions(**given_options)
     # The first of each prefix says a language, say.
     sentences = [(seed, limit, least, (5, *rest)) for seed, limit, least, rest in VARIED]
-    expected = of_tensorflow(options, sentences, None, given=1)
-    for one, other in zip(found(sentences, options, first=1), expected, strict=True):
-        assert [(5, *each.ids) for each in one] == [ids for ids, _ in other]
-        scores = [score for _, score in other]
-        np.testing.assert_allclose([each.score for each in one], scores, rtol=1e-5, atol=1e-5)
-        assert all(len(each.ids) == len(each.log_probabilities) for each in one)
+    of_numpy = found(sentences, options, first=1)
+    assert_alike(of_numpy, of_tensorflow(options, sentences, None, given=1), given=(5,))
+    assert all(len(one.ids) == len(one.log_probabilities) for row in of_numpy for one in row)
 
 
 # Three marks. Of a sentence: how often each comes, and which it closes.
@@ -189,11 +190,7 @@ def test_it_keeps_the_spans_that_tensorflow_s_searches_keep(given_options, sente
     options = DecodingOptions(**given_options)
     rows = [SPANS[place] for place in places[: len(sentences)]]
     spans = Spans(MARKS, *(np.array(column) for column in zip(*rows, strict=True)))
-    expected = of_tensorflow(options, sentences, spans)
-    for one, other in zip(found(sentences, options, spans), expected, strict=True):
-        assert [tuple(each.ids) for each in one] == [ids for ids, _ in other]
-        scores = [score for _, score in other]
-        np.testing.assert_allclose([each.score for each in one], scores, rtol=1e-5, atol=1e-5)
+    assert_alike(found(sentences, options, spans), of_tensorflow(options, sentences, spans))
 
 
 def test_control_without_spans_it_finds_others():

@@ -208,11 +208,6 @@ def test_a_seed_gives_the_same_samples_again_and_another_one_others():
     assert other[3] != first[3]
 
 
-def test_the_samples_of_a_sentence_differ():
-    [samples] = sample([(3, 12)], [5], samples=20)
-    assert len(set(samples)) > 10
-
-
 def assert_company_and_order_change_nothing():
     seeds = [11, 12, 13, 14, 15]
     alone = [sample([sentence], [seed])[0] for sentence, seed in zip(SENTENCES, seeds, strict=True)]
@@ -229,11 +224,6 @@ def test_company_order_and_the_limits_of_others_change_nothing():
 def test_the_first_samples_do_not_depend_on_how_many_are_drawn():
     few, many = sample(SENTENCES, range(5), samples=2), sample(SENTENCES, range(5), samples=7)
     assert all(set(here) <= set(there) for here, there in zip(few, many, strict=True))
-
-
-def test_equal_sentences_with_equal_seeds_get_equal_samples_and_with_others_others():
-    first, again, other = sample([(3, 12)] * 3, [5, 5, 6])
-    assert first == again != other
 
 
 def test_sentences_with_a_temperature_and_a_seed_of_their_own_draw_what_such_a_sampling_draws():
@@ -260,7 +250,7 @@ def test_minima_and_prefixes_are_kept_and_barred_tokens_never_drawn():
     tables = [Table(seed, 4, levels=2) for seed in range(4)]
     search = Sampling(5, num_hypotheses=5, temperature=3.0)
     found = decode(
-        search, tables, [4, 6, 8, 3], minima=[4, 1, 8, 2], prefixes=[(), (5, UNK), (4,), (6, 6, 6)]
+        search, tables, [4, 6, 8, 3], minima=[9, 1, 8, 2], prefixes=[(), (5, UNK), (4,), (6, 6, 6)]
     )
     assert all(len(ids) == 4 for ids, _ in found[0])
     assert all(ids[:2] == (5, UNK) for ids, _ in found[1])
@@ -270,15 +260,6 @@ def test_minima_and_prefixes_are_kept_and_barred_tokens_never_drawn():
         assert [score for _, score in hypotheses] == pytest.approx(
             [table.score(ids, 0.0) for ids, _ in hypotheses], rel=1e-5, abs=ATOL
         )
-
-
-@pytest.mark.parametrize("shape", [{}, {"top_k": 2}, {"top_p": 0.5}], ids=str)
-def test_logits_that_are_no_numbers_do_not_keep_it_drawing(shape):
-    stepper = enumeration.Stateless(
-        lambda ids, position, source: tf.fill([*ids.shape, 6], float("nan"))
-    )
-    ids, _ = Sampling(2, **shape)(stepper, (), tf.constant([5]))
-    assert ids.shape[-1] <= 5
 
 
 def test_control_another_temperature_or_share_fails_the_law():
