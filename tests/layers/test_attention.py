@@ -96,26 +96,6 @@ def test_huge_scores_stay_finite(random):
     assert np.isfinite(out).all()
 
 
-@pytest.mark.parametrize("hypotheses", [1, 3])
-@pytest.mark.parametrize("mask", [None, SOME[:, :1]], ids=["none", "keys"])
-def test_a_memory_stepper_lets_every_hypothesis_attend_to_its_sentence(
-    attention, random, hypotheses, mask
-):
-    x = random(B, hypotheses, D_MODEL)
-    memory = random(B, S, D_MODEL)
-    stepper = attention.memory_stepper()
-    cache = attention.keys_and_values(memory, memory)
-    assert [part.shape for part in cache] == [(B, H, S, 3), (B, H, S, 5)]
-    y, weights = stepper(x.reshape(-1, D_MODEL), cache, mask)
-    expected, expected_weights = attention.with_attention(x, memory, memory, mask)
-    np.testing.assert_allclose(
-        np.reshape(y, x.shape), expected, rtol=0, atol=1e-6 * np.abs(expected).max()
-    )
-    np.testing.assert_allclose(weights, expected_weights, rtol=1e-6, atol=1e-6)
-    turned, _ = stepper(x[::-1].reshape(-1, D_MODEL), cache, mask)
-    assert np.abs(np.reshape(turned, x.shape)[::-1] - expected).max() > 0.1  # another's memory
-
-
 def test_a_stepper_has_the_weights_of_the_time_when_it_was_made(attention, random):
     x = random(B, D_MODEL)
     stepper = attention.stepper()

@@ -98,31 +98,6 @@ def test_dropout_stands_on_each_sublayer_s_output_and_nowhere_else(x, random, ki
         assert changes == (alone is not None)
 
 
-@pytest.mark.parametrize(
-    ("kind", "attentions"),
-    [(Encoder, ["self_attention"]), (Decoder, ["self_attention", "cross_attention"])],
-)
-@pytest.mark.parametrize("num_layers", [1, 3])
-def test_the_last_matrix_of_each_sublayer_starts_quieter_by_the_root_of_their_number(
-    kind, attentions, num_layers
-):
-    keras.utils.set_random_seed(0)
-    stack = kind(num_layers, num_heads=2, d_model=64, d_ff=96)
-    stack(*(np.zeros((1, length, 64), "float32") for length in (2, 3)[: len(attentions)]))
-    branches = num_layers * (len(attentions) + 1)
-    for layer in stack.layers:
-        scaled = [getattr(layer, name).output_kernel for name in attentions]
-        scaled.append(layer.feed_forward.outer.kernel)
-        whole = (layer.self_attention.query_kernel, layer.feed_forward.inner.kernel)
-        for kernels, count in ((scaled, branches), (whole, 1)):
-            for kernel in kernels:
-                bound = (6 / sum(kernel.shape) / count) ** 0.5
-                assert 0.98 * bound < np.abs(kernel.numpy()).max() <= bound
-    # Each layer draws numbers of its own.
-    kernels = [layer.self_attention.output_kernel.numpy() for layer in stack.layers]
-    assert len({kernel.tobytes() for kernel in kernels}) == num_layers
-
-
 def test_what_every_layer_attends_to_comes_with_what_call_gives(encoder, x):
     output, weights = encoder.with_attention(x, MASK)
     np.testing.assert_allclose(output, encoder(x, attention_mask=MASK), rtol=1e-6, atol=1e-6)
@@ -139,14 +114,6 @@ def test_what_every_layer_attends_to_comes_with_what_call_gives(encoder, x):
 
 
 # Section 3.3: equation 2 in float64, and what may stand in the place of its max(0, .).
-def test_feed_forward_is_equation_2(x, randomized):
-    layer = randomized(FeedForward(32), x)
-    expected = paper.feed_forward(x, *layer.get_weights())
-    np.testing.assert_allclose(layer(x), expected, rtol=1e-6, atol=1e-6)
-    w_1, b_1, w_2, b_2 = layer.get_weights()
-    assert np.abs(expected - ((x @ w_1 + b_1) @ w_2 + b_2)).max() > 0.1  # without max(0, .)
-
-
 def gelu(x):
     """Compute x Phi(x), by the error function."""
     return x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2
@@ -170,19 +137,6 @@ def test_an_activation_takes_its_place_between_the_maps(activation, x, randomize
     assert min(np.abs(actual - other).max() for other in expected.values()) > 0.01
 
 
-@pytest.mark.parametrize("activation", FORMULAS)
-def test_a_stepper_gives_what_call_gives(activation, x, randomized):
-    layer = randomized(FeedForward(32, activation=activation_of(activation)), x)
-    stepper = layer.stepper()
-    state = stepper.start(B)
-    assert (state, stepper.growing) == ((), ())
-    for t in range(S):
-        y, state = stepper(x[:, t], state)
-        np.testing.assert_allclose(y, layer(x)[:, t], rtol=1e-6, atol=1e-6)
-        assert state == ()
-    assert np.abs(y - layer(x)[:, 0]).max() > 0.1
-
-
 def test_a_gated_network_with_swish_is_swiglu(x, randomized):
     layer = randomized(GatedFeedForward(32, "silu"), x)
     weights = layer.get_weights()
@@ -191,10 +145,6 @@ def test_a_gated_network_with_swish_is_swiglu(x, randomized):
     np.testing.assert_allclose(layer(x), expected, rtol=0, atol=2e-6)
     w, w_2, v = weights
     assert np.abs(expected - paper.swiglu(x, v, w_2, w)).max() > 0.01  # the gate's place counts
-    stepper = layer.stepper()
-    y, state = stepper(x[:, 2], stepper.start(B))
-    np.testing.assert_allclose(y, expected[:, 2], rtol=0, atol=2e-6)
-    assert (state, stepper.growing) == ((), ())
 
 
 def test_two_thirds_of_d_ff_keep_a_gated_network_s_parameters(x):

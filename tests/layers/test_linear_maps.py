@@ -20,21 +20,15 @@ from keras_transformer.layers.convolutions import Conv1D
 from keras_transformer.layers.linear_maps import EXTRA, UNFAVOURABLE, Dense
 
 POSITIONS = 6000
+SAME = {"padding": "same"}
+CAUSAL = {"padding": "causal", "dilation_rate": 2}
 MAPS = {
     "linear": (Dense, keras.layers.Dense, {"units": 5, "activation": "relu"}),
     "linear, no bias": (Dense, keras.layers.Dense, {"units": 5, "use_bias": False}),
-    "same": (Conv1D, keras.layers.Conv1D, {"filters": 5, "kernel_size": 3, "padding": "same"}),
+    "same": (Conv1D, keras.layers.Conv1D, {"filters": 5, "kernel_size": 3} | SAME),
     "valid": (Conv1D, keras.layers.Conv1D, {"filters": 5, "kernel_size": 2}),
-    "same, even": (
-        Conv1D,
-        keras.layers.Conv1D,
-        {"filters": 5, "kernel_size": 4, "padding": "same"},
-    ),
-    "causal": (
-        Conv1D,
-        keras.layers.Conv1D,
-        {"filters": 5, "kernel_size": 2, "padding": "causal", "dilation_rate": 2},
-    ),
+    "same, even": (Conv1D, keras.layers.Conv1D, {"filters": 5, "kernel_size": 4} | SAME),
+    "causal": (Conv1D, keras.layers.Conv1D, {"filters": 5, "kernel_size": 2} | CAUSAL),
 }
 
 
@@ -145,10 +139,9 @@ def test_only_an_unfavourable_width_is_filled_up(width, stored, random):
 
 
 @pytest.mark.parametrize(
-    ("policy", "kept", "given"),
-    [("float32", "float32", "float32"), ("mixed_bfloat16", "bfloat16", "bfloat16")],
+    ("policy", "dtype"), [("float32", "float32"), ("mixed_bfloat16", "bfloat16")]
 )
-def test_kernels_and_products_have_the_policy_s_types(policy, kept, given, random):
+def test_kernels_and_products_have_the_policy_s_types(policy, dtype, random):
     matrix = Matrix([ops.convert_to_tensor(random(6, 5))], keras.DTypePolicy(policy))
-    assert keras.backend.standardize_dtype(matrix.laid_out.dtype) == kept
-    assert keras.backend.standardize_dtype(matrix(random(2, 6))[0].dtype) == given
+    assert keras.backend.standardize_dtype(matrix.laid_out.dtype) == dtype
+    assert keras.backend.standardize_dtype(matrix(random(2, 6))[0].dtype) == dtype

@@ -65,15 +65,6 @@ def test_it_is_the_formula_in_float64_and_not_the_other_one(placement, x, sublay
 
 
 @PLACEMENTS
-def test_its_weights_are_one_gain_and_one_bias(placement, x, sublayer):
-    layer = placement(0.1, name="p")
-    layer(x, sublayer=sublayer)
-    assert layer(x, sublayer=sublayer)[1] == "by-product"
-    assert [weight.path for weight in layer.weights] == ["p/norm/gamma", "p/norm/beta"]
-    assert layer.norm.epsilon == 1e-6
-
-
-@PLACEMENTS
 def test_dropout_spares_the_residual_path(placement, x):
     layer = placement(0.9)
 
@@ -83,37 +74,6 @@ def test_dropout_spares_the_residual_path(placement, x):
     np.testing.assert_allclose(
         output(layer, x, zeros, training=True), output(layer, x, zeros), rtol=1e-6, atol=1e-6
     )
-
-
-@PLACEMENTS
-def test_dropout_preserves_the_expectation_of_the_sublayer_s_output(placement, monkeypatch):
-    keras.utils.set_random_seed(0)
-    x = np.zeros((16, 32, 64), "float32")
-
-    def ones(x):
-        return x + 1, None
-
-    layer = placement(0.2)
-    layer(x, sublayer=ones)
-    monkeypatch.setattr(layer, "norm", lambda total: total)
-    out = output(layer, x, ones, training=True)
-    np.testing.assert_allclose(np.unique(out), [0, 1.25])
-    assert abs(out.mean() - 1) < 4 * (0.2 / 0.8 / out.size) ** 0.5
-    assert np.mean(out == 0) > 0.1
-
-
-def test_post_norm_ends_a_stack_with_nothing_and_pre_norm_with_a_norm(x):
-    policy = keras.DTypePolicy("mixed_bfloat16")
-    nothing = PostNorm.end_of_stack(1e-6, dtype=policy)
-    norm = PreNorm.end_of_stack(1e-6, dtype=policy)
-    assert (nothing.name, norm.name) == ("final_norm", "final_norm")
-    rounded = keras.ops.cast(x, "bfloat16")
-    np.testing.assert_array_equal(
-        keras.ops.cast(nothing(rounded), "float32"), keras.ops.cast(rounded, "float32")
-    )
-    assert nothing.variables == []
-    assert isinstance(norm, LayerNormalization)
-    assert (norm.epsilon, norm.compute_dtype) == (1e-6, "bfloat16")
 
 
 def test_a_placement_is_named_by_its_class_or_its_registered_name():

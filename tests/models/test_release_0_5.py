@@ -1,4 +1,6 @@
-"""A run and a SavedModel that release 0.5 made: they load, and give what 0.5 gave."""
+"""A run that release 0.5 made: it loads, and gives what 0.5 gave. A SavedModel of that release is
+asked in tests/inference/test_exported.py.
+"""
 
 import functools
 import json
@@ -6,7 +8,6 @@ import pathlib
 
 import numpy as np
 import tensorflow as tf
-from unpacking import unpack
 
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Hyperparameters, Transformer
@@ -99,8 +100,3 @@ def test_training_goes_on_from_the_whole_checkpoint_as_it_did():
 def test_the_weights_have_the_names_and_the_order_that_they_had():
     names = [name for name in archive() if name.startswith(checkpoint.WEIGHTS)]
     assert [checkpoint.WEIGHTS + weight.path for weight in restored().weights] == names
-
-
-def test_the_saved_model_gives_the_same_strings(tmp_path):
-    unpack(RELEASE / "saved_model.tar.gz", tmp_path / "1")
-    assert Translator.load(tmp_path).translate(SOURCES) == OUTPUTS["beam_4"]

@@ -42,6 +42,9 @@ def test_the_last_matrices_of_both_stacks_start_as_they_are_told(start):
             scale = branches if start == "depth_scaled" and w.path.endswith(last) else 1
             bound = (6 / sum(w.shape) / scale) ** 0.5
             assert 0.95 * bound < np.abs(w.numpy()).max() <= bound, w.path
+        # Each layer draws numbers of its own.
+        drawn = {layer.self_attention.output_kernel.numpy().tobytes() for layer in stack.layers}
+        assert len(drawn) == len(stack.layers)
 
 
 def three(**variant):

@@ -237,11 +237,14 @@ def test_a_memory_is_looked_at_as_whole_sequences_are(x, random, name):
     layer = attention(name)
     queries = random(B, 3, D_MODEL)
     whole, expected_weights = layer.with_attention(queries, x, x, PADDING)
-    y, weights = layer.memory_stepper()(
-        queries.reshape(-1, D_MODEL), layer.keys_and_values(x, x), PADDING
-    )
+    stepper = layer.memory_stepper()
+    cache = layer.keys_and_values(x, x)
+    y, weights = stepper(queries.reshape(-1, D_MODEL), cache, PADDING)
     np.testing.assert_allclose(np.reshape(y, whole.shape), whole, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(weights, expected_weights, rtol=1e-6, atol=1e-6)
+    # A control: another's memory.
+    turned, _ = stepper(queries[::-1].reshape(-1, D_MODEL), cache, PADDING)
+    assert np.abs(np.reshape(turned, whole.shape)[::-1] - whole).max() > 0.1
 
 
 def gradients(tape, out, sources):
