@@ -216,24 +216,6 @@ def test_where_everything_is_barred_the_search_ends_with_padding_and_minus_infin
     assert ids.numpy()[1, 0, :2].tolist() == [UNK, EOS]
 
 
-def test_a_graph_gives_what_eager_execution_gives():
-    rows = tf.constant(np.random.default_rng(0).normal(0, 3, (6, 9)).astype("float32"))
-    limits, minima = tf.constant([3, 5, 8, 12]), tf.constant([1, 4, 8, 2])
-    prefixes = tf.constant([[4, 4, 5, 0], [0, 0, 0, 0], [6, 0, 0, 0], [4, 4, 4, 4]])
-
-    stepper = enumeration.Stateless(
-        lambda ids, position, source: tf.gather(rows, (source[:, None] + ids) % 6)
-    )
-
-    search = BeamSearch(3, constraints=Constraints(3, 1.5))
-    eager = search(stepper, tf.range(4), limits, minima, prefixes)
-    specs = [tf.TensorSpec([None] * rank, tf.int32) for rank in (1, 1, 2)]
-    graph = tf.function(lambda *wanted: search(stepper, tf.range(4), *wanted), specs)
-    in_graph = graph(limits, minima, prefixes)
-    np.testing.assert_array_equal(in_graph[0], eager[0])
-    np.testing.assert_allclose(in_graph[1], eager[1], rtol=1e-6, atol=ATOL)
-
-
 class Broken:
     """Products that break one rule each."""
 

@@ -47,10 +47,8 @@ def likeliest(table, limit):
 def test_each_sentence_of_a_batch_gets_its_likeliest_tokens_and_their_log_p(
     sentences, words, levels
 ):
-    tables, limits = (
-        [Table(seed, words, levels) for seed, _ in sentences],
-        [limit for _, limit in sentences],
-    )
+    tables = [Table(seed, words, levels) for seed, _ in sentences]
+    limits = [limit for _, limit in sentences]
     for [(ids, score)], table, limit in zip(
         decode(GreedySearch(), tables, limits), tables, limits, strict=True
     ):
@@ -175,9 +173,8 @@ def test_a_state_of_any_kind_follows_its_hypothesis(search, width):
         expected = enumeration.beam_search(
             log_probabilities_of(sentence), limit, width, 0.6 if width > 1 else 0.0, width
         )
-        found = [
-            tuple(row[: row.tolist().index(EOS) + 1].tolist()) for row in ids[sentence].numpy()
-        ]
+        rows = ids[sentence].numpy().tolist()
+        found = [tuple(row[: row.index(EOS) + 1]) for row in rows]
         assert found == [ids for ids, _ in expected]
         np.testing.assert_allclose(scores[sentence], [score for _, score in expected], rtol=1e-4)
 

@@ -47,32 +47,10 @@ def test_a_length_is_so_many_times_the_source_and_so_many_more(length, expected)
 @pytest.mark.parametrize(
     "length",
     [
-        "",
-        "x",
-        "2x10",
-        "-3",
-        -3,
-        0,
-        "0",
-        "0x",
-        "0x+0",
-        "+",
-        "2x+",
-        "2x-1",
-        "x+5",
-        ".5x",
-        "1.x",
-        "1e3",
-        "80 ",
-        "80\n",
-        "two",
-        1.5,
-        True,
-        None,
+        *("", "x", "2x10", "-3", "0", "0x", "0x+0", "+", "2x+", "2x-1", "x+5", ".5x", "1.x", "1e3"),
+        *("80 ", "80\n", "two", -3, 0, 1.5, True, None),
         # Of which an int32 would make a negative number.
-        "+2147483647",
-        2**31,
-        "2097152x",
+        *("+2147483647", 2**31, "2097152x"),
     ],
 )
 @pytest.mark.parametrize("name", ["max_length", "min_length"])
@@ -152,60 +130,41 @@ def test_every_option_reaches_its_search():
     assert DecodingOptions(beam_size=2, length_penalty=0.0).search().length_penalty == 0.0
 
 
-@pytest.mark.parametrize(
-    ("options", "names", "reason"),
-    [
-        (
-            {"samples": 2, "beam_size": 4},
-            ["samples=2", "beam_size=4"],
-            "what is drawn is not searched for",
-        ),
-        (
-            {"samples": 2, "length_penalty": 0.6},
-            ["samples=2", "length_penalty=0.6"],
-            "what is drawn is not searched for",
-        ),
-        (
-            {"samples": 2, "coverage_penalty": 0.1},
-            ["samples=2", "coverage_penalty=0.1"],
-            "what is drawn is not searched for",
-        ),
-        ({"temperature": 0.5}, ["temperature=0.5", "samples"], "without `samples` nothing is"),
-        ({"top_k": 5}, ["top_k=5", "samples"], "without `samples` nothing is"),
-        ({"top_p": 0.5, "beam_size": 2}, ["top_p=0.5", "samples"], "without `samples` nothing is"),
-        ({"seed": 5}, ["seed=5", "samples"], "without `samples` nothing is"),
-        ({"blockwise": True, "beam_size": 2}, ["blockwise=True", "beam_size=2"], "greedy search"),
-        ({"blockwise": True, "samples": 2}, ["blockwise=True", "samples=2"], "greedy search"),
-        ({"samples": 3, "top_k": 1}, ["top_k=1", "samples"], "draws the same translation 3 times"),
-        (
-            {"beam_size": 1, "coverage_penalty": 0.2},
-            ["coverage_penalty=0.2", "beam_size=1"],
-            "chooses among hypotheses",
-        ),
-        (
-            {"min_length": 81, "max_length": 80},
-            ["min_length=81", "max_length=80"],
-            "must not be above",
-        ),
-        (
-            {"min_length": "1.5x", "max_length": "1x"},
-            ["min_length=1.5x", "max_length=1x"],
-            "must not be above",
-        ),
-        ({"min_length": "+51"}, ["min_length=+51", "max_length=+50"], "must not be above"),
-        ({"num_hypotheses": 5}, ["num_hypotheses=5", "beam_size=4"], "must lie in"),
-        ({"num_hypotheses": 2, "beam_size": 1}, ["num_hypotheses=2", "beam_size=1"], "must lie in"),
-        ({"num_hypotheses": 3, "samples": 2}, ["num_hypotheses=3", "samples=2"], "must lie in"),
-    ],
-    ids=str,
-)
-def test_what_makes_no_sense_together_is_refused_by_both_names_and_the_reason(
-    options, names, reason
-):
+# Options, the reason why they exclude each other, and what is named of those that were not given.
+EXCLUDED = [
+    *(
+        ({"samples": 2, **of_search}, "what is drawn is not searched for")
+        for of_search in ({"beam_size": 4}, {"length_penalty": 0.6}, {"coverage_penalty": 0.1})
+    ),
+    *(
+        (of_samples, "without `samples` nothing is", "samples")
+        for of_samples in ({"temperature": 0.5}, {"top_k": 5}, {"top_p": 0.5}, {"seed": 5})
+    ),
+    ({"blockwise": True, "beam_size": 2}, "greedy search"),
+    ({"blockwise": True, "samples": 2}, "greedy search"),
+    ({"beam_size": 1, "coverage_penalty": 0.2}, "chooses among hypotheses"),
+    ({"min_length": 81, "max_length": 80}, "must not be above"),
+    ({"min_length": "1.5x", "max_length": "1x"}, "must not be above"),
+    ({"min_length": "+51"}, "must not be above", "max_length=+50"),
+    ({"num_hypotheses": 5}, "must lie in", "beam_size=4"),
+    ({"num_hypotheses": 2, "beam_size": 1}, "must lie in"),
+    ({"num_hypotheses": 3, "samples": 2}, "must lie in"),
+]
+
+
+@pytest.mark.parametrize("case", EXCLUDED, ids=str)
+def test_what_makes_no_sense_together_is_refused_by_both_names_and_the_reason(case):
+    options, *words = case
     with pytest.raises(ValueError) as error:
         DecodingOptions(**options)
-    for text in [*names, reason]:
+    for text in [*words, *(f"{name}={value}" for name, value in options.items())]:
         assert text in str(error.value)
+
+
+def test_the_likeliest_token_is_not_drawn_several_times():
+    told = r"^top_k=1 draws the same translation 3 times\. Leave `samples` and `top_k` out"
+    with pytest.raises(ValueError, match=told):
+        DecodingOptions(samples=3, top_k=1)
 
 
 def test_the_longest_length_counts():

@@ -17,9 +17,8 @@ from pipelines.random_numbers import mix
 
 ATOL = 1e-5
 DRAWS = 2000
-LOGITS = np.array(
-    [9.0, 0.4, 9.0, 0.0, 2.0, 1.3, -0.7, 1.9, -3.0, 0.9], np.float32
-)  # PAD and BOS, the likeliest, never come
+# PAD and BOS, the likeliest, never come.
+LOGITS = np.array([9.0, 0.4, 9.0, 0.0, 2.0, 1.3, -0.7, 1.9, -3.0, 0.9], np.float32)
 SENTENCES = [(1, 6), (2, 1), (3, 4), (4, 8), (5, 2)]  # seeds of tables, and limits
 
 
@@ -143,10 +142,11 @@ def test_the_noise_is_gumbel_s():
     ids=str,
 )
 def test_a_temperature_near_0_is_greedy_and_so_is_one_token(shape):
-    tables, limits = [Table(seed, 4) for seed, _ in SENTENCES], [limit for _, limit in SENTENCES]
-    assert [[ids for ids, _ in found] for found in decode(Sampling(**shape), tables, limits)] == [
-        [ids for ids, _ in found] for found in decode(GreedySearch(), tables, limits)
-    ]
+    tables = [Table(seed, 4) for seed, _ in SENTENCES]
+    limits = [limit for _, limit in SENTENCES]
+    both = (decode(search, tables, limits) for search in (Sampling(**shape), GreedySearch()))
+    drawn, likeliest = ([[ids for ids, _ in one] for one in found] for found in both)
+    assert drawn == likeliest
 
 
 @pytest.mark.parametrize(
@@ -154,17 +154,12 @@ def test_a_temperature_near_0_is_greedy_and_so_is_one_token(shape):
 )
 def test_a_score_is_log_p_of_the_model_and_the_best_come_first(shape):
     tables = [Table(seed, 4, levels=3) for seed, _ in SENTENCES]
-    for n in (6, 2):
-        limits = [min(limit, 6) for _, limit in SENTENCES]
-        found = decode(
-            Sampling(6, num_hypotheses=n, **shape),
-            tables,
-            limits,
-            seeds=tf.range(5, dtype=tf.int64),
-        )
-        if n == 6:
-            everything = found
-        assert found == [hypotheses[:n] for hypotheses in everything]
+    limits = [min(limit, 6) for _, limit in SENTENCES]
+    seeds = tf.range(5, dtype=tf.int64)
+    everything, two = (
+        decode(Sampling(6, num_hypotheses=n, **shape), tables, limits, seeds=seeds) for n in (6, 2)
+    )
+    assert two == [hypotheses[:2] for hypotheses in everything]
     for hypotheses, table, limit in zip(everything, tables, limits, strict=True):
         assert len(hypotheses) == 6
         scores = [score for _, score in hypotheses]
@@ -178,24 +173,13 @@ def test_a_score_is_log_p_of_the_model_and_the_best_come_first(shape):
         )
 
 
-def drawn_ids(found):
-    return [[ids for ids, _ in hypotheses] for hypotheses in found]
-
-
 def sample(sentences, seeds, seed=1, samples=3):
     """Ids of each sentence's samples, of tables with few different logits."""
-    tables, limits = (
-        [Table(number, 4, levels=2) for number, _ in sentences],
-        [limit for _, limit in sentences],
-    )
-    return drawn_ids(
-        decode(
-            Sampling(samples, num_hypotheses=samples, seed=seed),
-            tables,
-            limits,
-            seeds=tf.constant(seeds, tf.int64),
-        )
-    )
+    tables = [Table(number, 4, levels=2) for number, _ in sentences]
+    limits = [limit for _, limit in sentences]
+    search = Sampling(samples, num_hypotheses=samples, seed=seed)
+    found = decode(search, tables, limits, seeds=tf.constant(seeds, tf.int64))
+    return [[ids for ids, _ in hypotheses] for hypotheses in found]
 
 
 def test_a_seed_gives_the_same_samples_again_and_another_one_others():
@@ -228,16 +212,10 @@ def test_the_first_samples_do_not_depend_on_how_many_are_drawn():
 
 def test_sentences_with_a_temperature_and_a_seed_of_their_own_draw_what_such_a_sampling_draws():
     temperatures, seeds, owns = [0.5, 1.0, 3.0, 1.0, 2.0], [1, 2, 1, 3, 2**40], [11, 12, 13, 14, 15]
-    tables, limits = (
-        [Table(number, 4, levels=2) for number, _ in SENTENCES],
-        [limit for _, limit in SENTENCES],
-    )
-    search = Sampling(
-        3,
-        temperature=tf.constant(temperatures),
-        seed=tf.constant(seeds, tf.int64),
-        num_hypotheses=3,
-    )
+    tables = [Table(number, 4, levels=2) for number, _ in SENTENCES]
+    limits = [limit for _, limit in SENTENCES]
+    own = {"temperature": tf.constant(temperatures), "seed": tf.constant(seeds, tf.int64)}
+    search = Sampling(3, **own, num_hypotheses=3)
     together = decode(search, tables, limits, seeds=tf.constant(owns, tf.int64))
     for found, table, limit, temperature, seed, own in zip(
         together, tables, limits, temperatures, seeds, owns, strict=True

@@ -165,13 +165,9 @@ def rules_for_words(leaves, **more):
     """Rules for sentences of such words, which are ids."""
     alphabet = alphabet_of(WORD_PIECES)
     assert alphabet.leaves == "words"
-    count = [len(row) for row in leaves]
-    ids = {"opens": alphabet.opens, "closes": alphabet.closes, "is_leaf": alphabet.is_leaf}
     given = tf.constant(enumeration.padded(leaves), tf.int32)
-    begins = alphabet.takes >= 0
-    return TreeConstraints(
-        **ids, count=tf.constant(count), leaves=given, begins_word=begins, **more
-    )
+    more |= {"leaves": given, "begins_word": alphabet.takes >= 0}
+    return rules_for([len(row) for row in leaves], WORD_PIECES, **more)
 
 
 def words_of(ids):

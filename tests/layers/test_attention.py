@@ -140,17 +140,6 @@ def test_masks_join_with_and_and_broadcast_over_the_batch():
     np.testing.assert_array_equal(joined[1], np.tril(np.ones((3, 3), bool)))
 
 
-def test_masks_are_made_in_a_graph_of_unknown_length():
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
-    def joined(ids):
-        return padding_mask(ids) & causal_mask(keras.ops.shape(ids)[1])
-
-    for length in (1, 3):
-        np.testing.assert_array_equal(
-            joined(np.ones((2, length), "int32")), np.tril(np.ones((2, length, length), bool))
-        )
-
-
 # What TensorFlow makes of attention when it compiles a graph for inference.
 SOURCE = np.arange(2, 12, dtype="int32").reshape(2, 5)
 TARGET = np.arange(2, 16, dtype="int32").reshape(2, 7)

@@ -41,13 +41,6 @@ def test_the_table_starts_at_unit_variance_after_scaling():
     assert abs(np.std(layer.table.numpy() * 8) - 1) < 0.02
 
 
-def test_given_positions_take_the_place_of_counting(embedding):
-    whole = np.array(embedding(IDS))
-    one = embedding(IDS[:, 2:3], positions=np.array([[2]]))
-    np.testing.assert_allclose(one, whole[:, 2:3], rtol=1e-6, atol=1e-6)
-    assert np.abs(embedding(IDS[:, 2:3]) - whole[:, 2:3]).max() > 0.5
-
-
 def test_dropout_acts_in_training_only_on_the_sum_and_preserves_its_expectation():
     keras.utils.set_random_seed(0)
     layer = PositionalEmbedding(10, 64, dropout=0.2)
