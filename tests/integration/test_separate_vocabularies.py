@@ -107,14 +107,6 @@ def test_commands_that_write_take_it_too(shell, tmp_path):
     assert ": 275 pieces keep their embeddings, 0 are new" in told
 
 
-def test_one_table_for_two_vocabularies_is_refused_at_once(fresh_shell):
-    answer = fresh_shell(*TRAIN, "--tie_embeddings=three_way")
-    assert answer.returncode == 1
-    told = b"error: vocabularies that are separate need --tie_embeddings=decoder or none: an id "
-    assert answer.stderr.startswith(told)
-    assert list(fresh_shell.folder.iterdir()) == []
-
-
 def test_records_say_by_themselves_that_they_are_of_two(fresh_shell):
     for package in ("apache_beam", "babel", "regex"):
         pytest.importorskip(package)

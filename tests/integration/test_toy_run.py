@@ -7,7 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_transformer.evaluation.metrics import METRICS
 from keras_transformer.inference.translator import Translator
@@ -206,22 +205,14 @@ def test_average_takes_the_mean_of_as_many_checkpoints_as_are_asked_for(toy, toy
 
 @pytest.mark.slow
 def test_average_and_export_again(toy, toy_copy):
-    import tensorflow_text  # noqa: F401  the graph that is loaded has its operations
-
     averaged = toy_copy("average", f"--model_dir={RUN}", "--average_checkpoints=2")
     assert averaged.returncode == 0, averaged.stderr.decode()
     exported = toy_copy("export", f"--model_dir={RUN}", "--export_dir=again", "--beam_size=2")
     assert exported.returncode == 0, exported.stderr.decode()
     assert sorted(path.name for path in (toy_copy.folder / "again").iterdir()) == ["1"]
-    names = [
-        variable.name
-        for variable in tf.saved_model.load(str(toy_copy.folder / "again" / "1")).weights
-    ]
-    assert (
-        len(names) == len(set(names)) == len(np.load(toy_copy.folder / RUN / "averaged.npz").files)
-    )
     exported_weights, _ = starting_point(toy_copy.folder / "again")
     last_two = checkpoint.weights_of(toy_copy.folder / RUN / "averaged.npz")
     last_three = checkpoint.weights_of(toy.folder / RUN / "averaged.npz")
+    assert exported_weights.keys() == last_two.keys()
     assert all(np.array_equal(exported_weights[name], last_two[name]) for name in last_two)
     assert not all(np.array_equal(last_three[name], last_two[name]) for name in last_two)

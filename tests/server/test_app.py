@@ -137,26 +137,6 @@ def test_a_limit_is_told(limited, document, status, words):
     assert predict(limited, instances=["a"] * 4)[0] == 200
 
 
-def test_a_full_queue_is_told_and_loses_nothing(exported, start):
-    with (
-        start(exported / "m", max_enqueued_batches=1) as client,
-        concurrent.futures.ThreadPoolExecutor(2) as pool,
-    ):
-        begun, gate = hold(client)
-        first = pool.submit(predict, client, instances=["a"])
-        begun.wait()
-        second = pool.submit(predict, client, instances=["b"])
-        while not client.service.batcher.depth:
-            pass
-        # Of other options, or it would join the one that waits.
-        status, answer = predict(client, signature_name="nbest", instances=["c"])
-        assert status == 503
-        assert "is full" in answer["error"]
-        gate.set()
-        expected = [(200, {"predictions": ["A"]}), (200, {"predictions": ["B"]})]
-        assert [first.result(), second.result()] == expected
-
-
 def test_a_swap_of_versions_loses_no_request(exported, copy, start):
     with start(copy) as client, concurrent.futures.ThreadPoolExecutor(1) as pool:
         begun, gate = hold(client)
@@ -178,18 +158,6 @@ def test_a_swap_of_versions_loses_no_request(exported, copy, start):
         assert client.get("/health").json() == {"ready": True, "versions": [2]}
         old = client.post("/v1/models/m/versions/1:predict", json={"instances": ["a"]})
         assert old.status_code == 404
-
-
-def test_a_damaged_version_is_not_served(copy, start):
-    with start(copy) as client:
-        (copy / "2").mkdir()
-        (copy / "2" / "saved_model.pb").write_bytes(b"damaged")
-        client.service.versions.poll()
-        assert predict(client, instances=["a"]) == (200, {"predictions": ["A"]})
-        damaged, good = client.get("/v1/models/m").json()["model_version_status"]
-        assert (damaged["version"], damaged["state"]) == ("2", "END")
-        assert damaged["status"]["error_code"] == "UNKNOWN"
-        assert good["state"] == "AVAILABLE"
 
 
 def test_the_server_is_not_ready_once_it_has_unloaded_its_model(exported, start):

@@ -146,12 +146,6 @@ def test_a_server_begun_anew_has_its_port_at_once():
     bind(*address).close()
 
 
-def test_a_folder_without_versions_ends_the_process(tmp_path, fresh_shell):
-    done = fresh_shell("serve", f"--model_base_path={tmp_path}", "--rest_api_port=0")
-    assert done.returncode == 1
-    assert done.stderr.decode().startswith(f"error: {tmp_path} has no versions: ")
-
-
 @pytest.mark.parametrize(
     ("host", "words"),
     [("no.such.host.invalid", "is no address"), ("192.0.2.1", "cannot be listened at")],

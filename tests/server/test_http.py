@@ -43,16 +43,6 @@ def test_a_gzip_body_is_what_it_is_inflated_to(client, body, is_in_pieces):
     assert (response.status_code, response.json()) == (200, ANSWER)
 
 
-def test_a_long_answer_comes_in_pieces_and_is_the_same(client, monkeypatch):
-    whole = client.post(PREDICT, content=BODY)
-    monkeypatch.setattr(transport, "WHOLE", 3)
-    in_pieces = client.post(PREDICT, content=BODY)
-    assert in_pieces.content == whole.content
-    assert whole.headers["content-length"] == str(len(whole.content))
-    assert "content-length" not in in_pieces.headers  # control: it went the other way
-    assert in_pieces.headers["content-type"] == whole.headers["content-type"]
-
-
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [

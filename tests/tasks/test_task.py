@@ -103,18 +103,6 @@ def test_it_learns_both_classes_and_is_exported(whole):
     assert json.loads(golden[1])["class"] == 1
 
 
-def test_its_averages_are_those_of_its_checkpoints(whole):
-    run, _ = whole
-    paths = checkpoint.checkpoints(run / "checkpoints")
-    assert len(paths) == 4
-    averaged = checkpoint.weights_of(run / "averaged.npz")
-    first, _, last, newest = (checkpoint.weights_of(path) for path in paths)
-    for name, array in averaged.items():
-        expected = (last[name].astype(np.float64) + newest[name]) / 2
-        np.testing.assert_array_equal(array, expected.astype(np.float32))
-    assert any(not np.array_equal(first[name], newest[name]) for name in averaged)
-
-
 def test_a_run_of_another_task_is_not_gone_on_with(trained, whole):
     class Other(ReversedStrings):
         name = "other"

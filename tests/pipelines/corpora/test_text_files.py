@@ -144,13 +144,6 @@ def test_multi30k_as_it_lies():
 
 
 # ParallelText: sources and targets stay aligned.
-@given(st.lists(st.tuples(st.text(), st.text())))
-def test_pairs_stay_aligned(pairs):
-    text = ParallelText.from_pairs(iter(pairs))
-    assert pairs_of(text) == pairs
-    assert len(text) == len(pairs)
-
-
 @given(st.lists(st.text(), max_size=5), st.lists(st.text(), max_size=5))
 def test_refuses_exactly_the_unequal_lengths(sources, targets):
     if len(sources) == len(targets):
