@@ -223,6 +223,15 @@ def test_the_help_of_a_task_has_its_flags_and_no_others(task, capsys):
     assert page.count("\nModel:\n") == 1
 
 
+def test_help_reads_a_value_that_stands_behind_its_flag(capsys):
+    pages = []
+    for arguments in (["--task=parsing"], ["--task", "parsing"]):
+        with pytest.raises(SystemExit):
+            flags._parse(["train", *arguments, "--help"], train.SECTIONS, train.OF_TASKS)
+        pages.append(capsys.readouterr().out)
+    assert pages[0] == pages[1]
+
+
 def test_the_help_of_training_is_one_page(capsys):
     for arguments in (["--help"], ["--help=Optimizer"], ["--help=nowhere"]):
         with pytest.raises(SystemExit) as ended:

@@ -36,7 +36,7 @@ def help_of(
         return None
     section = asked[-1].partition("=")[2]
     rest = [one for one in arguments if one not in asked]
-    said = dict(one.lstrip("-").partition("=")[::2] for one in expand_flagfiles(rest))
+    said = _said(expand_flagfiles(rest))
     for one in active(read_sections(sections, of_tasks, {}), {}).values():
         if one.name in said and (one.name == "task" or one.setting.adds):
             one.check(said[one.name])
@@ -51,6 +51,15 @@ def help_of(
     if "task" in active(sections, {}) and "task" not in said:
         return doc + "\n" + _front(active(shown, said), of_tasks, everyday)
     return "\n\n".join([doc, *_pages(shown, said).values()])
+
+
+def _said(arguments):
+    """The value of each flag as it is written: --name=VALUE, or --name VALUE."""
+    said = {}
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=False):
+        name, equals, value = argument.lstrip("-").partition("=")
+        said[name] = value if equals else following
+    return said
 
 
 def _front(options, of_tasks, everyday):

@@ -16,14 +16,15 @@ class Lengths(Options):
     """Sentence lengths of the run's corpus, and its buckets."""
 
     def measure(self, model: str, search: Mapping):
+        from keras_transformer.inference.held_out_text import corpus_of
         from keras_transformer.visualization.model_reading import run_of_pairs
-        from pipelines import corpora, vocabularies
+        from pipelines import vocabularies
         from pipelines.batches import texts
 
         folder = run_of_pairs(model, "lengths")
         description = folder.read_description()
+        corpus = corpus_of(description, model, "a run that was trained here")
         training = description["training"]
-        corpus = corpora.load(**description["corpus"])
         if corpus.weights is not None:
             print("Each pair is counted once: the weights of the mixture are left out.")
         vocabulary = vocabularies.load(folder.path)

@@ -112,10 +112,8 @@ def _self_attentions(model):
 
 # By the choices of --positions.
 KINDS = {
-    "sinusoidal": _encoding,
-    "learned": _encoding,
-    "relative": _relative,
-    "alibi": _relative,
+    **dict.fromkeys(("sinusoidal", "tensor2tensor", "marian_mt", "learned"), _encoding),
+    **dict.fromkeys(("relative", "alibi"), _relative),
     "shaw": _shaw,
     "rotary": _rotary,
     "none": _none,

@@ -14,6 +14,7 @@ from keras_transformer.evaluation.options import Files
 from keras_transformer.flags.recipes import recipe
 from keras_transformer.inference.picture_classifier import PictureClassifier
 from keras_transformer.inference.translator import Translator
+from keras_transformer.models.variants import POSITIONS
 from keras_transformer.runs import model_path
 from keras_transformer.tasks import text_task
 from keras_transformer.visualization.attended import Attended
@@ -193,6 +194,11 @@ def test_rotary_positions_are_what_turning_does_to_a_product():
         np.testing.assert_allclose(found.values[pair], turned @ turned[0], atol=1e-6)
 
 
+def test_all_other_positions_have_maps():
+    for positions in {*POSITIONS} - {"none"}:
+        assert maps_of(drawn(positions=positions), 9), positions
+
+
 def test_a_model_without_positions_is_told():
     with pytest.raises(ValueError, match="the model knows no positions"):
         maps_of(drawn(positions="none"))
@@ -271,6 +277,12 @@ def test_a_run_of_another_task_is_refused(task, tmp_path):
             read(str(tmp_path), "positions")
     (tmp_path / "model.json").write_text(json.dumps({"task": "parsing"}))
     assert run_of_pairs(str(tmp_path), "lengths").path == tmp_path
+
+
+def test_lengths_of_an_imported_model_are_not_known(tmp_path):
+    (tmp_path / "model.json").write_text(json.dumps({"task": "translation", "imported": {}}))
+    with pytest.raises(ValueError, match="does not say what it was trained on: pass a run"):
+        PICTURES["lengths"]().measure(str(tmp_path), {})
 
 
 def test_all_pictures_are_told_by_name():
