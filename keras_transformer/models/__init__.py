@@ -41,10 +41,5 @@ def __dir__() -> list[str]:
 
 
 def model_of(hyperparameters: Any, dtype: Any = None) -> Any:
-    """A new model.
-
-    Args:
-        hyperparameters: of any architecture.
-        dtype: a Keras dtype policy; the global one by default.
-    """
+    """A new model of any architecture, by a Keras dtype policy; the global one by default."""
     return __getattr__(hyperparameters.model)(hyperparameters, dtype=dtype)

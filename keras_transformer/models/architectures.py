@@ -63,14 +63,8 @@ class ConvolutionalHyperparameters(Sizes):
 class VisionHyperparameters(Sizes):
     """Model: what decides a `VisionTransformer`'s weights. Defaults: ViT-Base on ImageNet.
 
-    Args:
-        height, width: of the pictures, in pixels, multiples of `patch_size`.
-        channels: C, numbers of a pixel: 1 or 3.
-        classes: K.
-        patch_size: P, height and width of a patch, in pixels.
-        num_layers, d_model, d_ff, num_heads, dropout, attention_dropout, activation_dropout,
-            label_smoothing, norm, activation, residual_initialization, attention_bias,
-            norm_epsilon: as in `Hyperparameters`.
+    Height and width of the pictures are in pixels, multiples of `patch_size`; a pixel has 1 or 3
+    `channels`. All else as in `Hyperparameters`.
     """
 
     model: ClassVar[str] = "VisionTransformer"

@@ -20,12 +20,6 @@ from keras_transformer.models.transformer import EncoderDecoder, tied_tables
 class RecurrentTranslator(EncoderDecoder):
     """A bidirectional LSTM reads the source, another LSTM attends to it and writes the target.
 
-    Args:
-        hyperparameters: `RecurrentHyperparameters`; or pass its fields as keywords.
-        dtype: a Keras dtype policy; the global one by default.
-
-    Call arguments, result and the other methods as in `EncoderDecoder`.
-
     Example:
         model = RecurrentTranslator(vocabulary_size=8000, num_layers=2, d_model=256)
         logits = model((source, target))
@@ -55,12 +49,6 @@ class ConvolutionalTranslator(EncoderDecoder):
     Gehring et al. normalize weights (Salimans and Kingma 2016). Here they are not normalized, and
     start with the variances of their section 3.5. Embeddings and blocks have one width: of the
     linear maps between the two, only the one before the softmax is left.
-
-    Args:
-        hyperparameters: `ConvolutionalHyperparameters`; or pass its fields as keywords.
-        dtype: a Keras dtype policy; the global one by default.
-
-    Call arguments, result and the other methods as in `EncoderDecoder`.
 
     Example:
         model = ConvolutionalTranslator(vocabulary_size=8000, num_layers=5, d_model=192)

@@ -29,12 +29,15 @@ class Sizes(Options):
         counts: names of the fields that the data say, integers of at least 1.
         source_end: whether an encoder of sources reads their EOS.
         block_size: k, tokens that a decoder proposes at once; 1 of one that has no heads for it.
+        scaled_embeddings, output_bias: as in `Hyperparameters`.
     """
 
     model: ClassVar[str]
     counts: ClassVar[tuple[str, ...]] = ("vocabulary_size",)
     source_end = True
     block_size = 1
+    scaled_embeddings = True
+    output_bias = False
 
     def __post_init__(self):
         super().__post_init__()
@@ -71,23 +74,11 @@ class Sizes(Options):
 class Hyperparameters(Sizes):
     """Model: what decides a `Transformer`'s weights. The defaults are the paper's base row.
 
-    Args:
-        vocabulary_size: V, pieces that source and target share, or of each; the logits' width.
-        num_layers: N, layers of the encoder and of the decoder.
-        num_decoder_layers: those of the decoder, if it has others.
-        d_model: width of the residual stream, even.
-        d_ff: inner width of the feed-forward networks.
-        num_heads: h.
-        d_k, d_v: widths of a head's keys and values; None means d_model / h for each by itself, as
-            in table 3, whose rows B change d_k alone.
-        dropout: P_drop.
-        label_smoothing: epsilon_ls.
-        max_positions: positions beyond share the last.
-        attention: R and K are integers, in tokens.
-        architecture: "transformer", which distinguishes it from hyperparameters of other models.
-        norm, activation, residual_initialization, attention_dropout, activation_dropout,
-            token_dropout, positions, first_position, tie_embeddings, attention_bias, norm_epsilon,
-            scaled_embeddings, output_bias, source_end, block_size: as their fields say.
+    In the paper's letters `num_layers` is N, `num_heads` h, `dropout` P_drop and `label_smoothing`
+    epsilon_ls. `vocabulary_size` is V, the pieces that source and target share, or of each; the
+    logits' width. A d_k or d_v of None is d_model / h, each by itself, as in table 3, whose rows B
+    change d_k alone. R and K of an attention are integers, in tokens. `architecture` distinguishes
+    these from the hyperparameters of other models.
     """
 
     model: ClassVar[str] = "Transformer"

@@ -2,11 +2,12 @@
 
 import keras
 
-from keras_transformer.layers import Decoder, PositionalEmbedding
+from keras_transformer.layers import Decoder
 from keras_transformer.layers.tensors import Tensor
 from keras_transformer.models.sized_model import (
     SizedModel,
     Stepper,
+    embeddings,
     encoding,
     heads,
     projection,
@@ -20,10 +21,6 @@ class LanguageModel(SizedModel):
     `tie_embeddings` is "none".
 
         P(y_t | y_1 .. y_(t-1)) = softmax(Decoder(E[BOS, y_1 .. y_(t-1)]) E^T)
-
-    Args:
-        hyperparameters: `Hyperparameters`, sizes and variants; or pass its fields as keywords.
-        dtype: a Keras dtype policy; the global one by default.
 
     Call arguments:
         ids: the text shifted right by a start token, (B, T), padded with PAD.
@@ -43,17 +40,8 @@ class LanguageModel(SizedModel):
     def assembled(self, hyperparameters, policy):
         hp = hyperparameters
         is_tied = hp.tie_embeddings != "none"
-        embedding = PositionalEmbedding(
-            hp.vocabulary_size,
-            hp.d_model,
-            dropout=hp.dropout,
-            encoding=encoding(hp),
-            token_dropout=hp.token_dropout,
-            scaled=hp.scaled_embeddings,
-            output_bias=hp.output_bias and is_tied,
-            dtype=policy,
-            name="embedding",
-        )
+        more = {"dropout": hp.dropout, "output_bias": hp.output_bias and is_tied}
+        embedding = embeddings(hp, policy, encoding(hp), **more)
         onto_pieces = embedding
         if not is_tied:
             onto_pieces = projection(hp, policy, output_bias=hp.output_bias)

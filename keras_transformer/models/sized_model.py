@@ -139,21 +139,21 @@ def heads(hyperparameters: Sizes) -> tuple[AttentionHeads, AttentionHeads, Atten
     )
 
 
+def embeddings(
+    sizes: Sizes, policy: keras.DTypePolicy, encoding: Any, name: str = "embedding", **more
+) -> PositionalEmbedding:
+    """The table of a model's pieces, with what is added at each position; more as the layer's."""
+    of_sizes = {"token_dropout": sizes.token_dropout, "scaled": sizes.scaled_embeddings}
+    how = {"encoding": encoding, **of_sizes, "dtype": policy, "name": name, **more}
+    return PositionalEmbedding(sizes.vocabulary_size, sizes.d_model, **how)
+
+
 def projection(
-    hyperparameters: Sizes,
-    policy: keras.DTypePolicy,
-    name: str = "projection",
-    output_bias: bool = False,
-):
+    sizes: Sizes, policy: keras.DTypePolicy, output_bias: bool = False
+) -> PositionalEmbedding:
     """A table of its own for the projection onto the vocabulary."""
-    return PositionalEmbedding(
-        hyperparameters.vocabulary_size,
-        hyperparameters.d_model,
-        encoding=layers.NoEncoding(),
-        output_bias=output_bias,
-        dtype=policy,
-        name=name,
-    )
+    how = {"encoding": layers.NoEncoding(), "dtype": policy, "name": "projection"}
+    return PositionalEmbedding(sizes.vocabulary_size, sizes.d_model, output_bias=output_bias, **how)
 
 
 class Stepper:
@@ -162,9 +162,6 @@ class Stepper:
 
     Make it before a loop over tokens, not inside: it lays out its matrices when it is made.
 
-    `growing` has the structure of the state. It names the axis along which each tensor of the state
-    grows by one at every step, or -1 for a tensor of fixed size.
-
     Args:
         model: a built `EncoderDecoder` or `LanguageModel`.
         table: what is laid out of the projection's `matrix()`, if it was made before.
@@ -172,7 +169,7 @@ class Stepper:
     Call arguments:
         ids: the newest tokens, (B, K).
         position: how many tokens came before them, a scalar.
-        state: what `start` or the step before returned.
+        state: as of `DecoderStepper`, and so is its `growing`.
         source: what `EncoderDecoder.encode` returned; a language model has none.
 
     Returns:

@@ -12,7 +12,6 @@ from keras_transformer.layers import (
     MeanState,
     PieceBias,
     PiecePrediction,
-    PositionalEmbedding,
     SegmentEmbedding,
     padding_mask,
 )
@@ -22,6 +21,7 @@ from keras_transformer.models.hyperparameters import Hyperparameters
 from keras_transformer.models.sized_model import (
     SizedModel,
     activation,
+    embeddings,
     encoding,
     heads,
     projection,
@@ -38,10 +38,6 @@ POOLINGS = {"first": FirstState, "mean": MeanState}
 class TextEncoder(SizedModel):
     """What models of text share: a state for each token, from which a head goes on.
 
-    Args:
-        hyperparameters: `Hyperparameters`, sizes and variants; or pass its fields as keywords.
-        dtype: a Keras dtype policy; the global one by default.
-
     Call arguments:
         tokens: ids, (B, T), padded with PAD, the first of them a mark of the beginning.
         segments: 0 for tokens of a first sentence, 1 for those of a second, (B, T).
@@ -51,15 +47,7 @@ class TextEncoder(SizedModel):
 
     def assembled(self, hyperparameters, policy, **more):
         hp = hyperparameters
-        embedding = PositionalEmbedding(
-            hp.vocabulary_size,
-            hp.d_model,
-            encoding=encoding(hp),
-            token_dropout=hp.token_dropout,
-            scaled=hp.scaled_embeddings,
-            dtype=policy,
-            name="embedding",
-        )
+        embedding = embeddings(hp, policy, encoding(hp))
         segment_embedding = SegmentEmbedding(
             SEGMENTS, hp.dropout, hp.norm_epsilon, dtype=policy, name="segment_embedding"
         )
@@ -96,8 +84,6 @@ def _states(parts, tokens, segments):
 class BareTextEncoder(TextEncoder):
     """A state for each token of a text, for sentence vectors, or for a head of another's.
 
-    Arguments as in `TextEncoder`.
-
     Returns:
         States in float32, (B, T, d_model).
     """
@@ -115,9 +101,6 @@ class MaskedLanguageModel(TextEncoder):
 
     Logits of V pieces cost as much as two layers of a small model. So they are made where they are
     asked for, which in training is one token in seven.
-
-    Args:
-        hyperparameters, dtype: as in `TextEncoder`.
 
     Call arguments:
         tokens, segments: as in `TextEncoder`.
@@ -147,7 +130,6 @@ class Labeller(TextEncoder):
     """What models that give labels share: a linear map to C labels.
 
     Args:
-        hyperparameters, dtype, name: as in `SizedModel`.
         labels: C.
         **more: what `read` takes beside.
     """
@@ -192,10 +174,7 @@ class TextClassifier(Labeller):
         P(label | text) = softmax(tanh(p W + b) V + c),    p = Pooling(Encoder(text))
 
     Args:
-        hyperparameters, labels, dtype: as in `Labeller`.
         pooling: "first", as in BERT, or "mean": see `layers.FirstState` and `layers.MeanState`.
-
-    Call arguments as in `TextEncoder`.
 
     Returns:
         Logits in float32, (B, C).
@@ -229,8 +208,6 @@ class TokenClassifier(Labeller):
     """A label for each token of a text, from its state: names, or spans that answer a question.
 
         P(label at t | text) = softmax(x_t V + c),    x = Encoder(text)
-
-    Arguments as in `Labeller`; call arguments as in `TextEncoder`.
 
     Returns:
         Logits in float32, (B, T, C).

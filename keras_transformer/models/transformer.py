@@ -20,6 +20,7 @@ from keras_transformer.models.sized_model import (
     BlockStepper,
     SizedModel,
     Stepper,
+    embeddings,
     encoding,
     heads,
     projection,
@@ -34,9 +35,6 @@ class EncoderDecoder(SizedModel):
 
     Called with `(source, target)` ids it gives logits, and trains with `model.fit`. `encode` and
     `stepper` decode with the same weights. A subclass gives `stacks`.
-
-    Args:
-        hyperparameters, dtype, name: as in `SizedModel`.
 
     Call arguments:
         source: ids, (B, S), padded with PAD.
@@ -151,41 +149,23 @@ def source_mask(source: Tensor, sizes: Sizes) -> Tensor:
 
 
 def tied_tables(
-    hyperparameters: Sizes,
-    encoding: PositionEncoding,
-    policy: keras.DTypePolicy,
-    scaled: bool = True,
-    output_bias: bool = False,
+    hyperparameters: Sizes, encoding: PositionEncoding, policy: keras.DTypePolicy
 ) -> dict[str, PositionalEmbedding]:
-    """The embeddings of target and source, and the projection onto the vocabulary (section 3.4);
-    the same layer where they are tied.
-
-    Args:
-        hyperparameters: with `dropout`, `token_dropout` and `tie_embeddings`.
-        encoding: what is added to the embeddings.
-        policy: a Keras dtype policy.
-        scaled: whether the embeddings are multiplied by sqrt(d_model).
-        output_bias: whether the projection adds a bias.
+    """The embeddings of target and source, to which an encoding is added, and the projection onto
+    the vocabulary (section 3.4); the same layer where they are tied.
     """
     hp = hyperparameters
-
-    def embedding(name, projects=False):
-        return PositionalEmbedding(
-            hp.vocabulary_size,
-            hp.d_model,
-            dropout=hp.dropout,
-            encoding=encoding,
-            token_dropout=hp.token_dropout,
-            scaled=scaled,
-            output_bias=output_bias and projects,
-            dtype=policy,
-            name=name,
-        )
-
-    source, target, logits = TIES[hp.tie_embeddings](
-        embedding, lambda name: projection(hp, policy, name, output_bias)
-    )
-    return {"embedding": target, "source_embedding": source, "projection": logits}
+    names = TIES[hp.tie_embeddings]
+    made = {}
+    for name in names:
+        if name == "projection":
+            made[name] = projection(hp, policy, output_bias=hp.output_bias)
+        else:
+            projects = name == "embedding" and "projection" not in names
+            more = {"dropout": hp.dropout, "output_bias": hp.output_bias and projects}
+            made[name] = embeddings(hp, policy, encoding, name, **more)
+    every = ("embedding", "source_embedding", "projection")
+    return {name: made.get(name, made["embedding"]) for name in every}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -212,7 +192,7 @@ class Transformer(EncoderDecoder):
         decoder_layers = hp.num_decoder_layers or hp.num_layers
         of_encoder, of_decoder, of_memory = heads(hp)
         return (
-            tied_tables(hp, encoding(hp), policy, hp.scaled_embeddings, hp.output_bias),
+            tied_tables(hp, encoding(hp), policy),
             Encoder(**stack, heads=of_encoder, name="encoder"),
             Decoder(
                 **{**stack, "num_layers": decoder_layers},

@@ -137,28 +137,14 @@ def attention_and_number(attention: str) -> tuple[str, int | None]:
     return name, int(number) if has_number else None
 
 
-def _three_way(embedding, projection):
-    shared = embedding("embedding", projects=True)
-    return shared, shared, shared
-
-
-def _inputs(embedding, projection):
-    shared = embedding("embedding")
-    return shared, shared, projection("projection")
-
-
-def _decoder(embedding, projection):
-    shared = embedding("embedding", projects=True)
-    return embedding("source_embedding"), shared, shared
-
-
-def _none(embedding, projection):
-    return embedding("source_embedding"), embedding("embedding"), projection("projection")
-
-
-# From what makes an embedding and what makes a projection, each of a name, to the source's
-# embedding, the target's, and the projection onto the vocabulary (section 3.4).
-TIES = {"three_way": _three_way, "decoder": _decoder, "none": _none, "inputs": _inputs}
+# The tables that a model has, in the order in which they are drawn: the source's embedding and the
+# projection onto the vocabulary are the target's embedding where they are not named (section 3.4).
+TIES = {
+    "three_way": ("embedding",),
+    "decoder": ("embedding", "source_embedding"),
+    "none": ("source_embedding", "embedding", "projection"),
+    "inputs": ("embedding", "projection"),
+}
 
 
 def check_together(hyperparameters: Any) -> None:

@@ -18,10 +18,6 @@ class VisionTransformer(SizedModel):
 
         P(class | picture) = softmax(x_0 W + b),    x = Encoder(PatchEmbedding(2 picture - 1))
 
-    Args:
-        hyperparameters: `VisionHyperparameters`; or pass its fields as keywords.
-        dtype: a Keras dtype policy; the global one by default.
-
     Call arguments:
         pictures: (B, H, W, C), from 0 for black to 1 for white.
 

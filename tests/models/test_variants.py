@@ -13,7 +13,7 @@ from keras_transformer.layers.attention_variants.relative_positions import (
 )
 from keras_transformer.layers.attention_variants.restricted import LocalHeads, SparseHeads
 from keras_transformer.layers.scaled_dot_product import Additive, DotProduct, SoftmaxHeads
-from keras_transformer.models import Hyperparameters, Transformer, sized_model, variants
+from keras_transformer.models import Hyperparameters, Transformer, sized_model
 from keras_transformer.runs.initialization import initialize
 
 V, LENGTH = 23, 5
@@ -79,14 +79,13 @@ def test_relative_positions_stand_in_self_attention_alone():
         ("three_way", ("embedding", "embedding", "embedding")),
         ("decoder", ("source_embedding", "embedding", "embedding")),
         ("none", ("source_embedding", "embedding", "projection")),
+        ("inputs", ("embedding", "embedding", "projection")),
     ],
 )
 def test_tables_that_are_tied_are_one(ties, names):
-    def make(name, projects=False):
-        return [name]
-
-    three = variants.TIES[ties](make, make)
-    assert tuple(name for [name] in three) == names
+    model = Transformer(**SIZES, tie_embeddings=ties)
+    three = (model.source_embedding, model.embedding, model.projection)
+    assert tuple(one.name for one in three) == names
     assert len({id(one) for one in three}) == len(set(names))
 
 
