@@ -50,7 +50,7 @@ def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
     """Let the weights stay whose path, or that of a layer around them, matches a pattern."""
     named = {variable.path: variable for variable in model.trainable_variables}
     for pattern in patterns:
-        found = [path for path in named if any(map(_matcher(pattern), _around(path)))]
+        found = [path for path in named if fnmatch.filter(_around(path), pattern)]
         if not found:
             layers = dict.fromkeys(one for path in named for one in [*_around(path)][:-1])
             raise ValueError(
@@ -75,20 +75,18 @@ def adapt(
         path.removesuffix("kernel").rstrip("_/"): (layer, kernel)
         for path, layer, kernel in kernels(model)
     }
-    found = {}
+    found = set()
     for pattern in patterns:
-        matches = _matcher(pattern)
-        of_it = {name: one for name, one in named.items() if any(map(matches, _ends(name)))}
+        of_it = [name for name in named if fnmatch.filter(_ends(name), pattern)]
         if not of_it:
-            ends = dict.fromkeys(name.rpartition("/")[2] for name in named)
+            kinds = dict.fromkeys(name.rpartition("/")[2] for name in named)
             raise ValueError(
-                f"--lora_on={pattern} is no matrix of this model. It has {_listed(ends)}. Name "
+                f"--lora_on={pattern} is no matrix of this model. It has {_listed(kinds)}. Name "
                 "some of these."
             )
-        found |= of_it
-    for name in named:
+        found.update(of_it)
+    for name, (layer, kernel) in named.items():
         if name in found:
-            layer, kernel = found[name]
             kernel.adapt(layer, rank, scale, ends)
 
 
@@ -108,10 +106,6 @@ def _around(path):
 def _ends(name):
     parts = name.split("/")
     return ("/".join(parts[place:]) for place in range(len(parts)))
-
-
-def _matcher(pattern):
-    return lambda name: fnmatch.fnmatchcase(name, pattern)
 
 
 def _listed(names):
