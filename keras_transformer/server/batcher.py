@@ -23,31 +23,8 @@ from keras_transformer.server.options import RequestError, ServeOptions
 
 # What share of the memory a small batch may take.
 SMALL = 4
-
-
-class Cancellation:
-    """Says to a run, from another thread, that nobody waits for it any more."""
-
-    def __init__(self):
-        self.is_cancelled = False
-        self._callbacks = []
-        self._lock = threading.Lock()
-
-    def start_cancel(self) -> None:
-        """Cancel it."""
-        with self._lock:
-            self.is_cancelled = True
-            callbacks = self._callbacks
-        for callback in callbacks:
-            callback()
-
-    def when_cancelled(self, callback: Callable[[], None]) -> None:
-        """Call a function when it is cancelled; at once if it is."""
-        with self._lock:
-            self._callbacks.append(callback)
-            if not self.is_cancelled:
-                return
-        callback()
+# Says to a run, from another thread, that nobody waits for it any more: then it is cancelled.
+Cancellation = concurrent.futures.Future
 
 
 @dataclasses.dataclass(eq=False)
@@ -178,7 +155,7 @@ class Batcher:
                 return
             if batch in self._waiting:
                 self._waiting.remove(batch)
-        batch.cancellation.start_cancel()
+        batch.cancellation.cancel()
 
     @contextlib.contextmanager
     def without_large(self, seconds: float = 10.0) -> Iterator[None]:

@@ -95,7 +95,7 @@ class ServedPortable:
         """Call a signature."""
 
         def stop():
-            if cancellation and cancellation.is_cancelled:
+            if cancellation and cancellation.cancelled():
                 raise RequestError("Nobody waits for it.", 499)
 
         texts = {

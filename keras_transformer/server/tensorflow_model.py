@@ -58,7 +58,7 @@ class TensorFlowModel(SavedModel):
         # A run that fails cancels TensorFlow's own: it is of one run.
         manager = CancellationManager()
         if cancellation:
-            cancellation.when_cancelled(manager.start_cancel)
+            cancellation.add_done_callback(lambda _: manager.start_cancel())
         try:
             return super().run(name, inputs, manager)
         except tf.errors.OpError as error:

@@ -204,7 +204,7 @@ def test_a_run_that_nobody_waits_for_stops_before_its_next_step(folder):
     model = ServedPortable(folder / "1")
     text = {"text": np.array([b"a b"], object)}
     cancellation = Cancellation()
-    cancellation.start_cancel()
+    cancellation.cancel()
     for name in ("serving_default", "nbest"):
         with pytest.raises(RequestError, match="Nobody waits"):
             model.run(name, text, cancellation)
