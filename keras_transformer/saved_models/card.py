@@ -68,12 +68,15 @@ def _listed(values):
 
 
 def _commit():
-    """The commit of this file's checkout, and "+" if files changed since; None without one."""
-    here = str(pathlib.Path(__file__).parent)
-    options = ("--always", "--abbrev=40", "--dirty=+", "--exclude=*")
-    command = ["git", "-C", here, "describe", *options]
+    """The commit of this file's checkout, and "+" if files changed since; None without one. An
+    installed package may lie in the checkout of another project, which does not track it.
+    """
+    git = ["git", "-C", str(pathlib.Path(__file__).parent)]
+    tracked = [*git, "ls-files", "--error-unmatch", __file__]
+    describe = [*git, "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
+        subprocess.run(tracked, capture_output=True, check=True)
+        answer = subprocess.run(describe, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
         return None
-    return answer.stdout.strip() or None
+    return answer.stdout.strip()

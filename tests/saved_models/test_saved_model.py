@@ -4,7 +4,9 @@ appears there.
 
 import json
 import pathlib
+import re
 import shutil
+import subprocess
 
 import keras
 import numpy as np
@@ -20,7 +22,7 @@ import keras_transformer
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Transformer, translation_policy
-from keras_transformer.saved_models import assets, self_check, served_module
+from keras_transformer.saved_models import assets, card, self_check, served_module
 from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.saved_models.versions import newest_version
 from keras_transformer.saved_models.write import export
@@ -482,3 +484,20 @@ def test_the_check_finds_what_differs_alone_and_in_a_batch_in_a_saved_model_of_0
         (text, way, "b'other'") for way in ("in a batch", "alone") for text in texts
     ]
     assert report["not_served"] == []
+
+
+def test_the_commit_is_that_of_a_checkout_that_has_the_program(tmp_path, monkeypatch):
+    def git(*arguments):
+        who = ("-c", "user.name=n", "-c", "user.email=e@x.org")
+        subprocess.run(["git", "-C", tmp_path, *who, *arguments], check=True, capture_output=True)
+
+    program = tmp_path / "card.py"
+    program.touch()
+    monkeypatch.setattr(card, "__file__", str(program))
+    git("init")
+    git("commit", "--allow-empty", "-m", "another project's")
+    assert card._commit() is None
+    git("add", "card.py")
+    assert card._commit().endswith("+")
+    git("commit", "-m", "ours")
+    assert re.fullmatch("[0-9a-f]{40}", card._commit())
