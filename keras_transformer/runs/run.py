@@ -106,8 +106,8 @@ class Run:
             self._start(model)
         steps_per_epoch = batches.updates_per_epoch
         self._introduce(model, policy, batches, step)
-        how = (values["accumulate"], values["static_shapes"], values["jit_compile"])
-        feed = fit.attach(model, self.strategy, batches, *how, self.objective)
+        how = {name: values[name] for name in ("accumulate", "static_shapes", "jit_compile")}
+        feed = fit.attach(model, self.strategy, batches, **how, objective=self.objective)
         of_run = (self.task, values, self.folder, self.is_chief)
         watchers = Watchers(*of_run, feed.ending, step, stopwatch, last_step, measure)
         if self.is_chief and not replicas.has_hosts(self.strategy):

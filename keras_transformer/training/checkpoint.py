@@ -40,12 +40,11 @@ def write_archive(
     write_whole(path, write, outdated)
 
 
-def read_archive(path: pathlib.Path, only: str | None = None) -> dict[str, np.ndarray]:
-    """Read the arrays of an archive, by name: all, or `only` one, if it is there."""
+def read_archive(path: pathlib.Path, under: str = "") -> dict[str, np.ndarray]:
+    """Read the arrays of an archive, by name: all, or those whose name begins with `under`."""
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            names = archive.files if only is None else {only} & {*archive.files}
-            return {name: archive[name] for name in names}
+            return {name: archive[name] for name in archive.files if name.startswith(under)}
     except (FileNotFoundError, PermissionError):
         raise
     except DAMAGE as error:
@@ -81,7 +80,7 @@ def weights_of(path: pathlib.Path) -> dict[str, np.ndarray]:
 
 def learned_of(path: pathlib.Path) -> dict[str, np.ndarray]:
     """The model's weights as they are trained, by name: adapters apart from what they adapt."""
-    return {name: array for name, array in read_archive(path).items() if name.startswith(WEIGHTS)}
+    return read_archive(path, WEIGHTS)
 
 
 def adapters_in(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -142,7 +141,7 @@ def set_weights(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def progress_of(path: pathlib.Path) -> dict:
-    return _progress_in(path, read_archive(path, only="progress"))
+    return _progress_in(path, read_archive(path, "progress"))
 
 
 def _progress_in(path, arrays):

@@ -14,7 +14,6 @@ import keras
 from keras_transformer.training import checkpoint
 from keras_transformer.training.ending import Ending
 from keras_transformer.training.loss import LabelAccuracy, LabelCount
-from keras_transformer.training.objective import LIKELIHOOD, Objective
 from keras_transformer.training.replicas import distribute, gpu_capability
 from keras_transformer.training.train_function import TrainFunction
 
@@ -113,24 +112,16 @@ class Feed:
     callbacks: tuple = ()
 
 
-def attach(
-    model: keras.Model,
-    strategy,
-    batches,
-    accumulate: int = 1,
-    static_shapes: bool = False,
-    jit_compile: bool = False,
-    objective: Objective = LIKELIHOOD,
-) -> Feed:
+def attach(model: keras.Model, strategy, batches, **of_tensorflow) -> Feed:
     """Make `model.fit` train on many batches a step (section 5.1), of `TrainingBatches` of R times
     K parts; the other arguments are those of `TrainFunction`, and for TensorFlow alone.
     """
     if keras.backend.backend() == "tensorflow":
-        function = TrainFunction(model, strategy, accumulate, static_shapes, jit_compile, objective)
+        function = TrainFunction(model, strategy, **of_tensorflow)
         new_means = keras.callbacks.LambdaCallback(
             on_epoch_begin=lambda epoch, logs: function.start_epoch()
         )
-        parts = strategy.num_replicas_in_sync * accumulate
+        parts = strategy.num_replicas_in_sync * function.accumulate
         return Feed(
             lambda step: distribute(strategy, batches, step * parts), function.ending, (new_means,)
         )

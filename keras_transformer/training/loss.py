@@ -88,29 +88,23 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         return {"name": self.name, "label_smoothing": self.label_smoothing}
 
 
-class _PerLabel(keras.metrics.Metric):
-    """A weighted sum over the labels of an epoch, divided by the sum of their weights.
+class _PerLabel(keras.metrics.Mean):
+    """The mean over the labels of an epoch by their weights.
 
-    Keras' own metrics are no replacement: they take the mean of each row before they add up the
-    batches, so that a label in a long batch would count less.
+    Keras would take the mean of each row before it adds up the batches, so that a label in a long
+    batch would count less. So it gets all labels of a batch as one row of a number each.
     """
 
     def __init__(self, name=None, dtype="float32"):
         super().__init__(name=name or self.measure, dtype=dtype)
-        self.total = self.add_variable((), "zeros", name="total")
-        self.labels = self.add_variable((), "zeros", name="labels")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         """Add a batch: ids of any shape, (B, T) for tokens, logits with one axis more, and weights
         of the ids' shape; without weights every label counts.
         """
-        weights = _weights(y_true, sample_weight)
         values = self.of_each_label(ops.cast(y_true, "int32"), y_pred)
-        self.total.assign_add(ops.sum(values * weights))
-        self.labels.assign_add(ops.sum(weights))
-
-    def result(self):
-        return ops.divide_no_nan(self.total, self.labels)
+        weights = _weights(y_true, sample_weight)
+        super().update_state(ops.reshape(values, (-1,)), ops.reshape(weights, (-1,)))
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

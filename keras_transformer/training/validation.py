@@ -47,7 +47,7 @@ class Validation(keras.callbacks.Callback):
 
 def read_results(path: str | os.PathLike) -> list[dict]:
     """The results that lead to the end of a run, from the history that `Validation` writes: a
-    dictionary for each line, with an integer "step", steps ascending. None if there is no file.
+    dictionary for each line, with an integer "step", steps ascending; none without a file.
 
     A run that was killed resumes from its last checkpoint and validates again what came after it: a
     line voids those before it of its own step or of a later one. A line that was cut has the next

@@ -55,7 +55,7 @@ def run(folder, *, last_step, accumulate=1):
         )
     )
 
-    feed = fit.attach(model, replicas.make_strategy("one"), Stream(), accumulate)
+    feed = fit.attach(model, replicas.make_strategy("one"), Stream(), accumulate=accumulate)
     saving = Checkpointing(folder, stopwatch, keep=2, minutes=math.inf)
     fit.fit(
         model,
@@ -102,7 +102,7 @@ def test_a_step_takes_the_parts_of_its_update_whatever_the_sessions_before_took(
     one = replicas.make_strategy("one")
     monkeypatch.setattr(fit, "distribute", lambda *args: begins.append(args[2]))
     for accumulate in (1, 3):
-        fit.attach(make_model(), one, Stream(), accumulate).data_from(5)
+        fit.attach(make_model(), one, Stream(), accumulate=accumulate).data_from(5)
     assert begins == [5, 15]
 
 
