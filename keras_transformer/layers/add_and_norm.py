@@ -63,9 +63,7 @@ class NormPlacement(Layer):
 class PostNorm(NormPlacement):
     """The paper's order: the norm comes after the residual sum.
 
-        LayerNorm(x + Dropout(Sublayer(x)))
-
-    Arguments as in `NormPlacement`.
+    LayerNorm(x + Dropout(Sublayer(x)))
     """
 
     def call(self, x: Tensor, sublayer: Sublayer) -> tuple[Tensor, Any]:
@@ -83,8 +81,6 @@ class PreNorm(NormPlacement):
     """The norm stands before the sublayer, and the residual stream is never normalized.
 
         x + Dropout(Sublayer(LayerNorm(x)))
-
-    Arguments as in `NormPlacement`.
 
     Reference: Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture".
     """
@@ -104,8 +100,6 @@ class PreRmsNorm(PreNorm):
     """`PreNorm` by the root mean square alone, as in T5.
 
         x + Dropout(Sublayer(RmsNorm(x)))
-
-    Arguments as in `NormPlacement`.
 
     Reference: Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified
         Text-to-Text Transformer", section 2.1.

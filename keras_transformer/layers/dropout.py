@@ -20,16 +20,6 @@ class Dropout(KeepsShape):
     Args:
         rate: probability in [0, 255 / 256].
 
-    Call arguments:
-        x: any shape.
-        training: whether to drop anything.
-
-    Returns:
-        The shape of `x`.
-
-    Raises:
-        ValueError: if `rate` is out of its range.
-
     Reference: Srivastava et al. 2014, "Dropout: A Simple Way to Prevent Neural Networks from
         Overfitting".
     """

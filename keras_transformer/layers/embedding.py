@@ -29,9 +29,6 @@ def sinusoidal_positions(positions: Tensor, d_model: int) -> Tensor:
 
     Returns:
         float32, (..., d_model), within 1e-6 of the formula in float64.
-
-    Raises:
-        ValueError: if `d_model` is odd.
     """
     if d_model % 2:
         raise ValueError(
@@ -71,14 +68,8 @@ class PositionEncoding(Part):
         """Make the weights for embeddings (B, T, d_model)."""
 
     def added(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Embeddings that know where they stand.
-
-        Args:
-            x: (B, T, d_model).
-            positions: integers broadcastable to (B, T).
-
-        Returns:
-            (B, T, d_model), of the dtype of `x`.
+        """Embeddings (B, T, d_model) that know where they stand, in the same dtype; positions are
+        integers broadcastable to (B, T).
         """
         raise NotImplementedError
 

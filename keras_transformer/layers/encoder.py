@@ -147,7 +147,6 @@ class Encoder(KeepsShape):
         residual_initialization: gives the initializer of the last matrix of each sublayer, from how
             many sublayers the stack has: `depth_scaled`, `glorot` or another function, or the name
             that it is registered under.
-        dtype, name, trainable: as in any Keras layer.
         **variants: further arguments of `EncoderLayer`, by name.
 
     Call arguments:

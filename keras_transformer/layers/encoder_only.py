@@ -36,8 +36,7 @@ class SegmentEmbedding(KeepsShape):
     Returns:
         (B, T, d_model).
 
-    Reference: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for
-        Language Understanding", figure 2.
+    Reference: Devlin et al. 2019, figure 2.
     """
 
     arguments = ("segments", "dropout", "epsilon")
@@ -80,8 +79,7 @@ class PiecePrediction(Layer):
     Returns:
         (B, M, d_model).
 
-    Reference: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for
-        Language Understanding", section 3.1, and its program.
+    Reference: Devlin et al. 2019, section 3.1, and its program.
     """
 
     arguments = ("activation", "epsilon")
@@ -98,9 +96,7 @@ class PiecePrediction(Layer):
         self.norm.build(x_shape)
 
     def call(self, x: Tensor, places: Tensor) -> Tensor:
-        batch = ops.shape(x)[0]
-        length = ops.shape(x)[1]
-        width = x.shape[-1]
+        batch, length, width = ops.shape(x)
         # Numbers of rows where all sentences lie in one matrix.
         rows = places + (ops.arange(batch, dtype=places.dtype) * length)[:, None]
         taken = ops.take(ops.reshape(x, (-1, width)), rows, axis=0)
@@ -112,14 +108,7 @@ class PiecePrediction(Layer):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class PieceBias(KeepsShape):
-    """Add a learned number to the logit of each piece: how frequent it is.
-
-    Call arguments:
-        logits: (..., V).
-
-    Returns:
-        (..., V).
-    """
+    """Add a learned number to the logit of each piece, (..., V): how frequent it is."""
 
     def build(self, logits_shape):
         self.bias = self.add_weight(name="bias", shape=(logits_shape[-1],), initializer="zeros")
@@ -139,8 +128,7 @@ class FirstState(keras.layers.Layer):
     Returns:
         (B, d_model).
 
-    Reference: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for
-        Language Understanding", section 3.
+    Reference: Devlin et al. 2019, section 3.
     """
 
     def call(self, x: Tensor, tokens: Tensor) -> Tensor:
@@ -190,12 +178,6 @@ class PatchEmbedding(Layer):
 
     Returns:
         (B, 1 + n, d_model), n = (H / P)(W / P). The class token is the first.
-
-    Raises:
-        ValueError: if P does not divide H and W.
-
-    Example:
-        x = PatchEmbedding(patch_size=4, d_model=64)(pictures)
 
     Reference: Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words: Transformers for Image
         Recognition at Scale", section 3.1, eq. 1.

@@ -98,8 +98,6 @@ class GatedFeedForward(FeedForward):
     It has three matrices where `FeedForward` has two, and no biases. Two thirds of `FeedForward`'s
     d_ff give as many parameters.
 
-    Arguments and call arguments as in `FeedForward`.
-
     Reference: Shazeer 2020, "GLU Variants Improve Transformer", eq. 6.
     """
 

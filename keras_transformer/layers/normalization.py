@@ -57,9 +57,8 @@ class LayerNormalization(_Normalization):
         def normalized(x, gamma, beta):
             centred = ops.cast(x, "float32")
             centred = centred - ops.mean(centred, axis=-1, keepdims=True)
-            inverse = ops.rsqrt(
-                ops.mean(ops.square(centred), axis=-1, keepdims=True) + self.epsilon
-            )
+            variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+            inverse = ops.rsqrt(variance + self.epsilon)
             unit = centred * inverse
             kept = ops.cast(unit, x.dtype)
 
@@ -97,14 +96,7 @@ class RmsNormalization(_Normalization):
 
         y = gamma * x / sqrt(mean(x^2) + epsilon)              over the last axis, in float32
 
-    Args:
-        epsilon: added to the mean square.
-
-    Call arguments:
-        x: (..., d_model).
-
-    Returns:
-        The shape and dtype of `x`.
+    Arguments as in `LayerNormalization`.
 
     Reference: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
     """

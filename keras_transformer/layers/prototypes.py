@@ -67,11 +67,7 @@ def description(part: Part) -> dict[str, Any]:
 
 
 def class_of(argument: str, kind: str | type, base: type, example: type) -> type:
-    """The class that an argument of a layer says, itself or the name it is registered under.
-
-    Raises:
-        ValueError: if it is no subclass of `base`.
-    """
+    """The subclass of `base` that an argument of a layer says, itself or by its registered name."""
     found = keras.saving.get_registered_object(kind) if isinstance(kind, str) else kind
     if not (isinstance(found, type) and issubclass(found, base)):
         raise ValueError(

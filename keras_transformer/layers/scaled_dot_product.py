@@ -209,8 +209,6 @@ class SoftmaxHeads(AttentionHeads):
         positions: what the distance between query and key changes: a `RelativePositions`, by
             default one that changes nothing. Others suit self-attention only.
         dropout: probability in [0, 1) on the attention weights; the paper has none there.
-
-    Call arguments as in `AttentionHeads`.
     """
 
     arguments = ("similarity", "positions", "dropout")

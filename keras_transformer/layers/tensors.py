@@ -24,26 +24,13 @@ Sublayer = Callable[[Tensor], tuple[Tensor, Any]]
 
 
 def padding_mask(ids: Tensor) -> Tensor:
-    """True at the keys that are tokens, False at padding.
-
-    Args:
-        ids: integers, (B, S), padded with PAD.
-
-    Returns:
-        Booleans, (B, 1, S).
-    """
+    """True at the keys that are tokens, False at padding: booleans (B, 1, S), of ids (B, S)."""
     return ops.not_equal(ids, PAD)[:, None, :]
 
 
 def causal_mask(length: int | Tensor) -> Tensor:
-    """True where the key does not come after the query: "prevent positions from attending to
-    subsequent positions".
-
-    Args:
-        length: T, a Python or tensor integer.
-
-    Returns:
-        Booleans, (1, T, T), lower triangular.
+    """True where the key does not come after the query, booleans (1, T, T), lower triangular:
+    "prevent positions from attending to subsequent positions". The length may be a tensor.
     """
     positions = ops.arange(length)
     return (positions[:, None] >= positions[None, :])[None]
@@ -67,11 +54,7 @@ class Masks(NamedTuple):
         return ops.expand_dims(functools.reduce(ops.logical_and, masks), -3) if masks else None
 
     def of_keys(self) -> Tensor | None:
-        """The mask (B, 1, S) beside the causal one, which is the same for all queries.
-
-        Raises:
-            ValueError: if it has a row for each query.
-        """
+        """The mask (B, 1, S) beside the causal one, which must be the same for all queries."""
         mask = self.attention
         if mask is not None and mask.shape[-2] != 1:
             raise ValueError(

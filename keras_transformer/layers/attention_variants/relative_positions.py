@@ -22,11 +22,8 @@ class RelativePositions(Part):
         """Make the weights for queries (B, h, T, d_k) and values (B, h, S, d_v)."""
 
     def placed(self, x: Tensor, after: Tensor | None = None) -> Tensor:
-        """Queries or keys that know where they stand.
-
-        Args:
-            x: (B, h, T, d_k).
-            after: the keys before them, (B, h, t, d_k); None: they are the first.
+        """Queries or keys (B, h, T, d_k) that know where they stand: after keys (B, h, t, d_k), or
+        first.
         """
         return x
 

@@ -201,15 +201,8 @@ def into_blocks(x: Tensor, width: int | Tensor) -> Tensor:
 
 
 def neighbours(x: Tensor, width: int | Tensor, before: int, behind: int) -> Tensor:
-    """The blocks of sequences, each with those beside it; 0 where there is none.
-
-    Args:
-        x: (B, h, T, d), numbers or booleans.
-        width: positions of a block.
-        before, behind: how many blocks come before it and behind it.
-
-    Returns:
-        (B n, h, (before + 1 + behind) width, d).
+    """The blocks of a width of sequences (B, h, T, d), each with so many before and behind it, 0
+    where there are none: (B n, h, (before + 1 + behind) width, d).
     """
     batch, heads, length, depth = ops.shape(x)
     count = count_of_blocks(length, width)
