@@ -1,13 +1,6 @@
 """Import a model of another program as a run and a SavedModel, a translator of Marian, of
 OpenNMT-tf or of Hugging Face (MarianMT, M2M100, NLLB-200), a T5, a GPT-2, a BERT or a ViT: `python
--m keras_transformer.import_model --from=FOLDER --model_dir=runs/opus_en_de` (Junczys-Dowmunt et al.
-2018, "Marian: Fast Neural Machine Translation in C++"; Klein et al. 2017, "OpenNMT: Open-Source
-Toolkit for Neural Machine Translation"; Fan et al. 2021, "Beyond English-Centric Multilingual
-Machine Translation"; Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified
-Text-to-Text Transformer"; Radford et al. 2019, "Language Models are Unsupervised Multitask
-Learners"; Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for Language
-Understanding"; Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words: Transformers for Image
-Recognition at Scale").
+-m keras_transformer.import_model --from=FOLDER --model_dir=runs/opus_en_de`.
 
 A folder of Marian, such as a release of OPUS-MT, has decoder.yml and the files that it names,
 source.spm and target.spm. One of OpenNMT-tf is a model_dir, with its config.yml, vocabularies and
@@ -34,12 +27,7 @@ def main(FLAGS):
     from keras_transformer.tasks import imported
     from pipelines.whole_files import whole_folder
 
-    origin = FLAGS["from"].value
-    if not origin:
-        raise ValueError(
-            "--from is missing: a folder with decoder.yml, a checkpoint of OpenNMT-tf, or "
-            "config.json and *.safetensors."
-        )
+    origin = flags.required(FLAGS, "from")
     give_all_memory_back()
     run = RunFolder(flags.required(FLAGS, "model_dir"))
     if run.path.exists():

@@ -40,11 +40,8 @@ def main(FLAGS):
     from pipelines.prepare.preparation import describe, prepare
 
     started = time.monotonic()
-    if not FLAGS.output_dir:
-        raise ValueError(
-            "--output_dir is missing: the folder of the prepared corpus, such as prepared/mine."
-        )
-    require_folder(f"--output_dir={FLAGS.output_dir}", FLAGS.output_dir)
+    folder = flags.required(FLAGS, "output_dir")
+    require_folder(f"--output_dir={folder}", folder)
     _refuse(FLAGS)
     values = {"cache_dir": None, "strict": False, **FLAGS.flag_values_dict()}
     preparation = Preparation.of({**values, "corpus": corpus_settings(values)})

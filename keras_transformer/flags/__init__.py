@@ -44,6 +44,10 @@ REQUIRED = {
     "saved_models/home_assistant_en_de.",
     "teacher": "--teacher is missing, or --back_translate: a model that translates the text, such "
     "as runs/en_de.",
+    "output_dir": "--output_dir is missing: the folder of the prepared corpus, such as "
+    "prepared/mine.",
+    "from": "--from is missing: a folder with decoder.yml, a checkpoint of OpenNMT-tf, or "
+    "config.json and *.safetensors.",
     "source_file": TWO_FILES,
     "reference_file": TWO_FILES,
 }

@@ -135,10 +135,7 @@ def starting_point(path: pathlib.Path | str) -> tuple:
 
 def hyperparameters_of(path: pathlib.Path | str) -> dict:
     """The hyperparameters of what `--init_from` names, by name; {} if it does not say them."""
-    try:
-        return ModelPath.of(path).describe().get("hyperparameters") or {}
-    except FileNotFoundError:
-        return {}
+    return ModelPath.of(path).describe().get("hyperparameters") or {}
 
 
 def vocabulary_at(path: pathlib.Path | str):

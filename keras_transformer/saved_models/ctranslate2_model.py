@@ -19,9 +19,6 @@ PRE_NORM = {"post": False, "pre": True}
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWISH"}
 ACTIVATIONS |= {"gelu_tanh": "GELUTanh", "geglu": "GELUTanh"}
 GATED = ("swiglu", "geglu")
-# What it adds to the embeddings as a table, and what it turns queries and keys by.
-POSITIONS_KNOWN = ("sinusoidal", "tensor2tensor", "marian_mt", "learned", "none", "rotary")
-ATTENTIONS = ("scaled_dot_product",)
 # What `FeedForward.maps` gives. Only gated networks have the third.
 LINEARS = ("linear_0", "linear_1", "linear_0_noact")
 # Maps of our attention.
@@ -30,8 +27,9 @@ KNOWN = {
     "architecture": ("transformer",),
     "norm": PRE_NORM,
     "activation": ACTIVATIONS,
-    "positions": POSITIONS_KNOWN,
-    "attention": ATTENTIONS,
+    # What it adds to the embeddings as a table, and what it turns queries and keys by.
+    "positions": ("sinusoidal", "tensor2tensor", "marian_mt", "learned", "none", "rotary"),
+    "attention": ("scaled_dot_product",),
     "scaled_embeddings": (True,),
 }
 README = """# A translator for CTranslate2

@@ -35,15 +35,9 @@ def export(
     <version>/assets.extra/tf_serving_warmup_requests, batching_parameters.txt
     <version>/assets.extra/...                        what the module adds: a vocabulary, say
 
-    Args:
-        module: what is exported.
-        folder: `saved_models/<name>`, where TF Serving looks for numbered versions.
-        description: what the model is: the run's `model.json`, with `scores`.
-        examples: of the test set, to take golden ones from.
-        version: its number; by default the next free one.
-
-    Returns:
-        The path of the new version, `<folder>/<version>`.
+    The folder is `saved_models/<name>`, where TF Serving looks for numbered versions, and the
+    version by default the next free one; the description is the run's `model.json`, with `scores`;
+    golden examples are taken from those of the test set. Gives the path of the new version.
     """
     final = new_version(folder, version)
     with whole_folder(final) as temporary:

@@ -65,10 +65,8 @@ class Sizes:
                 for name in names
                 if isinstance(hyperparameters.get(name), int)
             }
-            if decoding is None:
-                beam = 0
-            else:
-                beam = max(decoding.get(name) or 1 for name in ("beam_size", "samples"))
+            widths = [] if decoding is None else ["beam_size", "samples"]
+            beam = max((decoding.get(name) or 1 for name in widths), default=0)
             extra = str((decoding or {}).get("max_length", "")).rpartition("+")[2]
             sizes |= {"beyond": int(extra)} if extra.isdecimal() else {}
             sizes |= {"beam_size": beam, "most_tokens": READ, "tokenizers": tokenizers}

@@ -97,16 +97,16 @@ def read(body: bytes, length: str | None) -> Inference:
     binary = {}
     rest = memoryview(body)[size:]
     for name, tensor in inputs.items():
-        length = _parameters(tensor, f"the input `{name}`").get("binary_data_size")
-        if length is None:
+        own = _parameters(tensor, f"the input `{name}`").get("binary_data_size")
+        if own is None:
             continue
-        if type(length) is not int or not 0 <= length <= len(rest):
+        if type(own) is not int or not 0 <= own <= len(rest):
             raise RequestError(
                 f"binary_data_size of `{name}` must be the number of its bytes behind the JSON, "
-                f"whose length {HEADER} says: {len(rest)} are left. Received: {length!r}."
+                f"whose length {HEADER} says: {len(rest)} are left. Received: {own!r}."
             )
-        binary[name] = bytes(rest[:length])
-        rest = rest[length:]
+        binary[name] = bytes(rest[:own])
+        rest = rest[own:]
     if rest:
         raise RequestError(f"{len(rest)} bytes behind the last tensor belong to none.")
     said, options = parted(_parameters(document, "the request"))

@@ -57,33 +57,28 @@ class Heads(Options):
         """Measure and print the table. Errors are reported before anything is measured."""
         from keras_transformer.evaluation.table import aligned
         from keras_transformer.inference.translator import Translator
+        from keras_transformer.tasks.score import validation_of
         from keras_transformer.visualization.model_reading import trained_model
 
         phrases = read_phrases(self.trees, self.measured_sentences) if self.trees else []
-        trained = trained_model(model, "heads --ablate") if self.ablate else None
-        scorer = self._scorer(model) if self.ablate else None
+        files = {"source_file": self.source_file, "reference_file": self.reference_file}
+        if self.ablate:
+            trained = trained_model(model, "heads --ablate")
+            scorer = validation_of(model, files, "heads --ablate")
         translator = Translator.load(model)
-        files = (self.source_file, self.reference_file)
-        text = text_of(translator.description, model, *files)
+        text = text_of(translator.description, model, **files)
         sources, references = (side[: self.measured_sentences] for side in text)
         measures = survey_of(translator, sources, references)
         if phrases:
             agreed, chance = agreement_with(translator, phrases)
             measures[IN_PHRASE] = {"encoder": agreed}
             print(f"{IN_PHRASE}, by chance: {chance:.2f}")
-        if trained:
+        if self.ablate:
             scorer.keep_first(self.measured_sentences)
             lost = points_lost(trained, scorer.sources, scorer.quality, search)
             measures[f"{scorer.unit} lost"] = lost
         print(aligned(table(measures)))
         return functools.partial(draw, measures)
-
-    def _scorer(self, model):
-        """What scores the model's translations, or trees, of its validation split or of files."""
-        from keras_transformer.tasks.score import validation_of
-
-        files = {"source_file": self.source_file, "reference_file": self.reference_file}
-        return validation_of(model, files, "heads --ablate")
 
 
 def text_of(
