@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# What reading a gzip file raises that is cut off or damaged.
+DAMAGED_GZIP = (EOFError, gzip.BadGzipFile, zlib.error)
 
 
 def read_lines(path: str | os.PathLike) -> list[str]:
@@ -79,7 +81,7 @@ def byte_lines(file: BinaryIO, name: str | os.PathLike) -> Iterator[bytes]:
     try:
         for number, line in enumerate(file, start=1):
             yield line if number > 1 else line.removeprefix(BYTE_ORDER_MARK)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except DAMAGED_GZIP as error:
         raise ValueError(
             f"{name} must be a whole gzip file. After {number} lines: {error}. Compress or copy "
             "it again."

@@ -101,7 +101,8 @@ def config_of(family, document):
 def tensors_of(family, document):
     """Random weights of all sizes, by the names of a file."""
     random = np.random.default_rng(1)
-    sizes = {one.theirs: one.shape for one in family.table(config_of(family, document))}
+    table = family.table(config_of(family, document))
+    sizes = {one.theirs: one.shape for one in table if one.theirs}
     return {name: random.normal(size=size).astype(np.float32) for name, size in sizes.items()}
 
 

@@ -1,5 +1,6 @@
 """Metrics side by side, each by its name and with sacrebleu's signature (Vaswani et al. 2017,
-section 6.1, gives BLEU alone; Post 2018, "A Call for Clarity in Reporting BLEU Scores").
+section 6.1, gives BLEU alone; Post 2018, "A Call for Clarity in Reporting BLEU Scores"); and
+whether one system is better than another by chance (Koehn 2004; Riezler and Maxwell 2005).
 """
 
 import re
@@ -11,6 +12,8 @@ from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
 
 RESAMPLES = 1000
+# Paired tests by the name of the flag, as sacrebleu names them.
+TESTS = {"bootstrap": "bs", "approximate_randomization": "ar"}
 # Tokenizers that sacrebleu has for one language, and the extra of sacrebleu that each needs.
 OF_LANGUAGE = {"zh": ("zh", None), "ja": ("ja-mecab", "ja"), "ko": ("ko-mecab", "ko")}
 OWN_TOKENIZER = "bleu_language"
@@ -213,10 +216,46 @@ def _scored(metric, hypotheses, references, confidence):
     # The paired test of one system alone is its bootstrap. `corpus_score` has one too, which fails
     # where some resamples of chrF score 0 (sacrebleu 2.6: Python's float among NumPy's).
     alone = [("system", hypotheses)]
-    resampled = PairedTest(alone, {"metric": metric}, [references], "bs", RESAMPLES)
-    signatures, results = resampled()
-    [(name, signature)] = signatures.items()
-    [result] = results[name]
+    signature, [result] = _tested(metric, alone, references, "bootstrap", RESAMPLES)
     numbers = {"score": result.score, "mean": result.mean, "interval": result.ci}
     rounded = {name: round(float(number), 2) for name, number in numbers.items()}
-    return {**rounded, "signature": str(signature)}
+    return {**rounded, "signature": signature}
+
+
+def compare(
+    metrics: dict[str, Named],
+    baseline: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    test: str = "bootstrap",
+) -> dict[str, dict[str, Any]]:
+    """Test the difference of two systems on the same sentences, with sacrebleu's seed.
+
+    Returns:
+        For each name a dictionary: `label`, `baseline`, `score`, `difference`, `p_value`, the
+        probability of so large a difference between equal systems, and `signature`. `p_value` is
+        None where every translation is the same: sacrebleu would give its smallest value there.
+    """
+    systems = [("baseline", baseline), ("system", hypotheses)]
+    found = {}
+    for name, (label, metric) in metrics.items():
+        signature, (theirs, ours) = _tested(metric, systems, references, test)
+        found[name] = {
+            "label": label,
+            "baseline": round(theirs.score, 2),
+            "score": round(ours.score, 2),
+            "difference": round(ours.score - theirs.score, 2),
+            "p_value": None if baseline == hypotheses else round(ours.p_value, 4),
+            "signature": signature,
+        }
+    return found
+
+
+def _tested(metric, systems, references, test, *samples):
+    """What sacrebleu's paired test gives of a metric: its signature, and a result of each system.
+    One metric at a time: the results of several kinds of BLEU have the same name.
+    """
+    paired = PairedTest(systems, {"metric": metric}, [references], TESTS[test], *samples)
+    signatures, results = paired()
+    [(name, signature)] = signatures.items()
+    return str(signature), results[name]

@@ -8,6 +8,7 @@ from keras_transformer.evaluation.parseval import (
     Parameters,
     Status,
     Summary,
+    are_equal,
     compare,
     summarize,
 )
@@ -77,10 +78,7 @@ def _compared(gold, tree, parameters):
         for ours, theirs in zip(gold.preterminals(), tree.preterminals(), strict=True)
         if ours.label not in parameters.deleted
     ]
-    right = sum(
-        ours == theirs or frozenset({ours, theirs}) in parameters.equal_labels
-        for ours, theirs in pairs
-    )
+    right = sum(are_equal(*pair, parameters.equal_labels) for pair in pairs)
     return dataclasses.replace(sentence, tags=right)
 
 

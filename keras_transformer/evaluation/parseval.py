@@ -137,7 +137,7 @@ def compare(gold: Tree, test: Tree | None, parameters: Parameters = COLLINS) -> 
     if not test_tags:
         return Sentence(length, Status.SKIPPED, words=len(gold_tags))
     if len(gold_tags) != len(test_tags) or not all(
-        _equal(ours, theirs, parameters.equal_words)
+        are_equal(ours, theirs, parameters.equal_words)
         for (_, ours), (_, theirs) in zip(gold_tags, test_tags, strict=True)
     ):
         return Sentence(length, Status.ERROR, words=len(gold_tags))
@@ -158,7 +158,7 @@ def compare(gold: Tree, test: Tree | None, parameters: Parameters = COLLINS) -> 
         ),
         words=len(gold_tags),
         tags=sum(
-            _equal(ours, theirs, parameters.equal_labels)
+            are_equal(ours, theirs, parameters.equal_labels)
             for (ours, _), (theirs, _) in zip(gold_tags, test_tags, strict=True)
         ),
     )
@@ -181,7 +181,8 @@ def brackets(tree: Tree, parameters: Parameters = COLLINS) -> list[Bracket]:
     ]
 
 
-def _equal(ours, theirs, pairs):
+def are_equal(ours: str, theirs: str, pairs: frozenset[frozenset[str]]) -> bool:
+    """Whether two labels or words are one, or a pair that is taken for one."""
     return ours == theirs or frozenset({ours, theirs}) in pairs
 
 
@@ -191,7 +192,7 @@ def _matched(gold, test, parameters):
     matched = 0
     for ours in gold:
         for theirs in left:
-            same = not parameters.labeled or _equal(
+            same = not parameters.labeled or are_equal(
                 ours.label, theirs.label, parameters.equal_labels
             )
             if same and ours[1:] == theirs[1:]:

@@ -32,7 +32,7 @@ def of_scores(scores: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def of_comparison(comparison: Mapping[str, Mapping[str, Any]], baseline: str, test: str) -> str:
-    """The table of what `significance.compare` gave."""
+    """The table of what `metrics.compare` gave."""
     rows = [["metric", "baseline", "score", "difference", "p", "signature"]]
     for one in comparison.values():
         numbers = (f"{one[name]:.2f}" for name in ("baseline", "score"))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from keras_transformer.imports.family import ANOTHER
+from keras_transformer.imports.family import ANOTHER, pieces_by_id
 from keras_transformer.imports.folder_files import SettingsFiles
 from pipelines.json_files import MOST_BYTES_OF_LISTS, Schema, quote, read_json, read_text, refuse
 from pipelines.vocabularies.word_pieces import LONGEST_WORD, SUFFIX, UNKNOWN, WordPieces, fault
@@ -111,7 +111,7 @@ def load_vocabulary(files: SettingsFiles, most_pieces: int | None = None) -> Wor
     pieces = _of_lines(path) if path.exists() else []
     if tokenizer.model is not None:
         numbers = files.of(Model, tokenizer.model, TOKENIZER, ANOTHER, "model").vocab
-        of_ids = _of_ids(numbers, files.path / TOKENIZER)
+        of_ids = pieces_by_id(numbers, files.path / TOKENIZER, AGAIN)
         if pieces and pieces != of_ids:
             raise ValueError(
                 f"{path} and {files.path / TOKENIZER} must have the same pieces. Received: others. "
@@ -159,16 +159,6 @@ def _of_lines(path):
     if found := fault(pieces):
         number, reason = found
         raise ValueError(f"line {number + 1} of {path} {reason}. {AGAIN}")
-    return pieces
-
-
-def _of_ids(numbers, path):
-    """Pieces in the order of their ids."""
-    pieces = sorted(numbers, key=numbers.get)
-    for number, piece in enumerate(pieces):
-        if numbers[piece] != number:
-            wanted = f"numbered from 0 without a gap, with a piece of id {number}"
-            refuse("vocab", f"`model` of {path}", wanted, numbers[piece], AGAIN)
     return pieces
 
 

@@ -18,6 +18,8 @@ MOST = 2**31 - 1
 # The bias of pieces that a model lacks: as unlikely as float32 can say, and losses stay finite.
 NEVER = -100.0
 Size = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
+Natural = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+Factor = Annotated[float, msgspec.Meta(ge=0)]
 Share = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 Epsilon = Annotated[float, msgspec.Meta(gt=0, le=1)]
 # Notes of the packages that saved it, and what they return or how they train and compute.
@@ -81,10 +83,12 @@ class Config(Schema):
 
 
 class Weight(NamedTuple):
-    """A weight of ours, by its variable's path, `made` of one of theirs, whose shape this says."""
+    """A weight of ours, by its variable's path, `made` of one of theirs, whose shape this says; or
+    of None, where they have nothing like it.
+    """
 
     ours: str
-    theirs: str
+    theirs: str | None
     shape: tuple[int, ...]
     made: Callable[[np.ndarray], np.ndarray] = np.asarray
 
@@ -158,7 +162,7 @@ class ArraysByPath(Mapping):
 
     def __getitem__(self, path: str) -> np.ndarray:
         weight = self._table[path]
-        return weight.made(self._tensors[weight.theirs])
+        return weight.made(weight.theirs and self._tensors[weight.theirs])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._table)

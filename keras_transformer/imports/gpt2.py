@@ -6,11 +6,12 @@
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from keras_transformer.imports import family
+from keras_transformer.imports.bert_text import TOKENIZER, Tokenizer
 from keras_transformer.imports.family import ANOTHER, Epsilon, Share, Size, Weight, norm
 from keras_transformer.imports.folder_files import WHOLE, SettingsFiles, listed
 from keras_transformer.models import Hyperparameters, LanguageModel
@@ -27,7 +28,6 @@ LAYERS = {"h": "n_layer"}
 PARTS = ("query", "key", "value")
 VOCABULARY = "vocab.json"
 MERGES = "merges.txt"
-TOKENIZER = "tokenizer.json"
 END = "<|endoftext|>"
 # The bias of what must not come. Its logits lie around -100.
 NEVER = -1e4
@@ -151,7 +151,7 @@ class Model(Schema):
     FIXED: ClassVar = {"type": ("BPE",), "byte_fallback": (False,), "dropout": (None,)}
 
     vocab: dict[str, int]
-    merges: list[Any]
+    merges: list[str | list[str]]
 
 
 def read_pieces(files: SettingsFiles, config: Config) -> Pieces:
@@ -164,7 +164,7 @@ def read_pieces(files: SettingsFiles, config: Config) -> Pieces:
         pairs = [line for line in lines if line and not line.startswith("#version")]
     elif (files.path / TOKENIZER).exists():
         path = files.path / TOKENIZER
-        document = read_object(path, WHOLE, MOST_BYTES_OF_LISTS).get("model")
+        document = files.read(Tokenizer, TOKENIZER, WHOLE, MOST_BYTES_OF_LISTS).model
         said = files.of(Model, document or {}, TOKENIZER, ANOTHER, part="model")
         ids = said.vocab
         pairs = said.merges
@@ -173,25 +173,24 @@ def read_pieces(files: SettingsFiles, config: Config) -> Pieces:
             f"{files.path} has no {VOCABULARY} and {MERGES}, and no {TOKENIZER}. It has "
             f"{listed(files.path)}. {WHOLE}"
         )
-    pieces = dict.fromkeys(range(len(ids)))
-    pieces |= {number: piece for piece, number in ids.items() if number in pieces}
+    pieces = family.pieces_by_id(ids, path, WHOLE)
     merges = [tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in pairs]
-    lacking = [piece for piece in (END, *LETTERS) if piece not in ids]
-    odd = [pair for pair in merges if len(pair) != 2 or "".join(map(str, pair)) not in ids]
-    if lacking or odd or None in pieces.values() or len(ids) > config.vocab_size:
+    lacking = {END, *LETTERS} - ids.keys()
+    odd = [pair for pair in merges if len(pair) != 2 or "".join(pair) not in ids]
+    if lacking or odd or len(ids) > config.vocab_size:
         raise ValueError(
-            f"{path} must number its pieces from 0, at most {config.vocab_size:,}, the "
-            f"`vocab_size`, with {END}, all bytes and what pairs make among them. Received: "
-            f"{len(ids):,} pieces, {len(lacking)} of these missing, {len(odd):,} other pairs. "
-            f"{WHOLE}"
+            f"{path} must have at most {config.vocab_size:,} pieces, the `vocab_size`, with {END}, "
+            f"all bytes and what pairs make among them. Received: {len(ids):,} pieces, "
+            f"{len(lacking)} of these missing, {len(odd):,} other pairs. {WHOLE}"
         )
-    return Pieces(list(pieces.values()), merges)
+    return Pieces(pieces, merges)
 
 
 def of_run(
     config: Config, arrays: Mapping[str, np.ndarray], end: int
 ) -> tuple[Hyperparameters, dict[str, np.ndarray]]:
     """Sizes and weights of a run's model, of those of a model of its ids."""
+    arrays = dict(arrays)
     table = arrays["embedding/table"]
     made = np.zeros((len(table) - 1 + len(SPECIAL), table.shape[1]), table.dtype)
     made[[BOS, EOS]] = table[end]

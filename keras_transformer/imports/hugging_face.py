@@ -80,7 +80,8 @@ class PretrainedFolder:
     def _check_shapes(self, path):
         # One by one: config.json may say more layers than a table could hold.
         for weight in self.family.table(self.config):
-            self._tensors.check(weight.theirs, weight.shape, path, self.family.MODEL_TYPE)
+            if weight.theirs:
+                self._tensors.check(weight.theirs, weight.shape, path, self.family.MODEL_TYPE)
         for prefix, key in self.family.LAYERS.items():
             count = getattr(self.config, key)
             begin = f"{prefix}.{count}."

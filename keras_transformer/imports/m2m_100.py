@@ -7,6 +7,7 @@ fairseq does: those of the SentencePiece model behind <s>, <pad>, </s> and <unk>
 the labels of languages.
 """
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ import numpy as np
 import sentencepiece
 
 from keras_transformer.imports import seq2seq, seq2seq_files
-from keras_transformer.imports.family import ANOTHER, Weight, norm, pieces_by_id
+from keras_transformer.imports.family import ANOTHER, Natural, Weight, norm, pieces_by_id
 from keras_transformer.imports.seq2seq_files import AGAIN, required_file
 from keras_transformer.models import Hyperparameters
 from pipelines import json_files
@@ -41,9 +42,9 @@ class Config(seq2seq.Config, kw_only=True):
 
     UNKNOWN: ClassVar = 3
 
-    pad_token_id: seq2seq_files.Id = 1
-    eos_token_id: seq2seq_files.Id = 2
-    decoder_start_token_id: seq2seq_files.Id = 2
+    pad_token_id: Natural = 1
+    eos_token_id: Natural = 2
+    decoder_start_token_id: Natural = 2
     scale_embedding: bool = True
 
 
@@ -72,13 +73,10 @@ def hyperparameters(config: Config) -> Hyperparameters:
 def table(config: Config) -> Iterator[Weight]:
     """The weights of a model of config.json. It has no output bias: ours bars BOS."""
     shape = (config.vocab_size, config.d_model)
-
-    def bias(table):
-        return seq2seq.bias(config, np.zeros(len(table), table.dtype))
-
-    shared = "shared.weight"
-    yield Weight("embedding/table", shared, shape, lambda table: seq2seq.rows(config, table))
-    yield Weight("embedding/output_bias", shared, shape, bias)
+    none = np.zeros(config.vocab_size, np.float32)
+    rows = functools.partial(seq2seq.rows, config)
+    yield Weight("embedding/table", "shared.weight", shape, rows)
+    yield Weight("embedding/output_bias", None, (), lambda _: seq2seq.bias(config, none))
     yield from seq2seq.layers(config)
     for stack in seq2seq.ATTENTIONS:
         yield from norm(f"{stack}/final_norm", f"{stack}.layer_norm", config.d_model)
@@ -88,9 +86,8 @@ def vocabulary(folder: Any) -> Vocabulary:
     """The pieces of a `PretrainedFolder`, with the labels of its languages."""
     config = folder.config
     pieces = _pieces(folder)
-    for name, number in {"<unk>": 3, "</s>": config.eos_token_id}.items():
-        if pieces[number] != name:
-            refuse(name, folder.path, f"{number}, as in config.json", pieces.index(name), AGAIN)
+    special = {"<unk>": config.UNKNOWN, "</s>": config.eos_token_id}
+    seq2seq_files.check_special(pieces, special, folder.path)
     others = seq2seq_files.pieces_in_order(config, pieces, config.vocab_size)
     labels = {one for one in others if LABEL.fullmatch(one)}
     if not labels:
@@ -111,6 +108,7 @@ def _tokenizer(folder):
     return said
 
 
+@functools.lru_cache(maxsize=1)
 def _pieces(folder):
     """All pieces by their ids, labels among them."""
     size = folder.config.vocab_size

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.imports.family import NEVER, Weight, pieces_by_id
+from keras_transformer.imports.family import ANOTHER, NEVER, Weight, pieces_by_id
 from keras_transformer.imports.folder_files import listed
 from keras_transformer.imports.marian_files import (
-    ANOTHER,
     WHOLE,
     Arrays,
     Config,

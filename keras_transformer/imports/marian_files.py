@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from keras_transformer.imports.family import ArraysByPath, Size
+from keras_transformer.imports.family import ANOTHER, ArraysByPath, Size
 from keras_transformer.imports.hugging_face import MOST_TOLD, assign
 from keras_transformer.models import Transformer
 from pipelines import json_files
@@ -17,7 +17,6 @@ from pipelines.vocabularies.other_order import read_in_order
 from pipelines.whole_files import DAMAGE
 
 WHOLE = "Take the whole release again."
-ANOTHER = "Import another model."
 
 
 class TranslatorFolder:
@@ -32,7 +31,8 @@ class TranslatorFolder:
 
     def _check_shapes(self):
         for weight in self.table():
-            self._weights.check(weight.theirs, weight.shape)
+            if weight.theirs:
+                self._weights.check(weight.theirs, weight.shape)
 
     def _read_in_order(self, path, pieces, rules=()):
         made, lost = read_in_order(path, pieces, WHOLE, rules)

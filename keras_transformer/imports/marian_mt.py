@@ -110,11 +110,8 @@ def vocabulary(folder: Any) -> SeparateVocabularies:
     made = []
     for name, spm, size in zip(names, SPM, config.sizes(), strict=True):
         pieces = read_pieces(folder, name, size)
-        for piece, key in SPECIAL.items():
-            number = getattr(config, key)
-            if pieces[number : number + 1] != [piece]:
-                found = pieces.index(piece) if piece in pieces else None
-                refuse(piece, folder.path / name, f"{number}, as in config.json", found, AGAIN)
+        special = {piece: getattr(config, key) for piece, key in SPECIAL.items()}
+        seq2seq_files.check_special(pieces, special, folder.path / name)
         others = seq2seq_files.pieces_in_order(config, pieces, size)
         one, lost = read_in_order(required_file(folder, spm), others, AGAIN)
         made.append(one)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.imports.family import NEVER, Weight
-from keras_transformer.imports.marian_files import ANOTHER, WHOLE, TranslatorFolder
+from keras_transformer.imports.family import ANOTHER, NEVER, Weight
+from keras_transformer.imports.marian_files import WHOLE, TranslatorFolder
 from keras_transformer.imports.opennmt_tf_checkpoint import Checkpoint, read_description
 from keras_transformer.imports.opennmt_tf_files import BLANK, DESCRIPTION, SIDES, TextFiles
 from keras_transformer.models import Hyperparameters
@@ -154,8 +154,8 @@ class OpenNMTFolder(TranslatorFolder):
         if self._has_output_bias:
             yield Weight(bias, OUTPUT_BIAS, (target,), lambda one: self._by_our_ids(one, NEVER))
         else:
-            rows = (target, width)
-            yield Weight(bias, labels, rows, lambda one: self._by_our_ids(0 * one[:, 0], NEVER))
+            none = np.zeros(target, np.float32)
+            yield Weight(bias, None, (), lambda _: self._by_our_ids(none, NEVER))
         attentions = {"self_attention": "self_attention", "cross_attention": "attention/0"}
         for stack, own in (("encoder", ["self_attention"]), ("decoder", [*attentions])):
             for number in range(self._weights.count(f"model/{stack}/layers")):

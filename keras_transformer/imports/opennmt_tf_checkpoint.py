@@ -9,7 +9,8 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from keras_transformer.imports.marian_files import ANOTHER, WHOLE
+from keras_transformer.imports.family import ANOTHER
+from keras_transformer.imports.marian_files import WHOLE
 from pipelines.json_files import quote, read_text, refuse
 
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"

@@ -1,13 +1,11 @@
 """The text files of a model of OpenNMT-tf: where they lie, what config.yml says, and its pieces."""
 
 import pathlib
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-import msgspec
-
-from keras_transformer.imports.family import Size
+from keras_transformer.imports.family import ANOTHER, Factor, Natural, Size
 from keras_transformer.imports.folder_files import listed
-from keras_transformer.imports.marian_files import ANOTHER, WHOLE, read_yaml
+from keras_transformer.imports.marian_files import WHOLE, read_yaml
 from pipelines import json_files
 from pipelines.json_files import Schema, quote, read_text, refuse
 
@@ -17,8 +15,6 @@ STATE = "checkpoint"
 INDEX = ".index"
 BLANK = ["<blank>", "<s>", "</s>"]
 SIDES = {"source": "features", "target": "labels"}
-Floor = Annotated[int, msgspec.Meta(ge=0)]
-Penalty = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Data(Schema):
@@ -44,9 +40,9 @@ class Params(Schema):
     }
 
     beam_width: Size = 4
-    length_penalty: Penalty = 0.0
+    length_penalty: Factor = 0.0
     maximum_decoding_length: Size = 250
-    minimum_decoding_length: Floor = 0
+    minimum_decoding_length: Natural = 0
 
 
 class OpenNMTTokenizer(Schema):

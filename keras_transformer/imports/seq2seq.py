@@ -14,7 +14,7 @@ import numpy as np
 
 from keras_transformer.imports import family
 from keras_transformer.imports.family import ANOTHER, NEVER, Share, Size, Weight, linear, norm
-from keras_transformer.imports.seq2seq_files import Generation, Id
+from keras_transformer.imports.seq2seq_files import Generation
 from keras_transformer.models import Hyperparameters, Transformer
 from pipelines.json_files import refuse
 from pipelines.special_ids import BOS
@@ -57,9 +57,9 @@ class Config(family.Config, kw_only=True):
     decoder_attention_heads: Size
     encoder_ffn_dim: Size
     decoder_ffn_dim: Size
-    pad_token_id: Id
-    eos_token_id: Id
-    decoder_start_token_id: Id
+    pad_token_id: family.Natural
+    eos_token_id: family.Natural
+    decoder_start_token_id: family.Natural
     activation_function: Literal[tuple(ACTIVATIONS)] = "relu"
     dropout: Share = 0.1
     attention_dropout: Share = 0.0

@@ -4,20 +4,16 @@ Natural Language Processing").
 """
 
 import pathlib
-from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
-import msgspec
-
-from keras_transformer.imports.family import ANOTHER, MOST, NEVER, Size, pieces_by_id
+from keras_transformer.imports.family import ANOTHER, NEVER, Factor, Natural, Size, pieces_by_id
 from keras_transformer.imports.folder_files import listed
 from pipelines import json_files
 from pipelines.json_files import MOST_BYTES_OF_LISTS, Schema, refuse
 from pipelines.special_ids import BOS, PAD
 from pipelines.vocabularies.other_order import SPECIAL
 
-Id = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
-Factor = Annotated[float, msgspec.Meta(ge=0)]
 GENERATION = "generation_config.json"
 NONE = (None,)
 AGAIN = "Save the model and its tokenizer again, all files."
@@ -55,8 +51,8 @@ class Generation(Schema):
     length_penalty: Factor = 1.0
     early_stopping: bool | Literal["never"] = False
     max_length: Size | None = None
-    bad_words_ids: list[list[Id]] | None = None
-    forced_bos_token_id: Id | None = None
+    bad_words_ids: list[list[Natural]] | None = None
+    forced_bos_token_id: Natural | None = None
     renormalize_logits: bool = False
 
 
@@ -127,6 +123,14 @@ def pieces_in_order(config: Any, pieces: Sequence[str], size: int) -> list[str]:
     found = [named[number] for number in config.order(size)[len(SPECIAL) :]]
     found += [f"<unused {number}>" for number in range(size, config.pieces - 1)]
     return [f"<other {name}>" if name in taken else name for name in found]
+
+
+def check_special(pieces: Sequence[str], ids: Mapping[str, int], place: Any) -> None:
+    """Refuse pieces of which the special ones have other ids than config.json says."""
+    for piece, number in ids.items():
+        if pieces[number : number + 1] != [piece]:
+            found = pieces.index(piece) if piece in pieces else None
+            refuse(piece, place, f"{number}, as in config.json", found, AGAIN)
 
 
 def read_pieces(folder: Any, name: str, most: int) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 import sentencepiece
 
 from keras_transformer.imports import family
-from keras_transformer.imports.family import ANOTHER, NEVER, Epsilon, Share, Size, Weight
+from keras_transformer.imports.family import ANOTHER, NEVER, Epsilon, Natural, Share, Size, Weight
 from keras_transformer.imports.folder_files import WHOLE, SettingsFiles, listed
 from keras_transformer.models import Hyperparameters, Transformer
 from pipelines.json_files import Schema, refuse
@@ -87,7 +87,7 @@ class Config(family.Config, kw_only=True):
 class Tokenizer(Schema):
     """What tokenizer_config.json may say that we read."""
 
-    extra_ids: int = 100
+    extra_ids: Natural = 100
 
 
 def of_weights(config: Config, names: Collection[str]) -> Config:
@@ -134,11 +134,11 @@ def vocabulary(files: SettingsFiles, config: Config) -> Vocabulary:
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     pieces = [processor.id_to_piece(number) for number in range(processor.vocab_size())]
     count = files.read(Tokenizer, "tokenizer_config.json", ANOTHER).extra_ids
-    pieces += [f"<extra_id_{number}>" for number in reversed(range(count))]
-    missing = config.vocab_size - len(pieces)
+    missing = config.vocab_size - len(pieces) - count
     if missing < 0:
-        wanted = f"at least {len(pieces):,}, the pieces of {PIECES} and {count} sentinels"
+        wanted = f"at least {len(pieces) + count:,}, the pieces of {PIECES} and {count} sentinels"
         refuse("vocab_size", files.path / "config.json", wanted, config.vocab_size, family.AGAIN)
+    pieces += [f"<extra_id_{number}>" for number in reversed(range(count))]
     pieces += [f"<unused {number}>" for number in range(missing)]
     # The order of `rows`.
     return Vocabulary(in_order(model, [*pieces[4:], pieces[3]])[0])
@@ -155,16 +155,11 @@ def table(config: Config) -> Iterator[Weight]:
         return array[rows(config.vocab_size)] * factor
 
     is_tied = config.tie_word_embeddings
-    shared = "shared.weight"
-    yield Weight(
-        "embedding/table",
-        shared,
-        pieces,
-        in_our_order if is_tied else lambda array: array[rows(config.vocab_size)],
-    )
+    unscaled = in_our_order if is_tied else lambda array: array[rows(config.vocab_size)]
+    yield Weight("embedding/table", "shared.weight", pieces, unscaled)
     # Our BOS has a row of its own, which must not be produced.
     bias = f"{'embedding' if is_tied else 'projection'}/output_bias"
-    yield Weight(bias, shared, pieces, lambda array: _bias(len(array) + 1))
+    yield Weight(bias, None, (), lambda _: _bias(config.vocab_size + 1))
     if not is_tied:
         yield Weight("projection/table", PROJECTION, pieces, in_our_order)
     for stack, sublayers in SUBLAYERS.items():
@@ -194,7 +189,7 @@ def _feed_forward(ours, theirs, config):
         yield Weight(f"{ours}/feed_forward/{name}/kernel", matrix, shape, np.transpose)
         if activation == "relu":
             bias = f"{ours}/feed_forward/{name}/bias"
-            yield Weight(bias, matrix, shape, lambda one: np.zeros(len(one), one.dtype))
+            yield Weight(bias, None, (), lambda _, size=shape[0]: np.zeros(size, np.float32))
     gamma = f"{theirs}.layer_norm.weight"
     yield Weight(f"{ours}/feed_forward_norm/norm/gamma", gamma, (config.d_model,))
 

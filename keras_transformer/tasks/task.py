@@ -21,7 +21,7 @@ from keras_transformer.saved_models.write import export
 from keras_transformer.tasks import TASKS
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy, label_measures
 from keras_transformer.training.objective import LIKELIHOOD, Objective, RDrop
-from pipelines.batches.batching import Examples
+from pipelines.batches.examples import Examples
 from pipelines.options import Options
 
 

@@ -13,8 +13,6 @@ from pipelines.batches.bucketing import MOST_PADDING, Buckets, bucket
 from pipelines.batches.examples import Examples
 from pipelines.batches.ordering import BatchOrder, by_stream
 
-__all__ = ["Examples", "TrainingBatches", "evaluation_batches", "training_batches"]
-
 BATCHES_AHEAD = 8
 # Batches whose rows are computed together: a hundred small operations then cost each little.
 ORDERED_AT_ONCE = 16

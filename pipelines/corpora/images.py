@@ -9,18 +9,17 @@ Example:
 """
 
 import dataclasses
-import gzip
 import importlib
 import os
 import pathlib
 import struct
-import zlib
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from pipelines.batches import picture_files
 from pipelines.dropped import Dropped
+from pipelines.line_files import DAMAGED_GZIP, open_bytes
 
 # Where Debian's package dataset-fashion-mnist puts its files.
 FASHION = "/usr/share/datasets/fashion-mnist"
@@ -147,11 +146,10 @@ def _idx(path: pathlib.Path) -> np.ndarray:
     """The bytes of a file in MNIST's format, idx[.gz]: 2 bytes 0, the type 8, the number of
     dimensions, their sizes in big-endian order, and the bytes.
     """
-    opened = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(path, "rb") as file:
+        with open_bytes(path) as file:
             content = file.read()
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except DAMAGED_GZIP as error:
         raise ValueError(f"{path} is damaged ({error}). Fetch it again.") from error
     if content[:3] != b"\0\0\x08" or len(content) < 4 + 4 * content[3]:
         raise ValueError(f"{path} is no idx file of bytes. Fetch it again.")

@@ -11,7 +11,7 @@ from typing import Any
 from pipelines.corpora.options import Strictness, Target
 from pipelines.corpora.parallel_text import Corpus, Origin, ParallelText, objection, split_of
 from pipelines.dropped import Dropped
-from pipelines.line_files import byte_lines, decode, open_bytes
+from pipelines.line_files import DAMAGED_GZIP, byte_lines, decode, open_bytes
 from pipelines.options import option
 
 SPLITS = ("train", "valid", "test")
@@ -116,7 +116,7 @@ class Tmx(OneFile, name="tmx"):
                         dropped.leave_out("without one of the languages", f"{path}, unit {number}")
                     else:
                         yield number, *sides
-        except ElementTree.ParseError as error:
+        except (ElementTree.ParseError, *DAMAGED_GZIP) as error:
             raise ValueError(
                 f"{path} is no translation memory, or is damaged: {error}. Export it again."
             ) from error

@@ -102,13 +102,14 @@ def treebanks_of(settings) -> list[Treebank]:
     if name == "treebank":
         return [Treebank.of(spread(settings))]
     mixture = CORPORA["mixture"].of(settings)
-    for number, member in enumerate(mixture.members(), 1):
+    members = mixture.members()
+    for number, member in enumerate(members, 1):
         if not isinstance(member.corpus, Treebank) or member.tag:
             raise ValueError(
                 f"{mixture.mixture}, member {number}: a parser learns from treebanks without tags. "
                 f"Received: {member.said}. Leave it out, or its tag."
             )
-    return [member.corpus for member in mixture.members()]
+    return [member.corpus for member in members]
 
 
 def gold_trees(settings, split: str, dropped: Dropped | None = None) -> list[Tree]:

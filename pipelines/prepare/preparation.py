@@ -48,14 +48,15 @@ def _decides(preparation, folder):
         f"{preparation.vocabulary_model}, of {preparation.vocabulary_sentences} sentences"
     )
     mixture = preparation.corpus.get("mixture")
+    listed = members(mixture) if mixture else []
     # A mixture has languages of its own.
     unasked = SIDES if mixture else ()
     names = ("shards", "deduplicate", "max_length_ratio", "filter_untranslated", "filter_scripts")
     return {
         "format": FORMAT,
         **{name: value for name, value in preparation.corpus.items() if name not in unasked},
-        **({"members": members(mixture)} if mixture else {}),
-        **_text([preparation.corpus, *(members(mixture) if mixture else ())]),
+        **({"members": listed} if mixture else {}),
+        **_text([preparation.corpus, *listed]),
         "vocabulary": taken.fingerprint if taken else learned,
         **{name: getattr(preparation, name) for name in names},
     }

@@ -13,7 +13,6 @@ from evaluation.systems import sacrebleu as command_line
 
 from keras_transformer.evaluation import bleu, metrics, table
 from keras_transformer.evaluation.metrics import CompoundBLEU, split_compounds
-from keras_transformer.evaluation.significance import compare
 
 ASIAN = "--ter-normalized --ter-asian-support"
 # By the arguments of sacrebleu's command line, what it then prints: our names and its own.
@@ -248,7 +247,7 @@ PAIRED = {"bootstrap": ["--paired-bs"], "approximate_randomization": ["--paired-
 @pytest.mark.parametrize("test", PAIRED)
 def test_differences_and_p_values_are_those_of_the_command_line(tmp_path, test):
     baseline, system = command_line(tmp_path, [NEAR, GOOD], "-m", "bleu", *PAIRED[test])
-    ours = compare(metrics.choose(["bleu"]), NEAR, GOOD, REFERENCES, test)["bleu"]
+    ours = metrics.compare(metrics.choose(["bleu"]), NEAR, GOOD, REFERENCES, test)["bleu"]
     assert ours["baseline"] == round(baseline["BLEU"]["score"], 2)
     assert ours["score"] == round(system["BLEU"]["score"], 2)
     assert ours["p_value"] == round(system["BLEU"]["p_value"], 4)
@@ -259,7 +258,7 @@ def test_differences_and_p_values_are_those_of_the_command_line(tmp_path, test):
 def test_kinds_of_bleu_are_told_apart():
     """All of them are "BLEU" to sacrebleu."""
     names = ["bleu", "bleu_lc", "bleu_compounds"]
-    compared = compare(metrics.choose(names), BAD, GOOD, REFERENCES)
+    compared = metrics.compare(metrics.choose(names), BAD, GOOD, REFERENCES)
     alone = metrics.measure(metrics.choose(names), GOOD, REFERENCES)
     scores = {name: one["score"] for name, one in compared.items()}
     assert scores == {name: one["score"] for name, one in alone.items()}
@@ -268,19 +267,22 @@ def test_kinds_of_bleu_are_told_apart():
 
 
 def test_a_large_difference_is_significant():
-    for one in compare(metrics.choose(["bleu", "ter"]), BAD, GOOD, REFERENCES).values():
+    for one in metrics.compare(metrics.choose(["bleu", "ter"]), BAD, GOOD, REFERENCES).values():
         assert one["p_value"] < 0.005
 
 
 def test_one_system_twice_has_no_p_value():
     """Sacrebleu's would be 0.001, as if there were a difference."""
-    [same] = compare(metrics.choose(["bleu"]), GOOD, list(GOOD), REFERENCES).values()
+    [same] = metrics.compare(metrics.choose(["bleu"]), GOOD, list(GOOD), REFERENCES).values()
     assert same["difference"] == 0
     assert same["p_value"] is None
     # Another system with the same score is tested.
     other = [*GOOD[1:6], GOOD[0], *GOOD[6:]]
     shuffled = [*REFERENCES[1:6], REFERENCES[0], *REFERENCES[6:]]
-    assert compare(metrics.choose(["bleu"]), other, GOOD, shuffled)["bleu"]["p_value"] is not None
+    assert (
+        metrics.compare(metrics.choose(["bleu"]), other, GOOD, shuffled)["bleu"]["p_value"]
+        is not None
+    )
 
 
 # BLEU and chrF against sacrebleu, called directly.

@@ -151,7 +151,8 @@ def test_tokenizer_json_is_read_too(gpt2, module, tmp_path):
 BROKEN = {
     "no files": ({"vocab_json": None}, r"has no vocab\.json and merges\.txt, and no tokenizer"),
     "no end": ({"vocab_json": '{"a": 0}'}, r"with <\|endoftext\|>, all bytes .* 256 of these miss"),
-    "no number": ({"vocab_json": '{"a": "b"}'}, "must number its pieces from 0"),
+    "no number": ({"vocab_json": '{"a": "b"}'}, "must number its 1 pieces from 0.*Received: a: b"),
+    "a list as a number": ({"vocab_json": '{"a": []}'}, "must number its 1 pieces from 0"),
     "no pairs": ({"merges_txt": "a b c\n"}, "1 other pairs"),
     "unknown pairs": ({"merges_txt": "# @\n"}, "1 other pairs"),
     "a list": ({"vocab_json": "[]"}, "must hold a JSON object"),

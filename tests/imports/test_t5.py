@@ -170,6 +170,10 @@ def test_broken_pieces_are_told_in_one_line(t5, tmp_path):
     (folder / "tokenizer_config.json").unlink()
     with pytest.raises(ValueError, match=r"`vocab_size` of .* 100 sentinels\. Received: \d+"):
         imported.module_of(PretrainedFolder(folder))
+    # As many names would take all memory.
+    (folder / "tokenizer_config.json").write_text('{"extra_ids": 2000000000}')
+    with pytest.raises(ValueError, match=r"`vocab_size` of .* 2000000000 sentinels"):
+        imported.module_of(PretrainedFolder(folder))
     (folder / "spiece.model").write_bytes(b"")
     with pytest.raises(ValueError, match=r"spiece\.model is not a SentencePiece model"):
         imported.module_of(PretrainedFolder(folder))

@@ -6,7 +6,8 @@ import tensorflow as tf
 from eager import eagerly
 
 from keras_transformer.models import Hyperparameters, TokenClassifier
-from keras_transformer.tasks.labelling.module import TagModule
+from keras_transformer.runs.folder import RunFolder
+from keras_transformer.tasks.labelling.module import LABELS_FILE, TagModule, names_of
 from pipelines.batches import labelled_texts
 from pipelines.batches.batching import evaluation_batches
 from pipelines.vocabularies import vocabulary
@@ -31,6 +32,12 @@ def model(pieces):
         [random.normal(0, 1, one.shape) if one.ndim > 1 else one for one in made.get_weights()]
     )
     return made
+
+
+def test_a_damaged_file_of_labels_is_named(tmp_path):
+    (tmp_path / LABELS_FILE).write_text("[")
+    with pytest.raises(ValueError, match=r"labels\.json is damaged: .* They stand in model\.json"):
+        names_of(RunFolder(tmp_path))
 
 
 def tags_of(module, texts):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from token_lists import listed, packed
 
 from pipelines.batches import texts
-from pipelines.batches.batching import Examples, evaluation_batches, training_batches
-from pipelines.batches.examples import padded
+from pipelines.batches.batching import evaluation_batches, training_batches
+from pipelines.batches.examples import Examples, padded
 from pipelines.batches.texts import TokenizedPairs, cooccurrences
 from pipelines.special_ids import BOS, EOS
 from pipelines.vocabularies.token_ids import ALIGNMENT, TokenIds, smallest_dtype

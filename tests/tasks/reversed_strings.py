@@ -16,7 +16,7 @@ from keras_transformer import export, train
 from keras_transformer.saved_models.served_module import ServedModule
 from keras_transformer.tasks.task import Score, Task
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from pipelines.batches.batching import Examples
+from pipelines.batches.examples import Examples
 from pipelines.vocabularies.token_ids import TokenIds
 
 CLASSES = ("in order", "reversed")

@@ -126,6 +126,9 @@ def test_evalb_s_parameter_file_is_asked(tmp_path):
     scores = examined.score(other_labels)["scores"]
     assert (scores["cutoff"], scores["all"]["f1"]) == (3, 100)
     assert scorer().score(other_labels)["scores"]["all"]["f1"] < 100
+    file.write_bytes(b"LABELED 0\n\xff\n")
+    with pytest.raises(ValueError, match=r"a\.prm, line 2: must be UTF-8"):
+        scorer(evalb_parameters=str(file))
 
 
 @pytest.mark.parametrize(

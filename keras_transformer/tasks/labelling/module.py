@@ -3,7 +3,6 @@ Pre-training of Deep Bidirectional Transformers for Language Understanding", sec
 labels out. Shapes: B texts; W words of the text that has most; T tokens; C labels.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from keras_transformer.models import TextClassifier, TokenClassifier, sizes_of_d
 from keras_transformer.runs.folder import RunFolder
 from pipelines import vocabularies
 from pipelines.batches.labelled_texts import NOWHERE, in_words, opened
+from pipelines.json_files import read_json
 from pipelines.special_ids import PAD
 from pipelines.vocabularies.vocabulary import Vocabulary
 from pipelines.vocabularies.word_pieces import WordPieces
@@ -152,4 +152,4 @@ class TagModule(_OfLabels):
 
 def names_of(folder: RunFolder) -> list[str]:
     """The labels of a run, by number."""
-    return json.loads((folder.path / LABELS_FILE).read_text(encoding="utf-8"))
+    return read_json(folder.path / LABELS_FILE, "They stand in model.json too.")

@@ -16,6 +16,7 @@ from keras_transformer.tasks.task import Score, with_perplexity
 from keras_transformer.tasks.text_task import KEPT, SHOWN, TextEncoding, in_rows
 from keras_transformer.training.loss import label_measures
 from pipelines.batches import batching, hidden_pieces, texts
+from pipelines.batches.examples import Examples
 
 # BERT's.
 MASK_SHARE = 0.15
@@ -55,14 +56,14 @@ class MaskingScorer(Scorer):
         )
 
 
-def examples_of(lines, vocabulary, longest, share, seed) -> batching.Examples:
+def examples_of(lines, vocabulary, longest, share, seed) -> Examples:
     """Texts, cut to `longest` pieces, of which a share is hidden."""
     ids = texts.tokenized(lines, vocabulary, longest)
     hide = hidden_pieces.Masking(vocabulary.marks, vocabulary.size, share)
     return hidden_pieces.examples(ids, vocabulary.marks, hide, seed)
 
 
-def batches_of(examples: batching.Examples, longest: int) -> tf.data.Dataset:
+def batches_of(examples: Examples, longest: int) -> tf.data.Dataset:
     """The examples in batches, each once."""
     return batching.evaluation_batches(examples, max(BATCH_TOKENS, longest))
 

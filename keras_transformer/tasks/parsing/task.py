@@ -1,6 +1,6 @@
 """Constituency parsing: from words to brackets, labelled F1 (Vaswani et al. 2017, section 6.3)."""
 
-import pathlib
+import functools
 
 from keras_transformer.evaluation import parser_score
 from keras_transformer.evaluation.parseval import COLLINS, read_parameters
@@ -13,6 +13,7 @@ from keras_transformer.tasks.text_task import KEPT, TRIAL, in_rows
 from keras_transformer.tasks.translation.task import Translation
 from pipelines.corpora import treebank
 from pipelines.dropped import Dropped
+from pipelines.line_files import read_lines
 from pipelines.trees import plain
 
 
@@ -32,11 +33,7 @@ class TreeScorer(SentenceScorer):
     def __init__(self, description, model, values):
         super().__init__(description, model, values)
         name = values["evalb_parameters"]
-        self._parameters = (
-            read_parameters(pathlib.Path(name).read_text(encoding="utf-8"), name)
-            if name
-            else COLLINS
-        )
+        self._parameters = read_parameters("\n".join(read_lines(name)), name) if name else COLLINS
         self._dropped = Dropped()
         if name := values["reference_file"]:
             trees = [tree for tree in map(plain, treebank.read_trees(name)) if tree]
@@ -103,10 +100,13 @@ class Parsing(Translation):
     def doubt(self):
         return None
 
+    @functools.cached_property
+    def _gold(self):
+        return treebank.gold_trees(self.corpus_settings, "valid")
+
     def validation_quality(self, translations):
         """Labelled F1 of the trees of the first validation sentences, of any length."""
-        gold = treebank.gold_trees(self.corpus_settings, "valid")[: len(translations)]
-        return parser_score.measure(translations, gold)["all"]["f1"]
+        return parser_score.measure(translations, self._gold[: len(translations)])["all"]["f1"]
 
     def score(self, module):
         """The PARSEVAL table of the test set, parsed as the options say."""

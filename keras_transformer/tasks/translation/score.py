@@ -1,7 +1,6 @@
 """BLEU and other metrics, with intervals and differences (Vaswani et al. 2017, section 6.1)."""
 
 from keras_transformer.evaluation import bleu, metrics, table
-from keras_transformer.evaluation.significance import compare
 from keras_transformer.inference.held_out_text import held_out_text
 from keras_transformer.tasks.score import SentenceScorer
 from pipelines import line_files
@@ -58,7 +57,7 @@ class TranslationScorer(SentenceScorer):
         comparison = {
             "baseline": self._values["baseline_file"],
             "test": test,
-            "scores": compare(*systems, test),
+            "scores": metrics.compare(*systems, test),
         }
         return {**numbers, "comparison": comparison}
 

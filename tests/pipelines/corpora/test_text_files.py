@@ -300,6 +300,13 @@ def test_codes_within_a_segment_stay(tmp_path):
     assert "a <b>b</b>" in [*corpus.train.sources, *corpus.valid.sources, *corpus.test.sources]
 
 
+def test_a_memory_whose_end_is_missing_is_told(tmp_path):
+    path = tmp_path / "memory.tmx.gz"
+    path.write_bytes(gzip.compress(tmx(PAIRS).encode())[:-9])
+    with pytest.raises(ValueError, match=r"memory.tmx.gz is no translation memory, or is damaged"):
+        corpora.load("tmx", data_file=path)
+
+
 @pytest.mark.parametrize("text", ["", "<tmx", "<tmx><body><tu></body></tmx>", "a\tb\n"])
 def test_a_damaged_memory_is_refused(tmp_path, text):
     path = tmp_path / "memory.tmx"
