@@ -173,8 +173,9 @@ def workers_of(pid):
     return [int(row[0]) for row in rows if row[1:] == [sys.executable, "-m", beam_runner.WORKER]]
 
 
-@pytest.mark.slow
-def test_ctrl_c_ends_several_processes_in_one_line(folder, corpus, tmp_path):
+@pytest.fixture
+def of_two_processes(folder, corpus, tmp_path):
+    """A command that has written a shard, and its workers."""
     command = [sys.executable, "-m", "keras_transformer.translate_corpus"]
     command += [*arguments(folder, tmp_path), "--processes=2", "--shards_at_once=1"]
     process = subprocess.Popen(
@@ -188,6 +189,12 @@ def test_ctrl_c_ends_several_processes_in_one_line(folder, corpus, tmp_path):
     workers = []
     while not (written(tmp_path) and workers) and process.poll() is None:
         workers = workers_of(process.pid)
+    return process, workers
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_several_processes_in_one_line(of_two_processes):
+    process, workers = of_two_processes
     # As a terminal does, and a busy machine, where the workers have it first.
     for worker in workers:
         with contextlib.suppress(ProcessLookupError):
@@ -195,6 +202,23 @@ def test_ctrl_c_ends_several_processes_in_one_line(folder, corpus, tmp_path):
     os.killpg(process.pid, signal.SIGINT)
     assert process.communicate()[1].decode() == f"error: {RESUMES}\n"
     assert process.returncode == 130
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_ends_the_command(of_two_processes, folder, tmp_path):
+    process, _ = of_two_processes
+    # A worker that has ended its work is followed by another.
+    while process.poll() is None:
+        for worker in workers_of(process.pid)[:1]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+    [line] = process.communicate()[1].decode().splitlines()
+    assert line.startswith("error: Worker subprocess exited with return code -9. What was written ")
+    assert process.returncode == 1
+    assert 0 < len(written(tmp_path)) < 9
+    run(folder, tmp_path, "whole/t")
+    run(folder, tmp_path)
+    assert written(tmp_path) == written(tmp_path, "whole")
 
 
 def test_shards_of_another_input_or_model_are_refused(folder, corpus, tmp_path):
