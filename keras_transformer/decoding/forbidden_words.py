@@ -95,10 +95,15 @@ class ForbiddenWords:
 
     def _tables(self):
         """The state after each state and piece, int32 (S, V), and whether that piece is barred."""
-        begin_with: dict[int, list[int]] = {}
+        spelled = collections.defaultdict(list)
+        begin_with = collections.defaultdict(list)
         for number, piece in enumerate(self._pieces):
-            if piece:
-                begin_with.setdefault(piece[0].value, []).append(number)
+            text = bytes(byte.value for byte in piece)
+            spelled[text].append(number)
+            for end in range(1, len(text)):
+                begin_with[text[:end]].append(number)
+        texts = [bytes(byte.value for byte in pattern) for pattern in self._patterns]
+        longest = max(map(len, self._pieces))
         numbers = {None: -1, NOTHING: 0, WORD: 1}
         waiting = [NOTHING, WORD]
         # Many pieces begin alike.
@@ -114,11 +119,13 @@ class ForbiddenWords:
                     f"Received: {sum(map(len, self.words)):,} letters in {len(self.words):,} "
                     "words or phrases. Name fewer or shorter ones."
                 )
-            # Of a text that has begun a word only pieces that go on with it lead elsewhere.
+            # Of a text that has begun a word only pieces that go on with all of it lead elsewhere.
             is_new = len(rows) < 2
             row = np.zeros(len(self._pieces), np.int32) if is_new else rows[state.is_in_word].copy()
-            goes_on = {self._patterns[word][count].value for word, count in state.begun}
-            changed = [number for value in goes_on for number in begin_with.get(value, ())]
+            rests = [texts[word][count : count + longest] for word, count in state.begun]
+            within = [rest[:end] for rest in rests for end in range(1, len(rest) + 1)]
+            changed = {one for text in within for one in spelled.get(text, ())}
+            changed.update(*(begin_with.get(rest, ()) for rest in rests))
             for number in range(len(self._pieces)) if is_new else changed:
                 found = self._after(state, self._pieces[number], grown)
                 if found not in numbers:
