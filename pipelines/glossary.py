@@ -41,13 +41,7 @@ class Glossary:
                 "Received: one without protected spans."
             )
         for term, translation in terms.items():
-            if not term.strip() or not translation.strip():
-                raise ValueError(
-                    f"a glossary's terms and translations must not be empty. Received: {term!r}: "
-                    f"{translation!r}."
-                )
-            if mark := MARKS.search(term + translation):
-                raise ValueError(f"a glossary has no mark {mark[0]}. Received: {term!r}.")
+            _refuse("a glossary", term, translation)
         forms = [(normalize(form, term), terms[term]) for form in ("NFD", "NFC") for term in terms]
         self._given = dict(forms) | dict(terms)
         self._write = with_translation if protected.glossary_rate else _in_place
@@ -109,11 +103,20 @@ def read_terms(path: str | os.PathLike) -> dict[str, str]:
                 f"line. Received: {line!r}."
             )
         term, translation = cells
+        _refuse(f"{path}, line {number}", term, translation)
         if terms.setdefault(term, translation) != translation:
             raise ValueError(
                 f"{path}, line {number}: {term!r} has another translation before. Name one."
             )
     return terms
+
+
+def _refuse(place, term, translation):
+    what = f"Received: {term!r}: {translation!r}."
+    if not term.strip() or not translation.strip():
+        raise ValueError(f"{place}: a term or its translation is empty. {what} Leave the term out.")
+    if mark := MARKS.search(term + translation):
+        raise ValueError(f"{place}: a term has no mark {mark[0]}. {what} Leave the mark out.")
 
 
 def _capital(text):

@@ -186,15 +186,21 @@ D_MODEL = "--d_model: toy.flags, line 8"
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("`d_model` must be even. Received: d_model=63.", f" ({D_MODEL})"),
+        ("`d_model` must be even.", f" ({D_MODEL})"),
         ("--d_ff and --d_model differ.", f" ({D_MODEL}; --d_ff: toy.flags, line 9)"),
         ("Check `source_language`.", " (--source_language: toy.flags, line 4)"),
-        ("seed=3 and d_models=4 and --num_layers_=3", ""),
+        ("a/seed=3 and d_models=4 and --num_layers_=3 and top_k=1", ""),
     ],
 )
 def test_the_flag_file_that_is_to_blame_is_told(said, told, monkeypatch):
     give(monkeypatch, "--flagfile=toy.flags", "--seed=3")
     assert flags._with_places(said) == f"{said}{told}"
+
+
+def test_an_argument_that_a_flag_gave_is_told_as_the_flag(monkeypatch):
+    give(monkeypatch, "--precision=bfloat16", "--top_k=1")
+    told = "--precision=bfloat16: m has its own (--top_k=1, top_p=2)."
+    assert flags._with_places("precision=bfloat16: m has its own (top_k=1, top_p=2).") == told
 
 
 def test_languages_and_prefixes_are_told_by_the_flags_that_were_given(monkeypatch):

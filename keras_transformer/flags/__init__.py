@@ -56,6 +56,7 @@ RESUMES = "interrupted. What was saved stays; the same command resumes from ther
 LANGUAGES = {"source_language": "from_language", "target_language": "to_language"}
 # How errors name flags, and arguments that are called as they are.
 MENTIONED = re.compile(r"--(\w+)|`(\w+)`|\b(\w+)=")
+SAID = re.compile(r"(?<![\w./-])(\w+)=")
 
 
 def values(FLAGS: absl_flags.FlagValues, *sections: type[Options]) -> dict:
@@ -275,6 +276,7 @@ def _with_places(reason):
     for name, flag in LANGUAGES.items():
         if flag in PLACES:
             reason = re.sub(rf"`?\b{name}\b`?", f"--{flag}", reason)
+    reason = SAID.sub(lambda one: f"--{one[0]}" if one[1] in PLACES else one[0], reason)
     names = {name for found in MENTIONED.findall(reason) for name in found}
     if "prefixes" in names:
         names |= {"train_prefix", "valid_prefix", "test_prefix"}

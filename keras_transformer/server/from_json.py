@@ -15,6 +15,8 @@ from keras_transformer.server.options import RequestError
 
 MOST_DIMENSIONS = 8
 SHOWN_CHARACTERS = 256
+# Of a request; TF Serving knows the first three, and passes over others.
+KEYS = ("signature_name", "instances", "inputs", "parameters", "glossary")
 TYPES = {
     type(None): "Null",
     bool: "Bool",
@@ -57,11 +59,14 @@ def arrays(document: dict, signature: Signature) -> tuple[dict[str, np.ndarray],
             f"JSON Value: {_shown(document)} Not formatted correctly expecting only one of "
             "'inputs' or 'instances' keys to exist "
         )
+    if not {"instances", "inputs"} & document.keys():
+        raise RequestError("Missing 'inputs' or 'instances' key")
+    for name in document:
+        if name not in KEYS:
+            raise RequestError(f"Unknown key {_shown(name)}. Expected: {', '.join(KEYS)}.")
     if "instances" in document:
         return _rows(document, signature), True
-    if "inputs" in document:
-        return _columns(document["inputs"], signature), False
-    raise RequestError("Missing 'inputs' or 'instances' key")
+    return _columns(document["inputs"], signature), False
 
 
 def _rows(document, signature):

@@ -128,15 +128,20 @@ class Versions:
     def poll(self) -> None:
         """Serve the newest version in the folder that can be loaded, if another one is served now.
 
-        One that cannot be loaded may still be copied: it is tried again when its files change.
+        One that cannot be loaded may still be copied: it is tried again when its files change, and
+        forgotten when it is removed.
         """
-        for number, path in sorted(served_in(self.folder).items(), reverse=True):
+        found = served_in(self.folder)
+        for gone in self._broken.keys() - found.keys():
+            del self._broken[gone], self.states[gone]
+        for number, path in sorted(found.items(), reverse=True):
             if self._current and number == self._current.number:
                 return
             content = [(file, _stamp(file)) for file in sorted(path.rglob("*"))]
             if self._broken.get(number) == content:
                 continue
             if model := self._loaded(number, path):
+                self._broken.pop(number, None)
                 self._replace(Version(number, model))
                 return
             self._broken[number] = content

@@ -110,7 +110,7 @@ class Service:
 
     def status(self, name: str, number: int | None = None) -> dict:
         """The states of all versions, or of one, as TF Serving's GetModelStatusResponse."""
-        states = self.versions.states if name == self.name else {}
+        states = {**self.versions.states} if name == self.name else {}
         if number is not None and number not in states:
             raise RequestError(f"Could not find version {number} of model {name}", 404)
         if not states:

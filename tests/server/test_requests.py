@@ -177,6 +177,11 @@ def test_equal_options_have_equal_keys_and_others_do_not():
             {"instances": [{"beam_size": 1}]},
             "keys must be equal to: text,beam_size, of which beam_size may be left out",
         ),
+        (
+            {"instances": ["a"], "glossry": {"a": "b"}},
+            'Unknown key "glossry". Expected: signature_name, instances, inputs, parameters, gloss',
+        ),
+        ({"glossry": {}}, "Missing 'inputs' or 'instances' key"),
         ({"instances": "a"}, "Expecting 'instances' to be an list/array"),
         (
             {"instances": ["a", {"text": "b"}]},

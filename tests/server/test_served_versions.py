@@ -98,9 +98,10 @@ def test_a_version_that_goes_while_it_is_loaded_leaves_the_old_one(versions, fol
     put(folder, 2)
     versions._load = vanish
     versions.poll()
+    assert "No such file" in versions.states[2].error
     versions.poll()
     assert served(versions) == 1
-    assert "No such file" in versions.states[2].error
+    assert 2 not in versions.states
     put(folder, 2)
     versions._load = Model
     versions.poll()
@@ -177,6 +178,9 @@ def test_a_broken_version_leaves_the_old_one_and_is_tried_once(versions, folder)
         ("broken", {"version": 2, "error": "cannot be parsed"}),
     ]
     assert versions.states[2] == State("END", "cannot be parsed")
+    shutil.rmtree(folder / "2")
+    versions.poll()
+    assert versions.states == {1: State("AVAILABLE")}
 
 
 @pytest.mark.parametrize("mended", ["saved_model.pb", "variables"])
@@ -189,6 +193,9 @@ def test_a_broken_version_is_tried_again_when_a_file_of_it_changes(versions, fol
     (folder / "2" / mended).write_text("all of it")
     versions.poll()
     assert served(versions) == 2
+    shutil.rmtree(folder)
+    versions.poll()
+    assert versions.states[2] == State("AVAILABLE")
 
 
 def test_the_version_before_is_served_again_and_stays_when_folders_are_removed(versions, folder):
