@@ -26,15 +26,16 @@ def main(FLAGS):
 
     model = flags.required(FLAGS, "model")
     description = description_of(model)
-    # Scores need it, whatever the model is. Reading a corpus may compute something.
-    start_tensorflow()
-    at_once = spread_over_cores()
     # Wrong flags are reported before anything is loaded.
     task = task_of(description)
     flags.refuse_foreign(task, model)
+    _refuse(FLAGS)
+    # Scores need it, whatever the model is. Reading a corpus may compute something.
+    start_tensorflow()
+    at_once = spread_over_cores()
     values = flags.values(FLAGS, ScoringOptions, TreeScoring, Tokenizer, Files)
     scorer = task_class(task).scorer(description, model, values)
-    _refuse(FLAGS, scorer, model)
+    _refuse_search(scorer, model)
     loading = {"precision": FLAGS.precision, "batch_tokens": FLAGS.decode_tokens}
     loading["options"] = flags.decoding_options(FLAGS)
     numbers = scorer.examine(loading, at_once)
@@ -46,11 +47,14 @@ def main(FLAGS):
         print(scorer.table(numbers))
 
 
-def _refuse(FLAGS, scorer, model):
-    """Flags of the command line that change nothing."""
+def _refuse_search(scorer, model):
     if not scorer.searches:
         names = flags.of_sections(DecodingOptions, DecodeTokens)
         flags.refuse(names, f"is for searches, and scoring {model} has none")
+
+
+def _refuse(FLAGS):
+    """Flags of the command line that change nothing, whatever the task."""
     if not FLAGS.baseline_file:
         reason = "tests the difference from --baseline_file, which is missing"
         flags.refuse(["significance"], reason)

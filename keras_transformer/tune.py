@@ -26,6 +26,8 @@ def main(FLAGS):
 
     from keras_transformer.evaluation import tuning
     from keras_transformer.inference.translator import Translator
+    from keras_transformer.runs.description import task_of
+    from keras_transformer.runs.model_path import description_of
     from keras_transformer.startup import spread_over_cores, start_tensorflow
     from keras_transformer.streams import require_writable
 
@@ -36,6 +38,7 @@ def main(FLAGS):
     )
     tuning.refuse_other_searches(flags.values(FLAGS, TUNED_SEARCH), tried[0])
     require_writable(FLAGS.output)
+    flags.refuse_foreign(task_of(description_of(model)), model)
     # Scores need it, whatever the model is. Reading a corpus may compute something.
     start_tensorflow()
     at_once = spread_over_cores()
@@ -54,12 +57,9 @@ def main(FLAGS):
 
 def _scorer(FLAGS, model):
     """What `evaluate` asks of the model, of the first sentences of the validation split."""
-    from keras_transformer.runs.description import task_of
-    from keras_transformer.runs.model_path import description_of
     from keras_transformer.tasks.score import validation_of
 
     values = flags.values(FLAGS, options.Tokenizer, Files)
-    flags.refuse_foreign(task_of(description_of(model)), model)
     scorer = validation_of(model, values, "tune")
     if FLAGS.sentences:
         scorer.keep_first(FLAGS.sentences)

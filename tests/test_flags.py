@@ -337,8 +337,8 @@ def test_flags_of_scores_that_change_nothing_are_refused(monkeypatch):
     def told(argument, searches, *others):
         give(monkeypatch, argument)
         try:
-            examination = types.SimpleNamespace(searches=searches)
-            evaluate._refuse(flags_of("evaluate", *others), examination, "m")
+            evaluate._refuse(flags_of("evaluate", *others))
+            evaluate._refuse_search(types.SimpleNamespace(searches=searches), "m")
         except ValueError as error:
             return str(error)
         return None

@@ -2,6 +2,8 @@
 
 from pipelines.options import TOLD, Options, option
 
+OF_BLEU = ("bleu", "bleu_intl", "bleu_lc", "bleu_language", "bleu_compounds")
+
 
 class ScoringOptions(Options):
     """Scoring."""
@@ -13,10 +15,11 @@ class ScoringOptions(Options):
     )
     metrics: tuple[str, ...] | None = option(
         None,
-        "Metrics to print, joined by commas: bleu, bleu_intl, bleu_lc (lower-cased), "
-        "bleu_language (the tokenizer of the target language), bleu_compounds (the paper's), "
-        "chrf, chrf++, ter. Default: all, of languages without spaces between words only those "
-        "that need none.",
+        "Metrics to print, joined by commas: bleu_lc is lower-cased, bleu_language has the "
+        "tokenizer of the target language, bleu_compounds is the paper's. Default: all, of "
+        "languages without spaces between words only those that need none.",
+        choices=(*OF_BLEU, "chrf", "chrf++", "ter"),
+        at_least=1,
     )
     confidence: bool = option(
         False, "Print 95 % intervals, by 1,000 bootstrap resamples of the sentences."

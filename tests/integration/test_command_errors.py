@@ -86,7 +86,7 @@ WRONG = {
     f"translate {OF_RUN},saved_models/reverse_words_reversed": (
         b"is a SavedModel: an ensemble is made of runs' folders"
     ),
-    f"evaluate {SAVED} --metrics=bleu,blue": b"--metrics must be names among bleu, bleu_intl",
+    f"evaluate {SAVED} --metrics=bleu,blue": b"--metrics=bleu,blue: must be some of bleu, bleu_",
     f"evaluate {SAVED} --baseline_file=text/valid.en": (
         b"must have a line for each reference. Received: text/valid.en with 2 lines, and"
     ),
