@@ -6,7 +6,6 @@ section 6.1 of Vaswani et al. 2017, as in `translate`.
 """
 
 import os
-import threading
 import time
 
 from keras_transformer import flags
@@ -50,7 +49,6 @@ def main(FLAGS):
     require_folder(f"--output={FLAGS.output}", os.path.dirname(FLAGS.output) or ".", "place")
     if FLAGS.processes > 1:
         of_beam = of_processes(FLAGS.processes, FLAGS.traceback)
-        threading.excepthook = _end_with_its_worker
     else:
         of_beam = beam_options(f"--runner={FLAGS.runner}" if FLAGS.runner else "")
     spread_over_cores()  # Each process translates a batch at a time, on a core.
@@ -72,15 +70,6 @@ def main(FLAGS):
     print(rate if lines else "All shards are there already.")
     if failed := sum(plan.path(shard, bulk.FAILED).exists() for shard in plan.shards):
         print(f"{failed:,} shards have lines that failed, in {FLAGS.output}-*.failed.tsv{suffix}.")
-
-
-def _end_with_its_worker(lost):
-    """End where a process of Beam failed: it would be waited for, for ever."""
-    # Beam's other threads fail because of it.
-    if lost.thread.name == "run_worker":
-        remedy = "Had it too little memory? The same command goes on, with fewer --processes."
-        os.write(2, f"error: {lost.exc_value}. What was written stays. {remedy}\n".encode())
-        os._exit(1)
 
 
 def _refuse(FLAGS):

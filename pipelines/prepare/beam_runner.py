@@ -4,10 +4,12 @@ import builtins
 import contextlib
 import io
 import logging
+import os
 import pathlib
 import re
 import shlex
 import sys
+import threading
 
 # Beam's DirectRunner tries to download another runner from GitHub first, and then takes this one.
 IN_PROCESS = "--runner=FnApiRunner"
@@ -49,7 +51,8 @@ def beam_options(options: str = ""):
 
 def of_processes(count: int, are_heard: bool):
     """Options of Beam for processes of this machine. They log all they do, which is heard or not;
-    what fails in them is raised here. Ctrl-C is for this process, with which they end.
+    what fails in them is raised here. Ctrl-C is for this process, with which they end; it ends
+    where one of them is killed.
     """
     options = beam_options(f"--direct_num_workers={count}")
     from apache_beam.options.pipeline_options import StandardOptions
@@ -60,7 +63,18 @@ def of_processes(count: int, are_heard: bool):
     command += "" if are_heard else " 2>/dev/null"
     workers = SubprocessSDKEnvironment.from_command_string(command)
     options.view_as(StandardOptions).runner = FnApiRunner(workers)
+    threading.excepthook = _end_with_a_worker
     return options
+
+
+def _end_with_a_worker(lost):
+    """End where Beam's thread of a worker failed, which Beam would wait for, for ever. Its other
+    threads fail because of it.
+    """
+    if lost.thread.name == "run_worker":
+        remedy = "Had it too little memory? The same command goes on, with fewer --processes."
+        os.write(2, f"error: {lost.exc_value}. What was written stays. {remedy}\n".encode())
+        os._exit(1)
 
 
 @contextlib.contextmanager
