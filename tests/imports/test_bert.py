@@ -2,6 +2,7 @@
 `import_model` makes of a folder, and what it refuses before it reads one.
 """
 
+import contextlib
 import json
 import types
 
@@ -64,33 +65,28 @@ def test_only_line_feeds_part_the_pieces_of_a_vocabulary(tmp_path, end, closed):
     assert bert_text.load_vocabulary(SettingsFiles(tmp_path)).pieces == pieces
 
 
+PROMPT = {"include_prompt": True}
+
+
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "is_mean"),
     [
-        {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False},
-        {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
-        {"pooling_mode": "cls"},
+        # Such as those of BGE.
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, False),
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}, False),
+        ({"pooling_mode": "cls"}, False),
+        ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True, **PROMPT}, True),
+        ({"pooling_mode": "mean", **PROMPT}, True),
+        ({}, True),
     ],
 )
-def test_vectors_that_are_no_mean_are_refused(tmp_path, settings):
-    """Such as those of BGE."""
-    path = tmp_path / "1_Pooling" / "config.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps({"word_embedding_dimension": 8, **settings}))
-    with pytest.raises(ValueError, match=r"config\.json must be mean, .* Received: cls"):
-        bert_text.refuse_other_vectors(SettingsFiles(tmp_path))
-
-
-def test_vectors_that_are_the_mean_are_taken(tmp_path):
+def test_vectors_that_are_no_mean_are_refused(tmp_path, settings, is_mean):
     bert_text.refuse_other_vectors(SettingsFiles(tmp_path))
     path = tmp_path / "1_Pooling" / "config.json"
     path.parent.mkdir()
-    for settings in (
-        {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True, "include_prompt": True},
-        {"pooling_mode": "mean", "include_prompt": True},
-        {},
-    ):
-        path.write_text(json.dumps(settings))
+    path.write_text(json.dumps({"word_embedding_dimension": 8, **settings}))
+    told = pytest.raises(ValueError, match=r"config\.json must be mean, .* Received: cls")
+    with contextlib.nullcontext() if is_mean else told:
         bert_text.refuse_other_vectors(SettingsFiles(tmp_path))
 
 

@@ -149,11 +149,6 @@ def test_special_ids_leave_no_text(vocabulary, processor):
     assert vocabulary.detokenize([[BOS, *ids, EOS, PAD, PAD]]).numpy().tolist() == [b"the house"]
 
 
-def test_a_batch_is_tokenized_line_by_line(vocabulary):
-    by_line = [vocabulary.tokenize([line]).to_list()[0] for line in LINES]
-    assert vocabulary.tokenize(LINES).to_list() == by_line
-
-
 def test_a_failing_write_leaves_the_old_file(vocabulary, tmp_path, monkeypatch):
     def half(path, content):
         with open(path, "wb") as file:

@@ -56,19 +56,6 @@ def hold(client):
     return begun, gate
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({}, "A|50|4|0.600000"),
-        ({"beam_size": 2}, "A|50|2|0.600000"),
-        ({"max_length": [7], "length_penalty": 1}, "A|7|4|1.000000"),
-    ],
-)
-def test_options_are_inputs_that_may_be_left_out(client, options, expected):
-    document = {"signature_name": "translate", "inputs": {"text": ["a", "a"], **options}}
-    assert predict(client, **document)[1]["outputs"]["translations"] == [[expected], [expected]]
-
-
 def test_options_of_a_row_are_its_own(client):
     rows = [{"text": "a", "beam_size": 2}, {"text": "b"}, {"text": "c", "beam_size": 8}]
     _, answer = predict(client, signature_name="translate", instances=rows)

@@ -263,9 +263,6 @@ def test_a_language_model_goes_on(pieces, form, start, tmp_path):
         assert np.shape(nbest["generated"]) == np.shape(nbest["scores"]) == (2, 1)
         short = asked(client, "sample", text=["a b c"], max_length=[1], seed=[5])
         assert short[0].startswith("a b c")
-        document = {"signature_name": "attend", "instances": ["a"]}
-        answer = client.post("/v1/models/m:predict", json=document)
-        assert "Serve the SavedModel" in answer.json()["error"]
 
 
 def test_a_process_without_tensorflow_and_keras_serves_it(folder, live):

@@ -11,7 +11,6 @@ import tensorflow as tf
 pytest.importorskip("fastapi")
 
 from keras_transformer.saved_models.versions import newest_version
-from keras_transformer.server.options import RequestError
 from keras_transformer.server.served_versions import State, Versions
 
 
@@ -158,14 +157,6 @@ def test_the_old_version_stays_as_long_as_a_request_uses_it(versions, folder):
     assert version.model.closed.is_set()
 
 
-def test_a_version_can_be_asked_for_by_its_number(versions):
-    with versions.use("m", 1) as version:
-        assert version.number == 1
-    told = r"Servable not found for request: Specific\(m, 2\)"
-    with pytest.raises(RequestError, match=told), versions.use("m", 2):
-        pass
-
-
 def test_a_broken_version_leaves_the_old_one_and_is_tried_once(versions, folder):
     told = []
     versions._log = lambda event, **details: told.append((event, details))
@@ -213,15 +204,6 @@ def test_a_watched_folder_is_looked_into(versions, folder):
     versions.watch(0.001)
     put(folder, 2)
     assert loaded.wait(60)
-
-
-def test_closing_unloads_what_was_served(versions):
-    with versions.use("m") as version:
-        model = version.model
-    versions.close()
-    assert model.closed.is_set()
-    with pytest.raises(RequestError, match="Latest"), versions.use("m"):
-        pass
 
 
 @pytest.mark.parametrize(

@@ -209,10 +209,7 @@ def test_another_engine_has_the_model_and_says_what_it_cannot(trained, tmp_path,
     assert found.hypotheses[0]
 
 
-def test_what_cannot_be_is_refused(trained, values, tmp_path):
-    other = values("--protect=tags", f"--model_dir={trained / 'run'}", "--max_steps=13")
-    with pytest.raises(ValueError, match="protect"):
-        Run(Translation, other, TRAINING).train()
+def test_a_pattern_that_cannot_be_is_refused_before_anything_is_written(values, tmp_path):
     wrong = values("--protect_pattern=(", f"--model_dir={tmp_path / 'run'}")
     told = r"`protect_pattern` must be a regular expression\. Received: \( \(missing [^[]*\)\."
     with pytest.raises(ValueError, match=told):
