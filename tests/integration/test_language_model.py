@@ -4,16 +4,10 @@ import json
 import pathlib
 import random
 
-import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_transformer.inference.generator import Generator
-from keras_transformer.inference.loading import load_trained
-from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks.language_modelling.module import GenerationModule
 from pipelines.corpora import Treebank, treebank
-from pipelines.special_ids import BOS, EOS, PAD
 
 pytestmark = pytest.mark.slow
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
@@ -76,29 +70,6 @@ def test_what_is_served_is_what_the_live_model_gives(trained):
     served = Generator.load(trained.folder / SAVED_MODEL)
     assert served.generate(lines) == live.generate(lines)
     assert len(set(live.generate(lines))) > 150
-
-
-def test_cached_generation_is_that_which_reads_the_whole_text_again(trained):
-    """200 prompts, greedily: each piece is the likeliest behind what has come."""
-    lines = prompts(200)[:200]
-    options = {"beam_size": 1, "min_length": 1, "max_length": "+8"}
-    module = GenerationModule(
-        *load_trained(RunFolder(trained.folder / RUN)), GenerationModule.options_of(options)
-    )
-    ids, _ = module.search(module.options.search(), tf.constant(lines))
-    ids = ids[:, 0].numpy()
-    read = np.pad(ids[:, :-1], [[0, 0], [1, 0]], constant_values=BOS)
-    logits = module.logits(tf.constant(read)).numpy()
-    logits[:, :, [PAD, BOS]] = -np.inf
-    lengths = module.source_tokenizer.tokenize(lines).row_lengths().numpy() - 1
-    compared = 0
-    for row, likeliest, length in zip(ids, logits.argmax(axis=-1), lengths, strict=True):
-        last = int((row != PAD).sum()) - 1
-        # The last piece is the end where the limit forces it.
-        free = last if row[last] == EOS and last == length + 8 else last + 1
-        np.testing.assert_array_equal(row[length:free], likeliest[length:free])
-        compared += free - length
-    assert compared > 400
 
 
 def test_killed_it_goes_on_bit_for_bit(trained_once, train, goes_on):

@@ -80,6 +80,9 @@ def test_a_saved_model_parses_as_it_was_exported(shell, written):
     assert_over(trees, SENTENCES)
     options = {"constrained": True, "max_length": "+20", "min_length": 1}
     assert trees == Translator.load(shell.folder / RUN, **options).translate(SENTENCES)
+    # A control: without constraints other trees are found.
+    free = {**options, "constrained": False}
+    assert trees != Translator.load(shell.folder / RUN, **free).translate(SENTENCES)
 
 
 def test_trees_are_drawn_for_a_terminal(written):

@@ -125,19 +125,6 @@ def test_what_is_served_is_what_the_live_parser_gives(trained):
     assert all(ours == pytest.approx(theirs, rel=1e-4) for ours, theirs in found)
 
 
-def test_what_is_served_is_constrained_as_the_live_parser_is(trained, tmp_path):
-    """200 sentences, by the search of `parsing_small.flags`."""
-    lines = sentences(200)[:200]
-    search = ("--constrained", "--beam_size=12", "--length_penalty=0")
-    exported = trained("export", f"--model_dir={RUN}", f"--export_dir={tmp_path}", *search)
-    assert exported.returncode == 0, exported.stderr.decode()
-    options = {"constrained": True, "beam_size": 12, "length_penalty": 0.0}
-    trees = Translator.load(trained.folder / RUN, **options).translate(lines)
-    assert Translator.load(tmp_path).translate(lines) == trees
-    # A control: without constraints other trees are found.
-    assert Translator.load(trained.folder / SAVED_MODEL).translate(lines) != trees
-
-
 def test_it_has_learned_trees(trained):
     """Far more brackets come back than those around whole sentences."""
     gold = Treebank(data_dir=str(TREEBANK)).trees("train")

@@ -5,11 +5,9 @@ run and by its SavedModel, tuned, averaged, exported, and started from.
 import json
 import random
 
-import numpy as np
 import pytest
 from shell import Shell
 
-from keras_transformer.training import checkpoint
 from pipelines import vocabularies
 
 pytestmark = pytest.mark.slow
@@ -67,16 +65,6 @@ def test_the_run_and_its_export_hold_both_files_and_say_both_fingerprints(shell)
     for folder in (shell.folder / RUN, version):
         description = json.loads((folder / "model.json").read_text())
         assert description["vocabulary"]["fingerprint"] == both.fingerprint
-
-
-def test_a_run_that_goes_on_ends_where_an_uninterrupted_one_ends(shell, fresh_shell):
-    write_text(fresh_shell)
-    done(fresh_shell(*TRAIN, "--max_steps=20", "--norelease"))
-    newest = [checkpoint.newest(one.folder / RUN / "checkpoints") for one in (shell, fresh_shell)]
-    assert newest[0].name == newest[1].name
-    ours, theirs = map(checkpoint.weights_of, newest)
-    assert ours.keys() == theirs.keys()
-    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
 
 
 @pytest.mark.parametrize(

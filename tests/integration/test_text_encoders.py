@@ -12,7 +12,6 @@ from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.labelling.task import Classification, Tagging
 from keras_transformer.tasks.masking.task import Masking
-from keras_transformer.training import checkpoint
 from pipelines.corpora import Treebank, treebank
 
 pytestmark = pytest.mark.slow
@@ -115,22 +114,6 @@ def test_what_is_served_is_what_the_live_model_gives(guesser, classifier, tagger
         live.filled(["a <mask>", "no mask"])
     with pytest.raises(ValueError, match=r"has no fill_mask\. Received: a model with attend, cla"):
         served.filled(["a <mask>"])
-
-
-def test_the_body_is_that_of_the_other_run_and_the_head_is_new(guesser, classifying, fresh_shell):
-    done = fresh_shell(
-        *classifying, "--max_steps=1", "--learning_rate_scale=1e-9", "--norelease", "--model_dir=r"
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    before = checkpoint.weights_of(guesser.folder / "runs" / "guesser" / "averaged.npz")
-    [path] = checkpoint.checkpoints(fresh_shell.folder / "r" / "checkpoints")[-1:]
-    after = checkpoint.weights_of(path)
-    body = [name for name in after if name.split("/")[1] in ("embedding", "encoder")]
-    assert len(body) > 30
-    for name in body:
-        np.testing.assert_allclose(after[name], before[name], atol=1e-7)
-    found = {name.split("/")[1] for name in after} - {name.split("/")[1] for name in before}
-    assert found == {"pooler", "labels"}
 
 
 def test_its_attention_is_drawn(guesser, fresh_shell):

@@ -184,29 +184,3 @@ def test_another_process_without_our_package_makes_the_same_batches(datasets, tm
         received = pickle.loads(program.stdout)
         assert len(received) == BATCHES
         assert_same_batches(received, first_of(dataset))
-
-
-SERVER = """
-import sys
-import tensorflow as tf
-
-service = tf.data.experimental.service
-dispatcher = service.DispatchServer(service.DispatcherConfig(port=0))
-worker = service.WorkerServer(
-    service.WorkerConfig(dispatcher_address=dispatcher.target.split("://")[1], port=0)
-)
-print(dispatcher.target, flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.mark.slow
-def test_a_tf_data_service_makes_the_same_batches(datasets, tmp_path):
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path
-    ) as process:
-        # At the end of the block its standard input is closed, which ends the server.
-        target = process.stdout.readline().decode().strip()
-        for dataset in datasets.values():
-            distribute = tf.data.experimental.service.distribute("parallel_epochs", target)
-            assert_same_batches(first_of(dataset.apply(distribute)), first_of(dataset))
