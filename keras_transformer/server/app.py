@@ -58,7 +58,6 @@ def build(service: Service, cors: bool = False, vertex: Vertex = NOT_VERTEX) -> 
     """The ASGI application of a service. With `cors` pages of other sites may ask; `vertex` has the
     paths at which Vertex AI asks.
     """
-    transport.register_convertors()
     app = fastapi.FastAPI(
         title="keras_transformer.serve",
         version="1",

@@ -200,10 +200,9 @@ class _Number(IntegerConvertor):
     regex = "[0-9]{1,19}"
 
 
-def register_convertors() -> None:
-    """Let routes say `{name:model}` and `{version:version}`."""
-    register_url_convertor("model", _Name())
-    register_url_convertor("version", _Number())
+# Routes say `{name:model}` and `{version:version}`.
+register_url_convertor("model", _Name())
+register_url_convertor("version", _Number())
 
 
 def check_name(name: str) -> None:

@@ -197,8 +197,7 @@ def _draw_axes(axes, panel):
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     if panel.names:
         axes.set_xticks(range(len(panel.names)), panel.names, rotation=90)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def of_narrow_range():

@@ -64,8 +64,7 @@ def draw(counts: LengthCounts, theme: Theme):
     _draw_shapes(figure, where, counts, theme)
     _draw_padding(much, counts, theme)
     for axes in (often, where, much):
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
+        axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 

@@ -59,8 +59,7 @@ def draw(pixels: np.ndarray, weights: np.ndarray, title: str, theme: Theme):
     grid = figure.subplots(layers, heads + 1, squeeze=False)
     grey = {"cmap": "gray", "vmin": 0, "vmax": 255} if pixels.shape[-1] == 1 else {}
     for (layer, column), axes in np.ndenumerate(grid):
-        axes.set_xticks([])
-        axes.set_yticks([])
+        axes.set(xticks=[], yticks=[])
         if layer and not column:
             axes.axis("off")
             continue

@@ -89,26 +89,17 @@ def settings(theme: Theme) -> Iterator[None]:
     from matplotlib import font_manager
 
     installed = set(font_manager.get_font_names())
+    of_text = ("text.color", "axes.labelcolor", "axes.titlecolor")
+    of_ticks = ("xtick.labelcolor", "ytick.labelcolor")
+    of_lines = ("axes.edgecolor", "xtick.color", "ytick.color", "grid.color")
+    of_paper = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
     changed = {
         "font.family": [font for font in FONTS if font in installed],
-        "font.size": TEXT,
-        "axes.titlesize": TEXT,
-        "axes.labelsize": TEXT,
-        "xtick.labelsize": SMALL,
-        "ytick.labelsize": SMALL,
-        "legend.fontsize": SMALL,
-        "figure.facecolor": theme.paper,
-        "axes.facecolor": theme.paper,
-        "savefig.facecolor": theme.paper,
-        "text.color": theme.ink,
-        "axes.labelcolor": theme.ink,
-        "axes.titlecolor": theme.ink,
-        "axes.edgecolor": theme.line,
-        "xtick.color": theme.line,
-        "ytick.color": theme.line,
-        "xtick.labelcolor": theme.ink,
-        "ytick.labelcolor": theme.ink,
-        "grid.color": theme.line,
+        **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), TEXT),
+        **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), SMALL),
+        **dict.fromkeys((*of_text, *of_ticks), theme.ink),
+        **dict.fromkeys(of_lines, theme.line),
+        **dict.fromkeys(of_paper, theme.paper),
         "legend.frameon": False,
         "figure.constrained_layout.h_pad": 0.08,
         "figure.constrained_layout.w_pad": 0.08,
