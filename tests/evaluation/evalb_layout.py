@@ -75,23 +75,10 @@ def report(sentences, cutoff):
 
 def trees_of(path):
     """The trees of a file, one a line; None for a line without one, such as "(())"."""
-    trees = []
-    for number, text in enumerate(read_lines(path), 1):
-        try:
-            trees.append(parse(text) if text.strip("() ") else None)
-        except ValueError as error:
-            raise ValueError(f"{path}, line {number}: {error}.") from None
-    return trees
+    return [parse(text) if text.strip("() ") else None for text in read_lines(path)]
 
 
 def compared(gold, test, parameters):
     """The `Sentence` of each line of two files."""
-    rights = trees_of(gold)
-    found = trees_of(test)
-    if len(rights) != len(found):
-        raise ValueError(
-            f"{gold} and {test} must have as many lines. Received: {len(rights)} and {len(found)}."
-        )
-    if None in rights:
-        raise ValueError(f"{gold}, line {rights.index(None) + 1}: a gold tree is missing.")
-    return [compare(*pair, parameters) for pair in zip(rights, found, strict=True)]
+    pairs = zip(trees_of(gold), trees_of(test), strict=True)
+    return [compare(*pair, parameters) for pair in pairs]

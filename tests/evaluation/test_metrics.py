@@ -259,11 +259,6 @@ def test_kinds_of_bleu_are_told_apart():
     assert all("bs:1000|seed:12345" in one["signature"] for one in compared.values())
 
 
-def test_a_large_difference_is_significant():
-    for one in metrics.compare(metrics.choose(["bleu", "ter"]), BAD, GOOD, REFERENCES).values():
-        assert one["p_value"] < 0.005
-
-
 def test_one_system_twice_has_no_p_value():
     """Sacrebleu's would be 0.001, as if there were a difference."""
     [same] = metrics.compare(metrics.choose(["bleu"]), GOOD, list(GOOD), REFERENCES).values()
@@ -289,12 +284,6 @@ def test_scores_are_sacrebleus_of_the_corpus(seed):
     assert scores["sentences"] == len(REFERENCES)
 
 
-def test_a_translation_worked_out_by_hand():
-    """Of 7, 6, 5, 4 n-grams 6, 4, 3, 2 are found; as long as the reference."""
-    expected = 100 * (6 / 7 * 4 / 6 * 3 / 5 * 2 / 4) ** 0.25
-    assert bleu.score(["a b c d e x g"], ["a b c d e f g"])["bleu"] == round(expected, 2)
-
-
 def test_the_signatures_tell_how_it_was_counted():
     scores = bleu.score(REFERENCES, REFERENCES)
     parts = scores["bleu_signature"].split("|")
@@ -311,9 +300,6 @@ def test_as_many_references_as_translations_are_needed_and_at_least_one(hypothes
         bleu.score(hypotheses, references)
 
 
-TOKENIZED = ["Ein Hund läuft .", "Das , was man so hört ?"]
-
-
 def test_tokenized_text_is_counted_as_it_stands():
     """13a splits at commas once more."""
     found = ["a,b c,d läuft e,f .", "zwei Hunde laufen über das Gras ."]
@@ -322,12 +308,6 @@ def test_tokenized_text_is_counted_as_it_stands():
     assert scores["bleu"] == round(sacrebleu.corpus_bleu(found, [truth], tokenize="none").score, 2)
     assert scores["bleu"] != bleu.score(found, truth)["bleu"]
     assert "tok:none" in scores["bleu_signature"]
-
-
-def test_references_that_look_tokenized_are_told_unless_the_tokenizer_is_none():
-    assert "--tokenize=none" in bleu.doubt(TOKENIZED, "13a")
-    assert bleu.doubt(TOKENIZED, "none") is None
-    assert bleu.doubt(REFERENCES, "13a") is None
 
 
 def test_a_tokenizer_that_is_not_installed_is_refused_before_training(monkeypatch):
@@ -416,7 +396,7 @@ def test_traces_of_a_tokenizer_are_found_and_nothing_else():
 
 
 def test_tokenized_references_are_told_with_an_example_and_what_to_do():
-    told = bleu.warning([LOOKS_TOKENIZED[0]] * 3 + [PLAIN[0]], "13a")
+    told = bleu.doubt([LOOKS_TOKENIZED[0]] * 3 + [PLAIN[0]], "13a")
     assert told.startswith(f"75% of the references look tokenized, such as {LOOKS_TOKENIZED[0]!r}.")
     assert told.endswith("Pass --tokenize=none for the latter.")
     assert "\n" not in told
@@ -427,4 +407,4 @@ def test_tokenized_references_are_told_with_an_example_and_what_to_do():
     [(REFERENCES, "13a"), (LOOKS_TOKENIZED, "none"), ([LOOKS_TOKENIZED[0], *PLAIN * 2], "13a")],
 )
 def test_control_nothing_is_told_of_other_references(references, tokenize):
-    assert bleu.warning(references, tokenize) is None
+    assert bleu.doubt(references, tokenize) is None

@@ -147,15 +147,6 @@ def test_what_an_earlier_version_did_not_write_has_its_default():
     assert fixed["corpus"] == {}
 
 
-@pytest.mark.parametrize("where", ["", "checkpoints"])
-def test_a_checkpoint_leads_to_its_run(folder, where):
-    folder.describe(DESCRIPTION)
-    checkpoint_of_it = folder.path / where / "x.npz"
-    checkpoint_of_it.parent.mkdir(exist_ok=True)
-    checkpoint_of_it.touch()
-    assert ModelPath.of(checkpoint_of_it).run.path == folder.path
-
-
 def test_a_checkpoint_in_no_run_is_refused(tmp_path):
     (tmp_path / "x.npz").touch()
     with pytest.raises(FileNotFoundError, match=r"x\.npz lies in no run's folder: its model\.json"):

@@ -138,12 +138,6 @@ def test_layers_that_are_taken_differ_and_reach_from_the_first_to_the_last(few, 
     assert gaps.max(initial=0) - gaps.min(initial=many) <= 1
 
 
-def test_without_a_shared_piece_the_table_is_fresh(old):
-    model, fresh = transformer(3, seed=1), weights_of(transformer(3, seed=1))[TABLE]
-    assert initialize(model, old, ["a", "b", "c"], OLD) == Initialization(0, 3)
-    np.testing.assert_array_equal(weights_of(model)[TABLE], fresh)
-
-
 def test_a_new_piece_begins_as_the_mean_of_its_parts_of_the_old_vocabulary(old):
     parts = {"▁ship": [2, 3], "▁sea": []}.get
     model, fresh = transformer(6, seed=1), weights_of(transformer(6, seed=1))[TABLE]

@@ -390,16 +390,6 @@ def test_the_count_of_labels_is_not_a_result(model, tmp_path):
     assert json.loads(line) == {"epoch": 1, "step": 0, "loss": 1.0}
 
 
-def test_an_ending_stops_fit_with_the_step_under_way(model):
-    ending = Ending(model)
-    asking = keras.callbacks.LambdaCallback(
-        on_train_batch_end=lambda batch, logs: batch == 1 and ending.ask()
-    )
-    fit(model, asking)
-    assert checkpoint.step_of(model) == 2
-    assert not ending.is_preempted
-
-
 def test_several_hosts_stop_when_the_votes_are_counted():
     model = types.SimpleNamespace(stop_training=False)
     ending = Ending(model, several_hosts=True)

@@ -49,13 +49,14 @@ def state(model):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A run of three steps: the checkpoint after the second, and how it ended."""
+def saved(tmp_path_factory):
+    """The checkpoint of a run of two steps. That a restored run ends as if it had never stopped is
+    a law of test_optimizer.py and test_fit.py.
+    """
     path, model = checkpoint.path_of(tmp_path_factory.mktemp("run"), 2), model_in_training()
     train(model, 2)
     checkpoint.save(path, model, {"step": 2, "seconds": 1.5})
-    train(model, 1)
-    return path, state(model)
+    return path
 
 
 @pytest.fixture
@@ -68,35 +69,24 @@ def small(tmp_path):
     return path
 
 
-def test_a_restored_run_ends_as_the_uninterrupted_one_to_the_last_bit(run):
-    path, ended = run
-    model = model_in_training(seed=1)
-    assert checkpoint.restore(path, model) == {"step": 2, "seconds": 1.5}
-    assert int(model.optimizer.iterations) == 2
-    train(model, 1)
-    assert state(model) == ended
-
-
-def test_weights_alone_are_loaded_without_touching_the_optimizer(run):
-    path, _ = run
+def test_weights_alone_are_loaded_without_touching_the_optimizer(saved):
     model = model_in_training(seed=1)
     slots = [np.asarray(variable) for variable in model.optimizer.variables]
-    checkpoint.load_weights(path, model)
-    saved = checkpoint.weights_of(path)
-    assert set(saved) == {f"weights/{variable.path}" for variable in model.weights}
+    checkpoint.load_weights(saved, model)
+    weights = checkpoint.weights_of(saved)
+    assert set(weights) == {f"weights/{variable.path}" for variable in model.weights}
     for variable in model.weights:
-        np.testing.assert_array_equal(variable, saved[f"weights/{variable.path}"])
+        np.testing.assert_array_equal(variable, weights[f"weights/{variable.path}"])
     for before, variable in zip(slots, model.optimizer.variables, strict=True):
         np.testing.assert_array_equal(before, variable)
 
 
-def test_another_size_is_refused_by_name_and_nothing_is_set(run):
-    path, _ = run
+def test_another_size_is_refused_by_name_and_nothing_is_set(saved):
     model = model_in_training(seed=1, d_model=12)
     before = state(model)
-    told = rf"^{path}: weights/\S+ has shape \(.*8.*\), the model expects \(.*12.*\)\.$"
+    told = rf"^{saved}: weights/\S+ has shape \(.*8.*\), the model expects \(.*12.*\)\.$"
     with pytest.raises(ValueError, match=told):
-        checkpoint.restore(path, model)
+        checkpoint.restore(saved, model)
     assert state(model) == before
 
 
@@ -112,8 +102,8 @@ ANOTHER_OPTIMIZER = "Go on with the --optimizer and the --ema that the run was b
         ("optimizer/3", np.zeros(99), r"has shape \(99,\).*--optimizer and the --ema"),
     ],
 )
-def test_an_array_that_lacks_or_does_not_fit_is_refused_by_name(run, tmp_path, name, array, told):
-    arrays = checkpoint.read_archive(run[0])
+def test_an_array_that_lacks_or_does_not_fit_is_refused_by_name(saved, tmp_path, name, array, told):
+    arrays = checkpoint.read_archive(saved)
     del arrays[name]
     words = rf"other\.npz lacks {name}: it {told}"
     if array is not None:
@@ -328,54 +318,49 @@ def steps_of(paths):
     return [checkpoint.step_in(path) for path in paths]
 
 
-def windowed(folder, stopwatch, seconds, minutes=math.inf, keep=9, share=0.5, steps=math.inf):
-    window = Window(seconds, share, 5, steps)
-    return Checkpointing(folder, stopwatch, keep, minutes, window=window)
+# A run of 40 seconds and a window of its second half: what each of its sessions does otherwise, and
+# the steps that are averaged in the end.
+SESSIONS = {
+    "evenly, the last weights among them": ([{}], [24, 28, 32, 36, 40]),
+    "those of the minutes are there to resume from alone": (
+        [{"minutes": 5 / 60}],
+        [24, 28, 32, 36, 40],
+    ),
+    "an end before the window": ([{"last_step": 10}], [10]),
+    "an end in the window": ([{"last_step": 30}], [24, 28, 30]),
+    "a limit of steps that comes first": (
+        [{"steps": 20, "last_step": 20}],
+        [12, 14, 16, 18, 20],
+    ),
+    "more minutes move the window": ([{}, {"seconds": 80}], [48, 56, 64, 72, 80]),
+    "a kill within the window": ([{"killed_at": 30}, {}], [24, 28, 32, 36, 40]),
+}
 
 
-@pytest.mark.parametrize("minutes", [math.inf, 5 / 60])
-def test_they_lie_evenly_in_the_share_of_the_end_and_the_last_weights_are_among_them(
-    model, stopwatch, tmp_path, minutes
+def train_a_session(
+    model,
+    stopwatch,
+    folder,
+    seconds=40,
+    minutes=math.inf,
+    steps=math.inf,
+    last_step=10**6,
+    killed_at=None,
 ):
-    """Those of the minutes are there to resume from alone."""
-    train_to_a_limit(model, stopwatch, windowed(tmp_path, stopwatch, 40, minutes), 40 / 60)
-    assert steps_of(checkpoint.averaged_ones(tmp_path)) == [24, 28, 32, 36, 40]
+    window = Window(seconds, 0.5, 5, steps)
+    saving = Checkpointing(folder, stopwatch, 9, minutes, window=window)
+    if killed_at:
+        # Nothing is seen to at the end.
+        saving.keep_end = lambda step: None
+    train_to_a_limit(model, stopwatch, saving, seconds / 60, killed_at or last_step)
 
 
-@pytest.mark.parametrize(("last_step", "averaged"), [(10, [10]), (30, [24, 28, 30])])
-def test_a_run_that_ends_before_its_minutes_averages_its_last_weights_too(
-    model, stopwatch, tmp_path, last_step, averaged
-):
-    saving = windowed(tmp_path, stopwatch, 40)
-    train_to_a_limit(model, stopwatch, saving, 40 / 60, last_step)
+@pytest.mark.parametrize("name", SESSIONS)
+def test_the_checkpoints_of_the_share_of_the_end_are_averaged(model, stopwatch, tmp_path, name):
+    sessions, averaged = SESSIONS[name]
+    for session in sessions:
+        train_a_session(model, stopwatch, tmp_path, **session)
     assert steps_of(checkpoint.averaged_ones(tmp_path)) == averaged
-
-
-def test_a_limit_of_steps_that_comes_first_has_the_window_at_its_end(model, stopwatch, tmp_path):
-    train_to_a_limit(model, stopwatch, windowed(tmp_path, stopwatch, 40, steps=20), 40 / 60, 20)
-    assert steps_of(checkpoint.averaged_ones(tmp_path)) == [12, 14, 16, 18, 20]
-
-
-def test_more_minutes_move_the_window_and_what_was_written_before_it_is_averaged_no_more(
-    model, stopwatch, tmp_path
-):
-    train_to_a_limit(model, stopwatch, windowed(tmp_path, stopwatch, 40), 40 / 60)
-    train_to_a_limit(model, stopwatch, windowed(tmp_path, stopwatch, 80), 80 / 60)
-    assert steps_of(checkpoint.averaged_ones(tmp_path)) == [48, 56, 64, 72, 80]
-
-
-def test_a_session_that_ends_within_the_window_keeps_what_it_wrote_there(
-    model, stopwatch, tmp_path
-):
-    train_until(model, stopwatch, windowed(tmp_path, stopwatch, 40), 30)
-    train_to_a_limit(model, stopwatch, windowed(tmp_path, stopwatch, 40), 40 / 60)
-    assert steps_of(checkpoint.averaged_ones(tmp_path)) == [24, 28, 32, 36, 40]
-
-
-def train_until(model, stopwatch, saving, step):
-    """Train as far as a kill would let it: nothing is seen to at the end."""
-    saving.keep_end = lambda step: None
-    train_to_a_limit(model, stopwatch, saving, 40 / 60, step)
 
 
 @given(st.floats(1e-6, 1), st.integers(1, 30), st.floats(0, 1, exclude_max=True))

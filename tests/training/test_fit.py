@@ -145,19 +145,17 @@ def test_a_gpu_is_asked_before_the_processor(capability, policy, monkeypatch):
     [
         ("flags\t\t: fpu amx_bf16\n", "mixed_bfloat16"),
         ("flags : fpu\nbugs : amx_bf16\n", "float32"),
+        (None, "float32"),
     ],
 )
 def test_auto_reads_the_flags_of_this_machine(monkeypatch, cpuinfo, policy):
-    monkeypatch.setattr("pathlib.Path.read_text", lambda path, encoding: cpuinfo)
+    def read(path, encoding):
+        if cpuinfo is None:
+            raise FileNotFoundError(path)
+        return cpuinfo
+
+    monkeypatch.setattr("pathlib.Path.read_text", read)
     assert fit.dtype_policy("auto") == policy
-
-
-def test_auto_is_float32_where_the_system_tells_nothing(monkeypatch):
-    def missing(path, encoding):
-        raise FileNotFoundError(path)
-
-    monkeypatch.setattr("pathlib.Path.read_text", missing)
-    assert fit.dtype_policy("auto") == "float32"
 
 
 @pytest.mark.parametrize(

@@ -35,13 +35,11 @@ from keras_transformer.visualization.head_measures import (
     by_chance,
     entropy,
     losses,
-    phrases_of,
     read_phrases,
     survey,
     together,
     without_head,
 )
-from pipelines import trees
 
 SOURCE = np.array([[5, 6, 7, 3]])
 TARGET = np.array([[2, 9, 8]])
@@ -259,10 +257,6 @@ def test_a_model_without_self_attention_is_surveyed_by_what_it_has():
 TREE = "( (S (NP (DT The) (NN cat)) (VP (VBZ sits) (PP (IN on) (NP (PRP it)))) (. .)) )"
 WORDS = ["The", "cat", "sits", "on", "it", "."]
 SPANS = [(0, 2), (0, 6), (2, 5), (3, 5)]
-
-
-def test_words_and_constituents_are_found():
-    assert phrases_of(trees.plain(trees.parse(TREE))) == (WORDS, SPANS)
 
 
 def test_traces_are_no_words_and_brackets_are_as_in_the_text(tmp_path):
