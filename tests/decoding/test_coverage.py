@@ -12,7 +12,6 @@ from keras_transformer.decoding import BeamSearch
 from keras_transformer.decoding import beam_search as beam
 from keras_transformer.decoding.beam_search import coverage_penalty
 
-ATOL = 1e-5
 ALL, LIMIT, WORDS = 1 + 4 + 16 + 64, 4, 3
 
 
@@ -91,18 +90,7 @@ def assert_equals_enumeration(tables, alpha, beta, n=ALL, padding=0):
     for found, table, limit in zip(
         search(tables, limits, alpha, beta, n=n, padding=padding), tables, limits, strict=True
     ):
-        expected = best_covered(table, limit, alpha, beta)
-        score_of = dict(expected)
-        assert len({ids for ids, _ in found}) == min(n, len(expected))
-        np.testing.assert_allclose(
-            [score for _, score in found],
-            [score for _, score in expected[:n]],
-            rtol=1e-5,
-            atol=ATOL,
-        )
-        np.testing.assert_allclose(
-            [score for _, score in found], [score_of[ids] for ids, _ in found], rtol=1e-5, atol=ATOL
-        )
+        enumeration.assert_n_best(found, best_covered(table, limit, alpha, beta), n)
 
 
 @settings(max_examples=10)
@@ -129,8 +117,10 @@ def test_a_score_in_a_narrow_beam_is_that_of_the_ids_and_company_changes_nothing
     tables, limits = [Attentive(seed, 2 + seed % 4) for seed in range(6)], [8, 2, 5, 7, 1, 6]
     together = search(tables, limits, 0.6, 0.4, beam_size=3, n=3)
     for found, table, limit in zip(together, tables, limits, strict=True):
-        expected = [table.score(ids, 0.6) + table.coverage_penalty(ids, 0.4) for ids, _ in found]
-        np.testing.assert_allclose([score for _, score in found], expected, rtol=1e-5, atol=ATOL)
+        expected = [
+            (ids, table.score(ids, 0.6) + table.coverage_penalty(ids, 0.4)) for ids, _ in found
+        ]
+        enumeration.assert_lists_equal(found, expected)
         [alone] = search([table], [limit], 0.6, 0.4, beam_size=3, n=3)
         assert [ids for ids, _ in alone] == [ids for ids, _ in found]
 

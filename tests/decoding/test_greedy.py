@@ -49,12 +49,9 @@ def test_each_sentence_of_a_batch_gets_its_likeliest_tokens_and_their_log_p(
 ):
     tables = [Table(seed, words, levels) for seed, _ in sentences]
     limits = [limit for _, limit in sentences]
-    for [(ids, score)], table, limit in zip(
-        decode(GreedySearch(), tables, limits), tables, limits, strict=True
-    ):
-        expected_ids, expected_score = likeliest(table, limit)
-        assert ids == expected_ids
-        assert score == pytest.approx(expected_score, rel=1e-5, abs=1e-5)
+    found = decode(GreedySearch(), tables, limits)
+    for here, table, limit in zip(found, tables, limits, strict=True):
+        assert_lists_equal(here, [likeliest(table, limit)])
 
 
 @pytest.mark.parametrize(("logit", "most"), [(-np.inf, 1), (0.0, 5)])
@@ -227,11 +224,8 @@ def searched(tables, limits, beam_size, alphas=ALPHAS, **more):
 
 
 def assert_equal(found, expected):
-    assert [[ids for ids, _ in row] for row in found] == [
-        [ids for ids, _ in row] for row in expected
-    ]
-    scores = [[[score for _, score in row] for row in rows] for rows in (found, expected)]
-    np.testing.assert_allclose(*scores, rtol=1e-5, atol=1e-5)
+    for row, other in zip(found, expected, strict=True):
+        assert_lists_equal(row, other)
 
 
 @settings(max_examples=3)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles import enumeration
-from oracles.enumeration import BOS, EOS, PAD, TableStepper, decode
+from oracles.enumeration import BOS, EOS, PAD, TableStepper, assert_lists_equal, decode
 
 from keras_transformer.decoding import DecodingOptions, numpy_search
 from keras_transformer.decoding.constraints import under
@@ -124,9 +124,7 @@ def found(sentences, options, spans=None, first=0):
 def assert_alike(found, expected, given=()):
     """The same ids behind what was given, and the same scores."""
     for one, other in zip(found, expected, strict=True):
-        assert [(*given, *each.ids) for each in one] == [ids for ids, _ in other]
-        scores = [score for _, score in other]
-        np.testing.assert_allclose([each.score for each in one], scores, rtol=1e-5, atol=1e-5)
+        assert_lists_equal([((*given, *each.ids), each.score) for each in one], other)
 
 
 @pytest.mark.parametrize("given_options", OPTIONS, ids=str)

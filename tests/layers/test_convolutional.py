@@ -37,8 +37,15 @@ def keys_of(encoder, x):
     return x
 
 
-def decoded(decoder, g, keys, values):
+def read_by_convolutions(encoder, x):
+    """What the encoder makes of one sentence (S, d): keys and values."""
+    keys = keys_of(encoder, torch.tensor(x)).numpy()
+    return np.concatenate([keys, (keys + x) * ROOT], axis=-1)
+
+
+def decoded(decoder, g, memory):
     """What the decoder makes of one target g (T, d), and the weights of its attentions."""
+    keys, values = np.split(memory, 2, axis=-1)
     x = g
     shares = []
     for block, attention in zip(decoder.blocks, decoder.attentions, strict=True):
@@ -61,30 +68,6 @@ def encoder(randomized, random):
 @pytest.fixture
 def decoder(randomized, random):
     return randomized(ConvolutionalDecoder(N, D, K), random(2, 3, D), random(2, 4, 2 * D))
-
-
-def test_the_encoder_reads_each_sentence_as_torch_reads_it_alone(encoder, random):
-    x = random(3, max(LENGTHS), D)
-    found = np.asarray(encoder(x, attention_mask=MASK))
-    for row, length in enumerate(LENGTHS):
-        alone = x[row, :length]
-        keys = keys_of(encoder, torch.tensor(alone)).numpy()
-        expected = np.concatenate([keys, (keys + alone) * ROOT], axis=-1)
-        np.testing.assert_allclose(found[row, :length], expected, rtol=0, atol=1e-5)
-
-
-def test_the_decoder_is_torch_s_convolution_with_an_attention_in_each_block(decoder, random):
-    x = random(3, 4, D)
-    memory = random(3, max(LENGTHS), 2 * D)
-    found, weights = decoder.with_attention(x, memory, MASK)
-    np.testing.assert_array_equal(decoder(x, memory, memory_mask=MASK), found)
-    assert weights.shape == (3, N, 1, 4, max(LENGTHS))
-    for row, length in enumerate(LENGTHS):
-        keys, values = np.split(memory[row, :length], 2, axis=-1)
-        expected, shares = decoded(decoder, x[row], keys, values)
-        np.testing.assert_allclose(found[row], expected, rtol=0, atol=1e-5)
-        np.testing.assert_allclose(weights[row, :, 0, :, :length], shares, rtol=0, atol=1e-6)
-        assert not np.any(weights[row, :, 0, :, length:])
 
 
 def test_a_memory_without_a_mask_has_all_its_tokens(decoder, random):
@@ -127,7 +110,6 @@ def test_dropout_stands_before_each_convolution_and_behind_the_last_block():
 
 # The LSTM encoder-decoder against torch's LSTM with the same weights, which reads each sentence
 # alone, and additive attention in NumPy (Bahdanau et al. 2014, appendix A.1.2).
-STATES = {"rtol": 0, "atol": 1e-6}
 
 
 def torch_lstm(x, ahead, behind=None):
@@ -146,11 +128,9 @@ def torch_lstm(x, ahead, behind=None):
         return lstm(torch.tensor(np.asarray(x, "float32")))[0].numpy()
 
 
-def encoded_by_lstms(recurrent_encoder, x):
+def encoded_by_lstms(encoder, x):
     """What the encoder makes of one sentence (S, d)."""
-    for ahead, behind in zip(
-        recurrent_encoder.forward_layers, recurrent_encoder.backward_layers, strict=True
-    ):
+    for ahead, behind in zip(encoder.forward_layers, encoder.backward_layers, strict=True):
         x = x + torch_lstm(x, ahead, behind)
     return x
 
@@ -164,48 +144,55 @@ def attended(attention, x, memory):
     return weights @ (memory @ value) @ output, weights
 
 
-def read_by_lstms(recurrent_decoder, x, memory):
+def decoded_by_lstms(decoder, x, memory):
     """What the decoder makes of one target (T, d) and one memory (S, d), and its attention."""
-    first, second = recurrent_decoder.layers
+    first, second = decoder.layers
     x = x + torch_lstm(x, first)
-    context, weights = attended(recurrent_decoder.attention, x, memory)
+    context, weights = attended(decoder.attention, x, memory)
     x = x + torch_lstm(np.concatenate([x, context], -1), second)
-    return np.tanh(
-        np.concatenate([x, context], -1) @ recurrent_decoder.combination.get_weights()[0]
-    ), weights
+    kernel = decoder.combination.get_weights()[0]
+    return np.tanh(np.concatenate([x, context], -1) @ kernel), [weights]
 
 
-@pytest.fixture
-def recurrent_encoder(randomized, random):
-    return randomized(RecurrentEncoder(N, D), random(2, 3, D))
+READERS = [
+    (ConvolutionalEncoder(N, D, K), read_by_convolutions),
+    (RecurrentEncoder(N, D), encoded_by_lstms),
+]
 
 
-@pytest.fixture
-def recurrent_decoder(randomized, random):
-    return randomized(RecurrentDecoder(N, D), random(2, 3, D), random(2, 4, D))
-
-
-def test_the_recurrent_encoder_reads_each_sentence_as_torch_reads_it_alone(
-    recurrent_encoder, random
-):
+@pytest.mark.parametrize(("encoder", "alone"), READERS, ids=["convolutions", "LSTMs"])
+def test_an_encoder_reads_each_sentence_as_torch_reads_it_alone(encoder, alone, randomized, random):
     x = random(3, max(LENGTHS), D)
-    found = np.asarray(recurrent_encoder(x, attention_mask=MASK))
+    randomized(encoder, x)
+    found = np.asarray(encoder(x, attention_mask=MASK))
     for row, length in enumerate(LENGTHS):
-        expected = encoded_by_lstms(recurrent_encoder, x[row, :length])
+        expected = alone(encoder, x[row, :length])
         np.testing.assert_allclose(found[row, :length], expected, rtol=0, atol=1e-5)
 
 
-def test_the_decoder_is_torch_s_lstm_with_additive_attention(recurrent_decoder, random):
+# A decoder, the width of what it reads, what torch makes of one sentence, and how far two calls lie
+# apart.
+WRITERS = [
+    (ConvolutionalDecoder(N, D, K), 2 * D, decoded, 0),
+    (RecurrentDecoder(N, D), D, decoded_by_lstms, 1e-6),
+]
+
+
+@pytest.mark.parametrize("writer", WRITERS, ids=["convolutions", "LSTMs"])
+def test_a_decoder_is_torch_s_with_attention(writer, randomized, random):
+    decoder, width, alone, apart = writer
     x = random(3, 4, D)
-    memory = random(3, max(LENGTHS), D)
-    found, weights = recurrent_decoder.with_attention(x, memory, MASK)
-    np.testing.assert_allclose(recurrent_decoder(x, memory, memory_mask=MASK), found, **STATES)
-    assert weights.shape == (3, 1, 1, 4, max(LENGTHS))
+    memory = random(3, max(LENGTHS), width)
+    randomized(decoder, x, memory)
+    found, weights = decoder.with_attention(x, memory, MASK)
+    again = decoder(x, memory, memory_mask=MASK)
+    np.testing.assert_allclose(again, found, rtol=0, atol=apart)
     for row, length in enumerate(LENGTHS):
-        expected, shares = read_by_lstms(recurrent_decoder, x[row], memory[row, :length])
+        expected, shares = alone(decoder, x[row], memory[row, :length])
+        assert weights[row].shape == (len(shares), 1, 4, max(LENGTHS))
         np.testing.assert_allclose(found[row], expected, rtol=0, atol=1e-5)
-        np.testing.assert_allclose(weights[row, 0, 0, :, :length], shares, rtol=0, atol=1e-6)
-        assert not np.any(weights[row, 0, 0, :, length:])
+        np.testing.assert_allclose(weights[row, :, 0, :, :length], shares, rtol=0, atol=1e-6)
+        assert not np.any(weights[row, :, 0, :, length:])
 
 
 @pytest.mark.parametrize("kind", [RecurrentEncoder, RecurrentDecoder])

@@ -238,6 +238,18 @@ def decode(search, tables, limits, minima=None, prefixes=None, **more):
     ]
 
 
+def assert_n_best(found, everything, n):
+    """The n best of all (ids, score), with the scores of their ids. Where scores are equal any of
+    their sequences will do.
+    """
+    score_of = dict(everything)
+    scores = [score for _, score in found]
+    assert len({ids for ids, _ in found}) == len(found) == min(n, len(everything))
+    for expected in (everything[:n], [(ids, score_of[ids]) for ids, _ in found]):
+        expected_scores = [score for _, score in expected]
+        np.testing.assert_allclose(scores, expected_scores, rtol=1e-5, atol=ATOL)
+
+
 def padded(prefixes):
     """int32 (B, P) of tuples, filled with PAD."""
     width = max(map(len, prefixes), default=0)

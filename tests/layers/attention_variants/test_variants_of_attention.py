@@ -50,12 +50,10 @@ def additive(query, key, value, may, weights, number):
     return attentions.plain(query, key, value, may, attentions.additive(weights[0][number]))
 
 
-def bias(bidirectional, pattern=True):
+def bias(bidirectional):
     def formula(query, key, value, may, weights, number):
         of_head = weights[0][number]
-        return attentions.with_bias(
-            query, key, value, may & pattern, of_head, bidirectional, **BUCKETS
-        )
+        return attentions.with_bias(query, key, value, may, of_head, bidirectional, **BUCKETS)
 
     return formula
 
@@ -64,25 +62,16 @@ def alibi(query, key, value, may, weights, number):
     return attentions.alibi(query, key, value, may, slope=2 ** (-8 * (number + 1) / H))
 
 
-def shaw(pattern=True):
-    def formula(query, key, value, may, weights, number):
-        return attentions.shaw(query, key, value, may & pattern, *weights, clip=2)
-
-    return formula
+def shaw(query, key, value, may, weights, number):
+    return attentions.shaw(query, key, value, may, *weights, clip=2)
 
 
-def rotary(pattern=True):
-    def formula(query, key, value, may, weights, number):
-        return attentions.rotary(query, key, value, may & pattern)
-
-    return formula
+def rotary(query, key, value, may, weights, number):
+    return attentions.rotary(query, key, value, may)
 
 
-def patterned(pattern):
-    def formula(query, key, value, may, weights, number):
-        return attentions.plain(query, key, value, may & pattern)
-
-    return formula
+def within(pattern, formula=plain):
+    return lambda query, key, value, may, *more: formula(query, key, value, may & pattern, *more)
 
 
 def low_rank(query, key, value, may, weights, number):
@@ -101,19 +90,22 @@ EITHER = {
     "relative": (SoftmaxHeads(positions=RelativeBias(True, **BUCKETS)), bias(True)),
     "relative, causal": (SoftmaxHeads(positions=RelativeBias(False, **BUCKETS)), bias(False)),
     "alibi": (SoftmaxHeads(positions=LinearBias()), alibi),
-    "shaw": (SoftmaxHeads(positions=RelativeKeysAndValues(2)), shaw()),
-    "rotary": (SoftmaxHeads(positions=Rotary()), rotary()),
-    "local": (LocalHeads(3), patterned(NEAR)),
-    "local relative": (LocalHeads(3, positions=RelativeBias(True, **BUCKETS)), bias(True, NEAR)),
-    "local shaw": (LocalHeads(3, positions=RelativeKeysAndValues(2)), shaw(NEAR)),
-    "local rotary": (LocalHeads(3, positions=Rotary()), rotary(NEAR)),
-    "sparse": (SparseHeads(2), patterned(STRIDED)),
-    "sparse rotary": (SparseHeads(2, positions=Rotary()), rotary(STRIDED)),
+    "shaw": (SoftmaxHeads(positions=RelativeKeysAndValues(2)), shaw),
+    "rotary": (SoftmaxHeads(positions=Rotary()), rotary),
+    "local": (LocalHeads(3), within(NEAR)),
+    "local relative": (
+        LocalHeads(3, positions=RelativeBias(True, **BUCKETS)),
+        within(NEAR, bias(True)),
+    ),
+    "local shaw": (LocalHeads(3, positions=RelativeKeysAndValues(2)), within(NEAR, shaw)),
+    "local rotary": (LocalHeads(3, positions=Rotary()), within(NEAR, rotary)),
+    "sparse": (SparseHeads(2), within(STRIDED)),
+    "sparse rotary": (SparseHeads(2, positions=Rotary()), within(STRIDED, rotary)),
     "sparse relative": (
         SparseHeads(2, positions=RelativeBias(True, **BUCKETS)),
-        bias(True, STRIDED),
+        within(STRIDED, bias(True)),
     ),
-    "sparse shaw": (SparseHeads(2, positions=RelativeKeysAndValues(2)), shaw(STRIDED)),
+    "sparse shaw": (SparseHeads(2, positions=RelativeKeysAndValues(2)), within(STRIDED, shaw)),
     "linear": (LinearHeads(), kernel),
 }
 ALL = {**EITHER, "low_rank": (LowRankHeads(4, max_positions=6), low_rank)}
