@@ -1,5 +1,6 @@
 """Greedy search against a loop over the likeliest next token."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -316,14 +317,7 @@ def test_a_coverage_penalty_counts_for_each():
     assert (scores < without - 0.1).numpy().sum() > 3
 
 
-# Beam searches of Marian and OpenNMT-tf against their rules, one sentence at a time.
-OTHER_SENTENCES = st.lists(
-    st.tuples(st.integers(0, 2**32), st.integers(1, 6)), min_size=1, max_size=4
-)
-WORDS = st.integers(3, 5)
-EXPONENTS = st.sampled_from([0.0, 0.6, 1.0])
-
-
+# Beam searches of other programs against their rules, one sentence at a time.
 def shrinking_search(log_probabilities, limit, beam_size, alpha):
     """Marian's rules for one sentence, all that was finished, best first."""
     alive = [((), 0.0)]
@@ -339,25 +333,6 @@ def shrinking_search(log_probabilities, limit, beam_size, alpha):
         if not alive or not beam_size:
             break
     return sorted(finished, key=lambda one: -one[1])
-
-
-@settings(max_examples=10)
-@given(sentences=OTHER_SENTENCES, words=WORDS, beam_size=st.integers(1, 5), alpha=EXPONENTS)
-def test_a_shrinking_beam_follows_marians_rules(sentences, words, beam_size, alpha):
-    tables = [Table(seed, words) for seed, _ in sentences]
-    limits = [limit for _, limit in sentences]
-    search = ShrinkingBeamSearch(beam_size, alpha, beam_size, length_penalty_form="length")
-    for found, table, limit in zip(decode(search, tables, limits), tables, limits, strict=True):
-        expected = shrinking_search(table.log_probabilities, limit, beam_size, alpha)
-        assert_lists_equal(found, expected)
-
-
-def test_a_beam_that_keeps_its_width_finds_others():
-    """The control: the two searches are not one."""
-    tables = [Table(seed, 4) for seed in range(30)]
-    limits = [6] * len(tables)
-    shrinking = decode(ShrinkingBeamSearch(2, 1.0, length_penalty_form="length"), tables, limits)
-    assert shrinking != decode(BeamSearch(2, 1.0, length_penalty_form="length"), tables, limits)
 
 
 def staying_search(log_probabilities, limit, beam_size, alpha, keeps_sums=False):
@@ -396,17 +371,6 @@ def staying_search(log_probabilities, limit, beam_size, alpha, keeps_sums=False)
     ]
 
 
-@settings(max_examples=10)
-@given(sentences=OTHER_SENTENCES, words=WORDS, beam_size=st.integers(1, 4), alpha=EXPONENTS)
-def test_a_staying_beam_follows_opennmts_rules(sentences, words, beam_size, alpha):
-    tables = [Table(seed, words) for seed, _ in sentences]
-    limits = [limit for _, limit in sentences]
-    search = StayingBeamSearch(beam_size, alpha, beam_size)
-    for found, table, limit in zip(decode(search, tables, limits), tables, limits, strict=True):
-        expected = staying_search(table.log_probabilities, limit, beam_size, alpha)
-        assert_lists_equal(found, expected)
-
-
 def test_a_staying_beam_has_opennmts_slip():
     """The control: without it, sums are others."""
     tables = [Table(seed, 4) for seed in range(30)]
@@ -436,30 +400,39 @@ def until_search(log_probabilities, limit, beam_size, alpha, is_full_enough):
     return finished
 
 
-@pytest.mark.parametrize("kind", [UntilFullBeamSearch, UntilWorseBeamSearch])
+FORM = {"length_penalty_form": "length"}
+# A beam, its rules for one sentence, and the form of its length penalty.
+RULES = {
+    "shrinking": (ShrinkingBeamSearch, shrinking_search, FORM),
+    "staying": (StayingBeamSearch, staying_search, {}),
+    "until full": (UntilFullBeamSearch, functools.partial(until_search, is_full_enough=True), FORM),
+    "until worse": (
+        UntilWorseBeamSearch,
+        functools.partial(until_search, is_full_enough=False),
+        FORM,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
 @settings(max_examples=10)
 @given(
     sentences=SENTENCES,
     words=st.integers(3, 5),
-    beam_size=st.integers(1, 4),
+    beam_size=st.integers(1, 5),
     alpha=st.sampled_from(ALPHAS[:3]),
 )
-def test_a_beam_ends_by_hugging_faces_rules(kind, sentences, words, beam_size, alpha):
+def test_a_beam_follows_its_rules(name, sentences, words, beam_size, alpha):
+    kind, rules, form = RULES[name]
     tables = [Table(seed, words) for seed, _ in sentences]
     limits = [limit for _, limit in sentences]
-    search = kind(beam_size, alpha, beam_size, length_penalty_form="length")
-    is_full_enough = kind is UntilFullBeamSearch
+    search = kind(beam_size, alpha, beam_size, **form)
     for found, table, limit in zip(decode(search, tables, limits), tables, limits, strict=True):
-        rules = (limit, beam_size, alpha, is_full_enough)
-        assert_lists_equal(found, until_search(table.log_probabilities, *rules))
+        assert_lists_equal(found, rules(table.log_probabilities, limit, beam_size, alpha))
 
 
-def test_the_two_ends_of_hugging_face_find_others():
-    """The control: none of the three searches is another."""
+def test_control_no_beam_is_another():
     tables = [Table(seed, 4) for seed in range(40)]
-    kinds = (UntilFullBeamSearch, UntilWorseBeamSearch, BeamSearch)
-    found = [
-        repr(decode(kind(2, 1.0, 2, length_penalty_form="length"), tables, [6] * len(tables)))
-        for kind in kinds
-    ]
+    kinds = (ShrinkingBeamSearch, UntilFullBeamSearch, UntilWorseBeamSearch, BeamSearch)
+    found = [repr(decode(kind(2, 1.0, 2, **FORM), tables, [6] * len(tables))) for kind in kinds]
     assert len({*found}) == len(kinds)
