@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_transformer.models import Transformer
+from keras_transformer.models import LanguageModel, Transformer
 from keras_transformer.saved_models.served_module import ServedText
 from pipelines import corpora
 from pipelines.vocabularies import vocabulary
 
 PIECES = 300
+SIZES = {"vocabulary_size": PIECES, "num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
 
 
 @pytest.fixture(scope="session")
@@ -25,14 +26,21 @@ def model():
 
 def drawn(**arguments):
     """A model whose weights are drawn: no gain is 1, no bias is 0."""
-    small = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
-    model = Transformer(**({"vocabulary_size": PIECES} | small | arguments))
+    model = Transformer(**SIZES | arguments)
     # Not by Keras' seed: TensorFlow forgets the resources of ops, tokenizers among them, when it is
     # seeded.
     random = np.random.default_rng(1)
     model.set_weights(
         [random.normal(np.all(weight == 1), 0.3, weight.shape) for weight in model.get_weights()]
     )
+    return model
+
+
+def drawn_language_model():
+    """The same of a model that continues."""
+    model = LanguageModel(**SIZES, norm="pre", positions="rotary")
+    random = np.random.default_rng(1)
+    model.set_weights([random.normal(weight, 0.3) for weight in model.get_weights()])
     return model
 
 

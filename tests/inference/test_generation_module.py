@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
+from drawn_models import drawn_language_model
 from eager import eagerly
 
 from keras_transformer.inference.generator import Generator
-from keras_transformer.models import LanguageModel
 from keras_transformer.tasks.language_modelling.module import GenerationModule
 from pipelines.special_ids import BOS, EOS, PAD
 
@@ -23,11 +23,7 @@ def without_graphs():
 
 @pytest.fixture(scope="module")
 def model():
-    sizes = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
-    model = LanguageModel(vocabulary_size=300, norm="pre", positions="rotary", **sizes)
-    random = np.random.default_rng(1)
-    model.set_weights([random.normal(w, 0.3) for w in model.get_weights()])
-    return model
+    return drawn_language_model()
 
 
 @pytest.fixture

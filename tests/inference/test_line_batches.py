@@ -29,9 +29,16 @@ def letters(lines):
     return [len(line) for line in lines]
 
 
-def test_pairs_are_batched_by_their_longer_side():
+def translator_of(**functions):
+    """A `Translator` of a model with such functions, whose tokens are letters."""
     translator = Translator.__new__(Translator)
-    translator._model = types.SimpleNamespace(lengths=letters, target_lengths=letters)
+    translator._model = types.SimpleNamespace(lengths=letters, target_lengths=letters, **functions)
+    translator.description = {}
+    return translator
+
+
+def test_pairs_are_batched_by_their_longer_side():
+    translator = translator_of()
     seen = []
 
     def ask(lines, targets):
@@ -62,11 +69,7 @@ def test_lines_are_a_list_of_strings(lines):
 
 
 def test_every_list_is_looked_at():
-    translator = Translator.__new__(Translator)
-    translator._model = types.SimpleNamespace(
-        lengths=letters, target_lengths=letters, translate=list, translate_in_detail=None
-    )
-    translator.description = {}
+    translator = translator_of(translate=list, translate_in_detail=None)
     for ask in (translator.translate, translator.translate_in_detail):
         with pytest.raises(ValueError, match=r"Received: 'Turn off'"):
             ask("Turn off")
@@ -76,9 +79,7 @@ def test_every_list_is_looked_at():
 
 
 def test_a_long_prefix_is_called_a_prefix():
-    translator = Translator.__new__(Translator)
-    refused = types.SimpleNamespace(lengths=letters, target_lengths=letters)
-    translator._model = types.SimpleNamespace(**vars(refused), translate_in_detail=None, score=None)
+    translator = translator_of(translate_in_detail=None, score=None)
     with pytest.raises(ValueError, match=r"^of the prefixes, line 2 has 1,025 tokens"):
         translator.translate(["a", "b"], ["", "a" * 1025])
     # A control.

@@ -17,8 +17,8 @@ from keras_transformer.tasks.parsing.module import ParsingModule
 from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines import corpora
 from pipelines.corpora import Treebank, treebank
-from pipelines.trees import escaped, parse, plain
-from pipelines.trees.linearization import to_symbols
+from pipelines.trees import escaped, parse
+from pipelines.trees.linearization import LEAVES, to_symbols
 from pipelines.vocabularies.vocabulary import learn
 
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
@@ -90,14 +90,14 @@ def test_an_export_counts_the_symbols_of_a_tree_too(both, monkeypatch):
     assert lengths("tree")[0] < lengths("translation")[0]
 
 
-@pytest.fixture(scope="module", params=["parts_of_speech", "words"])
+@pytest.fixture(scope="module", params=LEAVES)
 def leaves(request):
-    """What a parser keeps of a tree beside its brackets."""
+    """What stands for a word in a tree."""
     return request.param
 
 
 @pytest.fixture(scope="module")
-def other_module(leaves):
+def constrained(leaves):
     corpus = corpora.load("treebank", data_dir=TREEBANK, tree_leaves=leaves)
     vocabulary = learn(corpus.train.sources + corpus.train.targets, 420, corpus.tags)
     options = DecodingOptions(beam_size=2, constrained=True, max_length="+20")
@@ -105,13 +105,13 @@ def other_module(leaves):
 
 
 @pytest.fixture(scope="module")
-def other_parser(other_module, leaves):
-    """A parser that keeps more of a tree than its brackets, and which that is."""
-    return Translator(other_module), leaves
+def constrained_parser(constrained, leaves):
+    """A parser that can write only trees, and what their leaves are."""
+    return Translator(constrained), leaves
 
 
-def test_a_parser_may_write_parts_of_speech_or_words(other_parser):
-    parser, leaves = other_parser
+def test_a_constrained_parser_writes_the_tree_itself(constrained_parser):
+    parser, leaves = constrained_parser
     found = parser.translate_in_detail(LINES)
     known = {
         leaf.label
@@ -125,14 +125,14 @@ def test_a_parser_may_write_parts_of_speech_or_words(other_parser):
         tree = parse(one.text)
         assert tree.words == list(map(escaped, line.split()))
         said |= {leaf.label for leaf in tree.preterminals()}
-        # Constrained: the search wrote the tree itself, and the words are those of the sentence.
+        # Nothing was mended, and the words are those of the sentence.
         assert parser.score([line], [one.text])[0][1] == len(one.pieces)
         assert ("".join(one.pieces).count("XX") == 0) == (leaves == "words")
-    assert said == {"XX"} if leaves == "words" else said <= known
-    assert len(said) > 1 or leaves == "words"
+    assert said <= known if leaves == "parts_of_speech" else said == {"XX"}
+    assert len(said) > 1 or leaves != "parts_of_speech"
 
 
-def test_any_white_space_parts_words(other_module, leaves):
+def test_any_white_space_parts_words(constrained, leaves):
     """The source and the leaves that the search may write see the words that mending sees."""
     texts = [
         "The dog sees",
@@ -140,15 +140,15 @@ def test_any_white_space_parts_words(other_module, leaves):
         " The\x0bdog\r\nsees",
         "The\u00a0dog\u3000\x85sees\u2028",
     ]
-    found = other_module._leaves(tf.constant(texts))
+    found = constrained._leaves(tf.constant(texts))
     names = ["count", "leaves"] if leaves == "words" else ["count"]
-    for ids in (other_module.source_ids(texts), *(found[name] for name in names)):
+    for ids in (constrained.source_ids(texts), *(found[name] for name in names)):
         expected, *others = ids.numpy().tolist()
         assert others == [expected] * 3
 
 
-def test_it_scores_them_too(other_parser):
-    parser, leaves = other_parser
+def test_leaves_are_scored_too_and_tags_only_where_they_are_written(constrained_parser):
+    parser, leaves = constrained_parser
     [gold, *_] = Treebank(data_dir=str(TREEBANK)).trees("test")
     sentence = treebank.words_of(gold)
     [(with_them, tokens)] = parser.score([sentence], [str(gold)])
@@ -159,12 +159,14 @@ def test_it_scores_them_too(other_parser):
     assert is_other == (leaves == "parts_of_speech")
 
 
-def test_tags_of_a_gold_tree_make_no_difference(both):
-    parser, _ = map(Translator, both)
-    [gold, *_] = Treebank(data_dir=str(TREEBANK)).trees("test")
-    without = str(plain(gold)).replace("(DT ", "(XX ").replace("(NN ", "(XX ")
-    sentence = treebank.words_of(gold)
-    assert parser.score([sentence], [str(gold)]) == parser.score([sentence], [without])
+def test_a_translator_refuses_the_option(both):
+    _, translator = both
+    with pytest.raises(ValueError, match=r"^`constrained` is for parsers.*constrained=True\."):
+        TranslationModule(
+            translator._graphs.model, translator.vocabulary, DecodingOptions(constrained=True)
+        )
+    with pytest.raises(ValueError, match=r"^constrained=True and no_repeat_ngram_size=2 exclude"):
+        DecodingOptions(constrained=True, no_repeat_ngram_size=2)
 
 
 def test_the_signatures_give_trees(both):

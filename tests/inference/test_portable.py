@@ -14,7 +14,7 @@ import types
 
 import numpy as np
 import pytest
-from drawn_models import drawn
+from drawn_models import drawn, drawn_language_model
 from without_tensorflow import BEGINNING
 
 from keras_transformer.decoding import DecodingOptions
@@ -24,7 +24,6 @@ from keras_transformer.inference import portable_export
 from keras_transformer.inference.generator import Generator
 from keras_transformer.inference.held_out_text import HeldOut
 from keras_transformer.inference.translator import Translator
-from keras_transformer.models import LanguageModel
 from keras_transformer.tasks.language_modelling.module import GenerationModule
 from keras_transformer.tasks.task import Task
 from keras_transformer.tasks.translation.module import TranslationModule
@@ -82,6 +81,15 @@ def with_options(pieces, **options):
     return Translator(TranslationModule(drawn(), pieces, DecodingOptions(**options)))
 
 
+def assert_alike(found, expected):
+    """The same hypotheses of each line, and their scores."""
+    for row, other in zip(found, expected, strict=True):
+        assert [(one.text, one.pieces) for one in row] == [(one.text, one.pieces) for one in other]
+        for one, also in zip(row, other, strict=True):
+            assert one.score == pytest.approx(also.score, abs=1e-4)
+            np.testing.assert_allclose(one.log_probabilities, also.log_probabilities, atol=1e-4)
+
+
 def test_translations_are_those_of_the_live_model(live, folder):
     translator = Translator.load(folder)
     expected = live.translate(LINES)
@@ -96,21 +104,9 @@ def test_translations_are_those_of_the_live_model(live, folder):
 def test_scores_and_details_are_those_of_the_live_model(live, folder):
     translator = Translator.load(folder)
     prefixes = ["", "a", "b c", "", "d", "", "a a"]
-    pairs = [
-        (one.score(LINES, REFERENCES), one.translate_in_detail(LINES, prefixes))
-        for one in (live, translator)
-    ]
-    (scores, expected), (found_scores, found) = pairs
-    np.testing.assert_allclose(found_scores, scores, rtol=1e-4, atol=1e-4)
-    for one, other in zip(found, expected, strict=True):
-        assert [(each.text, each.pieces) for each in one] == [
-            (each.text, each.pieces) for each in other
-        ]
-        for each, live_one in zip(one, other, strict=True):
-            assert each.score == pytest.approx(live_one.score, abs=1e-4)
-            np.testing.assert_allclose(
-                each.log_probabilities, live_one.log_probabilities, atol=1e-4
-            )
+    scores = [one.score(LINES, REFERENCES) for one in (translator, live)]
+    np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-4)
+    assert_alike(*(one.translate_in_detail(LINES, prefixes) for one in (translator, live)))
 
 
 @pytest.mark.parametrize(
@@ -124,13 +120,7 @@ def test_scores_and_details_are_those_of_the_live_model(live, folder):
 )
 def test_options_replace_the_exported_ones(pieces, folder, options):
     live = with_options(pieces, **{"beam_size": 3} | options).translate_in_detail(LINES)
-    found = Translator.load(folder, **options).translate_in_detail(LINES)
-    for one, other in zip(found, live, strict=True):
-        assert [each.text for each in one] == [each.text for each in other]
-        for each, live_one in zip(one, other, strict=True):
-            np.testing.assert_allclose(
-                each.log_probabilities, live_one.log_probabilities, atol=1e-4
-            )
+    assert_alike(Translator.load(folder, **options).translate_in_detail(LINES), live)
 
 
 @pytest.fixture(scope="module")
@@ -251,10 +241,7 @@ def test_each_norm_is_one_operation_and_so_are_rows_of_a_table(folder, of_blocks
 @pytest.fixture(scope="module")
 def language_model(pieces):
     """The module of a language model that draws, and its `Generator` that searches."""
-    sizes = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
-    model = LanguageModel(vocabulary_size=300, norm="pre", positions="rotary", **sizes)
-    random = np.random.default_rng(1)
-    model.set_weights([random.normal(w, 0.3) for w in model.get_weights()])
+    model = drawn_language_model()
     drawing, searching = (
         GenerationModule(model, pieces, GenerationModule.options_of({**more, "max_length": "+5"}))
         for more in ({}, {"beam_size": 2})
@@ -363,12 +350,7 @@ def test_protected_spans_come_back_as_from_the_live_model(protected, protecting,
     assert found.translate(SPANS) == expected
     assert [found.translate([line])[0] for line in SPANS] == expected
     prefixes = ["{y} a", "me@a.org", "", "a", "", "b %s", "<b>", "", "{a} {a}", "", "{x2}", "C", ""]
-    for one, other in zip(
-        *(each.translate_in_detail(SPANS, prefixes) for each in (found, live)), strict=True
-    ):
-        assert [(each.text, each.pieces) for each in one] == [
-            (each.text, each.pieces) for each in other
-        ]
+    assert_alike(*(one.translate_in_detail(SPANS, prefixes) for one in (found, live)))
     targets = ["{y} <b>a</b> {x}", *SPANS[1:]]
     scores = [each.score(SPANS, targets) for each in (found, live)]
     np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-4)
@@ -528,10 +510,8 @@ def test_blocks_give_what_greedy_search_gives(reading_blocks, of_blocks, pieces,
     live = Translator(TranslationModule(reading_blocks, pieces, greedily))
     expected = live.translate_in_detail(LINES, prefixes)
     for search in ({"blockwise": True}, {"beam_size": 1}):
-        found = Translator.load(of_blocks, **search, **rules).translate_in_detail(LINES, prefixes)
-        for [one], [other] in zip(found, expected, strict=True):
-            assert one.pieces == other.pieces
-            np.testing.assert_allclose(one.log_probabilities, other.log_probabilities, atol=1e-4)
+        found = Translator.load(of_blocks, **search, **rules)
+        assert_alike(found.translate_in_detail(LINES, prefixes), expected)
     # What was exported is remembered; a beam replaces it.
     by_default, by_beam = (
         Translator.load(of_blocks, **search).translate(LINES) for search in ({}, {"beam_size": 3})
