@@ -77,6 +77,7 @@ class MultiHeadAttention(Layer):
                 f"num_heads={num_heads}. "
                 f"Try d_model={-(-d_model // num_heads) * num_heads}, or pass `d_k` and `d_v`."
             )
+        self.input_spec = keras.InputSpec(ndim=3)
         self.num_heads = num_heads
         self.d_model = d_model
         self.d_k = d_k or d_model // num_heads

@@ -206,6 +206,7 @@ class PositionalEmbedding(Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.input_spec = keras.InputSpec(min_ndim=2)
         self.vocabulary_size = vocabulary_size
         self.d_model = d_model
         self.dropout = dropout

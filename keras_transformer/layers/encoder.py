@@ -67,6 +67,7 @@ class EncoderLayer(KeepsShape):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.input_spec = keras.InputSpec(ndim=3, axes={-1: d_model})
         policy = self.dtype_policy
         widths = (num_heads, d_model, d_k, d_v)
         how = {"use_bias": attention_bias, "dtype": policy}

@@ -16,6 +16,8 @@ from keras_transformer.layers import (
     EncoderLayer,
     FeedForward,
     GatedFeedForward,
+    MultiHeadAttention,
+    PositionalEmbedding,
     PostNorm,
     PreNorm,
     causal_mask,
@@ -170,3 +172,22 @@ def test_dropout_stands_behind_the_activation_in_training_only(kind, x):
 def test_what_is_no_feed_forward_network_is_refused_by_name(kind):
     with pytest.raises(ValueError, match="`feed_forward` must be a subclass of FeedForward"):
         EncoderLayer(2, 8, 16, feed_forward=kind)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "said"),
+    [
+        (EncoderLayer(**SIZES), (B, S, 9), "axis -1 of input shape to have value 8"),
+        (DecoderLayer(**SIZES, has_memory=False), (B, S, 9), "to have value 8"),
+        (Encoder(2, **SIZES), (B, S, 9), "to have value 8"),
+        (Encoder(2, **SIZES), (S, D_MODEL), "expected ndim=3, found ndim=2"),
+        (MultiHeadAttention(H, D_MODEL), (S, D_MODEL), "expected ndim=3"),
+        (PositionalEmbedding(10, D_MODEL), (S,), "expected min_ndim=2"),
+    ],
+)
+def test_an_input_of_another_shape_is_told_as_what_it_is(layer, shape, said):
+    x = np.zeros(shape, "float32")
+    inputs = [x] * (3 if isinstance(layer, MultiHeadAttention) else 1)
+    with pytest.raises(ValueError, match=said) as raised:
+        layer(*inputs)
+    assert str(shape) in str(raised.value)
