@@ -49,14 +49,8 @@ WRONG = {
     f"export --model_dir={RUN} --format=ctranslate2 --precision=bfloat16": (
         b"leave out --version and --precision"
     ),
-    f"export --model_dir={RUN} --format=ctranslate2 --beam_size=8": (
-        b"--beam_size has no effect: ctranslate2 has its own search. Leave it out."
-    ),
     f"evaluate {SAVED} --evalb_parameters=a.prm": (
         b"--evalb_parameters is for --task=parsing, and saved_models/reverse_words_reversed is of"
-    ),
-    f"tune {OF_RUN} --coverage_penalty=0.2": (
-        b"Received: --beam_sizes=1,2,4,8. Pass --beam_sizes=2,4,8."
     ),
     f"export --model_dir={RUN} --version=1": b"exists: a served version is never changed",
     "train --corpus=text_files --data_dir=text --train_prefix=unequal": b"unequal",

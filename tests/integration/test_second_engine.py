@@ -7,7 +7,6 @@ import random
 import shutil
 import subprocess
 
-import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_text
@@ -15,7 +14,7 @@ import tensorflow_text
 from keras_transformer.inference.translator import Translator
 from pipelines import corpora
 
-# CTranslate2: the same log-probabilities, the same translations.
+# CTranslate2: the same translations.
 RUN = "runs/reverse_words_reversed"
 CONVERTED = "saved_models/reverse_words_reversed_ctranslate2"
 
@@ -46,33 +45,15 @@ def text(toy):
     return corpora.load(**description["corpus"]).test
 
 
-def translator(toy, beam_size, length_penalty=0.0):
-    return Translator.load(toy.folder / RUN, beam_size=beam_size, length_penalty=length_penalty)
-
-
-def test_log_probabilities_agree(toy, engine, text):
-    ctranslate2, pieces = engine
-    sides = (
-        [pieces.encode(line, out_type=str) for line in side]
-        for side in (text.sources, text.targets)
-    )
-    theirs = [sum(result.log_probs) for result in ctranslate2.score_batch(*sides)]
-    ours = translator(toy, 1).score(text.sources, text.targets)
-    np.testing.assert_allclose(
-        [log_probability for log_probability, _ in ours], theirs, rtol=0, atol=1e-4
-    )
-    assert [tokens for _, tokens in ours] == [len(pieces.encode(line)) + 1 for line in text.targets]
-
-
-@pytest.mark.parametrize("beam_size", [pytest.param(1, marks=pytest.mark.slow), 4])
-def test_translations_agree(toy, engine, text, beam_size):
+def test_a_beam_finds_the_same_translations(toy, engine, text):
     ctranslate2, pieces = engine
     sources = [pieces.encode(line, out_type=str) for line in text.sources]
     results = ctranslate2.translate_batch(
-        sources, beam_size=beam_size, length_penalty=0, max_decoding_length=100
+        sources, beam_size=4, length_penalty=0, max_decoding_length=100
     )
     theirs = [pieces.decode(result.hypotheses[0]) for result in results]
-    ours = translator(toy, beam_size).translate(text.sources)
+    live = Translator.load(toy.folder / RUN, beam_size=4, length_penalty=0.0)
+    ours = live.translate(text.sources)
     assert sum(a == b for a, b in zip(ours, theirs, strict=True)) >= 0.99 * len(ours)
     assert len(set(ours)) > len(ours) / 2
 

@@ -170,39 +170,6 @@ def test_evaluate_compares_with_another_system_on_two_files(toy_copy, model):
     assert result.stderr.count(b"\n") == 1
 
 
-def test_score_tells_how_likely_each_line_is_from_a_run_and_from_its_export(toy_copy):
-    (toy_copy.folder / "p.txt").write_text("a b c d\na b c d\n", encoding="utf-8")
-    (toy_copy.folder / "q.txt").write_text("d c b a\na b c d\n", encoding="utf-8")
-    scores = {}
-    for model in (RUN, SAVED):
-        result = toy_copy(
-            "score", f"--model={model}", "--source_file=p.txt", "--reference_file=q.txt"
-        )
-        assert result.returncode == 0, result.stderr.decode()
-        scores[model] = [line.split("\t") for line in result.stdout.decode().splitlines()]
-    (right, tokens), (wrong, wrong_tokens) = (
-        (float(score), int(count)) for score, count in scores[RUN]
-    )
-    assert tokens == wrong_tokens == 5
-    assert wrong < right - 1 < 0
-    np.testing.assert_allclose(
-        np.array(scores[SAVED], float), np.array(scores[RUN], float), atol=2e-5
-    )
-
-
-def test_average_takes_the_mean_of_as_many_checkpoints_as_are_asked_for(toy, toy_copy):
-    averaged = toy_copy("average", f"--model_dir={RUN}", "--average_checkpoints=2")
-    assert averaged.returncode == 0, averaged.stderr.decode()
-    last = checkpoint.checkpoints(toy.folder / RUN / "checkpoints")[-2:]
-    sides = [checkpoint.weights_of(path) for path in last]
-    found = checkpoint.weights_of(toy_copy.folder / RUN / "averaged.npz")
-    for name, array in found.items():
-        mean = np.mean([side[name].astype(np.float64) for side in sides], axis=0)
-        np.testing.assert_allclose(array, mean, rtol=0, atol=1e-7)
-    before = checkpoint.weights_of(toy.folder / RUN / "averaged.npz")
-    assert not all(np.array_equal(before[name], found[name]) for name in found)
-
-
 @pytest.mark.slow
 def test_average_and_export_again(toy, toy_copy):
     averaged = toy_copy("average", f"--model_dir={RUN}", "--average_checkpoints=2")

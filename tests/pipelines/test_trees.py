@@ -26,7 +26,7 @@ from pipelines.trees import (
     split_words,
     unescaped,
 )
-from pipelines.trees.linearization import LEAVES, WORD, from_symbols, to_symbols
+from pipelines.trees.linearization import LEAVES, to_symbols
 
 SENTENCE = "(S (NP-SBJ (DT The) (NN cat)) (VP (VBZ sits) (NP (-NONE- *T*-1))) (. .))"
 
@@ -225,21 +225,6 @@ def splits():
         path.name: [tree for tree in map(plain, treebank.read_trees(path)) if tree]
         for path in sorted(CRAFT.glob("*.trees.gz"))
     }
-
-
-def untagged(tree):
-    """The tree with XX as each part of speech."""
-    return fold(
-        tree, lambda inner, made: Tree(WORD if inner.is_preterminal else inner.label, tuple(made))
-    )
-
-
-@of_craft
-@pytest.mark.parametrize("leaves", LEAVES)
-def test_every_tree_comes_back(splits, leaves):
-    for tree in itertools.chain(*splits.values()):
-        expected = tree if leaves == "parts_of_speech" else untagged(tree)
-        assert from_symbols(to_symbols(tree, leaves), tree.words) == expected
 
 
 @of_craft

@@ -159,18 +159,6 @@ def test_what_a_kill_kept_from_being_written_is_written_though_the_run_is_over(
     assert of_weights(run / "averaged.npz") == of_weights(last) != of_weights(first)
 
 
-def test_a_run_whose_checkpoints_are_all_damaged_does_not_overwrite_its_model(
-    trained, whole, tmp_path
-):
-    run = pathlib.Path(shutil.copytree(whole[0], tmp_path / "run"))
-    for path in checkpoint.checkpoints(run / "checkpoints"):
-        path.write_bytes(b"damaged")
-    before = (run / "averaged.npz").read_bytes()
-    with pytest.raises(ValueError, match=r"no checkpoint of .* can be read: .*--init_from=.*npz"):
-        trained(ReversedStrings, run, "--max_steps=1", "--norelease")
-    assert (run / "averaged.npz").read_bytes() == before
-
-
 def test_what_was_measured_before_the_checkpoints_were_deleted_is_not_the_new_run_s(
     trained, whole, tmp_path
 ):

@@ -651,21 +651,6 @@ def test_a_best_epoch_by_another_measure_is_refused(folder):
     assert not folder.averaged.exists()
 
 
-def test_scores_stay_where_no_weights_can_be_chosen_and_do_not_outlive_theirs(folder):
-    folder.evaluation.write_text('{"bleu": 1.0}')
-    with pytest.raises(ValueError, match="no epoch"):
-        choose_weights(folder, 2, "cross_entropy")
-    newest = checkpoint.path_of(folder.checkpoints, 40)
-    whole = newest.read_bytes()
-    newest.write_bytes(b"damaged")
-    with pytest.raises(ValueError, match="is damaged"):
-        choose_weights(folder, 2)
-    assert folder.read_scores()
-    newest.write_bytes(whole)
-    choose_weights(folder, 1)
-    assert folder.read_scores() == {}
-
-
 def test_what_is_only_there_to_go_on_from_is_not_averaged(folder):
     newest = checkpoint.path_of(folder.checkpoints, 45, averaged=False)
     checkpoint.path_of(folder.checkpoints, 40).rename(newest)
@@ -689,11 +674,6 @@ def test_the_command_averages_the_last_checkpoints(folder, capsys):
     assert capsys.readouterr().out == (
         f"{folder.averaged}: mean of the checkpoints of steps 30, 40\n"
     )
-    folder.evaluation.write_text('{"bleu": 1.0}')
-    checkpoint.path_of(folder.checkpoints, 40).write_bytes(b"damaged")
-    with pytest.raises(ValueError, match="is damaged"):
-        average.main(types.SimpleNamespace(model_dir=str(folder.path), average_checkpoints=2))
-    assert folder.read_scores()
 
 
 FINAL = [
@@ -721,18 +701,6 @@ def test_the_flags_choose_the_weights_of_a_finished_run(run_of, capsys, monkeypa
     monkeypatch.setattr(fit, "fit", pretend)
     run.train()
     assert capsys.readouterr().out.splitlines()[-1] == f"{chosen}: {run.folder.averaged}"
-
-
-@pytest.mark.slow
-def test_patience_ends_a_run_whose_validations_get_no_better(run_of, capsys):
-    # Steps too small to change a float32.
-    slow = ("--learning_rate_scale=1e-9", "--dropout=0", "--max_train_length=8")
-    run_of("--patience=2", "--max_epochs=9", *slow).train()
-    run = run_of()
-    history = (run.folder.history).read_text(encoding="utf-8").splitlines()
-    assert len(history) < 9
-    assert "val_cross_entropy has not improved for 2 validations" in capsys.readouterr().out
-    assert json.loads(history[-1])["epoch"] == len(history)
 
 
 def test_the_folder_of_versions_is_named_after_the_run(tmp_path):
