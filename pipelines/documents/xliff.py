@@ -118,7 +118,9 @@ class _Units:
                 start, _ = self._unit[name]
                 self._unit[name] = (start, max(start, place))
             if name in ("source", "seg-source"):
-                self._unit["behind"] = MARKUP.match(self._text, place).end()
+                # Behind an element without anything in it the parser is already.
+                has_end = self._text.startswith(f"</{tag}", place)
+                self._unit["behind"] = MARKUP.match(self._text, place).end() if has_end else place
 
 
 def _parts(raw):
@@ -141,7 +143,7 @@ def _parts(raw):
             opened.append(name)
             start = match.start()
         elif tag.startswith("<![CDATA["):
-            yield from with_codes(tag, [("<![CDATA[", ""), (tag[9:-3],) * 2, ("]]>", "")])
+            yield from _texts(html.escape(tag[9:-3], quote=False))
         else:
             yield Part(tag, tag, True)
     yield from _texts(raw[end:])

@@ -261,6 +261,25 @@ def test_a_mark_of_what_is_not_translated_stays(unit, mark, protects):
     assert ">B</mrk>" in translated(f"{other}</{unit}></xliff>", "xliff")
 
 
+@pytest.mark.parametrize("protects", [True, False])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("<source/>\n", ""),
+        ("<source>a</source>", "<target>A</target>"),
+        ("<source>a</source><seg-source/>", "<target>A</target>"),
+        (
+            "<source><![CDATA[a <b>c</b> & d]]></source>",
+            "<target>A &lt;b&gt;C&lt;/b&gt; &amp; D</target>",
+        ),
+    ],
+)
+def test_what_has_no_end_tag_and_what_is_no_markup_is_read_too(source, target, protects):
+    text = "<xliff><trans-unit>{}</trans-unit></xliff>"
+    found = translated(text.format(source), "xliff", protects=protects)
+    assert found == text.format(source + target)
+
+
 def test_a_catalogue_is_compiled_by_gettext(tmp_path):
     if shutil.which("msgfmt") is None:
         pytest.skip("msgfmt is not installed")
