@@ -89,15 +89,10 @@ def bucket(
 
     Args:
         lengths: tokens of each side of each example, integers (examples, sides), each at least 1.
-        batch_tokens: tokens a side.
         most_padding: buckets are merged, those first that cost the least, while padding stays below
             this share.
         most_shapes: so many shapes may be left; more padding is taken for it.
-        multiple: the examples of a batch are a multiple of this, and at least it.
         folder: of the files that hold what each example has; None: memory holds it.
-
-    Returns:
-        `Buckets`, of the occupied rectangles only.
     """
     lengths = np.asarray(lengths)
     if not lengths.size:

@@ -123,15 +123,10 @@ def cooccurrences(
 
         C_ij = sum over the pairs that have i and j of 1 / (number of different pieces in the pair)
 
-    Args:
-        sides: sources and targets, N sentences each. Of more than 200,000 pairs, so many from all
-            parts of the text are counted.
-        offsets: number of the piece that has id 0 on each side: 0 and 0 where they share a
-            vocabulary, 0 and its size where each has its own.
-        vocabulary_size: pieces on a side.
-
-    Returns:
-        float32, (V, V), symmetric, 0 on the diagonal; V is the number of pieces on both sides.
+    Of more than 200,000 pairs, so many from all parts of the text are counted. `offsets` are the
+    numbers of the pieces that have id 0 on each side: 0 and 0 where they share a vocabulary, 0 and
+    its size where each has its own. Gives float32 (V, V), symmetric, 0 on the diagonal; V is the
+    number of pieces on both sides.
     """
     size = vocabulary_size + max(offsets)
     check_pieces(size)

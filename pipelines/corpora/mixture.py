@@ -176,7 +176,7 @@ def _check(member) -> None:
             f"`{missing[0]}` is missing. Received: {', '.join(member) or 'no key'}. Add it."
         )
     name = member["corpus"]
-    if name not in of_members:
+    if not isinstance(name, str) or name not in of_members:
         raise ValueError(
             f"`corpus` must be one of {', '.join(of_members)}, of text and no mixture. Received: "
             f"{name!r}. List what it was made of."

@@ -228,7 +228,7 @@ def spread(settings: Mapping[str, Any]) -> dict[str, Any]:
     rest = {name: value for name, value in settings.items() if name != "prefixes"}
     if prefixes is None:
         return rest
-    if isinstance(prefixes, str) or len(prefixes) != len(PREFIXES):
+    if not isinstance(prefixes, list | tuple) or len(prefixes) != len(PREFIXES):
         raise ValueError(
             "`prefixes` must name three splits: training, validation, test, each a string, or null "
             f"for no pairs. Received: {prefixes!r}. Try train,valid,test."

@@ -3,8 +3,6 @@ line N of one file translates line N of the other; in one, each line stands for 
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from pipelines.corpora.options import Files, Streamed
 from pipelines.corpora.parallel_text import Corpus, Origin, ParallelText, objection
@@ -33,9 +31,7 @@ class TextFiles(Streamed, Files, name="text_files"):
         return _pairs(paths, part, parts, dropped), str(paths[1]), "line"
 
 
-def _pairs(
-    paths: Sequence[Path], part: int, parts: int, dropped: Dropped
-) -> Iterator[tuple[int, str, str]]:
+def _pairs(paths, part, parts, dropped):
     """The line of each pair that is kept, its source and its target."""
     lines = usable = 0
     with open_bytes(paths[0]) as source_file, open_bytes(paths[1]) as target_file:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 
 from pipelines.corpora.options import Folder, Streamed
 from pipelines.corpora.parallel_text import objection
-from pipelines.dropped import Dropped
 from pipelines.line_files import existing_folder
 from pipelines.options import option
 
@@ -62,9 +61,7 @@ class Tfds(Streamed, Folder, name="tfds"):
         return _pairs(examples, dropped, name, part, parts), name, "example"
 
 
-def _examples(
-    builder, dataset: str, languages: Sequence[str], split: str, part: int = 0, parts: int = 1
-) -> list:
+def _examples(builder, dataset, languages, split, part, parts):
     """One even part of a split, as datasets of (source, target) bytes. Nothing is read yet."""
     import tensorflow_datasets as tfds
 
@@ -101,9 +98,7 @@ def _examples(
     return found
 
 
-def _pairs(
-    examples: list, dropped: Dropped, name: str, part: int = 0, parts: int = 1
-) -> Iterator[tuple[int, str, str]]:
+def _pairs(examples, dropped, name, part, parts):
     """Yield the usable pairs of a split, each with its number in its part."""
     usable = 0
     place = name if parts == 1 else f"part {part + 1} of {parts} of {name}"

@@ -31,16 +31,9 @@ SHARE = 7  # `terms` has 6.
 
 
 class Typed(NamedTuple):
-    """The characters of sentences, (N,) each.
-
-    Attributes:
-        texts: strings of one character.
-        codes: of Unicode.
-        sentences: the sentence of each.
-        draws: a random number of each, uint64.
-        is_letter: whether it is a letter that may change; a mark or a tag has none.
-        goes_on: whether a letter that may change stands before it.
-        is_point: whether it is punctuation that may change.
+    """The characters of sentences, (N,) each: strings, their codes of Unicode, the sentence and a
+    random number, uint64, of each; and whether it is a letter that may change, of which a mark or a
+    tag has none, comes after one, or is punctuation that may change.
     """
 
     texts: tf.Tensor

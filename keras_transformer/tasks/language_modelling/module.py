@@ -14,7 +14,6 @@ from keras_transformer.decoding.remembered_options import decoding_flags
 from keras_transformer.inference.model_graphs import IDS, shifted, traced
 from keras_transformer.inference.text_module import TEXT, TextModule, with_options
 from keras_transformer.models import LanguageModel
-from keras_transformer.runs.folder import RunFolder
 from pipelines import vocabularies
 from pipelines.special_ids import BOS, PAD
 from pipelines.vocabularies.vocabulary import Vocabulary
@@ -86,9 +85,7 @@ class GenerationModule(TextModule):
         )
 
     @classmethod
-    def of_model(
-        cls, model: LanguageModel, folder: RunFolder, values: Mapping[str, Any]
-    ) -> "GenerationModule":
+    def of_model(cls, model, folder, values):
         """The module of a run's model, which decodes as the values of flags say."""
         return cls(model, vocabularies.load(folder.path), cls.options_of_flags(values))
 

@@ -5,17 +5,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.constraints import under
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.decoding.tree_constraints import TreeConstraints
-from keras_transformer.models import EncoderDecoder, Ensemble
 from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines.special_ids import PAD
 from pipelines.trees import bracketing
 from pipelines.trees.linearization import alphabet_of
-from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabularies.vocabulary import Vocabulary
 
 
 class ParsingModule(TranslationModule):
@@ -36,14 +32,9 @@ class ParsingModule(TranslationModule):
     # Section 6.3. The end may come first: what is missing is repaired.
     default_options: Mapping[str, Any] = {"max_length": "+300", "min_length": 1}
 
-    def __init__(
-        self,
-        model: EncoderDecoder | Ensemble,
-        vocabulary: Vocabulary | SeparateVocabularies,
-        options: DecodingOptions | None = None,
-    ):
-        super().__init__(model, vocabulary, options)
-        self._alphabet = alphabet_of(vocabulary.target.pieces)
+    def __init__(self, *of_all):
+        super().__init__(*of_all)
+        self._alphabet = alphabet_of(self.vocabulary.target.pieces)
 
     def title(self, card):
         corpus = card.get("corpus")

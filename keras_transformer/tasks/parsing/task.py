@@ -10,7 +10,7 @@ from keras_transformer.tasks.parsing.module import ParsingModule
 from keras_transformer.tasks.score import SentenceScorer
 from keras_transformer.tasks.task import Score
 from keras_transformer.tasks.text_task import KEPT, TRIAL, in_rows
-from keras_transformer.tasks.translation.task import Translation
+from keras_transformer.tasks.translation.task import UNMEASURED, Translation
 from pipelines.corpora import treebank
 from pipelines.dropped import Dropped
 from pipelines.line_files import read_lines
@@ -75,10 +75,7 @@ class Parsing(Translation):
     is_portable = False
     quality = "f1"
     upper_targets = False
-    unmeasured = (
-        "F1 is measured with TensorFlow, of --validation_sentences: raise it, or choose "
-        "cross_entropy."
-    )
+    unmeasured = UNMEASURED.format("F1")
     trial = TRIAL % "parse"
     scorer = TreeScorer
     module_class = ParsingModule

@@ -12,7 +12,6 @@ import tensorflow as tf
 from keras_transformer.inference.model_graphs import traced
 from keras_transformer.inference.picture_classifier import WHITE
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
-from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule
 from pipelines.batches import picture_files
 
@@ -91,7 +90,7 @@ class PictureModule(ServedModule):
         return VisionTransformer(sizes, dtype=dtype)
 
     @classmethod
-    def of_model(cls, model, folder: RunFolder, values: Mapping) -> "PictureModule":
+    def of_model(cls, model, folder, values):
         return cls(model, folder.read_description()["classes"]["names"])
 
     def _classify(self, picture):

@@ -17,7 +17,6 @@ from keras_transformer.inference.language_labels import labels_of
 from keras_transformer.inference.model_graphs import IDS, graphs_of, traced
 from keras_transformer.inference.text_module import TEXT, TextModule, cut, pieces_of
 from keras_transformer.models import EncoderDecoder, Ensemble, model_of
-from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.translation.request_options import searched
 from pipelines import vocabularies
 from pipelines.special_ids import PAD
@@ -112,9 +111,7 @@ class TranslationModule(TextModule):
         }
 
     @classmethod
-    def of_model(
-        cls, model: EncoderDecoder, folder: RunFolder, values: Mapping[str, Any]
-    ) -> "TranslationModule":
+    def of_model(cls, model, folder, values):
         """The module of a run's model, which decodes as flags say, else as it was trained to."""
         options = decoding_options(values, cls.defaults(folder.read_description()))
         return cls(model, vocabularies.load(folder.path), options)

@@ -50,6 +50,9 @@ from pipelines.dropped import Dropped
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 MAY_CHANGE = ("decoding", "evaluation")
+UNMEASURED = (
+    "{} is measured with TensorFlow, of --validation_sentences: raise it, or choose cross_entropy."
+)
 # Sentences of the test split whose BLEU an export with rounded weights says.
 MEASURED = 500
 
@@ -71,10 +74,7 @@ class Translation(TextTask):
     labels = "target tokens"
     quality = "bleu"
     upper_targets = True
-    unmeasured = (
-        "BLEU is measured with TensorFlow, of --validation_sentences: raise it, or choose "
-        "cross_entropy."
-    )
+    unmeasured = UNMEASURED.format("BLEU")
     trial = TRIAL % "translate"
     scorer = TranslationScorer
     module_class = TranslationModule

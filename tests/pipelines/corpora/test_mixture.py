@@ -190,6 +190,7 @@ MEMBERS = [
         ({**REVERSE, "corpus": corpus, key: value}, f"`{key}` must name three splits: ")
         for corpus, key, value in [
             ("text_files", "prefixes", "train,valid,test"),
+            ("text_files", "prefixes", 3),
             ("text_files", "prefixes", ["train", "test"]),
             ("tfds", "splits", ["train", "test"]),
             ("tfds", "splits", ["train", "test", 1]),
@@ -221,8 +222,8 @@ MEMBERS = [
     ),
     *((member, "must be {") for member in ("reverse", 1, None, [])),
     *(
-        ({**REVERSE, "corpus": name}, f"of text and no mixture. Received: '{name}'.")
-        for name in ("mixture", "records", "wmt")
+        ({**REVERSE, "corpus": name}, f"of text and no mixture. Received: {name!r}.")
+        for name in ("mixture", "records", "wmt", ["reverse"])
     ),
 ]
 
