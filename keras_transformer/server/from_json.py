@@ -6,6 +6,8 @@ around it is a batch of one.
 
 import base64
 import binascii
+import difflib
+import itertools
 import json
 
 import numpy as np
@@ -15,8 +17,12 @@ from keras_transformer.server.options import RequestError
 
 MOST_DIMENSIONS = 8
 SHOWN_CHARACTERS = 256
-# Of a request; TF Serving knows the first three, and passes over others.
+# Of a request. TF Serving knows the first three and passes over others: so are those passed over
+# here that are no misspelled ones.
 KEYS = ("signature_name", "instances", "inputs", "parameters", "glossary")
+ALIKE = 0.75
+# More keys than a request has are not looked at: each takes time.
+MOST_KEYS = 16
 TYPES = {
     type(None): "Null",
     bool: "Bool",
@@ -61,9 +67,10 @@ def arrays(document: dict, signature: Signature) -> tuple[dict[str, np.ndarray],
         )
     if not {"instances", "inputs"} & document.keys():
         raise RequestError("Missing 'inputs' or 'instances' key")
-    for name in document:
-        if name not in KEYS:
-            raise RequestError(f"Unknown key {_shown(name)}. Expected: {', '.join(KEYS)}.")
+    for name in itertools.islice(document, MOST_KEYS):
+        alike = difflib.get_close_matches(name, KEYS, 1, ALIKE)
+        if alike and name not in KEYS:
+            raise RequestError(f'Unknown key {_shown(name)}. Did you mean "{alike[0]}"?')
     if "instances" in document:
         return _rows(document, signature), True
     return _columns(document["inputs"], signature), False

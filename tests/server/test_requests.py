@@ -143,6 +143,12 @@ def test_what_a_row_leaves_out_is_the_default():
     assert found.options == {}
 
 
+def test_keys_that_are_nearly_none_of_a_request_are_passed_over():
+    """As TF Serving does."""
+    others = {f"key {number}": number for number in range(100)}
+    assert read(instances=["a"], id="7", **others).inputs["text"].tolist() == [b"a"]
+
+
 def test_equal_options_have_equal_keys_and_others_do_not():
     two, again, other = (
         read(inputs={"text": ["a"], "beam_size": size}).options_key for size in (2, [2], 3)
@@ -179,7 +185,7 @@ def test_equal_options_have_equal_keys_and_others_do_not():
         ),
         (
             {"instances": ["a"], "glossry": {"a": "b"}},
-            'Unknown key "glossry". Expected: signature_name, instances, inputs, parameters, gloss',
+            'Unknown key "glossry". Did you mean "glossary"',
         ),
         ({"glossry": {}}, "Missing 'inputs' or 'instances' key"),
         ({"instances": "a"}, "Expecting 'instances' to be an list/array"),
