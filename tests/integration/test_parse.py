@@ -142,9 +142,3 @@ def test_what_makes_no_sense_is_refused_in_one_line(written, name, told):
     assert answer.returncode == 1
     assert answer.stderr.startswith(b"error: " + told)
     assert answer.stderr.count(b"\n") == 1
-
-
-def test_bad_utf_8_is_told_with_its_line(shell):
-    answer = shell("parse", f"--model={RUN}", stdin=b"a b\n\xff\n")
-    assert answer.returncode == 1
-    assert answer.stderr.startswith(b"error: standard input, line 2: must be UTF-8")

@@ -140,10 +140,7 @@ def test_evaluate_scores_a_saved_model_as_training_did_and_tells_it_as_json(toy)
         assert told["scores"][name]["interval"] > 0
 
 
-@pytest.mark.parametrize(
-    "model", [SAVED, pytest.param(RUN, marks=pytest.mark.slow)], ids=["saved", "run"]
-)
-def test_evaluate_compares_with_another_system_on_two_files(toy_copy, model):
+def test_evaluate_compares_with_another_system_on_two_files(toy_copy):
     test = corpora.load("reverse", source_language="words", target_language="reversed", seed=3).test
     references = [f"{line} ." for line in test.targets[:20]]
     worse = [line.replace("a", "b") for line in references]
@@ -151,7 +148,7 @@ def test_evaluate_compares_with_another_system_on_two_files(toy_copy, model):
         (toy_copy.folder / name).write_text("".join(f"{line}\n" for line in lines[:20]))
     result = toy_copy(
         "evaluate",
-        f"--model={model}",
+        f"--model={SAVED}",
         "--source_file=s.txt",
         "--reference_file=r.txt",
         "--baseline_file=w.txt",

@@ -268,8 +268,6 @@ def test_texts_are_cut_and_a_space_before_a_mask_is_left_out():
 
 
 def test_a_vocabulary_without_the_mask_is_refused_with_the_remedy():
-    from pipelines.vocabularies import vocabulary
-
     lines = ["turn on the lamp in the kitchen", "what is the time"]
     with pytest.raises(ValueError, match=r"must have the piece <mask> .* --task=masking"):
         _ = vocabulary.learn(lines, 300).marks

@@ -209,17 +209,13 @@ def test_all_files_of_a_folder_are_on_the_disk_before_it_has_its_name(tmp_path, 
     assert listed(tmp_path / "new") == expected
 
 
-def half_a_folder(path):
-    half_way(path / "first")
-
-
 def test_a_folder_that_fails_half_way_leaves_nothing(tmp_path):
     new = tmp_path / "new" / "models" / "1"
     for there in ([], ["new"]):
         for name in there:
             (tmp_path / name).mkdir()
         with pytest.raises(RuntimeError, match="half way"), whole_folder(new) as path:
-            half_a_folder(path)
+            half_way(path / "first")
         assert listed(tmp_path) == there
 
 

@@ -24,7 +24,6 @@ from checks_here import checks_here
 from tasks.capitals import Capitals
 from tasks.reversed_strings import ReversedStrings, classifier, strings
 
-from keras_transformer.inference.loading import trained_model
 from keras_transformer.runs import initialization
 from keras_transformer.runs import run as runs
 from keras_transformer.runs.folder import RunFolder, exclusive
@@ -539,12 +538,6 @@ def test_its_export_restores_what_the_run_restores(with_capitals):
     module = Capitals.reload(RunFolder(with_capitals / "run"), {})
     assert module.restore(tf.constant(texts))["restored"].numpy().tolist() == restored
     assert restored == [b"Anna sees the UN near Rome", b"", b"the door"]
-
-
-def test_its_model_is_built_by_its_module(with_capitals):
-    run = RunFolder(with_capitals / "run")
-    model = trained_model(Capitals.module_class.build, run)
-    assert model.hyperparameters.d_model == 16
 
 
 def test_its_own_option_is_a_flag_that_a_run_keeps(with_capitals, values_of):

@@ -329,18 +329,12 @@ def test_a_file_is_served_as_it_is_read(module, tmp_path):
 
 
 @pytest.mark.usefixtures("_eager")
-@pytest.mark.parametrize(
-    ("sides", "said"),
-    [
-        (b"\0\0\x33\xe0" * 2, "a picture must be 4 x 6 x 3"),
-        (b"\xff" * 8, "a picture must be 4 x 6 x 3"),
-    ],
-)
-def test_a_huge_file_is_told_by_its_header(module, sides, said):
+@pytest.mark.parametrize("sides", [b"\0\0\x33\xe0" * 2, b"\xff" * 8])
+def test_a_huge_file_is_told_by_its_header(module, sides):
     """Its pixels are damaged, so that decoding would tell something else."""
     content = png(PIXELS[0])
     huge = content[:16] + sides + content[24:40]
-    with pytest.raises(tf.errors.InvalidArgumentError, match=said):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a picture must be 4 x 6 x 3"):
         module.classify_png(tf.constant([content, huge]))
     with pytest.raises(tf.errors.InvalidArgumentError, match="bytes of a PNG or JPEG file"):
         module.classify_png(tf.constant([content, b"GIF89a"]))
