@@ -23,15 +23,8 @@ class Glossary:
     The longest term comes first, and a term is whole words. One that is given in lower case is
     found with a capital too, which its translation gets then; in a text all in capitals each is
     found in capitals, as its translation is then. What is protected anyway stays as it
-    is, such as a term in the name of a placeholder.
-
-    Args:
-        terms: translation by term; the same text for what is not translated.
-        protected: what the model protects.
-
-    Raises:
-        ValueError: a term that is empty or has a mark such as ⟦ or ⟫; or a model without protected
-            spans.
+    is, such as a term in the name of a placeholder. `terms` are translations by term, the same text
+    for what is not translated; none is empty or has a mark such as ⟦ or ⟫.
     """
 
     def __init__(self, terms: Mapping[str, str], protected: ProtectedSpans | None):
@@ -87,11 +80,7 @@ def marking(path: str | None, description: Mapping[str, Any]) -> Callable[[str],
 
 
 def read_terms(path: str | os.PathLike) -> dict[str, str]:
-    """The terms of a file: a term, a tab and its translation a line. Empty lines are left out.
-
-    Raises:
-        ValueError: naming the line that has not two columns, or a term that came before.
-    """
+    """The terms of a file: a term, a tab and its translation a line. Empty lines are left out."""
     terms: dict[str, str] = {}
     for number, line in enumerate(line_files.read_lines(path), start=1):
         if not line:

@@ -76,16 +76,10 @@ class Named(NamedTuple):
 
 
 def tokenizer_of(language: str, asked: str | None = None) -> str:
-    """The tokenizer that BLEU is counted with, wherever this package counts it.
-
-    Args:
-        language: of the target, such as "de", "zh_TW" or "yue-Hant"; of a mixture several, joined
-            by "+". What is no language, such as "reversed", has words between spaces.
-        asked: the value of --tokenize, which overrides; None if it was not given.
-
-    Returns:
-        "zh" for Chinese, which parts its characters and leaves other words whole; "char" where
-        finding words needs a dictionary; else "13a". Of several languages the finest.
+    """The tokenizer that BLEU is counted with, wherever this package counts it: what --tokenize
+    says; else by the target language, such as "de", "zh_TW" or "yue-Hant", or by several, joined by
+    "+". "zh" for Chinese, which parts its characters and leaves other words whole; "char" where
+    finding words needs a dictionary; else "13a". Of several languages the finest.
     """
     if asked:
         return asked
@@ -152,12 +146,9 @@ METRICS = {
 def choose(
     names: Iterable[str] | None, tokenize: str | None = None, language: str = ""
 ) -> dict[str, Named]:
-    """Make metrics by their names.
-
-    Args:
-        names: keys of `METRICS`; None: all that say something of the language.
-        tokenize: sacrebleu's tokenizer for `bleu` and `bleu_lc`; None: `tokenizer_of` the language.
-        language: the target language's code, such as "de" or "zh-Hans"; "" if it is not known.
+    """Make metrics by their names, keys of `METRICS`, None: all that say something of the target
+    language, which is "" if it is not known. `bleu` and `bleu_lc` have the tokenizer, None:
+    `tokenizer_of` the language.
     """
     tokenize = tokenizer_of(language, tokenize)
     cut = tokenizer_of(language)
@@ -186,17 +177,10 @@ def measure(
     references: Sequence[str],
     confidence: bool = False,
 ) -> dict[str, dict[str, Any]]:
-    """Score translations by several metrics.
-
-    Args:
-        metrics: what `choose` gave.
-        hypotheses: translations.
-        references: as many, at least one.
-        confidence: resample the sentences 1,000 times (Koehn 2004), with sacrebleu's seed.
-
-    Returns:
-        For each name a dictionary: `label`, `score` in points out of 100, `signature`, and with
-        `confidence` the `mean` of the resamples and `interval`, half of what holds 95 % of them.
+    """Score translations by the metrics that `choose` gave: for each name a dictionary, `label`,
+    `score` in points out of 100 and `signature`. With `confidence` the sentences are resampled
+    1,000 times (Koehn 2004), with sacrebleu's seed: `mean` is that of the resamples, and `interval`
+    half of what holds 95 % of them.
     """
     return {
         name: {"label": label, **_scored(metric, hypotheses, references, confidence)}
@@ -224,12 +208,9 @@ def compare(
     references: Sequence[str],
     test: str = "bootstrap",
 ) -> dict[str, dict[str, Any]]:
-    """Test the difference of two systems on the same sentences, with sacrebleu's seed.
-
-    Returns:
-        For each name a dictionary: `label`, `baseline`, `score`, `difference`, `p_value`, the
-        probability of so large a difference between equal systems, and `signature`. `p_value` is
-        None where every translation is the same: sacrebleu would give its smallest value there.
+    """Test the difference of two systems on the same sentences, with sacrebleu's seed. `p_value` is
+    the probability of so large a difference between equal systems, and None where every translation
+    is the same: sacrebleu would give its smallest value there.
     """
     systems = [("baseline", baseline), ("system", hypotheses)]
     found = {}

@@ -204,15 +204,9 @@ def _matched(gold, test, parameters):
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """Figures of many sentences, in percent but for the counts and `average_crossing`.
-
-    Attributes:
-        sentences, errors, skipped, valid: counts; only the valid ones make the figures.
-        recall, precision, f1: of labelled brackets.
-        complete: sentences all of whose brackets are right.
-        average_crossing: crossing brackets a sentence.
-        no_crossing, two_or_less_crossing: sentences with so few.
-        tagging: words whose part of speech is right.
+    """Figures of many sentences: four counts; and of the valid ones, in percent but for
+    `average_crossing`, labelled brackets, sentences all of whose brackets are right, crossing
+    brackets a sentence, sentences with so few, and words whose part of speech is right.
     """
 
     sentences: int

@@ -49,13 +49,9 @@ def score_searches(
     beam_sizes: Sequence[int],
     length_penalties: Sequence[float],
 ) -> Grid:
-    """Score each beam size with each length penalty.
-
-    Args:
-        translate: takes a beam size and the penalties, gives for each sentence a translation by
-            each penalty.
-        quality: scores a translation of each sentence, in points out of 100.
-        beam_sizes, length_penalties: what to try.
+    """Score each beam size with each length penalty. `translate` takes a size and all penalties,
+    and gives for each sentence a translation by each penalty; `quality` scores a translation of
+    each sentence, in points out of 100.
     """
     scores = []
     for size in beam_sizes:

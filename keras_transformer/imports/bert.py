@@ -26,23 +26,22 @@ NORMS_OF_LAYER = {
     "self_attention_norm/norm": "attention.output.LayerNorm",
     "feed_forward_norm/norm": "output.LayerNorm",
 }
-# What stands on the body, by class.
+# What stands on the body, by class of ours.
 PREDICTION = ("prediction", "output_bias")
 HEADS_OF = {
-    "BertModel": (),
-    "BertForMaskedLM": PREDICTION,
-    "BertForPreTraining": PREDICTION,
-    "BertForSequenceClassification": ("pooler", "labels"),
-    "BertForTokenClassification": ("labels",),
+    BareTextEncoder: (),
+    MaskedLanguageModel: PREDICTION,
+    TextClassifier: ("pooler", "labels"),
+    TokenClassifier: ("labels",),
 }
 # The number of layers, and what the names of a layer's weights begin with.
 LAYERS = {"encoder.layer": "num_hidden_layers"}
 SEGMENTS = 2
-# By the class that a config.json names: what makes our model of sizes and a number of labels.
+# By the class that a config.json names.
 HEADED = {
-    "BertModel": lambda hyperparameters, labels: BareTextEncoder(hyperparameters),
-    "BertForMaskedLM": lambda hyperparameters, labels: MaskedLanguageModel(hyperparameters),
-    "BertForPreTraining": lambda hyperparameters, labels: MaskedLanguageModel(hyperparameters),
+    "BertModel": BareTextEncoder,
+    "BertForMaskedLM": MaskedLanguageModel,
+    "BertForPreTraining": MaskedLanguageModel,
     "BertForSequenceClassification": TextClassifier,
     "BertForTokenClassification": TokenClassifier,
 }
@@ -70,24 +69,26 @@ class Config(family.EncoderConfig, kw_only=True):
     attention_probs_dropout_prob: Share = 0.1
     tie_word_embeddings: bool = True
 
+    @property
+    def our_class(self) -> type:
+        """The class of our model."""
+        return HEADED[self.architecture("BertModel")]
+
     def model(self, hyperparameters):
-        return HEADED[_architecture(self)](hyperparameters, len(self.labels()))
-
-
-def _architecture(config):
-    return config.architecture("BertModel")
+        labels = [len(self.labels())] if "labels" in HEADS_OF[self.our_class] else []
+        return self.our_class(hyperparameters, *labels)
 
 
 def hyperparameters(config: Config) -> Hyperparameters:
     """Sizes and variants from a `config.json`."""
-    architecture = _architecture(config)
+    architecture = config.architecture("BertModel")
     if architecture not in HEADED:
         wanted = f"one of {', '.join(HEADED)}"
         refuse("architectures", "config.json", wanted, architecture, ANOTHER)
     # A head that guesses pieces multiplies by the table of the embeddings.
-    if HEADS_OF[architecture] == PREDICTION and not config.tie_word_embeddings:
+    if config.our_class is MaskedLanguageModel and not config.tie_word_embeddings:
         refuse("tie_word_embeddings", "config.json", f"true for {architecture}", False, ANOTHER)
-    if HEADED[architecture] is TextClassifier:
+    if config.our_class is TextClassifier:
         config.refuse_no_choice(architecture)
     return Hyperparameters(
         vocabulary_size=config.vocab_size,
@@ -123,7 +124,7 @@ def table(config: Config) -> Iterator[Weight]:
         "pooler": linear("pooler/{}", "pooler.dense", d, d),
         "labels": linear("labels/{}", "classifier", len(config.labels()), d),
     }
-    for head in HEADS_OF[_architecture(config)]:
+    for head in HEADS_OF[config.our_class]:
         yield from heads[head]
     yield from config.layers("attention.self", NORMS_OF_LAYER)
 

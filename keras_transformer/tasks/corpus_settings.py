@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pipelines import corpora
 from pipelines.corpora import CORPORA, Corpus, check_languages
 from pipelines.corpora.mixture import members
-from pipelines.corpora.options import PREFIXES
+from pipelines.corpora.options import FILES, PREFIXES
 from pipelines.options import settings
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 
@@ -18,7 +18,6 @@ DEFAULTS = {
     for name, one in settings(kind).items()
 }
 
-FILES = ("data_file", "valid_file", "test_file")
 # What each start of a run says anew.
 OF_A_START = ("cache_dir", "map_dir", "strict")
 SINCE_0_8 = ("markup", "source_column", "target_column")

@@ -106,7 +106,7 @@ def _of_text_to_text(folder):
 def _of_text(folder):
     # All that is read is told before the model is built.
     vocabulary = bert_text.load_vocabulary(folder.files, folder.config.vocab_size)
-    if not bert.HEADS_OF[folder.config.architecture("BertModel")]:
+    if not bert.HEADS_OF[folder.config.our_class]:
         bert_text.refuse_other_vectors(folder.files)
     model = folder.model(vocabulary.size)
     labels = folder.config.labels()

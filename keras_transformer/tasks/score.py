@@ -61,15 +61,9 @@ class Scorer(abc.ABC):
 
     @abc.abstractmethod
     def examine(self, loading: Mapping, at_once: int) -> dict:
-        """Load the model, ask it, and score its answers.
-
-        Args:
-            loading: "precision", "batch_tokens", and "options", the flags of decoding that were
-                given.
-            at_once: batches that the processor may work on at the same time.
-
-        Returns:
-            JSON, with a "warning" if there is one.
+        """Load the model, ask it, and score its answers: JSON, with a "warning" if there is one.
+        `loading` has "precision", "batch_tokens", and "options", the flags of decoding that were
+        given; the processor may work on so many batches at once.
         """
 
     @abc.abstractmethod

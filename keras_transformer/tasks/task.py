@@ -159,27 +159,17 @@ class Task(abc.ABC):
         return RDrop(alpha) if alpha else LIKELIHOOD
 
     def validation(self, model: keras.Model, batches: Callable) -> Callable[[], dict[str, float]]:
-        """Make the function that measures a model after each epoch.
-
-        Args:
-            model: float32; its weights are set before each call.
-            batches: gives the validation examples as `model.evaluate` takes them.
-
-        Returns:
-            A function giving numbers by name: cross-entropy and accuracy, unless told otherwise.
+        """Make the function that measures a model after each epoch, by name: cross-entropy and
+        accuracy, unless told otherwise. The model is float32, and its weights are set before each
+        call; `batches` gives the validation examples as `model.evaluate` takes them.
         """
         return label_measures(model, batches)
 
     @classmethod
     def reload(cls, folder: RunFolder, values: Mapping) -> ServedModule:
-        """What is scored and exported of a run's folder.
-
-        Args:
-            folder: of a run of this task.
-            values: as in `ServedModule.of_model`; "precision" of the weights, by default float32.
-
-        Raises:
-            ValueError: if the run does not say what its model is, or a file is damaged.
+        """What is scored and exported of a run's folder; values as in `ServedModule.of_model`, with
+        the "precision" of the weights, by default float32. A ValueError says that the run does not
+        say what its model is, or that a file is damaged.
         """
         return module_of_run(folder, values, cls.module_class)
 

@@ -38,12 +38,8 @@ class Masking:
     """Choose some pieces of each text, and hide most of them: of ten, eight become the mask, one
     becomes a piece drawn from all, and one stays, for at work nothing is hidden.
 
-    A text of n pieces has max(1, round(share n)) to guess. Marks and padding are never chosen.
-
-    Args:
-        marks: of the vocabulary.
-        size: V, number of pieces of the vocabulary.
-        share: of the pieces, in (0, 1]; BERT takes 0.15.
+    A text of n pieces has max(1, round(share n)) to guess; BERT's share is 0.15. Marks and padding
+    are never chosen.
 
     Call arguments:
         tokens: texts between their marks, padded with 0, int32 (B, T).

@@ -121,12 +121,9 @@ def tagged_examples(
     A batch is `((tokens, segments), tags, weights)`: int32 (B, T) twice, int32 (B, T), and float32
     (B, T), 1.0 at the first piece of a word; segments are 0.
 
-    Args:
-        tags: of each text, a tag for each word, with spaces between them.
-        known: all tags.
-        vocabulary: with `marks`.
-        max_length: tokens, the mark of the end among them. The end of a longer text is cut.
-        place: where the text of an index stands, for errors: `ParallelText.place`.
+    Each text has a tag for each word, with spaces between them, of those that are known. The end of
+    one of more than `max_length` tokens, the mark of the end among them, is cut. `place` says where
+    the text of an index stands, for errors.
     """
     check_tags(lines, tags, known, place)
     longest = max_length - 1

@@ -17,6 +17,7 @@ from pipelines.options import FREE, TOLD, Options, option
 # The corpora by name, in the order in which `pipelines.corpora` imports them.
 CORPORA: dict[str, type["CorpusOptions"]] = {}
 PREFIXES = ("train_prefix", "valid_prefix", "test_prefix")
+FILES = ("data_file", "valid_file", "test_file")
 
 
 class CorpusOptions(Options, abc.ABC):

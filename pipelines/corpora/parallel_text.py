@@ -25,13 +25,9 @@ class Origin:
 
 @dataclasses.dataclass(frozen=True)
 class ParallelText:
-    """Sentences and their translations: `targets[i]` translates `sources[i]`.
-
-    Args:
-        sources: sentences to translate.
-        targets: their translations, as many.
-        origins: where they stand: those of the first pairs, then those of the next ones; () where
-            nothing is known of it. Left out where texts are compared.
+    """Sentences and their translations: `targets[i]` translates `sources[i]`. `origins` say where
+    they stand, those of the first pairs, then those of the next ones; () where nothing is known of
+    it. They are left out where texts are compared.
     """
 
     sources: list[str]
@@ -95,12 +91,8 @@ class Corpus:
 
     Args:
         name: the corpus' key in `pipelines.corpora.CORPORA`.
-        source_language: language code of the sources.
-        target_language: language code of the targets.
         train: pairs to learn from: text; or `Records`, whose `pairs()` are ids, if
             `pipelines.prepare.preparation` tokenized the corpus.
-        valid: pairs to watch while learning.
-        test: pairs to report on.
         dropped: reason -> number of pairs left out for it, of all splits together.
         tags: the tags before sources, such as "<2de>", each once. In the vocabulary each must be
             one piece.

@@ -87,12 +87,7 @@ def translated(
     A model that protects spans is given a whole segment, with its codes between ⟦ and ⟧. Where
     these do not come back once each and nested as they were, or a pair of tags has lost its text,
     and for other models, the texts between codes and line breaks are translated by themselves.
-
-    Args:
-        text: the file.
-        segments: in their order.
-        translate: gives the translations of texts, in which codes stand without brackets.
-        protects: whether the model protects spans.
+    `translate` gives the translations of texts, in which codes stand without brackets.
     """
     found: dict[int, list[Part | str]] = {}
     whole = {}

@@ -15,6 +15,7 @@ from typing import Any
 from pipelines import corpora, vocabularies
 from pipelines.corpora import check_languages
 from pipelines.corpora.mixture import members
+from pipelines.corpora.options import FILES
 from pipelines.corpora.parallel_text import Corpus
 from pipelines.corpora.record_files import FORMAT, MANIFEST, PREPARATION, read_json, read_manifest
 from pipelines.corpora.records import text_paths
@@ -26,7 +27,6 @@ from pipelines.prepare.sharding import Shards, make_shards
 from pipelines.whole_files import write_json, write_text
 
 SIDES = ("source_language", "target_language")
-FILES = ("data_file", "valid_file", "test_file")
 
 
 def prepare(preparation: Preparation, folder: str | os.PathLike) -> dict[str, Any]:

@@ -87,9 +87,7 @@ class Segmentation(Variation):
     def join(self, characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
         """The ids of the pieces that characters are joined to, int64, and their sentences."""
 
-    def __call__(
-        self, flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, keys: tf.Tensor
-    ) -> tf.Tensor:
+    def __call__(self, flat, starts, rows, keys):
         ids, sentences = self.join(self._cut(flat, starts, rows, keys))
         rows_of_ids = tf.RaggedTensor.from_value_rowids(
             tf.cast(ids, tf.int32), sentences, nrows=tf.size(rows, tf.int64), validate=False
@@ -126,9 +124,7 @@ class OtherVersion(Variation):
     ) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """The other version of plain sentences, ragged ids, and where to give it, booleans (B,)."""
 
-    def __call__(
-        self, flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, keys: tf.Tensor
-    ) -> tf.Tensor:
+    def __call__(self, flat, starts, rows, keys):
         plain = tf.cast(sequences_at(flat, starts, rows), tf.int32)
         other, is_other = self.others(plain, rows, keys)
         is_other &= other.row_lengths() <= self.longest
@@ -154,12 +150,7 @@ class BpeDropout(Segmentation):
 
     In each step, and in each word, every merge that is possible is left out with probability p. Of
     the others the first to be learned is made. A word is finished when none is left. With p = 0 the
-    result is the plain segmentation.
-
-    Args:
-        vocabulary: of byte pairs.
-        probability: p, in [0, 1). The authors take 0.1.
-        seed: of what is drawn, at least 0.
+    result is the plain segmentation; the authors take 0.1.
 
     Reference: Provilkov et al. 2020, "BPE-Dropout: Simple and Effective Subword Regularization".
     """

@@ -21,13 +21,7 @@ class SubwordRegularization(Segmentation):
     Forward filtering sums the weights of all segmentations of each beginning of a word. Backward
     sampling then draws the last piece, the one before it, and so on. With alpha = 0 all
     segmentations are equally likely; with a large one the likeliest is drawn, which is the plain
-    one.
-
-    Args:
-        vocabulary: of a unigram language model.
-        alpha: how strongly likelier segmentations are preferred, at least 0. The author takes 0.1
-            to 0.5.
-        seed: of what is drawn, at least 0.
+    one. The author takes 0.1 to 0.5.
 
     Reference: Kudo 2018, "Subword Regularization: Improving Neural Network Translation Models with
         Multiple Subword Candidates", section 3.2.

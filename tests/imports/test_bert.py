@@ -33,7 +33,9 @@ def test_norms_may_have_the_names_of_tensorflow(architecture):
         )
         for name in names
     ]
-    norms = 1 + 2 * config.num_hidden_layers + bool(bert.HEADS_OF[architecture] == bert.PREDICTION)
+    norms = (
+        1 + 2 * config.num_hidden_layers + bool(bert.HEADS_OF[config.our_class] == bert.PREDICTION)
+    )
     assert len(set(original) - set(names)) == 2 * norms
     assert [bert.plain_name(name) for name in original] == [
         name.removeprefix("bert.") for name in names

@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_transformer.evaluation.span_score import OUTSIDE
 from keras_transformer.inference.model_graphs import IDS, traced
 from keras_transformer.inference.text_encoder_module import TextEncoderModule
 from keras_transformer.inference.text_module import TEXT
@@ -20,8 +21,6 @@ from pipelines.special_ids import PAD
 from pipelines.vocabularies.vocabulary import Vocabulary
 from pipelines.vocabularies.word_pieces import WordPieces
 
-# The tag of a word that stands in no span.
-OUTSIDE = "O"
 LABELS_FILE = "labels.json"
 
 
