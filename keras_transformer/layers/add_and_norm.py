@@ -63,7 +63,9 @@ class NormPlacement(Layer):
 class PostNorm(NormPlacement):
     """The paper's order: the norm comes after the residual sum.
 
-    LayerNorm(x + Dropout(Sublayer(x)))
+        LayerNorm(x + Dropout(Sublayer(x)))
+
+    Arguments as in `NormPlacement`.
     """
 
     def call(self, x: Tensor, sublayer: Sublayer) -> tuple[Tensor, Any]:

@@ -46,6 +46,9 @@ class MultiHeadAttention(Layer):
     Returns:
         (B, T, d_model).
 
+    Raises:
+        ValueError: if h does not divide d_model, and d_k or d_v is not given.
+
     Example:
         attention = MultiHeadAttention(num_heads=8, d_model=512)
         y = attention(x, x, x, causal=causal_mask(10))
