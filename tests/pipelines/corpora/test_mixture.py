@@ -111,25 +111,6 @@ def test_members_stand_one_behind_the_other_with_their_tags_and_weights(tmp_path
         assert found.split("+") == [*dict.fromkeys(one["languages"][side] for one in members)]
 
 
-def test_real_members_from_folders_beside_the_file(tmp_path):
-    members = [
-        {**text_files(tmp_path, "news"), "weight": 2, "tag": "<2de>"},
-        {**text_files(tmp_path, "talks", ("en", "fr"), lines=3), "tag": "<2fr>"},
-        {**REVERSE, "seed": 3},
-    ]
-    mixed = load(tmp_path, *members, source_language=None, target_language=None)
-    assert mixed.train.sources[:5] == [
-        *(f"<2de> news train en {n}" for n in range(2)),
-        *(f"<2fr> talks train en {n}" for n in range(3)),
-    ]
-    alone = corpora.load("reverse", source_language="en", target_language="de", seed=3)
-    assert mixed.train.sources[5:] == alone.train.sources
-    assert mixed.valid.targets[:3] == ["news valid de 0", "news valid de 1", "talks valid fr 0"]
-    assert mixed.weights.tolist() == [2.0] * 2 + [1.0] * 4003
-    assert mixed.tags == ("<2de>", "<2fr>")
-    assert (mixed.source_language, mixed.target_language) == ("en", "de+fr")
-
-
 def test_folders_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere(
     tmp_path, monkeypatch
 ):
@@ -316,17 +297,3 @@ def test_a_split_that_no_member_has_is_told(tmp_path):
         prefixes = [None if number == place else "a" for place in range(3)]
         said = complaint(tmp_path, {"corpora": [{**member, "prefixes": prefixes}]})
         assert split in said
-
-
-def test_a_member_of_text_may_have_no_pairs_in_a_split(tmp_path):
-    """So translations that another model made are only trained on."""
-    whole = text_files(tmp_path, "whole")
-    synthetic = text_files(tmp_path, "synthetic", lines=3)
-    for prefix, language in itertools.product(("valid", "test"), ("en", "de")):
-        (tmp_path / "synthetic" / f"{prefix}.{language}").unlink()
-    trained_on = {**synthetic, "weight": 0.5, "prefixes": ["train", None, None]}
-    loaded = load(tmp_path, whole, trained_on)
-    assert loaded.train.sources[2:] == [f"synthetic train en {n}" for n in range(3)]
-    assert loaded.weights.tolist() == [1, 1, 0.5, 0.5, 0.5]
-    alone = load(tmp_path, whole)
-    assert (loaded.valid, loaded.test) == (alone.valid, alone.test)
