@@ -66,7 +66,7 @@ EVERYDAY = (*settings(Teachers), "output_dir", "model_dir")
 
 
 def main(FLAGS):
-    from keras_transformer.inference.synthetic import write_synthetic
+    from keras_transformer.inference.synthetic import require_student, write_synthetic
     from keras_transformer.startup import cores
     from keras_transformer.streams import require_folder
     from keras_transformer.tasks.corpus_settings import DEFAULTS, corpus_settings, load
@@ -80,6 +80,7 @@ def main(FLAGS):
     folder = pathlib.Path(FLAGS.output_dir or f"{model_dir}_text")
     for name, path in (("model_dir", model_dir), ("output_dir", folder)):
         require_folder(f"--{name}={path}", path)
+    require_student(model_dir)
     values = FLAGS.flag_values_dict()
     settings = corpus_settings(values)
     corpus = load(settings, values)

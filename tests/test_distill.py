@@ -147,7 +147,7 @@ def test_a_command_that_was_killed_translates_nothing_twice(trained, monkeypatch
         {path.name: path.read_bytes() for path in (tmp_path / name).iterdir() if path.is_file()}
         for name in ("whole", "killed")
     )
-    assert len(whole) == 7
+    assert len(whole) == 5
     assert killed == whole
     # The controls: a teacher of another search, or one that learned more, makes others.
     with pytest.raises(ValueError, match="made with other model"):
@@ -186,6 +186,26 @@ def test_what_cannot_be_is_told_in_a_line(arguments, expected, trained, tmp_path
     assert "\n" not in str(raised.value)
     assert not Teacher.asked
     assert not trained
+
+
+def test_the_corpus_s_own_folder_may_be_the_output_s(trained, tmp_path):
+    (tmp_path / "train.en").write_bytes(b"a b\r\nc d\r\ne {x}\r\n")
+    run("--teacher=forth", "--output_dir=.")
+    assert len(learned(trained).train) == 3
+    assert (tmp_path / "train.en").read_bytes() == b"a b\r\nc d\r\ne {x}\r\n"
+
+
+def test_a_folder_of_another_run_is_told_before_the_work(trained, tmp_path):
+    (tmp_path / "student" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "student" / "checkpoints" / "last-000000030.npz").touch()
+    description = tmp_path / "student" / "model.json"
+    description.write_text('{"corpus": {"name": "text_files"}}')
+    with pytest.raises(ValueError, match=r"of the corpus text_files\. Name another --model_dir"):
+        run("--teacher=forth")
+    assert not Teacher.asked
+    description.write_text('{"corpus": {"name": "mixture"}}')
+    run("--teacher=forth")
+    assert trained
 
 
 def test_a_teacher_that_does_not_say_its_languages_is_believed(trained):

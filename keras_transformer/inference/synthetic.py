@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from keras_transformer.inference import bulk
 from keras_transformer.inference.translator import Translator
+from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.model_path import description_of, weights_of_runs
 from pipelines.corpora import Corpus
 from pipelines.corpora.mixture import member_of
@@ -61,6 +62,17 @@ def write_synthetic(
     return write_mixture(folder, settings, (len(corpus.train), weight), forth, back)
 
 
+def require_student(model_dir: str) -> None:
+    """Refuse, before anything is translated for it, a run that learns from no mixture."""
+    run = RunFolder(model_dir)
+    run.refuse_finished()
+    name = run.read_description()["corpus"]["name"] if run.is_started else "mixture"
+    if name != "mixture":
+        raise ValueError(
+            f"{model_dir} holds another run, of the corpus {name}. Name another --model_dir."
+        )
+
+
 def _files(teachers, folder, path, language, text):
     """The files of one language that a teacher translates."""
     files = [one for one in _named(teachers) if _is_of(one, language)]
@@ -68,8 +80,9 @@ def _files(teachers, folder, path, language, text):
         if not any(read_lines(file)):
             raise ValueError(f"--monolingual: {file} holds no text. Fill it, or leave it out.")
     if path and teachers.training_text:
-        write_lines(folder / f"train.{language}", text)
-        files.insert(0, folder / f"train.{language}")
+        # Beside the shards: the folder may be that of the corpus, whose files have such names.
+        write_lines(folder / "shards" / f"train.{language}", text)
+        files.insert(0, folder / "shards" / f"train.{language}")
     return files
 
 
