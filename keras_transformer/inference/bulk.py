@@ -71,6 +71,8 @@ class Plan:
         remedy = "Name another --output."
         known = read_object(record, remedy, MOST_BYTES_OF_LISTS) if record.exists() else {}
         files = [_content(name) for name in names]
+        if not any(file["lines"] for file in files):
+            raise ValueError(f"--input={pattern}: all that it names is empty. Name another text.")
         if not any(glob.iglob(f"{glob.escape(prefix)}-*-of-*.tsv*")):
             known = {}  # Nothing was made.
         made = {"model": model, "shard_lines": shard_lines, "suffix": suffix, "files": files}

@@ -20,6 +20,7 @@ from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.options import ServeOptions, Vertex
 from keras_transformer.server.served_versions import Versions
 from keras_transformer.server.service import Service
+from pipelines.glossary import read_terms
 
 
 def serve(options: ServeOptions, vertex: Vertex = NOT_VERTEX) -> None:
@@ -28,6 +29,8 @@ def serve(options: ServeOptions, vertex: Vertex = NOT_VERTEX) -> None:
     folder = pathlib.Path(options.model_base_path)
     name = options.model_name or folder.resolve().name
     transport.check_name(name)
+    if options.glossary:
+        read_terms(options.glossary)  # What is wrong in it is told before the model is loaded.
     monitoring.start_log()
     # Imported modules are never garbage: the search for it, when a version ends, can skip them.
     gc.freeze()

@@ -231,6 +231,9 @@ def test_shards_of_another_input_or_model_are_refused(folder, corpus, tmp_path):
         run(folder, tmp_path, "out/t", "--shard_lines=6")
     with pytest.raises(FileNotFoundError, match="names no file"):
         run(folder, tmp_path, "out/t", "--input=/nowhere/*")
+    (tmp_path / "empty").touch()
+    with pytest.raises(ValueError, match="all that it names is empty"):
+        run(folder, tmp_path, "out/t", f"--input={tmp_path}/empty")
     path = tmp_path / "in" / "1.txt"
     text = path.read_bytes()
     # One line more, and a line that is as long as it was.
