@@ -53,11 +53,8 @@ class Dropout(KeepsShape):
 
     def _kept(self, shape):
         """Random booleans, False with probability `rate`."""
-        entries = (
-            math.prod(shape)
-            if all(isinstance(size, int) for size in shape)
-            else ops.prod(ops.stack(shape))
-        )
+        is_known = all(isinstance(size, int) for size in shape)
+        entries = math.prod(shape) if is_known else ops.prod(ops.stack(shape))
         # Each integer gives four bytes.
         integers = keras.random.randint(
             ((entries + 3) // 4, 1), -(2**31), 2**31 - 1, seed=self.seed_generator

@@ -55,10 +55,8 @@ def sines_and_cosines(positions: Tensor, exponents: np.ndarray) -> tuple[Tensor,
     cos_angle = ops.cos(angle)
     sin_rest = ops.sin(rest)
     cos_rest = ops.cos(rest)
-    return (
-        sin_angle * cos_rest + cos_angle * sin_rest,
-        cos_angle * cos_rest - sin_angle * sin_rest,
-    )
+    sines = sin_angle * cos_rest + cos_angle * sin_rest
+    return sines, cos_angle * cos_rest - sin_angle * sin_rest
 
 
 class PositionEncoding(Part):

@@ -63,25 +63,18 @@ class LayerNormalization(_Normalization):
             kept = ops.cast(unit, x.dtype)
 
             def gradient(*args, upstream=None):
-                upstream, unit = (
-                    ops.cast(values, "float32")
-                    for values in (args[-1] if upstream is None else upstream, kept)
-                )
+                upstream = ops.cast(args[-1] if upstream is None else upstream, "float32")
+                unit = ops.cast(kept, "float32")
                 at_unit = upstream * gamma
                 along = upstream * unit
                 d_gamma, d_beta = (
                     ops.sum(ops.reshape(values, (-1, width)), axis=0)
                     for values in (along, upstream)
                 )
-                means = (
-                    ops.mean(at_unit, axis=-1, keepdims=True),
-                    ops.mean(along * gamma, axis=-1, keepdims=True),
-                )
-                return (
-                    ops.cast(inverse * (at_unit - means[0] - unit * means[1]), x.dtype),
-                    d_gamma,
-                    d_beta,
-                )
+                mean = ops.mean(at_unit, axis=-1, keepdims=True)
+                mean_along = ops.mean(along * gamma, axis=-1, keepdims=True)
+                d_x = ops.cast(inverse * (at_unit - mean - unit * mean_along), x.dtype)
+                return d_x, d_gamma, d_beta
 
             return ops.cast(unit * gamma + beta, x.dtype), gradient
 

@@ -158,9 +158,8 @@ def golden_texts(pieces: Sequence[str], examples: Sequence[str]) -> list[bytes]:
     are no examples, sentences are made of the vocabulary's pieces.
     """
     fitting = [example for example in examples if 0 < len(example) <= LONGEST_SENTENCE]
-    words = [piece[1:] for piece in pieces if piece.startswith("▁") and piece[1:].isalpha()] or [
-        "a"
-    ]
+    words = [piece[1:] for piece in pieces if piece.startswith("▁") and piece[1:].isalpha()]
+    words = words or ["a"]
     made = [
         " ".join(words[(7 * start + 3 * place) % len(words)] for place in range(start + 1))
         for start in range(SENTENCES)

@@ -219,11 +219,8 @@ def _specs(infos):
 
 def _spec(info):
     shape = info.tensor_shape
-    sizes = (
-        None
-        if shape.unknown_rank
-        else tuple(None if dimension.size < 0 else dimension.size for dimension in shape.dim)
-    )
+    known = tuple(None if dimension.size < 0 else dimension.size for dimension in shape.dim)
+    sizes = None if shape.unknown_rank else known
     return TensorSpec(info.name, np.dtype(tf.as_dtype(info.dtype).as_numpy_dtype), sizes)
 
 

@@ -46,12 +46,10 @@ class Metrics:
             buckets=ROWS,
             registry=registry,
         )
-        Gauge(
-            "serve_queue_batches", "Batches that wait for a thread.", registry=registry
-        ).set_function(batcher_depth)
-        Gauge("serve_loaded_versions", "Versions in memory.", registry=registry).set_function(
-            served_versions
-        )
+        waiting = Gauge("serve_queue_batches", "Batches that wait for a thread.", registry=registry)
+        waiting.set_function(batcher_depth)
+        loaded = Gauge("serve_loaded_versions", "Versions in memory.", registry=registry)
+        loaded.set_function(served_versions)
 
     def answered(self, signature: str, status: int, seconds: float) -> None:
         """Count a request."""

@@ -188,10 +188,6 @@ class Service:
         except ValueError as error:
             raise RequestError(str(error)) from error
         texts = given["text"]
-        marked = [
-            glossary.applied(text.decode("utf-8", "surrogateescape")).encode(
-                "utf-8", "surrogateescape"
-            )
-            for text in texts.reshape(-1)
-        ]
+        how = ("utf-8", "surrogateescape")
+        marked = [glossary.applied(one.decode(*how)).encode(*how) for one in texts.reshape(-1)]
         return {**given, "text": np.array(marked, object).reshape(texts.shape)}

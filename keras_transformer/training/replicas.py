@@ -132,10 +132,8 @@ def distribute(
 
     def of_this_host(context):
         here = replicas // context.num_input_pipelines
-        endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+        own = batches.dataset(start, replicas, context.input_pipeline_id * here, here)
         # If the data might end, all hosts would ask each other before each batch.
-        return batches.dataset(start, replicas, context.input_pipeline_id * here, here).apply(
-            endless
-        )
+        return own.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
 
     return strategy.distribute_datasets_from_function(of_this_host)

@@ -49,11 +49,8 @@ class TransformerSchedule(LearningRateSchedule):
 
     def __call__(self, step):
         step = ops.cast(step, "float32") + 1.0
-        return (
-            self.scale
-            * self.d_model**-0.5
-            * ops.minimum(step**-0.5, step * self.warmup_steps**-1.5)
-        )
+        grown_or_decayed = ops.minimum(step**-0.5, step * self.warmup_steps**-1.5)
+        return self.scale * self.d_model**-0.5 * grown_or_decayed
 
     def get_config(self):
         return {"d_model": self.d_model, "warmup_steps": self.warmup_steps, "scale": self.scale}

@@ -51,9 +51,8 @@ class TrainFunction:
         self.accumulate = accumulate
         self.static_shapes = static_shapes
         self.ending = Ending(model, has_hosts(strategy))
-        self._gradients = (
-            tf.function(self._gradients, jit_compile=True) if jit_compile else self._gradients
-        )
+        if jit_compile:
+            self._gradients = tf.function(self._gradients, jit_compile=True)
         # Keras adds the gradients up over the replicas after it has clipped each replica's share.
         # Here they are added up before the optimizer gets them.
         model.optimizer._all_reduce_sum_gradients = list
@@ -62,11 +61,8 @@ class TrainFunction:
         model._distribute_strategy = None
         model.train_function = self
         with strategy.scope():
-            self._sums = (
-                [_local(variable.shape) for variable in model.trainable_variables]
-                if accumulate > 1
-                else []
-            )
+            summed = model.trainable_variables if accumulate > 1 else []
+            self._sums = [_local(variable.shape) for variable in summed]
             self._counts = _local(3) if accumulate > 1 else None
         self._add_all = tf.function(self._add_all)
         self._update_all = tf.function(self._update_all)
@@ -105,11 +101,9 @@ class TrainFunction:
                 for local in self.strategy.experimental_local_results(batch)
             )
         if shape not in self._compiled:
-            spec = (
-                tf.nest.map_structure(tf.type_spec_from_value, batch)
-                if self.static_shapes
-                else iterator.element_spec
-            )
+            spec = iterator.element_spec
+            if self.static_shapes:
+                spec = tf.nest.map_structure(tf.type_spec_from_value, batch)
             votes = tf.TensorSpec((2,), tf.float32)
             add = self._add_all.get_concrete_function(spec) if self.accumulate > 1 else None
             self._compiled[shape] = add, self._update_all.get_concrete_function(spec, votes)
