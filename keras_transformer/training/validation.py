@@ -2,6 +2,7 @@
 better: all is chosen "on the development set" (Vaswani et al. 2017, section 6.1).
 """
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -58,12 +59,10 @@ def read_results(path: str | os.PathLike) -> list[dict]:
         return []
     results: list[dict] = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
+        with contextlib.suppress(ValueError, KeyError, TypeError):
             result = json.loads(line[line.rfind("{") :])
             result["step"] = int(result["step"])
-        except (ValueError, KeyError, TypeError):
-            continue
-        results = [one for one in results if one["step"] < result["step"]] + [result]
+            results = [one for one in results if one["step"] < result["step"]] + [result]
     return results
 
 
@@ -73,10 +72,8 @@ def validations(path, name, last_step):
     """
     results = []
     for result in read_results(path):
-        try:
+        with contextlib.suppress(ValueError, KeyError, TypeError):
             results.append((result["step"], float(result[name])))
-        except (ValueError, KeyError, TypeError):
-            continue
     return [(step, value) for step, value in results if step <= last_step]
 
 
