@@ -25,15 +25,8 @@ def model():
     """Random weights that do not repeat themselves, with logits so far apart (6e-5 and more) that
     rounding decides nothing.
     """
-    model = Transformer(
-        vocabulary_size=VOCABULARY_SIZE,
-        num_layers=2,
-        d_model=16,
-        d_ff=32,
-        num_heads=4,
-        d_k=3,
-        d_v=5,
-    )
+    sizes = {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 4, "d_k": 3, "d_v": 5}
+    model = Transformer(vocabulary_size=VOCABULARY_SIZE, **sizes)
     generator = np.random.default_rng(13)
     for weight in sorted(model.weights, key=lambda weight: weight.path):
         if len(weight.shape) == 2:

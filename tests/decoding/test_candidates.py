@@ -122,12 +122,8 @@ def definition(logits, temperature, top_k, top_p):
 
 def found(logits, shapes, count):
     temperature, top_k, top_p = map(np.array, zip(*shapes, strict=True))
-    options = (
-        tf.constant(temperature, tf.float32),
-        tf.constant(top_k),
-        tf.constant(top_p, tf.float32),
-    )
-    return next_tokens(tf.constant(logits), *options, count)
+    temperature, top_p = (tf.constant(one, tf.float32) for one in (temperature, top_p))
+    return next_tokens(tf.constant(logits), temperature, tf.constant(top_k), top_p, count)
 
 
 def test_rows_with_options_of_their_own_are_as_defined():

@@ -161,13 +161,6 @@ def test_the_mask_is_the_model_s_own(models, tmp_path):
             ask(["a <mask>"])
 
 
-def test_a_damaged_model_is_told(models, tmp_path):
-    shutil.copytree(models / "reader" / "1", tmp_path / "1")
-    (tmp_path / "1" / "saved_model.pb").write_bytes(b"\xff\xff")
-    with pytest.raises(ValueError, match=r"1 is no SavedModel that can be loaded: "):
-        Predictor.load(tmp_path)
-
-
 def test_a_folder_without_a_saved_model_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"holds no trained model: .* Name a folder that"):
         Predictor.load(tmp_path)

@@ -115,29 +115,24 @@ def test_a_run_that_is_over_is_not_gone_on_with(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("asked", "cpu_flags", "policy"),
+    ("asked", "cpu_flags", "capability", "policy"),
     [
-        *(("float32", flags, "float32") for flags in ([], ["amx_bf16"])),
-        *(("bfloat16", flags, "mixed_bfloat16") for flags in ([], ["amx_bf16"])),
-        *(("auto", ["sse", flag], "mixed_bfloat16") for flag in sorted(fit.FAST_BFLOAT16)),
-        *(("auto", flags, "float32") for flags in ([], ["avx512f", "avx2", "bf16"])),
+        *(("float32", flags, None, "float32") for flags in ([], ["amx_bf16"])),
+        *(("bfloat16", flags, None, "mixed_bfloat16") for flags in ([], ["amx_bf16"])),
+        *(("auto", ["sse", flag], None, "mixed_bfloat16") for flag in sorted(fit.FAST_BFLOAT16)),
+        *(("auto", flags, None, "float32") for flags in ([], ["avx512f", "avx2", "bf16"])),
+        # A GPU is asked before the processor: an H100, a V100, and one that tells nothing.
+        ("auto", fit.FAST_BFLOAT16, (9, 0), "mixed_bfloat16"),
+        ("auto", fit.FAST_BFLOAT16, (7, 0), "float32"),
+        ("auto", fit.FAST_BFLOAT16, (0, 0), "float32"),
     ],
 )
-def test_the_policy_is_that_which_is_asked_for_or_of_the_processor(
-    asked, cpu_flags, policy, monkeypatch
+def test_the_policy_is_that_which_is_asked_for_or_of_what_computes(
+    asked, cpu_flags, capability, policy, monkeypatch
 ):
     monkeypatch.setattr(fit, "_cpu_flags", lambda: set(cpu_flags))
-    assert fit.dtype_policy(asked) == policy
-
-
-# An H100, a V100, and one that tells nothing.
-@pytest.mark.parametrize(
-    ("capability", "policy"), [((9, 0), "mixed_bfloat16"), ((7, 0), "float32"), ((0, 0), "float32")]
-)
-def test_a_gpu_is_asked_before_the_processor(capability, policy, monkeypatch):
-    monkeypatch.setattr(fit, "_cpu_flags", lambda: fit.FAST_BFLOAT16)
     monkeypatch.setattr(fit, "gpu_capability", lambda: capability)
-    assert fit.dtype_policy("auto") == policy
+    assert fit.dtype_policy(asked) == policy
 
 
 @pytest.mark.parametrize(

@@ -303,18 +303,15 @@ def test_chance_is_the_mean_over_all_choices():
 
 
 # What rows and columns of attention are called, and which weights can be drawn.
-def drawn_shares(*shape):
-    return np.random.default_rng(1).dirichlet(np.ones(shape[-1]), size=shape[:-1])
-
-
 @pytest.fixture
 def attention():
+    random = np.random.default_rng(1)
     return {
         "source_pieces": ["▁hou", "se", "</s>"],
         "target_pieces": ["▁das", "▁Ha", "us", "</s>"],
-        "encoder": drawn_shares(2, 4, 3, 3),
-        "decoder": drawn_shares(2, 4, 4, 4),
-        "cross": drawn_shares(2, 4, 4, 3),
+        "encoder": shares(random, 2, 4, 3, 3),
+        "decoder": shares(random, 2, 4, 4, 4),
+        "cross": shares(random, 2, 4, 4, 3),
     }
 
 
