@@ -62,7 +62,8 @@ def export(
     examples have what comes out of the folder, and text that was held out is translated by both.
     """
     graphs = RUNS_AS.get(form, form)
-    _refuse(module, precision, form, graphs)
+    require_packages(form)
+    _refuse(module, precision, form)
     conversion = CONVERSIONS[graphs]
     final = new_version(folder, version)
     if form == "web":
@@ -103,14 +104,19 @@ def export(
     return final
 
 
-def _refuse(module, precision, form, graphs):
+def require_packages(form: str) -> None:
+    """Refuse a format whose packages are not installed."""
+    graphs = RUNS_AS.get(form, form)
     for name in CONVERSIONS[graphs].MODULES:
         try:
             importlib.import_module(name)
         except ImportError as error:
             raise ValueError(
-                f"--format={form} needs packages: pip install 'keras-transformer-nmt[{graphs}]'."
+                f"the format {form} needs packages: pip install 'keras-transformer-nmt[{graphs}]'."
             ) from error
+
+
+def _refuse(module, precision, form):
     if precision not in OF_PORTABLE:
         raise ValueError(
             f"--format={form} has a precision of {', '.join(OF_PORTABLE)}. Received: "

@@ -96,11 +96,18 @@ class Task(abc.ABC):
     def __init__(self, values: Mapping):
         self.values = values
         formats = values.get("export_formats", ())
-        if {*formats} - {"saved_model"} and not self.is_portable:
+        portable = [one for one in formats if one != "saved_model"]
+        if portable and not self.is_portable:
             raise ValueError(
                 f"--export_formats={','.join(formats)} is for translators and language models. "
                 f"Received: --task={self.name}. Leave it out."
             )
+        if portable and values["release"]:
+            from keras_transformer.inference.portable_export import require_packages
+
+            # Before the training, at whose end they are needed.
+            for one in portable:
+                require_packages(one)
 
     @classmethod
     def default_model_dir(cls, values: Mapping) -> str:

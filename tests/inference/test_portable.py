@@ -20,7 +20,7 @@ from without_tensorflow import BEGINNING
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.numpy_blocks import NumpyBlocks
 from keras_transformer.evaluation import bleu
-from keras_transformer.inference import portable_export
+from keras_transformer.inference import onnx_conversion, portable_export
 from keras_transformer.inference.generator import Generator
 from keras_transformer.inference.held_out_text import HeldOut
 from keras_transformer.inference.translator import Translator
@@ -545,6 +545,16 @@ def test_training_of_what_has_no_graphs_is_refused_before_it_begins():
         ):
             Task.__init__(task, {"export_formats": formats})
     Task.__init__(task, {"export_formats": ["saved_model"]})
+
+
+def test_a_format_without_its_package_is_told_before_the_training(monkeypatch):
+    task = types.SimpleNamespace(is_portable=True, name="translation")
+    monkeypatch.setattr(onnx_conversion, "MODULES", ("no_package_of_this_name",))
+    values = {"export_formats": ["saved_model", "onnx"], "release": True}
+    with pytest.raises(ValueError, match=r"onnx needs packages: pip install '.*\[onnx\]'\."):
+        Task.__init__(task, values)
+    Task.__init__(task, {**values, "release": False})
+    Task.__init__(task, {**values, "export_formats": ["saved_model"]})
 
 
 def test_an_export_that_gives_something_else_is_not_written(module, form, tmp_path, monkeypatch):
