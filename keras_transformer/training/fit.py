@@ -5,6 +5,7 @@ float32 weights where the machine is fast at it.
 
 import dataclasses
 import math
+import os
 import pathlib
 import re
 from collections.abc import Callable, Sequence
@@ -19,6 +20,8 @@ from keras_transformer.training.train_function import TrainFunction
 
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 FAST_BFLOAT16 = {"avx512_bf16", "amx_bf16"}
+# The limits of oneDNN, which multiplies, that leave it bfloat16. Under others it would abort.
+WITH_BFLOAT16 = re.compile("DEFAULT|BF16|FP16|AMX|AVX10")
 # GPUs from Ampere on.
 FAST_CAPABILITY = (8, 0)
 # What an update holds at once, in arrays as large as the logits: 6.1 at base's sizes
@@ -43,6 +46,8 @@ def dtype_policy(mixed_precision: str) -> str:
 
 
 def _cpu_flags():
+    if not WITH_BFLOAT16.search(os.environ.get("ONEDNN_MAX_CPU_ISA", "DEFAULT").upper()):
+        return set()
     try:
         text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:

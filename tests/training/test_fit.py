@@ -136,14 +136,21 @@ def test_the_policy_is_that_which_is_asked_for_or_of_what_computes(
 
 
 @pytest.mark.parametrize(
-    ("cpuinfo", "policy"),
+    ("cpuinfo", "limit", "policy"),
     [
-        ("flags\t\t: fpu amx_bf16\n", "mixed_bfloat16"),
-        ("flags : fpu\nbugs : amx_bf16\n", "float32"),
-        (None, "float32"),
+        ("flags\t\t: fpu amx_bf16\n", "DEFAULT", "mixed_bfloat16"),
+        ("flags\t\t: fpu amx_bf16\n", "avx512_core_bf16", "mixed_bfloat16"),
+        ("flags\t\t: fpu amx_bf16\n", "AVX2", "float32"),
+        ("flags\t\t: fpu amx_bf16\n", "AVX512_CORE_VNNI", "float32"),
+        ("flags : fpu\nbugs : amx_bf16\n", "DEFAULT", "float32"),
+        (None, "DEFAULT", "float32"),
     ],
 )
-def test_auto_reads_the_flags_of_this_machine(monkeypatch, cpuinfo, policy):
+def test_auto_reads_the_flags_of_this_machine_and_what_onednn_may_use(
+    monkeypatch, cpuinfo, limit, policy
+):
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+
     def read(path, encoding):
         if cpuinfo is None:
             raise FileNotFoundError(path)
