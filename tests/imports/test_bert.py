@@ -154,13 +154,8 @@ def test_a_version_that_exists_is_told_before_anything_is_written(tmp_path, monk
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "saved" / "3").mkdir(parents=True)
 
-    class Given(dict):
-        model_dir = "run"
-        export_dir = "saved"
-        version = 3
-        source_language = target_language = None
-
-    given = Given({"from": types.SimpleNamespace(value=".")})
+    names = {"from": ".", "model_dir": "run", "export_dir": "saved", "version": 3}
+    given = types.SimpleNamespace(**names, source_language=None, target_language=None)
     with pytest.raises(FileExistsError, match=r"saved/3 exists: a served version is never changed"):
         import_model.main(given)
     assert not (tmp_path / "run").exists()

@@ -497,10 +497,7 @@ def test_an_export_that_fails_leaves_no_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "folder")
 
-    class Given(dict):
-        model_dir = "run"
-        export_dir = "saved"
-        version = from_language = to_language = None
+    given = {"from": "folder", "model_dir": "run", "export_dir": "saved", "version": None}
 
     def fails(*_, **__):
         raise OSError("the disk is full")
@@ -512,7 +509,7 @@ def test_an_export_that_fails_leaves_no_run(tmp_path, monkeypatch):
     monkeypatch.setattr(imported, "description", lambda *_: {"task": "classification"})
     monkeypatch.setattr(written, "export", fails)
     with pytest.raises(OSError, match="disk is full"):
-        import_model.main(Given({"from": types.SimpleNamespace(value="folder")}))
+        import_model.main(types.SimpleNamespace(**given, from_language=None, to_language=None))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]
 
 
