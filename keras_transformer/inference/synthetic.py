@@ -66,8 +66,8 @@ def require_student(model_dir: str) -> None:
     """Refuse, before anything is translated for it, a run that learns from no mixture."""
     run = RunFolder(model_dir)
     run.refuse_finished()
-    name = run.read_description()["corpus"]["name"] if run.is_started else "mixture"
-    if name != "mixture":
+    corpus = run.read_description().get("corpus", {}) if run.is_started else {"name": "mixture"}
+    if (name := corpus.get("name", "unknown")) != "mixture":
         raise ValueError(
             f"{model_dir} holds another run, of the corpus {name}. Name another --model_dir."
         )
