@@ -36,6 +36,7 @@ OPTIONS = [
     {"beam_size": 6, "num_hypotheses": 6, "length_penalty": 1.0},
     {"beam_size": 3, "num_hypotheses": 2, "length_penalty_form": "length"},
     {"beam_size": 4, "num_hypotheses": 4, "beam_form": "shrinking", "length_penalty": 0.0},
+    {"beam_size": 4, "beam_form": "shrinking", "length_penalty": 4.0},
     {"beam_size": 3, "num_hypotheses": 3, "beam_form": "until_full", "length_penalty": 1.0},
     {"beam_size": 3, "beam_form": "until_worse", "length_penalty_form": "length"},
     {"beam_size": 3, "num_hypotheses": 3, "beam_form": "staying", "length_penalty": 0.7},
