@@ -102,7 +102,7 @@ class Task(abc.ABC):
                 f"--export_formats={','.join(formats)} is for translators and language models. "
                 f"Received: --task={self.name}. Leave it out."
             )
-        if portable and values["release"]:
+        if portable and values["release"] and keras.backend.backend() == "tensorflow":
             from keras_transformer.inference.portable_export import require_packages
 
             # Before the training, at whose end they are needed.

@@ -555,6 +555,9 @@ def test_a_format_without_its_package_is_told_before_the_training(monkeypatch):
         Task.__init__(task, values)
     Task.__init__(task, {**values, "release": False})
     Task.__init__(task, {**values, "export_formats": ["saved_model"]})
+    # Another backend exports nothing.
+    monkeypatch.setattr("keras.backend.backend", lambda: "jax")
+    Task.__init__(task, values)
 
 
 def test_an_export_that_gives_something_else_is_not_written(module, form, tmp_path, monkeypatch):
