@@ -110,9 +110,13 @@ def test_both_teachers_diversify_the_corpus(trained, capsys):
 
 def test_text_in_one_language_is_translated_by_the_teacher_that_reads_it(trained, tmp_path):
     (tmp_path / "more.de").write_text("h\n\nd c\n")
-    run("--back_translate=back", "--monolingual=more.de", "--notraining_text")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "more.de").write_text("k\n")
+    files = "--monolingual=more.de,a/more.de"
+    run("--back_translate=back", files, "--notraining_text")
     corpus = learned(trained)
     back = [("g", "h"), ("x 1", "h"), ("x 2", "h"), ("c c", "d c"), ("x 1", "d c"), ("x 2", "d c")]
+    back += [("g", "k"), ("x 1", "k"), ("x 2", "k")]
     assert pairs_of(corpus.train) == [*PAIRS, *back]
     (tmp_path / "more.en").write_text("i\n")
     run("--teacher=forth", "--monolingual=more.en", "--output_dir=forth_text")
@@ -214,9 +218,18 @@ def test_a_teacher_that_does_not_say_its_languages_is_believed(trained):
 
 
 @pytest.mark.parametrize("name", ["mixture", "records"])
-def test_a_corpus_that_is_no_member_is_refused(name):
+def test_a_corpus_that_is_no_member_is_refused_before_the_work(name, tmp_path):
+    settings = {"name": name, "source_language": "en", "target_language": "de"}
     with pytest.raises(ValueError, match=f"no mixture. Received: '{name}'"):
-        synthetic.member_of({"name": name, "source_language": "en", "target_language": "de"})
+        synthetic.write_synthetic(None, settings, None, tmp_path)
+
+
+@pytest.mark.parametrize(("lines", "weight"), [(3, 0.333), (2500, 0.0004)])
+def test_an_epoch_has_as_many_backward_translations_as_pairs(lines, weight, tmp_path):
+    settings = {"name": "reverse", "source_language": "en", "target_language": "de"}
+    back = [("a", "b")] * lines
+    file = synthetic.write_mixture(tmp_path, synthetic.member_of(settings), (1, 1.0), [], back)
+    assert json.loads(file.read_text())["corpora"][1]["weight"] == weight
 
 
 def test_a_mixture_reads_all_but_the_training_split_of_a_member_without_weight(trained, tmp_path):

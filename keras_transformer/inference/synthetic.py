@@ -30,25 +30,25 @@ def write_synthetic(
     """Translate a corpus by teachers, and write the pairs as a mixture, whose file is returned.
     What is translated already is not again.
     """
+    member = member_of(settings)
     texts = (corpus.train.sources, corpus.train.targets)
     paths = (teachers.teacher, teachers.back_translate)
-    languages = [settings[name] for name in LANGUAGES]
+    languages = [member[name] for name in LANGUAGES]
     _check(teachers, languages, paths)
     files = [_files(teachers, folder, *side) for side in zip(paths, languages, texts, strict=True)]
     best = {"beam_size": teachers.teacher_beam_size} if teachers.teacher_beam_size else {}
     drawn = {"samples": 1, "temperature": teachers.drawing_temperature}
-    ways = (
-        [best],
-        [best, *({**drawn, "seed": n} for n in range(1, teachers.drawn_translations + 1))],
-    )
+    seeds = range(1, teachers.drawn_translations + 1)
+    ways = ([best], [best, *({**drawn, "seed": seed} for seed in seeds)])
     pure = teachers.training_text and not teachers.back_translate
     weight = (0.0 if pure else 1.0) if teachers.real_weight is None else teachers.real_weight
     known = set(zip(*texts, strict=True)) if weight else set()
     synthetic = []
     for backward, name in enumerate(("forth", "back")):
         pairs: dict[tuple[str, str], None] = {}
-        for file in files[backward]:
-            to = folder / "shards" / f"{name}-{file.name}"
+        for place, file in enumerate(files[backward]):
+            others = "another-" * sum(one.name == file.name for one in files[backward][:place])
+            to = folder / "shards" / f"{name}-{others}{file.name}"
             found = [
                 _translations(paths[backward], file, f"{to}-{number}", options, how)
                 for number, options in enumerate(ways[backward])
@@ -59,7 +59,7 @@ def write_synthetic(
     if not forth and not back:
         raise ValueError(f"no translation is new. Remove {folder}, or name other teachers.")
     print(f"{len(forth):,} pairs of forward translation, {len(back):,} of backward translation")
-    return write_mixture(folder, settings, (len(corpus.train), weight), forth, back)
+    return write_mixture(folder, member, (len(corpus.train), weight), forth, back)
 
 
 def require_student(model_dir: str) -> None:
@@ -109,8 +109,8 @@ def _translations(path, file, prefix, options, how):
             for _, batch in bulk.read(file, [shard])
         )
         plan.write(shard.number, batches)
-    lines = (line for shard in plan.shards for line in read_lines(plan.path(shard)))
-    rows = (line.partition("\t") for line in lines)
+    written = (plan.path(shard) for shard in plan.shards)
+    rows = (line.partition("\t") for path in written for line in read_lines(path))
     return {int(number): translation for number, _, translation in rows}
 
 
@@ -162,23 +162,23 @@ def new_pairs(
 
 def write_mixture(
     folder: pathlib.Path,
-    corpus: Mapping,
+    corpus: dict,
     real: tuple[int, float],
     forth: Sequence[tuple[str, str]],
     back: Sequence[tuple[str, str]],
 ) -> pathlib.Path:
     """Write forth.*, back.* and mixture.json, which is returned: the pairs of the corpus, forward
     translations, with a weight of one half if there are backward ones, and these with a weight by
-    which an epoch has as many of them as the corpus has pairs. `corpus` are arguments of
-    `corpora.load`; `real` is the number of its pairs to train on, and their weight.
+    which an epoch has as many of them as the corpus has pairs. `corpus` is what `member_of` gives;
+    `real` is the number of its pairs to train on, and their weight.
     """
     count, weight = real
-    weights = {"forth": FORWARD_WEIGHT if back else 1.0, "back": count / max(len(back), 1)}
-    members = [{**member_of(corpus), "weight": weight}]
-    for prefix, pairs in (("forth", forth), ("back", back)):
+    digits = 3 if len(back) < 100 * count else 9
+    weights = (FORWARD_WEIGHT if back else 1.0, round(count / max(len(back), 1), digits))
+    members = [{**corpus, "weight": weight}]
+    for prefix, pairs, one in zip(("forth", "back"), (forth, back), weights, strict=True):
         if pairs:
-            member = _member(folder, prefix, corpus, pairs)
-            members.append({**member, "weight": round(weights[prefix], 3)})
+            members.append({**_member(folder, prefix, corpus, pairs), "weight": one})
     write_json(folder / "mixture.json", {"corpora": members})
     return folder / "mixture.json"
 
