@@ -10,7 +10,7 @@
 
 A member has the options of its corpus, "weight", how often a pair of it is seen in one epoch
 (1.0 if not given; 0.5: every pair each second epoch; 0: only its other splits are read), and
-"tag", put before each of its sources with a space. Relative folders are relative to the file's
+"tag", put before each of its sources with a space. Relative paths are relative to the file's
 folder.
 """
 
@@ -27,6 +27,7 @@ import numpy as np
 
 from pipelines.corpora.options import (
     CORPORA,
+    FILES,
     PREFIXES,
     CorpusOptions,
     Downloaded,
@@ -42,7 +43,7 @@ from pipelines.options import again, option, settings
 
 TAG = re.compile(r"<[A-Za-z0-9_-]+>")
 NEEDED = ("corpus", "source_language", "target_language")
-FOLDERS = ("data_dir", "cache_dir")
+PLACES = ("data_dir", "cache_dir", *FILES)
 # Options that all members have in common.
 SHARED = ("strict", "tree_leaves")
 MOST = sys.float_info.max
@@ -132,7 +133,7 @@ class Mixture(TreeLeaves, Downloaded, Strictness, name="mixture"):
 
 
 def members(path: str | os.PathLike) -> list[dict]:
-    """What a mixture's file says of each member, with folders beside the file."""
+    """What a mixture's file says of each member, with paths beside the file."""
     file = Path(path).expanduser()
     if not file.is_file():
         raise FileNotFoundError(
@@ -150,9 +151,8 @@ def members(path: str | os.PathLike) -> list[dict]:
             _check(member)
         except ValueError as error:
             raise ValueError(f"{path}, member {number}: {error}") from error
-    for member in listed:
         # gs:// is no path.
-        for key in (one for one in FOLDERS if "://" not in member.get(one, "://")):
+        for key in (one for one in PLACES if "://" not in member.get(one, "://")):
             member[key] = str(file.parent / Path(member[key]).expanduser())
     return listed
 

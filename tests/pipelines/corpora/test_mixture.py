@@ -111,7 +111,7 @@ def test_members_stand_one_behind_the_other_with_their_tags_and_weights(tmp_path
         assert found.split("+") == [*dict.fromkeys(one["languages"][side] for one in members)]
 
 
-def test_folders_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere(
+def test_paths_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere(
     tmp_path, monkeypatch
 ):
     monkeypatch.setenv("HOME", "/home/someone")
@@ -122,13 +122,15 @@ def test_folders_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere
         {**text, "data_dir": "~/e"},
         {**text, "data_dir": "gs://bucket/f"},
         {**text, "data_dir": "/c"},
+        {**REVERSE, "corpus": "tsv", "data_file": "g/h.tsv"},
         {**REVERSE, "corpus": "home_assistant"},
     ]
     path = write(tmp_path, {"corpora": members})
     made = [one.corpus for one in Mixture(mixture=str(path), cache_dir="given").members()]
-    folders = [getattr(one, "data_dir", None) or one.cache_dir for one in made]
+    names = ("data_dir", "data_file", "cache_dir")
+    places = [next(filter(None, (getattr(one, name, None) for name in names))) for one in made]
     expected = [str(tmp_path / "a/b"), str(tmp_path / "d"), "/home/someone/e", "gs://bucket/f"]
-    assert folders == [*expected, "/c", "given"]
+    assert places == [*expected, "/c", str(tmp_path / "g/h.tsv"), "given"]
 
 
 def test_treebanks_alone_are_told_how_trees_are_written(tmp_path):
