@@ -35,28 +35,28 @@ logger = logging.getLogger(__name__)
 class Filters:
     """The rules by which pairs are dropped: with more characters of the longer side for each one of
     the shorter; with identical sides; and with a side of whose letters less than half are in its
-    scripts of Unicode. None: any number, any script.
+    scripts of Unicode. None: any number, any script. A tag before a source is none of its text.
     """
 
     max_length_ratio: float | None = None
     drop_untranslated: bool = False
     source_scripts: tuple[str, ...] | None = None
     target_scripts: tuple[str, ...] | None = None
+    tags: tuple[str, ...] = ()
 
     def reason_to_drop(self, source: str, target: str) -> str | None:
         """Why a pair is not worth learning from, or None if it is."""
         if reason := objection(source.strip(), target.strip()):
             return reason
+        first, _, rest = source.partition(" ")
+        source = rest if first in self.tags else source
         shorter, longer = sorted((len(source), len(target)))
         if self.drop_untranslated and source == target:
             return "untranslated"
         if self.max_length_ratio and longer > SHORT and longer > self.max_length_ratio * shorter:
             return "length ratio"
-        if not is_written_in(self.source_scripts, source) or not is_written_in(
-            self.target_scripts, target
-        ):
-            return "other script"
-        return None
+        sides = ((self.source_scripts, source), (self.target_scripts, target))
+        return None if all(is_written_in(*side) for side in sides) else "other script"
 
 
 def is_written_in(scripts: tuple[str, ...] | None, text: str) -> bool:

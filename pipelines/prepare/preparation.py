@@ -103,7 +103,8 @@ def _make(preparation, folder, options, decides):
     check_languages(held_out, preparation.corpus)
     languages = (held_out.source_language, held_out.target_language)
     scripts = [scripts_of(one) if preparation.filter_scripts else None for one in languages]
-    filters = Filters(preparation.max_length_ratio, preparation.filter_untranslated, *scripts)
+    by_length = (preparation.max_length_ratio, preparation.filter_untranslated)
+    filters = Filters(*by_length, *scripts, held_out.tags)
     vocabulary = _vocabulary(preparation, folder, filters, held_out.tags)
     decides = {**decides, "fingerprint": vocabulary.fingerprint}
     _refuse_differences(folder / PREPARATION, decides)
@@ -152,9 +153,8 @@ def _vocabulary(preparation, folder, filters, tags):
         f"{2 * len(pairs):,} sentences",
         flush=True,
     )
-    sides = zip(*pairs, strict=True)
-    kind = preparation.vocabularies
-    return vocabularies.learn(*sides, kind, size, tags, preparation.vocabulary_model)
+    how = (preparation.vocabularies, size, tags, preparation.vocabulary_model)
+    return vocabularies.learn(*zip(*pairs, strict=True), *how)
 
 
 def chosen_vocabulary(files: str | None, folder: pathlib.Path):

@@ -88,6 +88,14 @@ def test_lengths(ratio, source, target, reason):
     assert Filters(max_length_ratio=ratio).reason_to_drop(source, target) == reason
 
 
+@pytest.mark.parametrize("source", ["мир", "да", "abc", "мир мира мир"])
+def test_a_tag_before_a_source_is_none_of_its_text(source):
+    filters = Filters(3, True, ("Cyrl",), tags=("<2german>",))
+    for target in ("мир", "In Ordnung."):
+        reason = filters.reason_to_drop(source, target)
+        assert filters.reason_to_drop(f"<2german> {source}", target) == reason
+
+
 @pytest.mark.parametrize(
     ("language", "scripts"),
     [
