@@ -102,24 +102,25 @@ class Tmx(OneFile, name="tmx"):
     unit = "unit"
 
     def pairs(self, path, dropped):
-        try:
-            with open_bytes(path) as file:
-                units = (node for _, node in ElementTree.iterparse(file) if _name(node.tag) == "tu")
-                for number, unit in enumerate(units, start=1):
-                    segments = _segments(unit)
-                    sides = [
-                        _of_language(segments, language)
-                        for language in (self.source_language, self.target_language)
-                    ]
-                    unit.clear()
-                    if None in sides:
-                        dropped.leave_out("without one of the languages", f"{path}, unit {number}")
-                    else:
-                        yield number, *sides
-        except (ElementTree.ParseError, *DAMAGED_GZIP) as error:
-            raise ValueError(
-                f"{path} is no translation memory, or is damaged: {error}. Export it again."
-            ) from error
+        for number, unit in enumerate(_units(path), start=1):
+            segments = _segments(unit)
+            sides = [_of_language(segments, one) for one in self.two_languages()]
+            unit.clear()
+            if None in sides:
+                dropped.leave_out("without one of the languages", f"{path}, unit {number}")
+            else:
+                yield number, *sides
+
+
+def _units(path):
+    try:
+        with open_bytes(path) as file:
+            yield from (node for _, node in ElementTree.iterparse(file) if _name(node.tag) == "tu")
+    # Of an encoding that expat does not read: ValueError, LookupError.
+    except (ElementTree.ParseError, ValueError, LookupError, *DAMAGED_GZIP) as error:
+        raise ValueError(
+            f"{path} is no translation memory, or is damaged: {error}. Export it again, in UTF-8."
+        ) from error
 
 
 def _text(rows, unit):

@@ -31,8 +31,8 @@ def segments(text: str, everything: bool) -> Iterator[Segment]:
                 fields = {}
                 is_fuzzy = False
             current = None
-            if bare.startswith("#,"):
-                is_fuzzy |= "fuzzy" in re.split(r"[,\s]+", bare)
+            if bare.startswith(("#,", "#~")):  # The flag before an obsolete message is its own.
+                is_fuzzy = bare[1] == "," and (is_fuzzy or "fuzzy" in re.split(r"[,\s]+", bare))
             continue
         match = LINE.fullmatch(bare)
         if match is None or (match["word"] is None and current is None):

@@ -307,7 +307,10 @@ def test_a_memory_whose_end_is_missing_is_told(tmp_path):
         corpora.load("tmx", data_file=path)
 
 
-@pytest.mark.parametrize("text", ["", "<tmx", "<tmx><body><tu></body></tmx>", "a\tb\n"])
+ENCODED = [f"<?xml version='1.0' encoding='{one}'?><tmx/>" for one in ("shift_jis", "none")]
+
+
+@pytest.mark.parametrize("text", ["", "<tmx", "<tmx><body><tu></body></tmx>", "a\tb\n", *ENCODED])
 def test_a_damaged_memory_is_refused(tmp_path, text):
     path = tmp_path / "memory.tmx"
     path.write_text(text, encoding="utf-8")

@@ -243,6 +243,7 @@ def test_what_is_no_such_file_is_told_with_its_line(file_format, text, told):
     [
         ("po", 'msgid "a\u2028b"\nmsgstr ""', 'msgid "a\u2028b"\nmsgstr "A\u2028B"'),
         ("po", PO[: PO.index("#:")].replace("UTF-8", "CHARSET"), None),
+        ("po", '#, fuzzy\n#~ msgid "a"\n#~ msgstr "b"\n\nmsgid "c"\nmsgstr "d"\n', None),
         ("json", '["<meta charset=latin1>a"]', '["<meta charset=latin1>A"]'),
     ],
 )
