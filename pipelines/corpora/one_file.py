@@ -90,8 +90,7 @@ class Tsv(OneFile, name="tsv"):
                 if len(row) <= max(places):
                     dropped.leave_out("with too few columns", f"{path}, line {number}")
                 else:
-                    source, target = (row[place] for place in places)
-                    yield number, source, target
+                    yield number, *(row[place] for place in places)
 
 
 class Tmx(OneFile, name="tmx"):

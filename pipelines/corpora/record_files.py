@@ -88,9 +88,8 @@ class Records:
         return TokenizedPairs(*sides, too_long=sum(part.too_long for part in parts))
 
     def _read(self, shard, max_length):
-        pairs = read_shard(
-            self.folder / shard["file"], smallest_dtype(self.vocabulary.size), shard["pairs"]
-        )
+        path = self.folder / shard["file"]
+        pairs = read_shard(path, smallest_dtype(self.vocabulary.size), shard["pairs"])
         return pairs if max_length is None else pairs.up_to(max_length)
 
 

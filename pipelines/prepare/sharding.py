@@ -98,13 +98,10 @@ class Shards:
         """The counts of a shard; None if it is not whole, or is of another vocabulary."""
         try:
             counts = read_json(self.counts_path(shard))
-            whole = counts and (self.path(shard).stat().st_size, self.fingerprint) == (
-                counts["bytes"],
-                counts["vocabulary"],
-            )
-        except (ValueError, KeyError, FileNotFoundError):
+            whole = {"bytes": self.path(shard).stat().st_size, "vocabulary": self.fingerprint}
+            return counts if counts and whole.items() <= counts.items() else None
+        except (ValueError, FileNotFoundError):
             return None
-        return counts if whole else None
 
     def write(self, shard, parts):
         """Write the pairs of a shard, in the order of their digests, then its counts."""

@@ -3,12 +3,15 @@ section 5.1); and lines to packed ids, many lines in a call of the tokenizer.
 """
 
 import dataclasses
+import os
 import pathlib
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
+
+from pipelines.whole_files import errors_naming
 
 # Where TensorFlow wants memory to begin: at a multiple of so many bytes.
 ALIGNMENT = 64
@@ -63,9 +66,8 @@ class TokenIds:
         """The sentences for which `keep`, booleans (sentences,), holds."""
         lengths = self.lengths[keep]
         flat = room(lengths.sum(), self.flat.dtype)
-        return self.of_lengths(
-            np.compress(np.repeat(keep, self.lengths), self.flat, out=flat), lengths
-        )
+        np.compress(np.repeat(keep, self.lengths), self.flat, out=flat)
+        return self.of_lengths(flat, lengths)
 
 
 def smallest_dtype(vocabulary_size: int) -> np.dtype:
@@ -79,7 +81,9 @@ def room(size: int, dtype, folder: pathlib.Path | None = None) -> np.ndarray:
     """
     dtype = np.dtype(dtype)
     if folder and size:
-        with tempfile.TemporaryFile(dir=folder) as file:
+        with tempfile.TemporaryFile(dir=folder) as file, errors_naming(folder):
+            # Else a full disk would kill the process where it writes to the array.
+            os.posix_fallocate(file.fileno(), 0, int(size) * dtype.itemsize)
             return np.asarray(np.memmap(file, dtype, "w+", shape=size))
     memory = np.empty(size * dtype.itemsize + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT

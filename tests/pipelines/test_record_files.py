@@ -2,10 +2,12 @@
 missing passes unnoticed.
 """
 
+import errno
 import gzip
 import itertools
 import json
 import os
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ from pipelines.prepare.filtering import Filters, usable_pairs
 from pipelines.prepare.preparation import manifest_of
 from pipelines.prepare.sharding import Shards, tokenized
 from pipelines.special_ids import EOS
+from pipelines.vocabularies.token_ids import room
 from pipelines.vocabularies.vocabulary import Vocabulary, learn
 from pipelines.whole_files import write_json
 
@@ -307,3 +310,10 @@ def test_a_mapped_file_that_was_cut_is_told(folder, tmp_path):
     (name / "target.ids").write_bytes(b"12")
     with pytest.raises(ValueError, match=r"target\.ids is damaged.*Delete its folder"):
         Records(folder, maps).pairs()
+
+
+def test_a_full_disk_is_told_where_writing_to_mapped_memory_would_kill(tmp_path, monkeypatch):
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr("os.posix_fallocate", mock.Mock(side_effect=full))
+    with pytest.raises(OSError, match=f"No space left on device: '{tmp_path}'"):
+        room(8, np.int64, tmp_path)
