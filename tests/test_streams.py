@@ -61,14 +61,16 @@ def test_what_is_printed_goes_into_no_file_where_standard_error_is_closed(tmp_pa
     assert (tmp_path / "file").read_text() == ("" if is_opened else "a message of C++")
 
 
-def test_a_full_disk_is_told_in_one_line():
+def test_a_full_disk_is_told_in_one_line_and_letters_that_a_terminal_lacks_are_escapes():
     flags = ("--flagfile=toy.flags", "--dump_flags")
     command = [sys.executable, "-m", "keras_transformer.train", *flags]
     with open("/dev/full", "wb") as full:
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE)
     assert ended.returncode == 2
     assert ended.stderr == b"error: [Errno 28] No space left on device\n"
-    assert b"--d_model=64" in subprocess.check_output(command)
+    of_ascii = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    shown = subprocess.check_output([*command, "--model_dir=ü"], env=of_ascii)
+    assert {b"--d_model=64", rb"--model_dir=\xfc"} <= {*shown.splitlines()}
 
 
 def test_a_link_stays_a_link(tmp_path):

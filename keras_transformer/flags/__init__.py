@@ -158,6 +158,8 @@ def run(
     `everyday` are the options that `--help` shows first; `on_interrupt` answers Ctrl-C.
     """
     open_closed()
+    # A name or a translation that a terminal has no letters for must end no training.
+    sys.stdout.reconfigure(errors="backslashreplace")
     # Libraries log warnings. Our pipelines also log what takes long, such as a download.
     logging.set_verbosity(logging.WARNING)
     pipelines = logging.logging.getLogger("pipelines")

@@ -28,7 +28,7 @@ import numpy as np
 from keras_transformer.runs.description import hyperparameters_in, read_description, task_of
 from keras_transformer.training import checkpoint
 from pipelines.json_files import read_json
-from pipelines.whole_files import kept_if_used, lock, write_json, write_text
+from pipelines.whole_files import kept_if_used, lock, write_json
 
 AGAIN = "Delete it, and run the command that trained again: it scores again."
 
@@ -135,10 +135,6 @@ class RunFolder:
             for name, value in values.items()
             if was.get(part, {}).get(name) != value
         )
-
-    def write_recipe(self, text: str) -> None:
-        """Write the flags that the run is trained with, as a flag file."""
-        write_text(self.path / "recipe.flags", text)
 
     def read_description(self) -> dict:
         """Read what `describe` wrote; a FileNotFoundError says that the folder holds no run."""

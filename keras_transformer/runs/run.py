@@ -19,7 +19,7 @@ from keras_transformer.training.schedule import schedule
 from keras_transformer.training.watchers import Watchers, window_of
 from pipelines.batches import batching, bucketing
 from pipelines.options import FIXED, TOLD, Sections, active, places, recipe
-from pipelines.whole_files import as_read, write_json
+from pipelines.whole_files import as_read, write_json, write_text
 
 
 class Run:
@@ -241,6 +241,8 @@ def _refuse_together(values, sections):
             if one.setting.on_tensorflow and values[name] not in (one.default, []):
                 received = f"Received: KERAS_BACKEND={backend}"
                 raise ValueError(f"--{name} is for TensorFlow. {received}. Leave one of them out.")
+    if values["adapter"] and not values["init_from"]:
+        raise ValueError("--adapter needs the model that it is added to. Pass it by --init_from.")
     averages = not (values["keep_best"] or values["ema"])
     if averages and values["average_checkpoints"] > values["keep_checkpoints"]:
         raise ValueError(
@@ -282,7 +284,7 @@ def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
         return {**parts, "asked": then}
 
     told = folder.describe(now, fixed)
-    folder.write_recipe(f"--task={task.name}\n{recipe(sections, values)}")
+    write_text(folder.path / "recipe.flags", f"--task={task.name}\n{recipe(sections, values)}")
     return told + [
         f"{name} was {_in_words(was[name])}, now {_in_words(value)}"
         for name, value in now["settings"].items()

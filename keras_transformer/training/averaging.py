@@ -2,6 +2,7 @@
 checkpoints" (Vaswani et al. 2017, section 6.1), a moving average, or the best epoch's.
 """
 
+import collections
 import math
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
@@ -23,22 +24,25 @@ def average(paths: Iterable[pathlib.Path]) -> dict[str, np.ndarray]:
         raise ValueError(
             "There is no checkpoint to average. Train first, or name another --model_dir."
         )
-    first = checkpoint.learned_of(paths[0])
-    total = {name: array.astype(np.float64) for name, array in first.items()}
-    for path in paths[1:]:
+    return collections.deque(_means(paths), maxlen=1).pop()
+
+
+def _means(paths):
+    """The `average` of the first, of the first two, and so on, each read once."""
+    total = {}
+    of_first = None
+    for number, path in enumerate(paths, 1):
         weights = checkpoint.learned_of(path)
-        if _shapes(weights) != _shapes(first):
+        shapes = {name: array.shape for name, array in weights.items()}
+        of_first = of_first or shapes
+        if shapes != of_first:
             raise ValueError(
                 f"{paths[0]} and {path} are not of one model: names or shapes of their weights "
                 "differ."
             )
         for name, array in weights.items():
-            total[name] += array
-    return {name: (total[name] / len(paths)).astype(first[name].dtype) for name in first}
-
-
-def _shapes(weights):
-    return {name: array.shape for name, array in weights.items()}
+            total[name] = total.get(name, np.float64(0)) + array
+        yield {name: (total[name] / number).astype(array.dtype) for name, array in weights.items()}
 
 
 def best_number(
@@ -48,8 +52,7 @@ def best_number(
     with the lowest validation cross-entropy, the smallest of several. Also returns the
     cross-entropy of each number from 1 on.
     """
-    paths = [*paths]
-    losses = [measure(average(paths[-number:])) for number in range(1, len(paths) + 1)]
+    losses = [measure(mean) for mean in _means([*paths][::-1])]
     ranked = [loss if math.isfinite(loss) else math.inf for loss in losses]
     return ranked.index(min(ranked)) + 1, losses
 

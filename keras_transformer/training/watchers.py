@@ -155,8 +155,11 @@ class Watchers:
         try:
             self.saving.require_saved(model)
         except OSError as error:
+            newest = "There is no checkpoint before it."
+            if saved := checkpoint.checkpoints(self.folder.checkpoints):
+                newest = f"The newest checkpoint is of step {checkpoint.step_in(saved[-1])}."
             raise OSError(
-                f"the last weights, of step {step}, could not be saved: {error}. {self._newest()} "
+                f"the last weights, of step {step}, could not be saved: {error}. {newest} "
                 f"{checkpoint.remedy_of(error)} Then the same command goes on from there."
             ) from error
         writers = (self.validation, *self.best, self.board)
@@ -166,12 +169,6 @@ class Watchers:
                 f"could not be written: {'; '.join(lost)}. The last weights, of step {step}, are "
                 "saved. Make room; then the same command goes on with them."
             )
-
-    def _newest(self):
-        paths = checkpoint.checkpoints(self.folder.checkpoints)
-        if not paths:
-            return "There is no checkpoint before it."
-        return f"The newest checkpoint is of step {checkpoint.step_in(paths[-1])}."
 
     def what_is_saved(self) -> str:
         self.bar.on_train_end()

@@ -267,8 +267,8 @@ BEST = r"^--keep_best must be one of cross_entropy, accuracy\. Received: {}\."
     [
         *((f"--keep_best={name}", BEST.format(name)) for name in ("loss", "bleu")),
         ("--average_checkpoints=5", r"^--average_checkpoints=5 needs as many .*points=4\. K"),
+        ("--adapter=a.npz", r"^--adapter needs the model .*\. Pass it by --init_from\.$"),
     ],
-    ids=["best by loss", "best by bleu", "more checkpoints than are kept"],
 )
 def test_what_it_does_not_measure_or_keep_cannot_be_chosen(trained, tmp_path, flag, told):
     with pytest.raises(ValueError, match=told):
