@@ -13,15 +13,16 @@ import pathlib
 from collections.abc import Sequence
 
 from keras_transformer.runs.description import read_description
-from keras_transformer.saved_models.versions import DECODERS, newest_version, portable_format
+from keras_transformer.saved_models.versions import GRAPH, newest_version, portable_format
 
 CHECKPOINT = ".npz"
 
 
 def portable_folder(path: str | os.PathLike) -> pathlib.Path | None:
-    """The folder of portable graphs at a path, or the newest of its versions, or None."""
+    """The folder of portable graphs at a path, or its newest version if that has such, or None."""
     path = pathlib.Path(path).expanduser()
-    return path if portable_format(path) else newest_version(path, DECODERS.values())
+    newest = path if portable_format(path) else newest_version(path)
+    return newest if newest and portable_format(newest) else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +48,7 @@ class ModelPath:
             )
         if graphs := portable_folder(path):
             return cls(graphs, None, is_portable=True)
-        return cls(path, path if (path / "saved_model.pb").exists() else newest_version(path))
+        return cls(path, path if (path / GRAPH).exists() else newest_version(path))
 
     @classmethod
     def listed(cls, path: str | os.PathLike | Sequence[str | os.PathLike]) -> "list[ModelPath]":

@@ -16,18 +16,15 @@ GRAPH = "saved_model.pb"
 DECODERS = {"onnx": "decoder.onnx", "litert": "decoder.tflite"}
 
 
-def newest_version(
-    folder: str | os.PathLike, files: Iterable[str] = (GRAPH,)
-) -> pathlib.Path | None:
-    """The folder of the SavedModel with the highest number, or of what has one of some files."""
-    versions = versions_in(folder, files)
+def newest_version(folder: str | os.PathLike) -> pathlib.Path | None:
+    """The folder of the version with the highest number."""
+    versions = versions_in(folder)
     return versions[max(versions)] if versions else None
 
 
-def versions_in(
-    folder: str | os.PathLike, files: Iterable[str] = (GRAPH,)
-) -> dict[int, pathlib.Path]:
-    """The folders of all SavedModels, or of what else has one of some files, by number."""
+def versions_in(folder: str | os.PathLike) -> dict[int, pathlib.Path]:
+    """The folders of all versions, SavedModels or others, by number."""
+    files = (GRAPH, *DECODERS.values())
     found = (path for file in files for path in pathlib.Path(folder).glob(f"*/{file}"))
     return _by_number(path.parent for path in found)
 

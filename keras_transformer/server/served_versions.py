@@ -93,7 +93,7 @@ class Versions:
                 f"there is no folder {folder}: --model_base_path is saved_models/<name>, where "
                 "versions lie."
             )
-        found = served_in(folder)
+        found = versions_in(folder)
         if not found:
             raise FileNotFoundError(
                 f"{folder} has no versions: folders named 1, 2, ... with a saved_model.pb or a "
@@ -131,7 +131,7 @@ class Versions:
         One that cannot be loaded may still be copied: it is tried again when its files change, and
         forgotten when it is removed.
         """
-        found = served_in(self.folder)
+        found = versions_in(self.folder)
         for gone in self._broken.keys() - found.keys():
             del self._broken[gone], self.states[gone]
         for number, path in sorted(found.items(), reverse=True):
@@ -199,11 +199,6 @@ class Versions:
             old.model.close()
             self.states[old.number] = State("END")
             self._log("unloaded", version=old.number)
-
-
-def served_in(folder: str | os.PathLike) -> dict[int, pathlib.Path]:
-    """The folders of all versions, SavedModels or others, by number."""
-    return {**versions_in(folder, DECODERS.values()), **versions_in(folder)}
 
 
 def model_of(folder: pathlib.Path) -> "TensorFlowModel | ServedPortable":

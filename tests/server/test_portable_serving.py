@@ -19,6 +19,7 @@ pytest.importorskip("httpx")
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference import portable_export
 from keras_transformer.models import LanguageModel
+from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.saved_models.versions import DECODERS
 from keras_transformer.server.batcher import Cancellation
 from keras_transformer.server.options import RequestError
@@ -220,6 +221,7 @@ def test_a_newer_version_takes_the_place_of_the_old_one(folder, form, exported, 
         shutil.copytree(exported / "m" / "1", tmp_path / "m" / "2")
         client.service.versions.poll()
         assert asked(client, "serving_default", text=["a b"]) == ["A B"] != before
+        assert ModelPath.of(tmp_path / "m").version == tmp_path / "m" / "2"
         assert client.get("/v2/models/m").json()["platform"] == "tensorflow_savedmodel"
         (tmp_path / "m" / "3").mkdir()
         (tmp_path / "m" / "3" / DECODERS[form]).write_bytes(b"half")
