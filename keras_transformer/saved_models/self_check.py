@@ -54,9 +54,9 @@ def check(folder: pathlib.Path) -> None:
 
 def report(folder: pathlib.Path) -> dict:
     """Run this file on a version, and give what it prints."""
-    # From another folder, and isolated (-I), so that no package of ours is on its path by chance.
+    # With the packages of this process, a user's and PYTHONPATH's too; not beside the file (-P).
     process = subprocess.run(
-        [sys.executable, "-I", PROGRAM, pathlib.Path(folder).resolve()],
+        [sys.executable, "-P", PROGRAM, pathlib.Path(folder).resolve()],
         capture_output=True,
         cwd="/",
         env={**os.environ, **FRUGAL, "TF_CPP_MIN_LOG_LEVEL": "3"},

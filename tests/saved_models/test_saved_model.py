@@ -222,6 +222,12 @@ def test_what_does_not_load_is_told_in_a_line(tmp_path, monkeypatch):
         ValueError, match=r"does not run in a process of its own \(FileNotFoundError"
     ):
         self_check.report(tmp_path)
+    # Packages may lie where a user installed them, or where PYTHONPATH says.
+    program.write_text("import json, sys\nprint(json.dumps(sys.path))\n", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", "/packages")
+    path = self_check.report(tmp_path)
+    assert "/packages" in path
+    assert str(tmp_path) not in path
 
 
 def test_calls_of_python_are_found_in_functions_too():
