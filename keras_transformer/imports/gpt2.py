@@ -4,7 +4,6 @@
 """
 
 import dataclasses
-import functools
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal, NamedTuple
 
@@ -62,6 +61,9 @@ class Config(family.Config, kw_only=True):
     attn_pdrop: Share = 0.1
     layer_norm_epsilon: Epsilon = 1e-5
 
+    def __post_init__(self):
+        self.n_inner = self.n_inner or 4 * self.n_embd
+
 
 def hyperparameters(config: Config) -> Hyperparameters:
     """Sizes and variants from a `config.json`."""
@@ -69,7 +71,7 @@ def hyperparameters(config: Config) -> Hyperparameters:
         vocabulary_size=config.vocab_size,
         num_layers=config.n_layer,
         d_model=config.n_embd,
-        d_ff=_inner(config),
+        d_ff=config.n_inner,
         num_heads=config.n_head,
         dropout=config.resid_pdrop,
         attention_dropout=config.attn_pdrop,
@@ -82,10 +84,6 @@ def hyperparameters(config: Config) -> Hyperparameters:
         norm_epsilon=config.layer_norm_epsilon,
         scaled_embeddings=False,
     )
-
-
-def _inner(config):
-    return config.n_inner or 4 * config.n_embd
 
 
 def plain_name(theirs: str) -> str:
@@ -101,27 +99,23 @@ def table(config: Config) -> Iterator[Weight]:
     yield from norm("decoder/final_norm", "ln_f", d)
     maps = {
         "self_attention/output_{}": ("attn.c_proj", d, d),
-        "feed_forward/inner/{}": ("mlp.c_fc", d, _inner(config)),
-        "feed_forward/outer/{}": ("mlp.c_proj", _inner(config), d),
+        "feed_forward/inner/{}": ("mlp.c_fc", d, config.n_inner),
+        "feed_forward/outer/{}": ("mlp.c_proj", config.n_inner, d),
     }
     for number in range(config.n_layer):
         ours = f"decoder/layer_{number}"
         theirs = f"h.{number}"
         for kind, name, shape in (("kernel", "weight", (d, 3 * d)), ("bias", "bias", (3 * d,))):
-            for place, part in enumerate(PARTS):
+            all_three = f"{theirs}.attn.c_attn.{name}"
+            for at, part in enumerate(PARTS):
                 path = f"{ours}/self_attention/{part}_{kind}"
-                third = functools.partial(_third, place)
-                yield Weight(path, f"{theirs}.attn.c_attn.{name}", shape, third)
+                yield Weight(path, all_three, shape, lambda one, at=at: np.split(one, 3, -1)[at])
         for path, (name, inputs, outputs) in maps.items():
             kernel = f"{ours}/{path.format('kernel')}"
             yield Weight(kernel, f"{theirs}.{name}.weight", (inputs, outputs))
             yield Weight(f"{ours}/{path.format('bias')}", f"{theirs}.{name}.bias", (outputs,))
         yield from norm(f"{ours}/self_attention_norm/norm", f"{theirs}.ln_1", d)
         yield from norm(f"{ours}/feed_forward_norm/norm", f"{theirs}.ln_2", d)
-
-
-def _third(place, array):
-    return np.split(array, len(PARTS), axis=-1)[place]
 
 
 class Pieces(NamedTuple):

@@ -15,6 +15,7 @@ from keras_transformer.inference.loading import (
     refuse_precision,
 )
 from keras_transformer.runs.model_path import ModelPath
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 TASK = "language_modelling"
 
@@ -33,7 +34,7 @@ class Generator:
         """That of a live `GenerationModule`."""
         from keras_transformer.inference.functions import LiveFunctions
 
-        return cls(LiveFunctions(module), module.lengths)
+        return cls(LiveFunctions(module), _counting(module.source_tokenizer))
 
     @classmethod
     def load(cls, path: str | os.PathLike, precision: str = "float32", **options) -> "Generator":
@@ -120,7 +121,13 @@ def _exported(model: ModelPath, options: Mapping) -> Generator:
             f"Received: a SavedModel that gives {', '.join(outputs)}."
         )
     tokenizer, _ = tokenizers_of(functions)
-    return Generator(functions, lambda lines: [len(ids) + 1 for ids in tokenizer.encode(lines)])
+    vocabulary = Vocabulary(tokenizer.serialized_model_proto())
+    return Generator(functions, _counting(vocabulary.tokenizer))
+
+
+def _counting(tokenizer):
+    """How many tokens each line has, EOS included, however many the model takes."""
+    return lambda lines: tokenizer.tokenize(as_bytes(lines)).row_lengths().numpy().tolist()
 
 
 def perplexity(nats: float) -> float:

@@ -34,6 +34,7 @@ from keras_transformer.saved_models.loaded_graph import (
 )
 from keras_transformer.saved_models.signature import DEFAULT_SIGNATURE, Signature, TensorSpec
 from keras_transformer.tensorflow_errors import reason_of
+from pipelines.vocabularies.model_proto import is_byte_level
 
 # Our functions are saved without gradients; TensorFlow warns of each when it loads them.
 logging.getLogger("absl").addFilter(lambda one: "unsaved custom gradients" not in str(one.msg))
@@ -44,8 +45,8 @@ _NUMBERS = itertools.count()
 
 class SavedModel:
     """A loaded SavedModel: by name every SignatureDef of its folder, and each loaded `Signature`;
-    and its vocabularies. Signatures that `only` does not name cost no time. A damaged one raises an
-    OpError, an OSError or a ValueError.
+    and its vocabularies of text. Signatures that `only` does not name cost no time. A damaged one
+    raises an OpError, an OSError or a ValueError.
     """
 
     def __init__(self, folder: str | os.PathLike, only: tuple[str, ...] | None = None):
@@ -57,7 +58,8 @@ class SavedModel:
             for name, one in self.definitions.items()
             if one.inputs and (only is None or name in only)
         }
-        self.sentencepiece_models = sentencepiece_models(meta_graph.graph_def)
+        models = sentencepiece_models(meta_graph.graph_def)
+        self.sentencepiece_models = [one for one in models if not is_byte_level(one)]
         self._running = 0
         self._ended = threading.Condition()
         self._loaded = _Functions(meta_graph, self.signatures, self.folder)

@@ -1,7 +1,7 @@
 """What a request may take, worked out from shapes and options before anything is computed.
 
-Texts are counted in tokens by the SavedModel's own SentencePiece models; where it has none, a text
-of n bytes has at most n. Of each our models, which say their sizes, read no more than 1,024.
+Texts are counted in tokens by the SavedModel's own SentencePiece models; where it has none of text,
+a text of n bytes has at most n. Of each our models, which say their sizes, read no more than 1,024.
 """
 
 import dataclasses

@@ -12,6 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keras_transformer.imports.hugging_face import PretrainedFolder
+from keras_transformer.inference.generator import Generator
+from keras_transformer.saved_models.session import SavedModel
+from keras_transformer.server.costs import Sizes
 from keras_transformer.tasks import imported
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 
@@ -130,6 +133,15 @@ def test_it_generates_what_transformers_generates(gpt2, module):
         text = gpt2.tokenizer.decode([one for one in made if one != 260])
         [found] = greedy.generate(tf.constant([prompt]))["generated"].numpy()
         assert found.decode("utf-8", "replace") == text
+
+
+def test_an_export_counts_the_pieces_of_bytes(gpt2, module, tmp_path):
+    tf.saved_model.save(module, tmp_path, signatures={"serving_default": module.generate})
+    text = "\u6771\u4eac" * 300
+    tokens = 1 + len(gpt2.tokenizer(text)["input_ids"])
+    with pytest.raises(ValueError, match=f"has {tokens:,} tokens, more than the 1,024 allowed"):
+        Generator.load(tmp_path).generate([text])
+    assert Sizes.of(SavedModel(tmp_path)).tokens(text.encode()) >= tokens
 
 
 def changed(gpt2, folder, **files):

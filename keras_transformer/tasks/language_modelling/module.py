@@ -120,10 +120,6 @@ class GenerationModule(TextModule):
 
         return with_options(sample, **self.options_to_draw(), max_length=tf.constant([0]))
 
-    def lengths(self, lines: list[str]) -> list[int]:
-        """How many tokens each line has, EOS included, however many the model takes."""
-        return self.source_tokenizer.tokenize(tf.constant(lines)).row_lengths().numpy().tolist()
-
     def log_probabilities(self, ids: tf.Tensor) -> tf.Tensor:
         """Log P of each token of texts (B, T), 0 at padding."""
         return token_log_probabilities(self.logits(shifted(ids)), ids)
