@@ -24,6 +24,7 @@ def main(FLAGS):
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.saved_models import write
     from keras_transformer.startup import give_all_memory_back
+    from keras_transformer.streams import require_folder
     from keras_transformer.tasks import imported
     from pipelines.whole_files import whole_folder
 
@@ -33,6 +34,13 @@ def main(FLAGS):
     if run.path.exists():
         raise FileExistsError(f"{run.path} exists. Name another --model_dir, or delete it.")
     export_dir = run.export_dir(FLAGS.export_dir)
+    if export_dir.resolve().is_relative_to(run.path.resolve()):
+        raise ValueError(
+            f"--export_dir must lie outside of --model_dir={run.path}, which is written whole. "
+            f"Received: --export_dir={export_dir}. Name another folder, or leave it out."
+        )
+    for name, path in {"model_dir": run.path, "export_dir": export_dir}.items():
+        require_folder(f"--{name}={path}", path)
     write.new_version(export_dir, FLAGS.version)
     folder = imported.opened(origin)
     task, module = imported.module_of(folder, flags.languages(FLAGS))

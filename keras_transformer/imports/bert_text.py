@@ -17,12 +17,8 @@ VOCABULARY = "vocab.txt"
 TOKENIZER = "tokenizer.json"
 SETTINGS = "tokenizer_config.json"
 AGAIN = "Save the tokenizer again."
-
-
 # The classes that take everything from tokenizer.json instead.
 OF_ANY_MODEL = ("PreTrainedTokenizerFast", "TokenizersBackend")
-
-
 # Those that cut words into pieces; BertJapaneseTokenizer, say, has rules of words of its own.
 CLASSES = (
     *("BertTokenizer", "BertTokenizerFast", "DistilBertTokenizer", "DistilBertTokenizerFast"),

@@ -15,6 +15,7 @@ OF_PICTURES = {
         b"--line must hold the sentence to look at. Received: --line=' '"
     ),
     "visualize --picture=curves --model=nowhere --output=a.svg": b"nowhere holds no trained model",
+    "visualize --picture=curves --model=n --output=/proc/a.svg": b"=/proc/a.svg cannot be written",
     f"visualize --picture=positions --output=a.svg {SAVED}": (
         b"--picture=positions needs the weights and settings of a run. Received: saved_models/"
     ),
@@ -28,6 +29,8 @@ STATUS_1 = {
     ),
     "import_model --model_dir=r": b"--from is missing",
     "import_model --from=text --model_dir=runs": b"runs exists. Name another",
+    "import_model --from=text --model_dir=/proc/r": b"--model_dir=/proc/r cannot be written: ",
+    "import_model --from=text --model_dir=r --export_dir=r/e": b"--export_dir must lie outside of",
     "import_model --from=nowhere --model_dir=r": (
         b"nowhere must be a folder with config.json (Hugging Face's), decoder.yml (Marian's) or "
     ),
