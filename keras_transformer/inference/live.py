@@ -113,7 +113,9 @@ class Live:
         names = ("log_probability", "tokens")
         return list(zip(*(answer[name].numpy().tolist() for name in names), strict=True))
 
-    def attention(self, lines: list[str], references: list[str]) -> dict[str, np.ndarray]:
+    def attention(
+        self, lines: list[str], references: list[str], function: str = "attention"
+    ) -> dict[str, np.ndarray]:
         """What every layer's heads attend to: "encoder" (B, N, h, S, S), "decoder" (B, N, h, T, T),
         "cross" (B, N, h, T, S), and "source_pieces" (B, S) and "target_pieces" (B, T), bytes.
         """
@@ -121,15 +123,15 @@ class Live:
             raise ValueError(
                 "an ensemble has no attention of its own: name the folder of one of its runs."
             )
-        answer = self._module.attention(as_bytes(lines), as_bytes(references))
+        answer = getattr(self._module, function)(as_bytes(lines), as_bytes(references))
         return {name: tensor.numpy() for name, tensor in answer.items()}
 
     def cross_attention(
         self, lines: list[str], references: list[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Pieces of source (B, S) and target (B, T), and attention between, (B, N, h, T, S)."""
-        answer = self.attention(lines, references)
-        return answer["source_pieces"], answer["target_pieces"], answer["cross"]
+        """Pieces of source (B, S) and target (B, T), no labels, and attention, (B, N, h, T, S)."""
+        answer = self.attention(lines, references, "align")
+        return answer["source_pieces"], answer["target_pieces"], answer["attention"]
 
 
 def as_bytes(lines: list[str]) -> np.ndarray:

@@ -19,6 +19,7 @@ from keras_transformer.inference.translator import Translator
 from keras_transformer.server.options import RequestError
 from keras_transformer.server.portable_model import ServedPortable
 from keras_transformer.tasks import imported
+from keras_transformer.visualization.attended import Attended
 from pipelines.special_ids import BOS
 
 torch = pytest.importorskip("torch", reason="install the extra [oracles]")
@@ -232,6 +233,10 @@ def test_scores_and_links_leave_the_labels_out(theirs):
     sources, targets, attention = live.cross_attention([text], [reference])
     assert attention.shape[-2:] == (targets.shape[1], sources.shape[1])
     assert sources.shape[1] == source["input_ids"].shape[1] - 1
+    whole = Translator(module).attention(text, reference)
+    for stack, name in {"encoder": "source_pieces", "decoder": "target_pieces"}.items():
+        assert whole[name][0].strip("_") in theirs.languages
+        assert Attended.of(whole, stack).rows[-1] == "(end)"
     [[best]] = live.translate_in_detail([text], [""])
     assert len(best.pieces) == len(best.log_probabilities)
     assert best.pieces[0].strip("_") not in theirs.languages

@@ -74,6 +74,7 @@ class TranslationModule(TextModule):
         self.gives_attention = model.gives_attention
         if self.gives_attention:
             self.attention = traced(self._attention, TEXT, REFERENCE)
+            self.align = traced(self._align, TEXT, REFERENCE)
         # The numbers of tokens of strings (B,), not cut.
         self.source_lengths = traced(lambda text: self.source_tokens(text).row_lengths(), TEXT)
         self.target_lengths = traced(
@@ -87,7 +88,7 @@ class TranslationModule(TextModule):
         if not self.options.samples:
             functions |= searched(self)
         if self.gives_attention:
-            functions["align"] = traced(self._align, TEXT, REFERENCE)
+            functions["align"] = self.align
         return functions
 
     def facts(self):
@@ -173,25 +174,24 @@ class TranslationModule(TextModule):
         }
 
     def _attention(self, text, reference):
-        """Strings (B,) and their translations (B,) to the pieces of both, EOS among them, and to
-        what every layer's heads attend to: encoder (B, N, h, S, S), decoder (B, N, h, T, T) and
-        cross (B, N, h, T, S), where row t is of the step that gives target piece t.
+        """Strings (B,) and their translations (B,) to the pieces of both, labels and EOS among
+        them, and to what every layer's heads attend to: encoder (B, N, h, S, S), decoder
+        (B, N, h, T, T) and cross (B, N, h, T, S), where row t is of the step of target piece t.
         """
         source, target = self._padded(text, reference)
-        first = self._labelled
-        attention = self._graphs.attention(source, target)
         return {
-            "source_pieces": pieces_of(self.source_tokenizer, source[:, first:]),
-            "target_pieces": self.target_pieces(target[:, first:]),
-            **{name: one[..., first:, first:] for name, one in attention.items()},
+            "source_pieces": pieces_of(self.source_tokenizer, source),
+            "target_pieces": self.target_pieces(target),
+            **self._graphs.attention(source, target),
         }
 
     def _align(self, text, reference):
         attention = self.attention(text, reference)
+        first = self._labelled
         return {
-            "source_pieces": attention["source_pieces"],
-            "target_pieces": attention["target_pieces"],
-            "attention": attention["cross"],
+            "source_pieces": attention["source_pieces"][:, first:],
+            "target_pieces": attention["target_pieces"][:, first:],
+            "attention": attention["cross"][..., first:, first:],
         }
 
     def search(self, search, text, prefixes=None, limits=None, languages=(None, None)):
