@@ -5,7 +5,6 @@ written whole, when all its lines are there, and its batches depend on its own l
 that was killed makes only the shards that lack, and the bytes are those of a run that was not.
 """
 
-import collections
 import dataclasses
 import glob
 import hashlib
@@ -64,7 +63,10 @@ class Plan:
         """Read all files once, and write what the shards are made of into PREFIX.json: where a file
         lies is not part of it.
         """
-        names = sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
+        shards = glob.glob(f"{glob.escape(prefix)}-*-of-*.tsv*")
+        own = {os.path.abspath(name) for name in (f"{prefix}.json", *shards)}
+        found = filter(os.path.isfile, glob.glob(pattern, recursive=True))
+        names = sorted(name for name in found if os.path.abspath(name) not in own)
         if not names:
             raise FileNotFoundError(f"--input={pattern} names no file. Name one, or a pattern.")
         record = pathlib.Path(f"{prefix}.json")
@@ -73,7 +75,7 @@ class Plan:
         files = [_content(name) for name in names]
         if not any(file["lines"] for file in files):
             raise ValueError(f"--input={pattern}: all that it names is empty. Name another text.")
-        if not any(glob.iglob(f"{glob.escape(prefix)}-*-of-*.tsv*")):
+        if not shards:
             known = {}  # Nothing was made.
         made = {"model": model, "shard_lines": shard_lines, "suffix": suffix, "files": files}
         for name, value in made.items():
@@ -237,13 +239,11 @@ def _run(plan, shards, model_handler, options):
     import apache_beam as beam
     from apache_beam.ml.inference.base import RunInference
 
-    files = collections.defaultdict(list)
-    for shard in shards:
-        files[shard.file].append(shard)
+    files = [(name, [*some]) for name, some in itertools.groupby(shards, lambda one: one.file)]
     with pipeline_of(options) as pipeline:
         (
             pipeline
-            | "files" >> beam.Create(list(files.items()))
+            | "files" >> beam.Create(files)
             | "spread files" >> beam.Reshuffle()
             | "read" >> beam.FlatMapTuple(read)
             | "spread batches" >> beam.Reshuffle()
