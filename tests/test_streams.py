@@ -69,8 +69,8 @@ def test_a_full_disk_is_told_in_one_line_and_letters_that_a_terminal_lacks_are_e
     assert ended.returncode == 2
     assert ended.stderr == b"error: [Errno 28] No space left on device\n"
     of_ascii = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    shown = subprocess.check_output([*command, "--model_dir=ü"], env=of_ascii)
-    assert {b"--d_model=64", rb"--model_dir=\xfc"} <= {*shown.splitlines()}
+    shown = subprocess.check_output([*command, "--model_dir=ü"], env=of_ascii).decode()
+    assert {"--d_model=64", "--model_dir=ü"} <= {*shown.splitlines()}
 
 
 def test_a_link_stays_a_link(tmp_path):

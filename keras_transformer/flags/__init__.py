@@ -61,8 +61,7 @@ SAID = re.compile(r"(?<![\w./-])(\w+)=")
 
 def values(FLAGS: absl_flags.FlagValues, *sections: type[Options]) -> dict:
     """The values of the flags of some sections that are there, by name."""
-    names = of_sections(*sections)
-    return {name: getattr(FLAGS, name) for name in names if name in FLAGS}
+    return {name: getattr(FLAGS, name) for name in of_sections(*sections) if name in FLAGS}
 
 
 def of_sections(*sections: type[Options]) -> list[str]:
@@ -158,8 +157,9 @@ def run(
     `everyday` are the options that `--help` shows first; `on_interrupt` answers Ctrl-C.
     """
     open_closed()
-    # A name or a translation that a terminal has no letters for must end no training.
-    sys.stdout.reconfigure(errors="backslashreplace")
+    # As what is translated, in any locale: a letter that it does not have must end no training.
+    if sys.__stdout__:
+        sys.__stdout__.reconfigure(encoding="utf-8", errors="surrogateescape")
     # Libraries log warnings. Our pipelines also log what takes long, such as a download.
     logging.set_verbosity(logging.WARNING)
     pipelines = logging.logging.getLogger("pipelines")
