@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import operator
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal, NamedTuple
 
@@ -23,6 +24,8 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 MODEL_TYPE = "gpt2"
 ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu"}
 LAYERS = {"h": "n_layer"}
+# The name of a weight without the prefix.
+plain_name = operator.methodcaller("removeprefix", "transformer.")
 # One map gives queries, keys and values.
 PARTS = ("query", "key", "value")
 VOCABULARY = "vocab.json"
@@ -84,11 +87,6 @@ def hyperparameters(config: Config) -> Hyperparameters:
         norm_epsilon=config.layer_norm_epsilon,
         scaled_embeddings=False,
     )
-
-
-def plain_name(theirs: str) -> str:
-    """The name of a weight without the prefix."""
-    return theirs.removeprefix("transformer.")
 
 
 def table(config: Config) -> Iterator[Weight]:

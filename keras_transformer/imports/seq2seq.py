@@ -6,6 +6,7 @@ Their decoder begins with a piece that is something else too, PAD or EOS: our BO
 more. All other pieces keep their order behind our special ones.
 """
 
+import operator
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
@@ -25,7 +26,8 @@ COLUMNS = 64
 ACTIVATIONS = {**family.ACTIVATIONS, "swish": "swish"}
 # The numbers of layers, and what the names of a layer's weights begin with.
 LAYERS = {"encoder.layers": "encoder_layers", "decoder.layers": "decoder_layers"}
-PREFIX = "model."
+# The name of a weight without the prefix.
+plain_name = operator.methodcaller("removeprefix", "model.")
 ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
 # Attentions of a layer by stack, ours -> theirs.
 ATTENTIONS = {
@@ -160,8 +162,3 @@ def layers(config: Config) -> Iterator[Weight]:
             yield from linear(f"{ours}/feed_forward/inner/{{}}", f"{theirs}.fc1", inner, width)
             yield from linear(f"{ours}/feed_forward/outer/{{}}", f"{theirs}.fc2", width, inner)
             yield from norm(f"{ours}/feed_forward_norm/norm", f"{theirs}.final_layer_norm", width)
-
-
-def plain_name(theirs: str) -> str:
-    """The name of a weight without the prefix."""
-    return theirs.removeprefix(PREFIX)

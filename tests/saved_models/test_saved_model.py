@@ -301,6 +301,12 @@ def test_batching_parameters_name_every_size_up_to_the_largest(exported):
     assert f"max_batch_size {{ value: {sizes[-1]} }}" in text  # TF Serving refuses any other
 
 
+def test_a_package_of_another_name_has_no_version(module, tmp_path):
+    card.write(tmp_path, module, {}, {}, "", packages=("tensorflow-of-another-name",))
+    versions = json.loads((tmp_path / "model.json").read_text())["versions"]
+    assert versions["tensorflow-of-another-name"] is None
+
+
 def test_the_card_says_what_it_is(exported):
     card = json.loads((exported / "model.json").read_text())
     text = (exported / "README.md").read_text()
