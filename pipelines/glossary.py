@@ -31,14 +31,14 @@ class Glossary:
         if protected is None:
             raise ValueError(
                 "a glossary needs a model that was trained with --protect or --glossary_rate. "
-                "Received: one without protected spans."
+                "Received: one without protected spans. Leave it out."
             )
         for term, translation in terms.items():
             _refuse("a glossary", term, translation)
         forms = [(normalize(form, term), terms[term]) for form in ("NFD", "NFC") for term in terms]
         self._given = dict(forms) | dict(terms)
         self._write = with_translation if protected.glossary_rate else _in_place
-        self._spans = protected.expression
+        self._spans = protected.in_python.pattern
 
     def applied(self, text: str) -> str:
         """A text whose terms are marked with their translations."""

@@ -75,13 +75,11 @@ class Exported:
         check_languages(options, self._languages, self._folder)
 
     def lengths(self, lines: list[str]) -> list[int]:
-        """How many tokens each line has, EOS included."""
         if self._marks:
             lines = as_strings(self._marks.marked(tf.constant(lines, tf.string)).text.numpy())
         return [len(ids) + 1 for ids in self._source_tokenizer.encode(lines)]
 
     def has_piece(self, piece: str) -> bool:
-        """Whether the source's vocabulary has a piece that is text or a tag."""
         tokenizer = self._source_tokenizer
         return piece not in RESERVED and tokenizer.piece_to_id(piece) != tokenizer.unk_id()
 
@@ -137,13 +135,11 @@ class Exported:
         return [list(row) for row in zip(*columns, strict=True)]
 
     def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
-        """Log P(Y | X) in nats and |Y| of each pair."""
         self._refuse_languages()
         answer = self._run("score", text=lines, reference=references)
         return list(zip(answer["log_probability"].tolist(), answer["tokens"].tolist(), strict=True))
 
     def attention(self, lines: list[str], references: list[str]) -> dict[str, np.ndarray]:
-        """What every layer's heads attend to: see `Live.attention`."""
         self._require("align")
         self._refuse_languages()
         return self._module().attention(lines, references)
@@ -151,7 +147,6 @@ class Exported:
     def cross_attention(
         self, lines: list[str], references: list[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Source and target pieces and the attention between: see `Live.cross_attention`."""
         self._refuse_languages()
         answer = self._run("align", text=lines, reference=references)
         return answer["source_pieces"], answer["target_pieces"], answer["attention"]

@@ -89,27 +89,21 @@ class Portable:
         return other
 
     def check(self, options: Mapping) -> None:
-        """Refuse options that are out of range."""
         self._of({}, options)
 
     def lengths(self, lines: list[str]) -> list[int]:
-        """How many tokens each line has, EOS included."""
         return [len(ids) + 1 for ids in self._sources(lines)]
 
     def target_lengths(self, references: list[str]) -> list[int]:
-        """How many tokens each translation has, likewise."""
         return [len(ids) + 1 for ids in _encoded(self._target, map(_in_unicode, references))]
 
     def has_piece(self, piece: str) -> bool:
-        """Whether the source's vocabulary has a piece that is text or a tag."""
         return piece not in RESERVED and self._source.piece_to_id(piece) != self._source.unk_id()
 
     def translate(self, lines: list[str]) -> list[str]:
-        """The best translation of each line."""
         return self._texts(lines, self.options)
 
     def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
-        """The hypotheses of each line, best first, that begin with its prefix."""
         lines, found = self._found(lines, self._targets_of(lines, prefixes), self.options)
         if self.options.repetition_penalty == 1.0:
             logs = [[one.log_probabilities for one in of_line] for of_line in found]
@@ -141,7 +135,6 @@ class Portable:
         return [list(row) for row in zip(*columns, strict=True)]
 
     def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
-        """Log P(Y | X) in nats and |Y| of each pair."""
         logs = self._forced(lines, self._targets_of(lines, references))
         return [(sum(values), len(values)) for values in logs]
 

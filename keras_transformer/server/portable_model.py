@@ -49,6 +49,9 @@ class ServedPortable:
         # A search by a request's options is a beam's, also where the export draws.
         self._beam, penalty = beam_and_penalty(options)
         self._width = options.samples or self._beam
+        self._all = {"num_hypotheses": self._width}
+        if self._portable.reads_source or not options.samples:
+            self._all["beam_size"] = self._width
         drawn = {
             "temperature": np.array([options.temperature or 1.0], NUMBER),
             "seed": np.array([1 if options.seed is None else options.seed], LONG),
@@ -92,8 +95,6 @@ class ServedPortable:
     def run(
         self, name: str, inputs: dict[str, np.ndarray], cancellation: Cancellation | None = None
     ) -> dict[str, np.ndarray]:
-        """Call a signature."""
-
         def stop():
             if cancellation and cancellation.cancelled():
                 raise RequestError("Nobody waits for it.", 499)
@@ -117,11 +118,9 @@ class ServedPortable:
             raise RequestError(str(error)) from error
 
     def warm_up(self) -> None:
-        """Translate a text once."""
         self.run(DEFAULT_SIGNATURE, {"text": np.array([b"a"], TEXT)})
 
     def close(self) -> None:
-        """Give the memory back."""
         self._portable = None
 
     def _score(self, lines, references, stop):
@@ -163,7 +162,7 @@ class ServedPortable:
         found = [[]] * len(lines)
         width = 1 if options else self._width
         for key, numbers in _alike(len(lines), options):
-            given = self._searching(**key) if key else self._for_all()
+            given = self._searching(**key) if key else self._all
             width = max(width, given["num_hypotheses"])
             hypotheses = self._portable.replaced(given, stop).translate_in_detail(
                 [lines[one] for one in numbers], [""] * len(numbers)
@@ -176,10 +175,6 @@ class ServedPortable:
             row[: len(of_line)] = [max(one.score, NO_SCORE) for one in of_line]
         flat = _as_bytes([text for of_line in texts for text in of_line])
         return {self._outputs: flat.reshape(len(lines), width), "scores": scores}
-
-    def _for_all(self):
-        drawn = not self._portable.reads_source and self._portable.options.samples
-        return {"num_hypotheses": self._width} | ({} if drawn else {"beam_size": self._width})
 
     def _searching(
         self, beam_size, length_penalty, length_penalty_form, max_length, num_hypotheses, **labels

@@ -56,7 +56,9 @@ def rows(given: dict[str, np.ndarray], signature: Signature, limits: ServeOption
             raise RequestError(
                 f"`{name}` must have one value, or {count}, one a row. Received: {array.shape[0]}."
             )
-        array = _as_option(array, default)
+        # One row of equal rows, if the default is one row.
+        if default.shape[:1] == (1,) and len(array) > 1 and (array == array[:1]).all():
+            array = array[:1]
         (inputs if array.ndim and count > 1 and array.shape[0] == count else options)[name] = array
     for name, array in fitted.items():
         if array.dtype == object and name != PICTURE:
@@ -85,14 +87,6 @@ def _fitted(name, array, shape):
             f"`{name}` must have shape [{expected}]. Received: [{','.join(map(str, array.shape))}]."
         )
     return array
-
-
-def _as_option(array, default):
-    """One row of equal rows, if the default is one row."""
-    one = (
-        default.ndim and default.shape[0] == 1 and array.shape[0] > 1 and (array == array[:1]).all()
-    )
-    return array[:1] if one else array
 
 
 def in_parts(whole: Rows, most: int) -> list[Rows]:

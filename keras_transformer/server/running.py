@@ -29,8 +29,8 @@ def serve(options: ServeOptions, vertex: Vertex = NOT_VERTEX) -> None:
     folder = pathlib.Path(options.model_base_path)
     name = options.model_name or folder.resolve().name
     transport.check_name(name)
-    if options.glossary:
-        read_terms(options.glossary)  # What is wrong in it is told before the model is loaded.
+    # What is wrong in it is told before the model is loaded.
+    terms = read_terms(options.glossary) if options.glossary else None
     monitoring.start_log()
     # Imported modules are never garbage: the search for it, when a version ends, can skip them.
     gc.freeze()
@@ -41,7 +41,7 @@ def serve(options: ServeOptions, vertex: Vertex = NOT_VERTEX) -> None:
         # Its threads keep the process alive: it is closed too where no version can be served.
         contextlib.closing(Batcher(options)) as batcher,
         contextlib.closing(
-            Versions(folder, log=monitoring.log, alone=batcher.without_large)
+            Versions(folder, log=monitoring.log, alone=batcher.without_large, terms=terms)
         ) as versions,
     ):
         versions.watch(options.file_system_poll_wait_seconds)

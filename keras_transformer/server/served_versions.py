@@ -13,13 +13,14 @@ import os
 import pathlib
 import threading
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from keras_transformer.saved_models.signature import Signature
 from keras_transformer.saved_models.versions import DECODERS, GRAPH, portable_format, versions_in
 from keras_transformer.server import costs
 from keras_transformer.server.options import RequestError
 from keras_transformer.tensorflow_errors import reason_of
+from pipelines.glossary import Glossary
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 if typing.TYPE_CHECKING:
@@ -66,8 +67,8 @@ class State:
 
 class Versions:
     """What is served of a folder of versions. `load` takes a version's folder and gives a model;
-    `log` takes an event's name and its details. `states` has a `State` for each version ever seen,
-    by number.
+    `log` takes an event's name and its details; a version that cannot have the `terms` of a
+    glossary is not served. `states` has a `State` for each version ever seen, by number.
     """
 
     def __init__(
@@ -76,12 +77,14 @@ class Versions:
         load: Callable | None = None,
         log: Callable[..., None] = lambda event, **details: None,
         alone: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext,
+        terms: Mapping[str, str] | None = None,
     ):
         self.folder = pathlib.Path(folder)
         self.states = {}
         self._load = load or model_of
         self._log = log
         self._alone = alone
+        self._terms = terms
         self._current = None
         # What a version's folder held when it could not be loaded, by number.
         self._broken = {}
@@ -174,6 +177,8 @@ class Versions:
         try:
             with self._alone():
                 model = self._load(path)
+                if self._terms:
+                    Glossary(self._terms, ProtectedSpans.load(model.extras))
                 model.warm_up()
         # TensorFlow raises anything for a damaged file.
         except Exception as error:

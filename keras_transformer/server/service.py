@@ -182,12 +182,13 @@ class Service:
         terms = {**self._terms, **asked}
         if "text" not in given or not terms:
             return given
+        texts = given["text"]
+        how = ("utf-8", "surrogateescape")
         try:
             make = functools.partial(Glossary, terms) if asked else self._glossary
             glossary = make(version.protected)
+            marked = [glossary.applied(one.decode(*how)).encode(*how) for one in texts.reshape(-1)]
+        # Terms may have half a surrogate pair.
         except ValueError as error:
             raise RequestError(str(error)) from error
-        texts = given["text"]
-        how = ("utf-8", "surrogateescape")
-        marked = [glossary.applied(one.decode(*how)).encode(*how) for one in texts.reshape(-1)]
         return {**given, "text": np.array(marked, object).reshape(texts.shape)}

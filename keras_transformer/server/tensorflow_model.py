@@ -54,7 +54,6 @@ class TensorFlowModel(SavedModel):
     def run(
         self, name: str, inputs: dict[str, np.ndarray], cancellation: Cancellation | None = None
     ) -> dict[str, np.ndarray]:
-        """Call a signature."""
         # A run that fails cancels TensorFlow's own: it is of one run.
         manager = CancellationManager()
         if cancellation:

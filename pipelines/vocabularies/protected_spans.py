@@ -122,6 +122,18 @@ class ProtectedSpans(Options):
         kinds = [one for kind, found in KINDS.items() if kind in self.protect for one in found]
         return "|".join([*own, *ALWAYS, *kinds])
 
+    @property
+    def in_python(self) -> re.Pattern[str]:
+        """The same, as Python reads it."""
+        try:
+            return re.compile(self.expression, re.ASCII)
+        except re.error as error:
+            raise ValueError(
+                "a glossary, `split_sentences` and graphs without TensorFlow need a "
+                "`protect_pattern` that is a regular expression of Python's too. Received: "
+                f"{self.protect_pattern} ({error}). Do without them."
+            ) from error
+
     def knowing(self, lines: Iterable[str]) -> "ProtectedSpans":
         """The same with the words that lines write with capitals, if they are asked for."""
         found = cased_words(lines) if self.truecase else ()
@@ -177,13 +189,7 @@ class TextMarks:
     """What `span_marks.marks_of` does, of one text, by Python's regular expressions."""
 
     def __init__(self, protected: ProtectedSpans):
-        try:
-            self._expression = re.compile(protected.expression, re.ASCII)
-        except re.error as error:
-            raise ValueError(
-                "without TensorFlow, `protect_pattern` must be a regular expression of Python's. "
-                f"Received: {protected.protect_pattern} ({error}). Export a SavedModel."
-            ) from error
+        self._expression = protected.in_python
         self._cased = TextCasing(protected.cased_words) if protected.truecase else _as_it_is
 
     def marked(self, text: str) -> MarkedText:

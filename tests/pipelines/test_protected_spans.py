@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 from pipelines.corpora.protected_text import protect
+from pipelines.glossary import Glossary
 from pipelines.vocabularies.casing import TextCasing, cased_words
 from pipelines.vocabularies.protected_spans import KINDS, MARKS, ProtectedSpans, TextMarks
 from pipelines.vocabularies.span_marks import GraphCasing, SpanMarks, marks_of
@@ -201,8 +202,9 @@ def test_a_pattern_that_cannot_be_is_refused(pattern, sense):
 def test_a_kind_that_is_none_and_a_pattern_that_python_has_not_are_refused():
     with pytest.raises(ValueError, match=r"must be some of urls, .*Received: .*names"):
         ProtectedSpans(("tags", "names"))
-    with pytest.raises(ValueError, match=r"regular expression of Python's.*\\pL"):
-        TextMarks(ProtectedSpans((), r"\pL+"))
+    for make in (TextMarks, functools.partial(Glossary, {"a": "b"})):
+        with pytest.raises(ValueError, match=r"regular expression of Python's.*\\pL"):
+            make(ProtectedSpans((), r"\pL+"))
 
 
 def test_spans_of_a_translation_have_the_numbers_of_its_source(marks):

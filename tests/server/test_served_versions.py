@@ -12,6 +12,7 @@ pytest.importorskip("fastapi")
 
 from keras_transformer.saved_models.versions import newest_version
 from keras_transformer.server.served_versions import State, Versions
+from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 
 class Model:
@@ -21,6 +22,7 @@ class Model:
         if (folder / "saved_model.pb").read_text() == "broken":
             raise ValueError("cannot be parsed\nby anyone")
         self.warm, self.closed = False, threading.Event()
+        self.extras = folder
 
     def warm_up(self):
         self.warm = True
@@ -130,6 +132,16 @@ def test_of_a_graph_that_fails_the_cause_is_told(versions, folder):
     versions._load = fail
     versions.poll()
     assert versions.states[2] == State("END", "Key w not found in checkpoint")
+
+
+def test_a_version_that_cannot_have_the_terms_of_a_glossary_is_not_served(folder):
+    with pytest.raises(ValueError, match=r"1 cannot be loaded: a glossary needs .* Leave it out"):
+        Versions(folder, Model, terms={"light": "Leuchte"})
+    ProtectedSpans(("tags",)).save(folder / "00000001")
+    with contextlib.closing(Versions(folder, Model, terms={"light": "Leuchte"})) as versions:
+        put(folder, 2)
+        versions.poll()
+        assert served(versions) == 1
 
 
 @pytest.mark.parametrize("name", ["2", "00000002"])

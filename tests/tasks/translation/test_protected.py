@@ -255,8 +255,8 @@ def test_a_server_takes_a_glossary(trained):
 
     assert "Alpha" in ask(glossary={"a": "Alpha"})
     assert "Alpha" not in ask()
-    for wrong in ({"a": 1}, ["a"], {"a": ""}):
-        with pytest.raises(RequestError, match="glossary"):
+    for wrong in ({"a": 1}, ["a"], {"a": ""}, {"a": "\ud800"}):
+        with pytest.raises(RequestError, match=r"glossary|surrogates"):
             ask(glossary=wrong)
     batcher.close()
     versions.close()
