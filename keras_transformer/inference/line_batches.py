@@ -4,6 +4,7 @@
 
 import concurrent.futures
 import contextlib
+import itertools
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -127,18 +128,21 @@ def speed_bar(lines: int) -> Iterator[Callable[[int], None] | None]:
 
 
 def split(
-    lines: Sequence[str], language: str, is_tag: Callable[[str], bool] = lambda word: False
+    lines: Sequence[str],
+    language: str,
+    is_tag: Callable[[str], bool] = lambda word: False,
+    spans: re.Pattern[str] | None = None,
 ) -> tuple[list[str], list[int]]:
     """Cut lines of a language into sentences, without surrounding white space; gives those of all
     lines, and how many each line has, 0 for a blank one. Languages that are not known get the
     common rules. A line that begins with a word that the model knows as a tag, such as "<2de>", has
-    it before each of its sentences.
+    it before each of its sentences. Of what `spans` finds, none is cut or lost between two.
     """
-    sentences = [_sentences(line, language, is_tag) for line in lines]
+    sentences = [_sentences(line, language, is_tag, spans) for line in lines]
     return [sentence for line in sentences for sentence in line], [len(line) for line in sentences]
 
 
-def _sentences(line, language, is_tag):
+def _sentences(line, language, is_tag, spans):
     # Only who splits sentences pays for the import of the rules of all languages.
     import sentencex
 
@@ -147,7 +151,11 @@ def _sentences(line, language, is_tag):
     if match and is_tag(match[1]):
         tag = f"{match[1]} "
         line = line[match.end() :]
-    sentences = map(str.strip, sentencex.segment(language, line))
+    found = spans.finditer(line) if spans else ()
+    kept = {place for span in found for place in range(span.start() + 1, span.end() + 1)}
+    ends = {*itertools.accumulate(map(len, sentencex.segment(language, line)))}
+    places = itertools.pairwise(sorted(ends - kept | {0, len(line)}))
+    sentences = (line[begin:end].strip() for begin, end in places)
     return [tag + sentence for sentence in sentences if sentence]
 
 

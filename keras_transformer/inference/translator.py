@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ from keras_transformer.inference.line_batches import (
 )
 from keras_transformer.inference.live import Hypothesis, Live, as_pieces
 from keras_transformer.inference.loading import load_model
+from pipelines.vocabularies.protected_spans import TERM, ProtectedSpans
 from pipelines.vocabularies.vocabulary import SPACE
 
 __all__ = ["Hypothesis", "Translator"]
@@ -103,7 +105,9 @@ class Translator:
                     "one sentence."
                 )
             language = self.description.get("corpus", {}).get("source_language", "en")
-            sentences, counts = split(listed(lines), language, self._model.has_piece)
+            protected = ProtectedSpans.in_description(self.description)
+            spans = protected and re.compile(f"{TERM}|{protected.in_python.pattern}", re.ASCII)
+            sentences, counts = split(listed(lines), language, self._model.has_piece, spans)
             checked_lengths(self._model.lengths, sentences, "sentence {} of all", SHORTEN)
             return join(self.translate(sentences, None, False, *how), counts)
         if prefixes is not None:

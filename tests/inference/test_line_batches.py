@@ -110,6 +110,18 @@ def test_a_line_is_cut_where_a_sentence_ends_and_nowhere_else(language, line, se
     assert split([line], language) == (sentences, [len(sentences)])
 
 
+def test_a_span_is_neither_cut_nor_lost_between_sentences():
+    """A placeholder came back in two sentences, and so in none."""
+    seen = []
+    translator = translator_of(translate=lambda lines: seen.extend(lines) or lines, has_piece=bool)
+    translator.description = {"protected": {"protect": ["urls", "placeholders"]}}
+    spans = ["{n, plural, one {One. Two?} other {#}}", "http://a.b/?Q=1", "⟦z. B. So⟧", "it.\tNow"]
+    for span in (*spans, "⟪ term⟹ z. B. So⟫"):
+        translator.translate([f"See {span}. Go."], split_sentences=True)
+        assert seen == [f"See {span}.", "Go."]
+        seen.clear()
+
+
 def test_every_line_gets_its_sentences_back():
     sentences, counts = split(["One. Two.", "", "Three.", "  "], "en")
     assert counts == [2, 0, 1, 0]
