@@ -43,6 +43,7 @@ def main(FLAGS):
     from keras_transformer.startup import spread_over_cores
     from keras_transformer.streams import require_folder
     from pipelines.prepare.beam_runner import beam_options, of_processes
+    from pipelines.whole_files import read_words
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
@@ -57,7 +58,9 @@ def main(FLAGS):
     how = {"split_sentences": FLAGS.split_sentences, "batch_tokens": FLAGS.decode_tokens}
     path = ",".join(os.path.abspath(one.version or one.path) for one in ModelPath.listed(model))
     of = {"path": path, "runs": weights_of_runs(model), "precision": FLAGS.precision}
-    of |= {"options": options, **how}
+    # Its name may be given to other words.
+    words = {"forbidden": [*read_words(FLAGS.forbidden)]} if FLAGS.forbidden else {}
+    of |= {"options": options | words, **how}
     suffix = ".gz" if FLAGS.gzip else ""
     plan = bulk.Plan.of(FLAGS.input, FLAGS.output, FLAGS.shard_lines, suffix, of)
     print(f"{len(plan.shards_to_write()):,} of {len(plan.shards):,} shards to make.", flush=True)

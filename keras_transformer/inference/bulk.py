@@ -154,8 +154,8 @@ def read(name: str, shards: list[Shard]) -> Iterator[tuple[int, list[Line]]]:
         lines = byte_lines(file, name)
         at = 0
         for shard in shards:
-            lines = itertools.islice(lines, shard.skipped - at, None)
-            of_shard = list(itertools.islice(lines, shard.lines))
+            between = shard.skipped - at
+            of_shard = [*itertools.islice(lines, between, between + shard.lines)]
             at = shard.skipped + shard.lines
             texts = []
             for number, line in enumerate(of_shard, shard.first):

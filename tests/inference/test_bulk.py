@@ -151,10 +151,7 @@ def test_a_run_that_was_killed_is_finished_without_tensorflow(folder, corpus, tm
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     assert done.stderr == b""
     assert written(tmp_path) == written(tmp_path, "whole")
-    assert {path.suffix for path in (tmp_path / "out").iterdir() if path.name[0] != "."} == {
-        ".tsv",
-        ".json",
-    }
+    assert {path.suffix for path in (tmp_path / "out").glob("[!.]*")} == {".tsv", ".json"}
 
 
 @pytest.mark.slow
@@ -229,6 +226,12 @@ def test_shards_of_another_input_or_model_are_refused(folder, corpus, tmp_path):
     assert [file["lines"] for file in record["files"]] == [23, 9]
     with pytest.raises(ValueError, match="made with other model"):
         run(folder, tmp_path, "out/t", "--beam_size=1")
+    words = tmp_path / "words"
+    words.write_text("c")
+    run(folder, tmp_path, "out/w", f"--forbidden={words}")
+    words.write_text("d")
+    with pytest.raises(ValueError, match="made with other model"):
+        run(folder, tmp_path, "out/w", f"--forbidden={words}")
     with pytest.raises(ValueError, match="made with other shard_lines"):
         run(folder, tmp_path, "out/t", "--shard_lines=6")
     with pytest.raises(FileNotFoundError, match="names no file"):
