@@ -69,12 +69,16 @@ class SavedFunctions(Functions):
 
     def _run(self, name, /, **inputs):
         with self._lock:
-            try:
-                model = self._loaded.get(name) or SavedModel(self._version, (name,))
-            except (OSError, ValueError, tf.errors.OpError) as error:
-                raise damaged(self._version, error) from error
-            self._loaded[name] = model
+            if name not in self._loaded:
+                self._loaded[name] = self._load(name)
+            model = self._loaded[name]
         return model.run(name, self.signatures[name].defaults | inputs)
+
+    def _load(self, name):
+        try:
+            return SavedModel(self._version, (name,))
+        except (OSError, ValueError, tf.errors.OpError) as error:
+            raise damaged(self._version, error) from error
 
 
 def saved_functions(model: ModelPath) -> SavedFunctions:

@@ -76,7 +76,6 @@ class Portable:
 
     @property
     def sentencepiece_models(self) -> list[bytes]:
-        """Its vocabularies."""
         return [one.serialized_model_proto() for one in (self._source, self._target)]
 
     def replaced(self, options: Mapping, stop: Callable[[], None]) -> "Portable":
@@ -127,7 +126,6 @@ class Portable:
     def translate_with_penalties(
         self, beam_size: int, length_penalties: list[float], lines: list[str]
     ) -> list[list[str]]:
-        """The best translation of each line by each length penalty, a search for each."""
         columns = []
         for penalty in length_penalties:
             search = {"beam_size": beam_size, "length_penalty": penalty}
@@ -153,7 +151,6 @@ class Portable:
         return pieces, shares(logs, **drawing)[:count], np.exp(logs[:count])
 
     def attention(self, lines: list[str], references: list[str]) -> dict[str, np.ndarray]:
-        """Refused: the graphs of a search give no attention."""
         raise ValueError(
             f"{self._folder} has no attention: it was exported to translate. Name the folder of "
             "the run, or of its SavedModel."
