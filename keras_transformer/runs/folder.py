@@ -75,6 +75,11 @@ class RunFolder:
                 f"{self.path} holds a model without checkpoints: training would begin anew and "
                 f"overwrite it. Name another --model_dir; --init_from={self.path} starts from it."
             )
+        if (self.path / "preparation.json").exists() and not self.description.exists():
+            raise ValueError(
+                f"{self.path} holds a prepared corpus, whose vocabulary training would overwrite. "
+                "Name another --model_dir."
+            )
 
     def begin(self) -> None:
         """Remove what a run left whose checkpoints are gone, before training begins anew. Where

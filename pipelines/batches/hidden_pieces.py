@@ -64,9 +64,8 @@ class Masking:
         rank = tf.where(eligible, tf.cast(tf.bitwise.right_shift(draws, 1), tf.int64), -1)
         _, places = tf.math.top_k(rank, self._count(length))
         eligible = tf.reduce_sum(tf.cast(eligible, tf.int32), axis=1)
-        chosen = (
-            tf.range(self._count(length)) < tf.minimum(self._count(eligible), eligible)[:, None]
-        )
+        most = tf.minimum(self._count(eligible), eligible)
+        chosen = tf.range(self._count(length)) < most[:, None]
         pieces = tf.gather(tokens, places, batch_dims=1)
         hidden = self._hidden(pieces, tf.gather(draws, places, batch_dims=1))
         rows = tf.broadcast_to(tf.range(tf.shape(tokens)[0])[:, None], tf.shape(places))

@@ -195,9 +195,8 @@ def _folder(folder, strict=False):
         )
     classes = np.repeat(np.arange(len(names), dtype=np.int32), [len(paths[name]) for name in names])
     dropped = Dropped(strict=strict)
-    pixels, is_read = picture_files.read_all(
-        [path for name in names for path in paths[name]], dropped
-    )
+    files = [path for name in names for path in paths[name]]
+    pixels, is_read = picture_files.read_all(files, dropped)
     whole = Split(pixels, classes)
     held_out = len(whole) // HELD_OUT
     if not held_out:

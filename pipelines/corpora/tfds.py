@@ -54,9 +54,8 @@ class Tfds(Streamed, Folder, name="tfds"):
 
     def rows(self, split, dropped, part=0, parts=1):
         languages = self.two_languages()
-        examples = _examples(
-            self._builder, self.dataset, languages, self.splits[split], part, parts
-        )
+        what = (self._builder, self.dataset, languages, self.splits[split])
+        examples = _examples(*what, part, parts)
         name = f"split {self.splits[split]!r} of {self.dataset}"
         return _pairs(examples, dropped, name, part, parts), name, "example"
 

@@ -58,9 +58,8 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         attributes = dict(attrs)
-        stays = attributes.get("translate") == "no" or "notranslate" in (
-            attributes.get("class") or ""
-        )
+        classes = attributes.get("class") or ""
+        stays = attributes.get("translate") == "no" or "notranslate" in classes
         self._event("open", tag, stays)
 
     def handle_startendtag(self, tag, attrs):

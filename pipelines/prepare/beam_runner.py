@@ -97,9 +97,8 @@ def original(error: Exception) -> Exception:
     """The `ValueError` or `OSError` that a worker raised. Beam adds the name of a step to it, or
     makes it a `RuntimeError` with the whole traceback.
     """
-    traceback = (
-        str(error) if isinstance(error, RuntimeError) else f"{type(error).__name__}: {error}"
-    )
+    kind = "" if isinstance(error, RuntimeError) else f"{type(error).__name__}: "
+    traceback = f"{kind}{error}"
     found = re.search(r"^(\w+): (.+) \[while running '", traceback, re.MULTILINE)
     kind = getattr(builtins, found[1], None) if found else None
     for told in (OSError, ValueError):

@@ -163,6 +163,12 @@ def chosen_vocabulary(files: str | None, folder: pathlib.Path):
     """
     if files:
         vocabulary = vocabularies.of_files(files.split(","))
+        is_new = vocabularies.exist(folder) and not (folder / PREPARATION).exists()
+        if is_new and vocabularies.load(folder).fingerprint != vocabulary.fingerprint:
+            raise ValueError(
+                f"{folder} has another vocabulary, perhaps that of a run, which `vocabulary` would "
+                "overwrite. Name another --output_dir."
+            )
     elif vocabularies.exist(folder) and not _has_learned(folder):
         vocabulary = vocabularies.load(folder)
     else:

@@ -128,12 +128,9 @@ class Shards:
         logger.info("%s: %s pairs", path.name, f"{len(pairs):,}")
 
     def _token_ids(self, sentences):
-        flat = np.frombuffer(b"".join(sentences), self.dtype.newbyteorder("<")).astype(
-            self.dtype, copy=False
-        )
-        return TokenIds.of_lengths(
-            flat, [len(sentence) // self.dtype.itemsize for sentence in sentences]
-        )
+        flat = np.frombuffer(b"".join(sentences), self.dtype.newbyteorder("<"))
+        lengths = [len(sentence) // self.dtype.itemsize for sentence in sentences]
+        return TokenIds.of_lengths(flat.astype(self.dtype, copy=False), lengths)
 
 
 def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, options=None):
@@ -177,9 +174,7 @@ def _run(shards, wanted, settings, filters, parts, options):
             | "write" >> beam.MapTuple(shards.write)
         )
         dropped = read.dropped | beam.CombinePerKey(sum) | beam.combiners.ToDict()
-        dropped | "write dropped" >> beam.Map(
-            lambda dropped: write_json(shards.folder / DROPPED, dropped)
-        )
+        dropped | "write dropped" >> beam.Map(lambda one: write_json(shards.folder / DROPPED, one))
 
 
 def _read(part, parts, settings, filters, shards, wanted):
@@ -187,8 +182,7 @@ def _read(part, parts, settings, filters, shards, wanted):
     from apache_beam.pvalue import TaggedOutput
 
     dropped = Dropped()
-    pairs = usable_pairs(
-        corpora.stream(**settings, part=part, parts=parts, dropped=dropped), filters, dropped
-    )
+    text = corpora.stream(**settings, part=part, parts=parts, dropped=dropped)
+    pairs = usable_pairs(text, filters, dropped)
     yield from tokenized(pairs, shards.models, shards.number, wanted)
     yield from (TaggedOutput("dropped", reason) for reason in dropped.items())

@@ -263,6 +263,9 @@ def test_a_vocabulary_that_is_given_is_taken(houses, own, tmp_path):
     assert Vocabulary.load(tmp_path / "p" / "vocabulary.model").model == own.model
     with pytest.raises(FileNotFoundError):
         run(tmp_path / "q", **houses, vocabulary=str(tmp_path / "none.model"))
+    learn([*ENGLISH, *GERMAN], 296).save(tmp_path / "q" / "vocabulary.model")
+    with pytest.raises(ValueError, match="q has another vocabulary, perhaps that of a run, which"):
+        run(tmp_path / "q", **houses, vocabulary=str(tmp_path / "own.model"))
 
 
 def mixture_of(houses, tmp_path, **member):

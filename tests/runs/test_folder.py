@@ -198,6 +198,9 @@ def test_a_model_without_checkpoints_is_not_overwritten(tmp_path):
         folder.refuse_finished()
     checkpoint.write_archive(checkpoint.path_of(folder.checkpoints, 1), {})
     folder.refuse_finished()
+    (tmp_path / "preparation.json").touch()
+    with pytest.raises(ValueError, match="holds a prepared corpus, whose vocabulary training"):
+        folder.refuse_finished()
 
 
 @pytest.mark.parametrize("name", ["averaged", "best"])
