@@ -70,11 +70,8 @@ class RunFolder:
 
     def refuse_finished(self) -> None:
         """Refuse to begin where a model lies without a checkpoint: it would be overwritten."""
-        if self.averaged.exists() and not self.is_started:
-            raise ValueError(
-                f"{self.path} holds a model without checkpoints: training would begin anew and "
-                f"overwrite it. Name another --model_dir; --init_from={self.path} starts from it."
-            )
+        if not self.is_started:
+            self._refuse_to_overwrite(f"{self.path} holds a model without checkpoints")
         if (self.path / "preparation.json").exists() and not self.description.exists():
             raise ValueError(
                 f"{self.path} holds a prepared corpus, whose vocabulary training would overwrite. "
@@ -82,18 +79,19 @@ class RunFolder:
             )
 
     def begin(self) -> None:
-        """Remove what a run left whose checkpoints are gone, before training begins anew. Where
+        """Remove what a run measured whose checkpoints are gone, before training begins anew. Where
         checkpoints are there and none can be read, training would overwrite a model: a ValueError.
         """
-        models = [path for path in (self.averaged, self.best) if path.exists()]
-        if self.is_started and models:
-            raise ValueError(
-                f"no checkpoint of {self.path} can be read: training would begin anew and "
-                f"overwrite {models[0].name}. Name another --model_dir; --init_from={models[0]} "
-                "starts from it."
-            )
+        self._refuse_to_overwrite(f"no checkpoint of {self.path} can be read")
         self.history.unlink(missing_ok=True)
-        self.best.unlink(missing_ok=True)
+
+    def _refuse_to_overwrite(self, why):
+        for model in (self.averaged, self.best):
+            if model.exists():
+                raise ValueError(
+                    f"{why}: training would begin anew and overwrite {model.name}. Name another "
+                    f"--model_dir; --init_from={model} starts from it."
+                )
 
     def write_averaged(self, weights: Mapping[str, np.ndarray]) -> None:
         """Write the weights that are scored and served, arrays by name as they are trained."""

@@ -190,11 +190,13 @@ def test_control_a_run_of_0_5_that_is_something_else_is_refused(release_0_5, fla
         Run(Translation, values(f"--model_dir={release_0_5.path}", flag), TRAINING).train()
 
 
-def test_a_model_without_checkpoints_is_not_overwritten(tmp_path):
+@pytest.mark.parametrize("name", ["averaged", "best"])
+def test_a_model_without_checkpoints_is_not_overwritten(tmp_path, name):
     folder = RunFolder(tmp_path)
     folder.refuse_finished()
-    folder.averaged.write_bytes(b"imported")
-    with pytest.raises(ValueError, match=r"holds a model without checkpoints.*--init_from="):
+    getattr(folder, name).write_bytes(b"imported")
+    told = rf"holds a model without checkpoints.*--init_from={tmp_path}/{name}\.npz starts"
+    with pytest.raises(ValueError, match=told):
         folder.refuse_finished()
     checkpoint.write_archive(checkpoint.path_of(folder.checkpoints, 1), {})
     folder.refuse_finished()
@@ -218,7 +220,6 @@ def test_a_run_that_begins_anew_forgets_what_was_measured(folder):
     folder.begin()
     folder.path.mkdir()
     folder.history.write_text("{}")
-    folder.best.write_bytes(b"of the run before")
     folder.begin()
     assert list(folder.path.iterdir()) == []
 
