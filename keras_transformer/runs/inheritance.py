@@ -43,6 +43,11 @@ def inherited(
         _refuse_contradictions(values, given, sizes, origin, is_imported)
     found = {name: sizes[name] for name in sizes.keys() - given - NOT_TAKEN}
     if is_imported:
+        if "source_language" in description.get("decoding", {}):
+            raise ValueError(
+                f"{origin} translates between many languages by labels before its texts, and "
+                "training gives texts no labels. Pass another --init_from."
+            )
         found |= {name: description[name] for name in OF_IMPORTED if name in description}
         if "vocabulary_from" in values and not {"vocabulary_from", "vocabulary_size"} & given:
             asked = description.get("asked", {}).get("vocabulary_from")

@@ -89,8 +89,7 @@ class Run:
 
     def _validation_batches(self):
         longest = max(self.values["batch_tokens"], self.values.get("max_train_length", 0))
-        valid = self.task.examples("valid")
-        return batching.evaluation_batches(valid, longest, self._padding)
+        return batching.evaluation_batches(self.task.examples("valid"), longest, self._padding)
 
     def _trained(self, batches, last_step, inference):
         """Train from the newest checkpoint, from --init_from or from nothing, to the first limit

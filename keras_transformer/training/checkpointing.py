@@ -122,8 +122,7 @@ class Checkpointing(keras.callbacks.Callback):
         where a kill fell between the clock's save of an epoch's last step and the save of the
         epoch.
         """
-        is_whole = step > 0 and step % steps_per_epoch == 0
-        if self.average_over == "epochs" and is_whole:
+        if self.average_over == "epochs" and step and step % steps_per_epoch == 0:
             self._average(step)
 
     def require_saved(self, model: keras.Model) -> None:

@@ -131,8 +131,7 @@ class Watchers:
         is_end = step % steps_per_epoch == 0 or step >= self.last_step
         if not step or not (is_end or self.limit.is_out_of_time):
             return
-        measured = validations(self.folder.history, "step", step)
-        if measured and measured[-1][0] == step:
+        if (step, step) in validations(self.folder.history, "step", step):
             return
         logs = {}
         for watcher in (self.validation, *self.best):

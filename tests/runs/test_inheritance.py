@@ -56,6 +56,9 @@ def test_of_an_imported_one_vocabulary_and_decoding_are_taken_too(values, tmp_pa
     # Who asks for a size learns another.
     other = of(values, vocabulary_size=80)
     assert (other["vocabulary_size"], other["vocabulary_from"]) == (80, None)
+    write(tmp_path / "old", **{**origin, "decoding": {"source_language": "eng_Latn"}})
+    with pytest.raises(ValueError, match=r"old translates between many languages .* no labels\."):
+        of(values, vocabulary_size=80)
 
 
 @pytest.mark.parametrize(
