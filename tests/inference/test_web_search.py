@@ -332,6 +332,14 @@ class InTables(Portable):
         self.reads_source = True
 
 
+def test_a_line_that_is_too_long_is_refused_as_in_python():
+    given = [web_folder.settings(module_of({"max_length": 3})), ["w1 " * 1023, "w1 " * 1024]]
+    program = TRANSLATE.replace("(line))", "(line).catch((error) => error.message))")
+    short, refused = run(MODEL + program, tables().tolist(), given, PIECES)
+    assert "has 1025 tokens, more than the 1024 allowed" in refused
+    assert "tokens" not in short
+
+
 @pytest.mark.parametrize("protect_all", [True, False])
 @pytest.mark.parametrize("protect", [(), ("placeholders",)])
 def test_terms_that_lack_are_put_in_as_in_python(protect, protect_all):

@@ -319,8 +319,11 @@ class Translator {
   async found(text, wanted) {
     const { marks } = wanted;
     const read = marks ? marked(text, marks.expression, marks.casing) : { shown: text, spans: [] };
-    const pieces = [...labelled(wanted, "source_language"), ...this.source.encodeIds(read.shown)];
-    const ids = pieces.slice(0, LONGEST_SOURCE - 1);
+    const ids = [...labelled(wanted, "source_language"), ...this.source.encodeIds(read.shown)];
+    if (ids.length >= LONGEST_SOURCE) {
+      throw new Error(`The line "${text.slice(0, 30)}..." has ${ids.length + 1} tokens, more than the ${LONGEST_SOURCE} ` +
+        "allowed. Split it into sentences, a line each.");
+    }
     const found = await search(await this.graphs.reading([...ids, EOS]), request(wanted, ids, read.spans));
     return found.map((one) => this.target.decodeIds(one.filter(isToken))).map((one) => marks ? putBack(one, read) : one);
   }
