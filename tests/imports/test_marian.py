@@ -3,6 +3,7 @@ formulas give in float64, what cannot be imported is told in one line, and our r
 preprocess.sh replaces.
 """
 
+import itertools
 import re
 import shutil
 import subprocess
@@ -330,9 +331,9 @@ def test_what_cannot_be_imported_is_told_in_one_line(whole, tmp_path, name):
 
 @pytest.mark.parametrize("name", ["source.spm", "vocab.yml", "model.npz"])
 def test_a_missing_file_is_named(whole, tmp_path, name):
-    spoiled(whole, tmp_path, {})
-    (tmp_path / name).unlink()
-    with pytest.raises(FileNotFoundError, match=re.escape(f"has no {name}")):
+    (spoiled(whole, tmp_path, {}) / name).rename(tmp_path / "source.bpe")
+    moses = ".* needs Moses' tokenizer" if name == "source.spm" else ""
+    with pytest.raises(FileNotFoundError, match=re.escape(f"has no {name}") + moses):
         imported.module_of(MarianFolder(tmp_path))
 
 
@@ -345,37 +346,24 @@ def test_a_piece_that_is_no_utf_8_is_told(whole, tmp_path):
         imported.module_of(MarianFolder(tmp_path))
 
 
-def damaged(path, places):
-    """The file with each of some bytes turned over, and without 64 bytes from it on."""
-    whole = path.read_bytes()
-    for place in places:
-        turned = bytes([whole[place] ^ 0x20]) + whole[place + 1 :]
-        for rest in (turned, bytes(64) + whole[place + 64 :]):
-            path.write_bytes(whole[:place] + rest)
-            yield path
-
-
 def test_whatever_is_damaged_of_the_arrays_is_told(tmp_path):
     """The numbers of an array that is longer than 4 kB are checked behind its header."""
     path = tmp_path / "model.npz"
     np.savez(path, Wemb=np.ones((40, 50), np.float32))
-    size = path.stat().st_size
+    whole = path.read_bytes()
     refused = 0
-    for one in damaged(path, [*range(200), *range(size - 120, size - 60)]):
+    places = [*range(200), *range(len(whole) - 120, len(whole) - 60)]
+    # Each byte is turned over, and 64 from it on are lost.
+    for place, is_lost in itertools.product(places, (False, True)):
+        damaged = bytes(64) if is_lost else bytes([whole[place] ^ 0x20])
+        path.write_bytes(whole[:place] + damaged + whole[place + len(damaged) :])
         try:
-            arrays = Arrays(one)
+            arrays = Arrays(path)
             arrays.check("Wemb", (40, 50))
             assert (arrays["Wemb"] == 1).all()
         except ValueError as error:
             refused += "is damaged" in str(error) or "lacks the weight" in str(error)
     assert refused > 300
-
-
-def test_a_release_of_byte_pairs_is_refused_by_name(whole, tmp_path):
-    spoiled(whole, tmp_path, {})
-    (tmp_path / "source.spm").rename(tmp_path / "source.bpe")
-    with pytest.raises(FileNotFoundError, match="needs Moses' tokenizer"):
-        imported.module_of(MarianFolder(tmp_path))
 
 
 def test_a_whole_folder_has_no_fault(whole, tmp_path):

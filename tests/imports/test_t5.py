@@ -1,13 +1,14 @@
 """T5s that `transformers` makes at random and saves: ours give the same logits and strings."""
 
 import json
+import shutil
 import types
 
 import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
-from small_folders import learned
+from small_folders import change, learned
 
 from keras_transformer.imports import hugging_face
 from keras_transformer.imports.hugging_face import PretrainedFolder
@@ -69,8 +70,7 @@ def write(folder, version):
         names = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
         kept = {name: one.clone() for name, one in tensors.items() if name not in names}
         save(kept, folder / "model.safetensors")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, **changes}))
+    change(folder, **changes)
     return types.SimpleNamespace(
         model=theirs, folder=folder, size=size, pieces=pieces, processor=processor
     )
@@ -151,22 +151,15 @@ def test_sentinels_and_rows_without_a_piece_have_names(t5, module):
     assert pieces[-1] == t5.pieces[3]
 
 
-def changed(t5, tmp_path, **changes):
-    for path in t5.folder.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, **changes}))
-    return tmp_path
-
-
 def test_another_t5_is_refused(t5, tmp_path):
-    changed(t5, tmp_path, feed_forward_proj="gated-silu")
+    folder = shutil.copytree(t5.folder, tmp_path / "t5")
+    change(folder, feed_forward_proj="gated-silu")
     with pytest.raises(ValueError, match=r"`feed_forward_proj` .*Received: gated-silu\."):
-        hugging_face.load(tmp_path)
+        hugging_face.load(folder)
 
 
 def test_broken_pieces_are_told_in_one_line(t5, tmp_path):
-    folder = changed(t5, tmp_path)
+    folder = shutil.copytree(t5.folder, tmp_path / "t5")
     (folder / "tokenizer_config.json").unlink()
     with pytest.raises(ValueError, match=r"`vocab_size` of .* 100 sentinels\. Received: \d+"):
         imported.module_of(PretrainedFolder(folder))
