@@ -252,9 +252,8 @@ def test_an_update_has_an_example_for_each_part(pairs):
 
 def test_pairs_of_twice_the_weight_come_twice_as_often():
     """2 epochs are 45 pairs; the last of them waits for a full batch."""
-    batches = training_batches(
-        pairs_of([(12, 12)] * 20), BUDGET, seed=1, weights=[2.0] * 5 + [1.0] * 10 + [0.5] * 5
-    )
+    weights = [2.0] * 5 + [1.0] * 10 + [0.5] * 5
+    batches = training_batches(pairs_of([(12, 12)] * 20), BUDGET, seed=1, weights=weights)
     come = collections.Counter(itertools.chain(*numbers(taken(batches.arrays(), 45 // 2))))
     assert batches.updates_per_epoch == round(22.5 / 2)
     assert all(3 <= come[pair] <= 4 for pair in range(5))
@@ -265,9 +264,8 @@ def test_pairs_of_twice_the_weight_come_twice_as_often():
 def test_many_lines_are_tokenized_in_parts_and_in_order(monkeypatch):
     lines = [str(number) for number in range(10, 20)]
     monkeypatch.setattr("pipelines.vocabularies.token_ids.LINES_A_CALL", 3)
-    assert listed(tokenize_pairs(ParallelText(lines, lines[::-1]), WORDS).sources) == [
-        [number, EOS] for number in range(10, 20)
-    ]
+    sources = tokenize_pairs(ParallelText(lines, lines[::-1]), WORDS).sources
+    assert listed(sources) == [[number, EOS] for number in range(10, 20)]
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(2**16, np.uint16), (2**16 + 1, np.int32)])

@@ -177,9 +177,8 @@ def rectangles(draw):
     for all would.
     """
     shapes = np.array(draw(SHAPES))
-    counts = np.array(
-        draw(st.lists(st.integers(1, 20), min_size=len(shapes), max_size=len(shapes)))
-    )
+    of_each = st.lists(st.integers(1, 20), min_size=len(shapes), max_size=len(shapes))
+    counts = np.array(draw(of_each))
     return shapes, counts, draw(st.integers(0, 24 * int(counts.sum())))
 
 
@@ -216,9 +215,8 @@ def test_merging_takes_the_cheapest_two_of_all_while_the_limit_holds(case):
     merged_shapes, merged = merge(*case, ANY)
     groups = merged_by_hand(*case)
     assert merged_shapes.tolist() == [shapes[group].max(axis=0).tolist() for group in groups]
-    assert [np.flatnonzero(merged == number).tolist() for number in range(len(groups))] == [
-        sorted(group) for group in groups
-    ]
+    found = [np.flatnonzero(merged == number).tolist() for number in range(len(groups))]
+    assert found == [sorted(group) for group in groups]
     assert positions(merged_shapes[merged], counts) <= max(case[2], positions(shapes, counts))
 
 

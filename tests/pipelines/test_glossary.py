@@ -50,9 +50,8 @@ def test_terms_are_marked(text, expected):
 
 def test_a_model_that_learned_it_reads_translations_behind_their_terms():
     glossary = Glossary(TERMS, LEARNED)
-    assert glossary.applied("Light: the light switch, {light}") == (
-        "⟪ Light⟹ Leuchte⟫: the⟪ light switch⟹ Lichtschalter⟫, {light}"
-    )
+    expected = "⟪ Light⟹ Leuchte⟫: the⟪ light switch⟹ Lichtschalter⟫, {light}"
+    assert glossary.applied("Light: the light switch, {light}") == expected
     assert glossary.applied("⟦light⟧ no term") == "⟦light⟧ no term"
 
 
@@ -207,9 +206,8 @@ def test_terms_are_cut_into_the_pieces_that_they_have_elsewhere(text, term, expe
     assert given[between + 1 : closes] == translation
     kept = [*given[:between], *given[closes + 1 :]]
     # At the start of a text alone SentencePiece writes a space before the mark.
-    assert [piece for piece in kept if piece not in ("⟪", "▁")] == [
-        piece for piece in plain if piece != "▁"
-    ]
+    kept = [piece for piece in kept if piece not in ("⟪", "▁")]
+    assert kept == [piece for piece in plain if piece != "▁"]
 
 
 @pytest.fixture(scope="module")
@@ -244,9 +242,8 @@ def test_some_sentences_have_terms_whose_translations_are_never_mistyped(pairs):
     allowed = {"bitte", *WORDS.values()}
     assert all(set(one.split()) <= allowed for one in translations)
     # A control: the words before them are.
-    assert not all(
-        set(match[0].split()) <= set(WORDS) for text in given for match in GIVEN.findall(text)
-    )
+    found = [match for text in given for match in GIVEN.findall(text)]
+    assert not all(set(match[0].split()) <= set(WORDS) for match in found)
 
 
 def test_a_sentence_that_would_be_too_long_has_none(pairs):

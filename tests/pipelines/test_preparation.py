@@ -129,9 +129,8 @@ def test_every_pair_is_in_one_shard_as_the_vocabulary_tokenizes_it(toy):
     prepared = Records(toy)
     pairs, vocabulary = prepared.pairs(), prepared.vocabulary
     found = zip(listed(pairs.sources), listed(pairs.targets), strict=True)
-    sides = (
-        vocabulary.tokenize(side).to_list() for side in (text.train.sources, text.train.targets)
-    )
+    both = (text.train.sources, text.train.targets)
+    sides = (vocabulary.tokenize(side).to_list() for side in both)
     assert sorted(found) == sorted(zip(*sides, strict=True))
     # A control: in another order.
     assert texts(prepared) != pairs_of(text.train)
@@ -199,9 +198,8 @@ def test_only_what_is_missing_is_made_again(toy, copy, damages, whole, capsys):
         shards.add(f"train-{name}".partition(".")[0])
     run(copy)
     assert contents(copy) == contents(toy)
-    assert {name for name, when in times(copy).items() if when != before[name]} == {
-        f"{shard}.{ending}" for shard in shards for ending in ("tfrecord.gz", "json")
-    }
+    made = {f"{shard}.{ending}" for shard in shards for ending in ("tfrecord.gz", "json")}
+    assert {name for name, when in times(copy).items() if when != before[name]} == made
     assert f"going on: {whole} of 4 shards are whole" in capsys.readouterr().out
 
 

@@ -63,9 +63,8 @@ def old():
 
 
 def same(some, others):
-    return some.keys() == others.keys() and all(
-        np.array_equal(some[name], others[name]) for name in some
-    )
+    are_equal = (np.array_equal(some[name], others.get(name)) for name in some)
+    return some.keys() == others.keys() and all(are_equal)
 
 
 @pytest.mark.parametrize("vocabularies", [(), (OLD, OLD)])

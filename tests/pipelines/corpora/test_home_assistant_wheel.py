@@ -294,9 +294,8 @@ def test_pairs_align_by_key_path():
 )
 def test_markup_on_either_side_drops_the_pair(mark):
     kept = ({"k": "a [b] * (c) www http"}, {"k": "control"})
-    pairs, dropped = home_assistant.select_pairs(
-        [({"k": mark}, {"k": "b"}), ({"k": "a"}, {"k": f"b {mark} c"}), kept]
-    )
+    documents = [({"k": mark}, {"k": "b"}), ({"k": "a"}, {"k": f"b {mark} c"}), kept]
+    pairs, dropped = home_assistant.select_pairs(documents)
     assert (pairs, dropped) == ([("a [b] * (c) www http", "control")], {"markup": 2})
 
 

@@ -58,9 +58,8 @@ def test_lines_round_trip(tmp_path_factory, lines, mark, last_newline, packed):
     if mark and not lines:
         lines = [""]
         last_newline = True
-    content = (
-        ("\ufeff" if mark else "") + "\n".join(lines) + ("\n" if lines and last_newline else "")
-    )
+    end = "\n" if lines and last_newline else ""
+    content = ("\ufeff" if mark else "") + "\n".join(lines) + end
     path = tmp_path_factory.mktemp("lines") / ("text.gz" if packed else "text")
     path.write_bytes(gzip.compress(content.encode()) if packed else content.encode())
     assert line_files.read_lines(path) == [line.strip() for line in lines]
@@ -201,9 +200,8 @@ def tmx(pairs, source="en", target="de"):
         f'<tuv xml:lang="{target}"><seg>{escape(other)}</seg></tuv></tu>'
         for one, other in pairs
     )
-    return (
-        f'<?xml version="1.0"?><tmx version="1.4"><header srclang="en"/><body>{units}</body></tmx>'
-    )
+    head = '<?xml version="1.0"?><tmx version="1.4"><header srclang="en"/>'
+    return f"{head}<body>{units}</body></tmx>"
 
 
 def tsv(pairs):
@@ -263,9 +261,8 @@ def test_faulty_pairs_are_counted_with_the_first_place(written):
 
 def test_columns_have_numbers_or_names(tmp_path):
     path = tmp_path / "pairs.tsv"
-    path.write_text(
-        "id\tde\ten\n" + "".join(f'7\t"{other}\t{one}\n' for one, other in PAIRS), encoding="utf-8"
-    )
+    table = "".join(f'7\t"{other}\t{one}\n' for one, other in PAIRS)
+    path.write_text(f"id\tde\ten\n{table}", encoding="utf-8")
     named = corpora.load("tsv", data_file=path, source_column="en", target_column="de")
     # Quotes stand as they are.
     assert named.train.targets[0].startswith('"Ziel')
@@ -292,9 +289,8 @@ def test_regions_of_a_language_fall_back(tmp_path):
 
 def test_codes_within_a_segment_stay(tmp_path):
     path = tmp_path / "memory.tmx"
-    body = tmx(PAIRS).replace(
-        "source 7<", "a <bpt i='1'>&lt;b&gt;</bpt>b<ept i='1'>&lt;/b&gt;</ept><"
-    )
+    bold = "a <bpt i='1'>&lt;b&gt;</bpt>b<ept i='1'>&lt;/b&gt;</ept><"
+    body = tmx(PAIRS).replace("source 7<", bold)
     path.write_text(body, encoding="utf-8")
     corpus = corpora.load("tmx", data_file=path)
     assert "a <b>b</b>" in [*corpus.train.sources, *corpus.valid.sources, *corpus.test.sources]
@@ -338,8 +334,7 @@ def test_each_usable_pair_comes_once(tmp_path, pairs):
     for kind, text in KINDS.items():
         path = tmp_path / f"any.{kind}"
         path.write_text(text([*PAIRS, *pairs]), encoding="utf-8")
-        found = [
-            pair for split in rows(corpora.load(kind, data_file=path)).values() for pair in split
-        ]
+        splits = rows(corpora.load(kind, data_file=path)).values()
+        found = [pair for split in splits for pair in split]
         assert len(found) == len(set(found))
         assert set(found) == expected

@@ -120,9 +120,8 @@ def test_a_folder_of_text_in_either_direction_and_in_its_order(tmp_path):
     folder = write_folder(tmp_path, languages=("de", "en", "fr"))
     for source, target in itertools.permutations(("de", "en", "fr"), 2):
         corpus = load(source, target, dataset=FOLDER, data_dir=folder)
-        assert [pairs_of(text) for text in (corpus.train, corpus.valid, corpus.test)] == [
-            written(split, source, target) for split in SIZES
-        ]
+        found = [pairs_of(text) for text in (corpus.train, corpus.valid, corpus.test)]
+        assert found == [written(split, source, target) for split in SIZES]
 
 
 @BOTH

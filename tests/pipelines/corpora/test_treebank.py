@@ -84,9 +84,8 @@ def test_damaged_trees_are_dropped_and_counted_with_their_first_lines(tmp_path):
     reasons = {"empty bracket": (2, 2), "unclosed bracket": (1, 4), "unopened bracket": (1, 6)}
     reasons |= {"word outside brackets": (1, 7), "word beside others": (1, 8), "empty": (1, 10)}
     assert corpus.dropped == {reason: count for reason, (count, _) in reasons.items()}
-    assert corpus.dropped.firsts == {
-        reason: f"{folder}/train.trees, line {line}" for reason, (_, line) in reasons.items()
-    }
+    lines = {reason: f"{folder}/train.trees, line {line}" for reason, (_, line) in reasons.items()}
+    assert corpus.dropped.firsts == lines
     told = corpus.dropped.describe()
     assert told.startswith(f"2 empty bracket (first: {folder}/train.trees, line 2), 1 unclosed")
     assert len(Treebank(data_dir=str(folder)).trees("train")) == 3

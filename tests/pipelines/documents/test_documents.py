@@ -450,10 +450,8 @@ def test_odd_subtitles_are_read_by_pysubs2(texts):
     pysubs2 = pytest.importorskip("pysubs2")
     file = pysubs2.SSAFile()
     file.events = [
-        pysubs2.SSAEvent(
-            start=1000 * n, end=1000 * n + 500, text=re.sub(r"\s*\n\s*", r"\\N", one.strip())
-        )
-        for n, one in enumerate(texts)
+        pysubs2.SSAEvent(start=1000 * n, end=1000 * n + 500, text=one)
+        for n, one in enumerate(re.sub(r"\s*\n\s*", r"\\N", one.strip()) for one in texts)
     ]
     text = file.to_string("srt")
     assert translated(text, "srt", list, protects=False) == text
@@ -475,6 +473,5 @@ def test_odd_pages_keep_their_tags(texts, tag):
     assert translated(page, "html", list, protects=False) == page
     assert translated(page, "html", same) == page
     done = translated(page, "html", protects=False)
-    assert [one.tag for one in lxml.fromstring(done).iter()] == [
-        one.tag for one in lxml.fromstring(page).iter()
-    ]
+    found, wanted = ([one.tag for one in lxml.fromstring(text).iter()] for text in (done, page))
+    assert found == wanted
