@@ -41,7 +41,7 @@ def checked_lengths(
     remedy: str = SPLIT,
 ) -> list[int]:
     """How many tokens each line has, by a function of some lines. An error calls one that has too
-    many as `named` says of its number, from 1, or "the line" if it is the only one.
+    many as `named` says of its number, from 1 ("the line" if there is no other), and quotes it.
     """
     lengths = []
     for start in range(0, len(lines), MAX_SOURCE_LENGTH):
@@ -50,8 +50,8 @@ def checked_lengths(
         if length > MAX_SOURCE_LENGTH:
             name = "the line" if (named, len(lines)) == (LINE, 1) else named.format(number)
             raise ValueError(
-                f"{name} has {length:,} tokens, more than the "
-                f"{MAX_SOURCE_LENGTH:,} allowed. {remedy}"
+                f"{name} has {length:,} tokens, more than the {MAX_SOURCE_LENGTH:,} allowed. "
+                f"It begins {lines[number - 1][:40]!r}. {remedy}"
             )
     return lengths
 
