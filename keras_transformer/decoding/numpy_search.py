@@ -16,6 +16,7 @@ Shapes as in `keras_transformer.decoding`; a row is one of b K hypotheses. A mod
                     and BOS -inf
 """
 
+import functools
 import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -92,15 +93,10 @@ class NumpySearch:
             searched["key"] = self._keys(seeds)
             source = [np.repeat(one, copies, axis=0) for one in source]
         found = self._run(model, source, searched, rules)
-        return [
-            self._ranked(itertools.chain(*found[start : start + copies]))
-            for start in range(0, len(found), copies)
-        ]
-
-    def _ranked(self, found):
-        """The n best; hypotheses that stay in the beam are in its order."""
-        best = list(found) if self._form == "staying" else _best(found, None)
-        return best[: self._options.num_hypotheses]
+        each = (found[start : start + copies] for start in range(0, len(found), copies))
+        # Hypotheses that stay in the beam are in its order.
+        in_order = list if self._form == "staying" else functools.partial(_best, count=None)
+        return [in_order(itertools.chain(*one))[: self._options.num_hypotheses] for one in each]
 
     def _keys(self, seeds):
         """What each sample of each sentence draws by."""

@@ -43,8 +43,11 @@ class PenaltySweep(BeamSearch):
         self.length_penalties = length_penalties
 
     @classmethod
-    def of(cls, options, beam_size: tf.Tensor, length_penalties: tf.Tensor) -> "PenaltySweep":
-        """The search of `DecodingOptions` for several length penalties."""
+    def of(cls, options, beam_size: tf.Tensor, length_penalties: tf.Tensor) -> BeamSearch:
+        """The search of `DecodingOptions` for several length penalties; in another beam, of one."""
+        if options.beam_form != "leaving":
+            one = {"length_penalty": length_penalties, "num_hypotheses": 1}
+            return options.beam(beam_size=beam_size, **one)
         of_each = (options.coverage_penalty, options.constraints(), options.length_penalty_form)
         return cls(beam_size, length_penalties, *of_each)
 

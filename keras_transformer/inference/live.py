@@ -80,10 +80,12 @@ class Live:
     def translate_with_penalties(
         self, beam_size: int, length_penalties: list[float], lines: list[str]
     ) -> list[list[str]]:
-        """The best translation of each line by each length penalty, from one search."""
+        """The best translation of each line by each penalty, of the paper's beam by one search."""
         penalties = np.array(length_penalties, np.float32)
-        texts = self.sweep(as_bytes(lines), np.array([beam_size], np.int32), penalties)
-        return [as_strings(row) for row in texts.numpy()]
+        size = np.array([beam_size], np.int32)
+        at_once = [penalties] if self._module.options.beam_form == "leaving" else penalties[:, None]
+        texts = [self.sweep(as_bytes(lines), size, some).numpy() for some in at_once]
+        return [as_strings(row) for row in np.concatenate(texts, axis=1)]
 
     @functools.cached_property
     def sweep(self) -> Callable:

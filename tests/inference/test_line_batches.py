@@ -12,6 +12,7 @@ from eager import eagerly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference.generator import Generator, in_words, rounded_perplexity
 from keras_transformer.inference.line_batches import checked_lengths, join, listed, split
 from keras_transformer.inference.live import Live
@@ -251,6 +252,25 @@ def test_one_graph_translates_by_every_beam_and_penalty(module):
     [greedy] = swept(1, 8.0)
     assert greedy == ["", *OUTPUTS["greedy"]]
     assert sweep.experimental_get_tracing_count() == 1
+
+
+def test_penalties_are_tried_with_the_beam_of_the_options():
+    """The command tune tried the paper's for a model of Marian, which translates by another."""
+    trained = load_trained(RunFolder(FIXTURE / "run"))
+
+    def live(**more):
+        options = DecodingOptions(beam_size=3, max_length="9", **more)
+        return Live(TranslationModule(*trained, options), gives_attention=True)
+
+    lines = OUTPUTS["sources"]
+    found = {
+        form: live(beam_form=form).translate_with_penalties(3, [0.0, 1.0], lines)
+        for form in ("staying", "leaving")
+    }
+    for form, rows in found.items():
+        ones = (live(beam_form=form, length_penalty=one).translate(lines) for one in (0.0, 1.0))
+        assert [*map(list, zip(*ones, strict=True))] == rows
+    assert found["staying"] != found["leaving"]
 
 
 def test_a_translator_gives_a_list_for_each_line(module, monkeypatch):
