@@ -43,7 +43,7 @@ def write_picture(path: str | pathlib.Path, draw: Callable, theme: str) -> None:
 
     with settings(THEMES[theme]), _missing_letters_counted():
         figure = draw(THEMES[theme])
-        write_whole(path, save)
+        write_whole(pathlib.Path(path).resolve(), save)
 
 
 @dataclasses.dataclass(frozen=True)
