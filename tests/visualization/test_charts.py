@@ -189,12 +189,9 @@ def test_rotary_positions_are_what_turning_does_to_a_product():
         np.testing.assert_allclose(found.values[pair], turned @ turned[0], atol=1e-6)
 
 
-def test_all_other_positions_have_maps():
+def test_all_other_positions_have_maps_and_a_model_without_any_is_told():
     for positions in {*POSITIONS} - {"none"}:
         assert maps_of(drawn(positions=positions), 9), positions
-
-
-def test_a_model_without_positions_is_told():
     with pytest.raises(ValueError, match="the model knows no positions"):
         maps_of(drawn(positions="none"))
 
