@@ -62,10 +62,11 @@ class DecoderLayer(EncoderLayer):
         return 3 if has_memory else 2
 
     def build(self, x_shape, memory_shape=None):
+        # Before anything is built: Keras may build once more, and would tell of that.
+        if self.has_memory and memory_shape is None:
+            raise ValueError("Without `memory`, a decoder's layer needs has_memory=False.")
         super().build(x_shape)
         if self.has_memory:
-            if memory_shape is None:
-                raise ValueError("Without `memory`, a decoder's layer needs has_memory=False.")
             self.cross_attention.build(x_shape, memory_shape, memory_shape)
             self.cross_attention_norm.build(x_shape)
 

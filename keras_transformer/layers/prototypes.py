@@ -27,7 +27,7 @@ class Layer(keras.layers.Layer):
 class KeepsShape(Layer):
     """A layer whose output has the shape of its first input."""
 
-    def compute_output_shape(self, x_shape, *others):
+    def compute_output_shape(self, x_shape, *others, **named):
         return x_shape
 
 

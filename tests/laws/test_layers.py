@@ -310,6 +310,9 @@ def test_the_shape_of_its_output_is_known_before(name):
     if not row.call and name != "PositionalEmbedding":
         told = layer.compute_output_shape(*(array.shape for array in row.inputs))
         assert tuple(told) == tuple(out.shape)
+        # As Keras' `summary` asks for it.
+        if len(named := layer._build_shapes_dict) > 1:
+            assert layer.compute_output_shape(**named) == told
 
 
 @EACH
