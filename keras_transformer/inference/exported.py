@@ -50,12 +50,12 @@ class Exported:
         self._lock = threading.Lock()
         # What the text that comes out is called: "translation", "tree".
         self._output = _only_output(self._functions)
-        self._source_tokenizer, self._target_tokenizer = tokenizers_of(self._functions)
+        self._source, self._target = tokenizers_of(self._functions)
         self._tree_leaves = None
         protected = ProtectedSpans.in_description(facts)
         self._marks = SpanMarks(protected) if protected else None
         if self._output == TREE:
-            pieces = map(self._target_tokenizer.id_to_piece, range(len(self._target_tokenizer)))
+            pieces = map(self._target.id_to_piece, range(len(self._target)))
             self._tree_leaves = alphabet_of(list(pieces)).leaves
         self._limits = limits(facts)
         self._languages = facts.get("languages", [])
@@ -75,20 +75,20 @@ class Exported:
         check_languages(options, self._languages, self._folder)
 
     def lengths(self, lines: list[str]) -> list[int]:
+        texts = as_bytes(lines)
         if self._marks:
-            lines = as_strings(self._marks.marked(tf.constant(lines, tf.string)).text.numpy())
-        return [len(ids) + 1 for ids in self._source_tokenizer.encode(lines)]
+            texts = self._marks.marked(tf.constant(texts, tf.string)).text.numpy()
+        return [len(ids) + 1 for ids in self._source.encode(as_strings(texts))]
 
     def has_piece(self, piece: str) -> bool:
-        tokenizer = self._source_tokenizer
-        return piece not in RESERVED and tokenizer.piece_to_id(piece) != tokenizer.unk_id()
+        return piece not in RESERVED and self._source.piece_to_id(piece) != self._source.unk_id()
 
     def target_lengths(self, references: list[str]) -> list[int]:
         """How many tokens each translation has, likewise. Of a tree, that is its symbols."""
+        texts = as_bytes(references)
         if self._tree_leaves:
-            symbols = bracketing.symbols(tf.constant(references, tf.string), self._tree_leaves)
-            references = as_strings(symbols.numpy())
-        return [len(ids) + 1 for ids in self._target_tokenizer.encode(references)]
+            texts = bracketing.symbols(tf.constant(texts, tf.string), self._tree_leaves).numpy()
+        return [len(ids) + 1 for ids in self._target.encode(as_strings(texts))]
 
     def translate(self, lines: list[str]) -> list[str]:
         """The best translation of each line, or the one that is drawn."""

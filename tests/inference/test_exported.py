@@ -14,7 +14,7 @@ from unpacking import unpack
 from keras_transformer.inference import exported as product
 from keras_transformer.inference.exported import request
 from keras_transformer.inference.functions import SavedFunctions
-from keras_transformer.inference.live import Live
+from keras_transformer.inference.live import Live, as_bytes
 from keras_transformer.inference.translator import Translator, link_words
 from keras_transformer.saved_models import session
 from keras_transformer.tasks.parsing.module import ParsingModule
@@ -188,8 +188,8 @@ def test_words_are_aligned_by_the_signature_as_by_the_module(exported):
 
 
 def test_tokens_are_counted_as_the_graph_counts_them(exported, reloaded):
-    lines = [*SOURCES, "", "  a  b ", "Größe ﬁ ½ 日本 \u200b🙂", "x" * 50]
-    expected = reloaded.source_lengths(tf.constant(lines)).numpy().tolist()
+    lines = [*SOURCES, "", "  a  b ", "Größe ﬁ ½ 日本 \u200b🙂", "x" * 50, "half a \ud83d pair"]
+    expected = reloaded.source_lengths(as_bytes(lines)).numpy().tolist()
     assert exported._model.lengths(lines) == expected
     with pytest.raises(ValueError, match="line 2 has 6,001 tokens"):
         exported.translate(["a", "a " * 3000])
@@ -232,7 +232,7 @@ def test_an_export_with_a_wider_beam_takes_that(folder):
 
 
 def test_it_knows_the_pieces_of_its_source_but_for_special_ones(exported):
-    tokenizer = exported._model._source_tokenizer
+    tokenizer = exported._model._source
     live = types.SimpleNamespace(pieces=list(map(tokenizer.id_to_piece, range(len(tokenizer)))))
     live = Live(types.SimpleNamespace(vocabulary=types.SimpleNamespace(source=live)), False)
     text = tokenizer.id_to_piece(len(tokenizer) - 1)
