@@ -231,7 +231,7 @@ def test_an_epoch_has_as_many_backward_translations_as_pairs(tmp_path):
 
 
 def test_a_mixture_reads_all_but_the_training_split_of_a_member_without_weight(trained, tmp_path):
-    run("--teacher=forth")
+    run("--teacher=forth", "--model_dir=student/")
     file = tmp_path / "student_text" / "mixture.json"
     members = json.loads(file.read_text())["corpora"]
     assert [one["weight"] for one in members] == [0, 1]
