@@ -184,13 +184,10 @@ def split_templates(every: list[Template]) -> Iterator[tuple[str, Template]]:
     for template in every:
         by_intent[template.intent].setdefault(template.text, template)
     for of_intent in by_intent.values():
-        for number, text in enumerate(sorted(of_intent, key=_digest)):
+        by_digest = sorted(of_intent, key=lambda one: hashlib.sha256(one.encode()).hexdigest())
+        for number, text in enumerate(by_digest):
             # The places 1, 6, 11 ... of ten test and 2, 7, 12 ... validate.
             yield {1: "test", 2: "valid"}.get(number % 5, "train"), of_intent[text]
-
-
-def _digest(text):
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def sentences(template: Template, most: int = SENTENCES) -> list[tuple[str, str]]:

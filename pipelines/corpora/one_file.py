@@ -4,6 +4,7 @@ are named to validate and to test on, a pair's split is decided by its source al
 
 import abc
 import os
+import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from typing import Any
@@ -95,7 +96,8 @@ class Tsv(OneFile, name="tsv"):
 
 class Tmx(OneFile, name="tmx"):
     """A translation memory (TMX 1.4). A language such as `de` takes the segments of `de-AT`, and
-    `de-AT` those of `de`, where there are none of its own. Inline codes stay in the text.
+    `de-AT` those of `de`, where there are none of its own. Inline codes stay. Line breaks become
+    spaces.
     """
 
     unit = "unit"
@@ -156,7 +158,7 @@ def _segments(unit):
         language = variant.get(LANGUAGE) or variant.get("lang") or ""
         for node in variant:
             if _name(node.tag) == "seg":
-                text = "".join(node.itertext()).strip()
+                text = re.sub(r"\s*\n\s*", " ", "".join(node.itertext()).strip())
                 found.setdefault(language.lower().replace("_", "-"), text)
     return found
 

@@ -287,9 +287,9 @@ def test_regions_of_a_language_fall_back(tmp_path):
         corpora.load("tmx", data_file=path, target_language="fr")
 
 
-def test_codes_within_a_segment_stay(tmp_path):
+def test_codes_within_a_segment_stay_and_line_breaks_are_spaces(tmp_path):
     path = tmp_path / "memory.tmx"
-    bold = "a <bpt i='1'>&lt;b&gt;</bpt>b<ept i='1'>&lt;/b&gt;</ept><"
+    bold = "a\n   <bpt i='1'>&lt;b&gt;</bpt>b<ept i='1'>&lt;/b&gt;</ept><"
     body = tmx(PAIRS).replace("source 7<", bold)
     path.write_text(body, encoding="utf-8")
     corpus = corpora.load("tmx", data_file=path)
