@@ -104,7 +104,8 @@ def settings(
     if missing:
         raise ValueError(f"{place} lacks {', '.join(missing)}. {remedy}")
     for name, values in schema.FIXED.items():
-        if name in document and not any(_same(document[name], value) for value in values):
+        same = [(type(value), value) for value in values]  # In JSON true is not 1.
+        if name in document and (type(document[name]), document[name]) not in same:
             refuse(name, place, " or ".join(map(quote, values)), document[name], remedy)
     try:
         made = msgspec.convert(document, schema)
@@ -144,8 +145,3 @@ def _once(pairs):
         twice = next(name for name in made if names.count(name) > 1)
         raise ValueError(f"an object names {quote(twice)} twice")
     return made
-
-
-def _same(value, wanted):
-    """Whether two values are one in JSON, where true is not 1."""
-    return type(value) is type(wanted) and value == wanted

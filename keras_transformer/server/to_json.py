@@ -84,9 +84,12 @@ def values(array: np.ndarray | np.generic | bytes, as_base64: bool = False) -> I
 
 def _piece(array, as_base64):
     if array.dtype == object or array.dtype.kind == "S":
-        show = _base64 if as_base64 else _text
-        flat = np.array([show(one) for one in array.reshape(-1)], dtype=object)
-        return orjson.dumps(flat.reshape(array.shape).tolist())
+        flat = array.reshape(-1).tolist()
+        if as_base64:
+            flat = [{"b64": base64.b64encode(one).decode("ascii")} for one in flat]
+        else:
+            flat = [one.decode("utf-8", errors="replace") for one in flat]
+        return orjson.dumps(np.array(flat, dtype=object).reshape(array.shape).tolist())
     if array.dtype.itemsize < 4 and array.dtype.kind not in "biu":
         array = array.astype(np.float32)  # float16, and bfloat16, of kind "V"
     array = np.ascontiguousarray(array).reshape(array.shape)
@@ -105,11 +108,3 @@ def _piece(array, as_base64):
 def encode(document) -> bytes:
     """Write JSON as UTF-8. Half a surrogate pair, which a request may hold, becomes "?"."""
     return json.dumps(document, ensure_ascii=False).encode("utf-8", errors="replace")
-
-
-def _text(value):
-    return value.decode("utf-8", errors="replace")
-
-
-def _base64(value):
-    return {"b64": base64.b64encode(value).decode("ascii")}

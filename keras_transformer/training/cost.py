@@ -47,11 +47,6 @@ def _summed(operation):
     return math.prod(size for letter, size in sizes.items() if letter not in result)
 
 
-def _gates(operation):
-    """Of an LSTM that cuDNN computes: four gates from x and h."""
-    return 4 * (operation.inputs[0].shape[-1] + operation.outputs[0].shape[-1])
-
-
 # Each sums terms that are products of two numbers.
 TERMS = {
     "MatMul": _inner("transpose_a"),
@@ -59,7 +54,8 @@ TERMS = {
     "Conv2D": _window(3),
     "DepthwiseConv2dNative": _window(2),
     "Einsum": _summed,
-    RECURRENT: _gates,
+    # Of an LSTM that cuDNN computes: four gates from x and h.
+    RECURRENT: lambda one: 4 * (one.inputs[0].shape[-1] + one.outputs[0].shape[-1]),
 }
 # Loops of TensorFlow; the second input is the most turns, which Keras sets to the length.
 LOOPS = ("While", "StatelessWhile")

@@ -96,8 +96,7 @@ class Tsv(OneFile, name="tsv"):
 
 class Tmx(OneFile, name="tmx"):
     """A translation memory (TMX 1.4). A language such as `de` takes the segments of `de-AT`, and
-    `de-AT` those of `de`, where there are none of its own. Inline codes stay. Line breaks become
-    spaces.
+    `de-AT` those of `de`, where there are none of its own. Inline codes stay, line breaks do not.
     """
 
     unit = "unit"

@@ -13,6 +13,16 @@ INLINE = {
     *("dfn", "em", "font", "i", "img", "ins", "kbd", "mark", "q", "s", "samp", "small", "span"),
     *("strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"),
 }
+# Elements whose end tag may lack, and the tags that end them then.
+ENDS = {
+    "p": "address|article|aside|blockquote|center|details|dialog|dir|div|dl|fieldset|figcaption|"
+    "figure|footer|form|h[1-6r]|header|hgroup|main|menu|nav|ol|p|pre|search|section|summary|table|ul",
+    "li": "li",
+    **dict.fromkeys(("dt", "dd"), "d[td]"),
+    **dict.fromkeys(("td", "th"), "t[dhr]|tbody|tfoot"),
+    "tr": "tr|tbody|tfoot",
+    "option": "option|optgroup",
+}
 # What is in them is no text, or is not translated within a text.
 SILENT = {"script", "style", "template", "svg", "math", "noscript", "object", "iframe"}
 LITERAL = {"code", "kbd", "samp", "var"}
@@ -58,9 +68,8 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         attributes = dict(attrs)
-        classes = attributes.get("class") or ""
-        stays = attributes.get("translate") == "no" or "notranslate" in classes
-        self._event("open", tag, stays)
+        is_marked = "notranslate" in (attributes.get("class") or "")
+        self._event("open", tag, is_marked or attributes.get("translate") == "no")
 
     def handle_startendtag(self, tag, attrs):
         self._event("alone", tag)
@@ -92,37 +101,47 @@ class _Page(HTMLParser):
         for (kind, name, stays, place), end in zip(self._events, ends, strict=True):
             raw = self._text[place:end]
             if silent:
-                # Everything in it up to its own end.
-                if name == silent[-1] and kind in ("open", "close") and name not in VOID:
-                    silent = silent[:-1] if kind == "close" else [*silent, name]
+                ended = (kind, name) == ("close", silent[0])
+                silent = _opened(silent, kind, name)
                 if literal is not None and not silent:
                     parts.append(Part(self._text[literal:end], self._text[literal:end], True))
                     literal = None
-                continue
-            is_inline = name in INLINE
+                if silent or ended:
+                    continue
             if kind == "open" and name not in VOID and (stays or name in SILENT | LITERAL):
                 silent = [name]
-                if is_inline:
-                    start = place if start is None else start
-                    literal = place
-                    continue
-            if kind in ("open", "close") and name in PREFORMATTED:
+            elif kind in ("open", "close") and name in PREFORMATTED:
                 preformatted += 1 if kind == "open" else -1
-            if kind == "text":
-                start = place if start is None else start
-                parts += _texts(raw, preformatted > 0)
-            elif kind == "comment" or is_inline:
-                start = place if start is None else start
-                parts.append(Part(raw, raw, True))
-            else:
-                self._ended(start, place, parts)
+            if kind not in ("text", "comment") and name not in INLINE:
+                self._ended(start, parts)
                 parts = []
                 start = None
-        self._ended(start, len(self._text), parts)
+                continue
+            start = place if start is None else start
+            if silent:
+                literal = place
+            elif kind == "text":
+                parts += _texts(raw, preformatted > 0)
+            else:
+                parts.append(Part(raw, raw, True))
+        self._ended(start, parts)
 
-    def _ended(self, start, end, parts):
+    def _ended(self, start, parts):
         if start is not None:
             self.found.append((start, start + len("".join(part.raw for part in parts)), parts))
+
+
+def _opened(silent, kind, name):
+    """What is open behind a tag, of an element that stays and of what can change its end."""
+    ends = ENDS.get(silent[0])
+    if kind == "close" and name in silent:
+        return silent[: -1 - silent[::-1].index(name)]
+    if kind == "close" and ends:
+        return silent if name in INLINE | {"p"} else []
+    if kind in ("open", "alone") and ENDS.keys() >= {*silent} and re.fullmatch(ends, name):
+        return []
+    counts = name not in INLINE | VOID if ends else name == silent[0]
+    return [*silent, name] if kind == "open" and counts else silent
 
 
 def _texts(raw, is_preformatted):

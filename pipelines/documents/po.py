@@ -10,6 +10,7 @@ LINE = re.compile(
     r"[ \t]*(?:(?P<word>msgctxt|msgid|msgid_plural|msgstr(?:\[\d+\])?)[ \t]*)?"
     r'"(?P<text>(?:[^"\\]|\\.)*)"[ \t]*'
 )
+ESCAPE = r"(?:\\(?:x[0-9A-Fa-f]{1,2}|[0-7]{1,3}))+|\\(.)"
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 ESCAPED = {value: f"\\{name}" for name, value in ESCAPES.items()} | {"\\": "\\\\", '"': '\\"'}
 
@@ -25,29 +26,27 @@ def segments(text: str, everything: bool) -> Iterator[Segment]:
         bare = line.rstrip("\r\n")
         begin = place
         place += len(line)
-        if not bare.strip() or bare.lstrip().startswith("#"):
-            if any(one.startswith("msgstr") for one in fields):
-                yield from _forms(fields, is_fuzzy or everything)
-                fields = {}
-                is_fuzzy = False
+        is_between = not bare.strip() or bare.lstrip().startswith("#")
+        match = None if is_between else LINE.fullmatch(bare)
+        word = match and match["word"]
+        is_first = is_between or word in ("msgctxt", "msgid")
+        if is_first and any(one.startswith("msgstr") for one in fields):
+            yield from _forms(fields, is_fuzzy or everything)
+            fields = {}
+            is_fuzzy = False
+        if is_between:
             current = None
             if bare.startswith(("#,", "#~")):  # The flag before an obsolete message is its own.
                 is_fuzzy = bare[1] == "," and (is_fuzzy or "fuzzy" in re.split(r"[,\s]+", bare))
             continue
-        match = LINE.fullmatch(bare)
-        if match is None or (match["word"] is None and current is None):
+        if match is None or (word is None and current is None):
             raise ValueError(f"line {number}: not what a catalogue has: {bare[:60]!r}")
-        word = match["word"]
         if word:
-            if word in ("msgctxt", "msgid") and any(one.startswith("msgstr") for one in fields):
-                yield from _forms(fields, is_fuzzy or everything)
-                fields = {}
-                is_fuzzy = False
             if word in fields or (word.startswith("msgstr") and "msgid" not in fields):
                 raise ValueError(f"line {number}: {word} in the wrong place")
             eol = line[len(bare) :] or "\n"
             current = fields[word] = ["", begin + match.start("text") - 1, 0, eol]
-        current[0] += _read(match["text"])
+        current[0] += re.sub(ESCAPE, _meant, match["text"])
         current[2] = begin + match.end("text") + 1
     if fields and not any(one.startswith("msgstr") for one in fields):
         raise ValueError("the last message has no msgstr")
@@ -69,12 +68,13 @@ def _forms(fields, again):
             yield Segment(start, end, parts, lambda new, eol=eol: _quoted(new, eol), before=before)
 
 
-def _read(text):
-    return re.sub(
-        r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)",
-        lambda found: ESCAPES.get(found[1], found[1]) if len(found[1]) == 1 else found[0],
-        text,
-    )
+def _meant(found):
+    """Escaped bytes in a row may be one letter."""
+    if found[1]:
+        return ESCAPES.get(found[1], found[1])
+    codes = found[0].split("\\")[1:]
+    values = bytes(int(one.strip("x"), 16 if one[0] == "x" else 8) % 256 for one in codes)
+    return values.decode("utf-8", errors="backslashreplace")
 
 
 def _quoted(text, eol):

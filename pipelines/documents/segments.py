@@ -110,7 +110,9 @@ def translated(
     asked = [part for parts in cut.values() for part in parts if not part.is_code]
     ahead = iter(translate([part.text for part in asked]) if asked else [])
     for number, parts in cut.items():
-        found[number] = [part if part.is_code else _same(part, next(ahead)) for part in parts]
+        found[number] = [
+            part if part.is_code or (new := next(ahead)) == part.text else new for part in parts
+        ]
     pieces = []
     end = 0
     for number, segment in enumerate(segments):
@@ -124,10 +126,6 @@ def translated(
 def has_words(parts: Iterable[Part]) -> bool:
     """Whether there is a letter to translate."""
     return any(map(str.isalpha, "".join(part.text for part in parts if not part.is_code)))
-
-
-def _same(part, answer):
-    return part if answer == part.text else answer
 
 
 def _fits_whole(parts):

@@ -15,6 +15,8 @@ KNOWN = re.compile("&(?:lt|gt|amp|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);")
 # What they hold is code of the file that the text came from; and marks of what is not translated.
 NATIVE = {"ph", "bpt", "ept", "it"}
 PROTECTED = re.compile(r"<\S+[^>]*\s(?:translate\s*=\s*.no|mtype\s*=\s*.protected)\b")
+# A segment of a target, which may be empty yet.
+MARK = re.compile(r"</?(?:[\w.-]+:)?mrk\b[^>]*>")
 UNITS = {"trans-unit", "segment"}
 # A translation in such a state is made again.
 AGAIN = re.compile("new|initial|needs-.*")
@@ -28,25 +30,21 @@ def segments(text: str, everything: bool) -> Iterator[Segment]:
         target = unit.get("target")
         before = text[slice(*target)] if target else None
         again = everything or AGAIN.fullmatch(unit.get("state") or "")
-        if not has_words(parts) or (before and before.strip() and not again):
+        if not has_words(parts) or (before and MARK.sub("", before).strip() and not again):
             continue
         start, end = target or (unit["behind"], unit["behind"])
-        opening = ""
-        closing = ""
+        ends = ("", "")
         if target is None:
             name = f"{unit['prefix']}target"
-            opening = f"{unit['indent']}<{name}>"
-            closing = f"</{name}>"
+            ends = (f"{unit['indent']}<{name}>", f"</{name}>")
         elif unit["is_empty"]:
             start, end = unit["empty"]
-            tag = text[start:end]
-            opening = tag[:-2].rstrip() + ">"
-            closing = f"</{unit['prefix']}target>"
+            ends = (text[start : end - 2].rstrip() + ">", f"</{unit['prefix']}target>")
         yield Segment(
             start,
             end,
             parts,
-            lambda new, ends=(opening, closing): ends[0] + new + ends[1],
+            lambda new, ends=ends: ends[0] + new + ends[1],
             lambda new: html.escape(new, quote=False),
             before,
         )

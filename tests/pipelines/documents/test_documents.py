@@ -245,6 +245,10 @@ def test_what_is_no_such_file_is_told_with_its_line(file_format, text, told):
         ("po", PO[: PO.index("#:")].replace("UTF-8", "CHARSET"), None),
         ("po", '#, fuzzy\n#~ msgid "a"\n#~ msgstr "b"\n\nmsgid "c"\nmsgstr "d"\n', None),
         ("json", '["<meta charset=latin1>a"]', '["<meta charset=latin1>A"]'),
+        ("po", 'msgid "\\x4F\\303\\274"\nmsgstr ""', 'msgid "\\x4F\\303\\274"\nmsgstr "OÜ"'),
+        ("html", "<p translate=no>a<b>c<hr>d</p>e", "<p translate=no>a<b>c<hr>D</p>E"),
+        ("html", "<p translate=no>a</i>b</div>c", "<p translate=no>a</i>b</div>C"),
+        ("html", "<li translate=no>a<ul><li>b</ul><li>c", "<li translate=no>a<ul><li>b</ul><li>C"),
     ],
 )
 def test_odd_files_of_a_format_are_read(file_format, before, after):
@@ -269,6 +273,7 @@ def test_a_mark_of_what_is_not_translated_stays(unit, mark, protects):
         ("<source/>\n", ""),
         ("<source>a</source>", "<target>A</target>"),
         ("<source>a</source><seg-source/>", "<target>A</target>"),
+        ("<source>a</source><target><mrk mid='0'/></target>", "<target>A</target>"),
         (
             "<source><![CDATA[a <b>c</b> & d]]></source>",
             "<target>A &lt;b&gt;C&lt;/b&gt; &amp; D</target>",
@@ -278,7 +283,7 @@ def test_a_mark_of_what_is_not_translated_stays(unit, mark, protects):
 def test_what_has_no_end_tag_and_what_is_no_markup_is_read_too(source, target, protects):
     text = "<xliff><trans-unit>{}</trans-unit></xliff>"
     found = translated(text.format(source), "xliff", protects=protects)
-    assert found == text.format(source + target)
+    assert found == text.format(source.partition("<target")[0] + target)
 
 
 def test_a_catalogue_is_compiled_by_gettext(tmp_path):
