@@ -36,9 +36,9 @@ def drawn(**arguments):
     return model
 
 
-def drawn_language_model():
+def drawn_language_model(positions="rotary", **more):
     """The same of a model that continues."""
-    model = LanguageModel(**SIZES, norm="pre", positions="rotary")
+    model = LanguageModel(**SIZES, norm="pre", positions=positions, **more)
     random = np.random.default_rng(1)
     model.set_weights([random.normal(weight, 0.3) for weight in model.get_weights()])
     return model

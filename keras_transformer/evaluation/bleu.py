@@ -44,14 +44,9 @@ def doubt(references, tokenize):
     return warning(references, tokenize)
 
 
-def tokenized_lines(lines: Sequence[str]) -> list[str]:
-    """The lines that show a trace of a tokenizer, such as "A dog runs ."."""
-    return [line for line in lines if TRACES.search(line)]
-
-
 def warning(references: Sequence[str], tokenize: str) -> str | None:
     """A warning for references that look tokenized already, and are scored with a tokenizer."""
-    found = tokenized_lines(references)
+    found = [line for line in references if TRACES.search(line)]
     share = len(found) / len(references)
     if tokenize == "none" or share < MANY:
         return None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from keras_transformer.inference.line_batches import checked_lengths
+from keras_transformer.inference.line_batches import BATCH_TOKENS, LINE, checked_lengths, in_batches
 from keras_transformer.inference.live import as_bytes, as_strings
 from keras_transformer.inference.loading import (
     load_trained,
@@ -14,6 +14,7 @@ from keras_transformer.inference.loading import (
     refuse_other_task,
     refuse_precision,
 )
+from keras_transformer.runs.description import most_positions
 from keras_transformer.runs.model_path import ModelPath
 from pipelines.vocabularies.vocabulary import Vocabulary
 
@@ -23,18 +24,17 @@ TASK = "language_modelling"
 class Generator:
     """Continue texts, and compute how likely texts are."""
 
-    def __init__(
-        self, functions: Mapping[str, Callable], lengths: Callable[[list[str]], list[int]]
-    ):
+    def __init__(self, functions: Mapping[str, Callable], lengths: Callable, positions: int):
         self._functions = functions
         self._lengths = lengths
+        self._positions = positions
 
     @classmethod
     def of(cls, module) -> "Generator":
         """That of a live `GenerationModule`."""
         from keras_transformer.inference.functions import LiveFunctions
 
-        return cls(LiveFunctions(module), _counting(module.source_tokenizer))
+        return cls(LiveFunctions(module), _counting(module.source_tokenizer), module.positions)
 
     @classmethod
     def load(cls, path: str | os.PathLike, precision: str = "float32", **options) -> "Generator":
@@ -55,22 +55,19 @@ class Generator:
         refuse_precision(model.version, precision)
         return _exported(model, options)
 
-    def generate(self, prompts: Sequence[str], at_once: int = 32) -> list[str]:
-        """Each prompt with what comes after it. `at_once` go through the model together."""
-        checked_lengths(self._lengths, prompts, remedy="Shorten it.")
-        answers = self._answers("serving_default", prompts, at_once)
-        return [text for answer in answers for text in as_strings(answer["generated"])]
+    def generate(self, prompts: Sequence[str], batch_tokens: int = BATCH_TOKENS) -> list[str]:
+        """Each prompt with what comes after it, by batches of so many tokens; a text has 50 new."""
+        lengths = [length + 50 for length in self._checked(prompts, "Shorten it.")]
+        return in_batches(self._generated, [prompts], lengths, batch_tokens)
 
-    def perplexities(self, lines: Sequence[str], at_once: int = 64) -> dict:
+    def perplexities(self, lines: Sequence[str], batch_tokens: int | None = None) -> dict:
         """JSON: exp(-log P / pieces) and exp(-log P / words) of lines, their ends counted in both.
         None takes the place of a number that is too large, as of words that no spaces part.
         """
-        checked_lengths(self._lengths, lines, remedy="Split it into several lines.")
-        log_probability = 0.0
-        pieces = 0
-        for scored in self._answers("score", lines, at_once):
-            log_probability += float(np.sum(scored["log_probability"], dtype=np.float64))
-            pieces += int(np.sum(scored["tokens"]))
+        lengths = self._checked(lines, "Split it into several lines.")
+        logs, counts = zip(*in_batches(self._score, [lines], lengths, batch_tokens), strict=True)
+        log_probability = float(np.sum(logs, dtype=np.float64))
+        pieces = int(np.sum(counts))
         words = sum(len(line.split()) + 1 for line in lines)
         return {
             "lines": len(lines),
@@ -79,10 +76,15 @@ class Generator:
             "perplexity_of_words": rounded_perplexity(-log_probability / words),
         }
 
-    def _answers(self, name, texts, at_once):
-        function = self._functions[name]
-        for start in range(0, len(texts), at_once):
-            yield function(text=as_bytes(texts[start : start + at_once]))
+    def _checked(self, lines, remedy):
+        return checked_lengths(self._lengths, lines, LINE, remedy, self._positions)
+
+    def _generated(self, prompts):
+        return as_strings(self._functions["serving_default"](text=as_bytes(prompts))["generated"])
+
+    def _score(self, lines):
+        scored = self._functions["score"](text=as_bytes(lines))
+        return list(zip(scored["log_probability"], scored["tokens"], strict=True))
 
 
 def _of_portable(model: ModelPath, precision: str, options: Mapping) -> Generator:
@@ -101,7 +103,8 @@ def _of_portable(model: ModelPath, precision: str, options: Mapping) -> Generato
     def generate(text):
         return {"generated": as_bytes(portable.translate(as_strings(text)))}
 
-    return Generator({"serving_default": generate, "score": score}, portable.lengths)
+    functions = {"serving_default": generate, "score": score}
+    return Generator(functions, portable.lengths, portable.positions)
 
 
 def _exported(model: ModelPath, options: Mapping) -> Generator:
@@ -122,7 +125,7 @@ def _exported(model: ModelPath, options: Mapping) -> Generator:
         )
     tokenizer, _ = tokenizers_of(functions)
     vocabulary = Vocabulary(tokenizer.serialized_model_proto())
-    return Generator(functions, _counting(vocabulary.tokenizer))
+    return Generator(functions, _counting(vocabulary.tokenizer), most_positions(functions.facts))
 
 
 def _counting(tokenizer):

@@ -39,18 +39,20 @@ def checked_lengths(
     lines: Sequence[str],
     named: str = LINE,
     remedy: str = SPLIT,
+    most: int = MAX_SOURCE_LENGTH,
 ) -> list[int]:
     """How many tokens each line has, by a function of some lines. An error calls one that has too
     many as `named` says of its number, from 1 ("the line" if there is no other), and quotes it.
     """
+    most = min(most, MAX_SOURCE_LENGTH)
     lengths = []
     for start in range(0, len(lines), MAX_SOURCE_LENGTH):
         lengths += lengths_of(lines[start : start + MAX_SOURCE_LENGTH])
     for number, length in enumerate(lengths, 1):
-        if length > MAX_SOURCE_LENGTH:
+        if length > most:
             name = "the line" if (named, len(lines)) == (LINE, 1) else named.format(number)
             raise ValueError(
-                f"{name} has {length:,} tokens, more than the {MAX_SOURCE_LENGTH:,} allowed. "
+                f"{name} has {length:,} tokens, more than the {most:,} allowed. "
                 f"It begins {lines[number - 1][:40]!r}. {remedy}"
             )
     return lengths

@@ -25,7 +25,7 @@ from keras_transformer.decoding.remembered_options import (
 )
 from keras_transformer.inference.live import Hypothesis
 from keras_transformer.inference.portable_graphs import GraphModel
-from keras_transformer.runs.description import read_description
+from keras_transformer.runs.description import most_positions, read_description
 from keras_transformer.saved_models.versions import portable_format
 from pipelines import vocabularies
 from pipelines.special_ids import EOS, PAD
@@ -44,13 +44,15 @@ class Portable:
         options: the `DecodingOptions` that it decodes with.
         labels: the ids of labels of languages: see `LanguageLabels`.
         reads_source: whether it translates; a language model goes on from its text.
+        positions: see `most_positions`.
         has_blocks: whether it searches in blocks.
         platform: what the Open Inference Protocol calls its kind.
     """
 
     def __init__(self, folder: pathlib.Path, options: Mapping):
         self._folder = folder
-        self._exported = read_description(folder / "model.json").get("decoding", {})
+        description = read_description(folder / "model.json")
+        self._exported = description.get("decoding", {})
         both = vocabularies.load(folder)
         self.labels = language_labels(both.target)
         # How many of the first tokens say languages.
@@ -72,6 +74,7 @@ class Portable:
             lambda words: ForbiddenWords(words, both.target.spelled)
         )
         self.reads_source = self._model.has_encoder
+        self.positions = most_positions(description)
         self.platform = self._model.platform
 
     @property
@@ -145,7 +148,7 @@ class Portable:
         if self.reads_source:
             [ids] = self._labelled("target_language", [ids])
         else:
-            ids = [*source, *ids][: MAX_SOURCE_LENGTH - 1]
+            ids = [*source, *ids][: min(self.positions, MAX_SOURCE_LENGTH) - 1]
         logs, tokens = self._model.last_step(source, ids, self._target.vocab_size())
         pieces = self._target.id_to_piece(tokens[:count].tolist())
         return pieces, shares(logs, **drawing)[:count], np.exp(logs[:count])
@@ -193,7 +196,7 @@ class Portable:
         return self._labelled("source_language", _encoded(self._source, texts))
 
     def _cut_sources(self, lines):
-        return [ids[: MAX_SOURCE_LENGTH - 1] for ids in self._sources(lines)]
+        return [ids[: min(self.positions, MAX_SOURCE_LENGTH) - 1] for ids in self._sources(lines)]
 
     def _labelled(self, name, rows):
         """Ids, behind the label of their language if the model has labels."""
@@ -253,7 +256,7 @@ class Portable:
         return search(
             self._model,
             self._model.encode(sources),
-            _in_tokens("max_length", options.max_length, lengths),
+            np.minimum(_in_tokens("max_length", options.max_length, lengths), self.positions),
             _in_tokens("min_length", options.min_length, lengths),
             self._labelled("target_language", prefixes) if self.reads_source else sources,
             list(map(_seed, lines)),

@@ -18,7 +18,7 @@ from keras_transformer.decoding import DecodingOptions, GreedySearch
 from keras_transformer.decoding.candidates import next_tokens
 from keras_transformer.decoding.constraints import Preference, under
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
-from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
+from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, MOST_TOKENS
 from keras_transformer.decoding.options import NEXT_PIECES, TEMPERATURES
 from keras_transformer.decoding.other_beams import BEAMS
 from keras_transformer.decoding.remembered_options import check_heads
@@ -68,6 +68,7 @@ class TextModule(ServedText):
         stepper, has_blocks: makes a `Stepper` with the weights as they are; whether of blocks.
         tables: what a step multiplies by, see `LaidOutTable`.
         encode: a graph of what its steps need of sources (B, S); None where there is no source.
+        positions: the most tokens of a text without a source.
     """
 
     output: str
@@ -75,6 +76,7 @@ class TextModule(ServedText):
     default_options: Mapping[str, Any] = {}
     score: Callable[..., dict]
     encode: Callable | None = None
+    positions: int = MOST_TOKENS
 
     def __init__(self, model, vocabulary, options: DecodingOptions, name: str):
         super().__init__(model, vocabulary, name)
@@ -135,12 +137,11 @@ class TextModule(ServedText):
         if self._learned_terms and type(search) in BEAMS.values():
             search = self._preferring_terms(search, text)
         memory, prefixes = self.begin(source, prefixes)
-        limits = (limits or self.options.limits)(lengths)
-        minima = self.options.minima(lengths)
+        limits = tf.minimum((limits or self.options.limits)(lengths), self.positions)
         # The samples of a text depend on its words, not on its place in the batch.
         seeds = tf.strings.to_hash_bucket_fast(text, 2**62)
         stepper = self.stepper(*(one.read() for one in self.tables))
-        return search(stepper, memory, limits, minima, prefixes, seeds)
+        return search(stepper, memory, limits, self.options.minima(lengths), prefixes, seeds)
 
     def search_for_terms(
         self, search: Callable, text: tf.Tensor, prefixes: tf.Tensor | None = None, **more
@@ -232,7 +233,7 @@ class TextModule(ServedText):
 
     def source_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Strings (B,) to ragged ids (B, None), each row closed by EOS and no longer than 1,024."""
-        return cut(self.source_tokens(text))
+        return cut(self.source_tokens(text), min(self.positions, MAX_SOURCE_LENGTH))
 
     def source_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Likewise, not cut."""
@@ -276,17 +277,15 @@ class TextModule(ServedText):
     def _preferring_terms(self, search, text):
         """The search whose best translation has the most of the terms that are given for texts."""
         terms = given_terms(text)
-
-        def count(ids):
-            return terms_within(terms, self.target_texts(ids, text))
-
-        preference = Preference(terms.row_lengths() > 0, count)
+        preference = Preference(
+            terms.row_lengths() > 0, lambda ids: terms_within(terms, self.target_texts(ids, text))
+        )
         return under(search, dataclasses.replace(search.constraints, preference=preference))
 
 
-def cut(tokens: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Ragged ids (B, None), closed by EOS, cut to 1,024."""
-    words = tokens[:, :-1][:, : MAX_SOURCE_LENGTH - 1]
+def cut(tokens: tf.RaggedTensor, most: int = MAX_SOURCE_LENGTH) -> tf.RaggedTensor:
+    """Ragged ids (B, None), closed by EOS, cut to `most`."""
+    words = tokens[:, :-1][:, : most - 1]
     return tf.concat([words, tf.fill([words.nrows(), 1], EOS)], axis=1)
 
 

@@ -17,6 +17,13 @@ def task_of(description: Mapping) -> str:
     return description.get("task", "translation")
 
 
+def most_positions(description: Mapping) -> int:
+    """The most tokens of a text that a language model of such a `model.json` has positions for."""
+    sizes = description.get("hyperparameters", {})
+    is_bound = sizes.get("positions") == "learned" and task_of(description) == "language_modelling"
+    return sizes["max_positions"] if is_bound else 2**31 - 1
+
+
 def hyperparameters_in(
     description: Mapping[str, Any], path: pathlib.Path, made: Callable[[Mapping], Any]
 ) -> Any:

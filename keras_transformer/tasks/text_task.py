@@ -192,21 +192,25 @@ def vocabulary_of(origin: str) -> Vocabulary | SeparateVocabularies | WordPieces
 
 
 def refuse_long_lines(
-    corpus: Corpus, vocabulary: Vocabulary | SeparateVocabularies, validated: int
+    corpus: Corpus,
+    vocabulary: Vocabulary | SeparateVocabularies,
+    validated: int,
+    positions: int = MAX_SOURCE_LENGTH,
 ) -> None:
     """Refuse, before the training, sources that a search or the score of a text does not take:
     all of the test, and as many of the validation sentences as are translated.
     """
-    for split, text, most in (
+    most = min(positions, MAX_SOURCE_LENGTH)
+    for split, text, count in (
         ("validation", corpus.valid, validated),
         ("test", corpus.test, len(corpus.test)),
     ):
-        parts = map(tf.constant, slices(text.sources[:most]))
+        parts = map(tf.constant, slices(text.sources[:count]))
         lengths = [vocabulary.source.tokenize(part).row_lengths().numpy() for part in parts]
-        for index in np.flatnonzero(np.concatenate([[], *lengths]) > MAX_SOURCE_LENGTH)[:1]:
+        for index in np.flatnonzero(np.concatenate([[], *lengths]) > most)[:1]:
             raise ValueError(
-                f"{text.place(index, f'the {split} split')} has more than the "
-                f"{MAX_SOURCE_LENGTH:,} tokens allowed of a source. Split it, or leave it out."
+                f"{text.place(index, f'the {split} split')} has more than the {most:,} tokens "
+                "allowed of a source. Split it, or leave it out."
             )
 
 

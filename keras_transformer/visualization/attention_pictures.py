@@ -87,16 +87,13 @@ class Maps(OfALine):
 
         line = self.required_line()
         if attend := attend_of(model):
-            return Attended.of(_of_one_text(attend(text=as_bytes([line]))), *self._how())
+            return Attended.of(_of_one_text(attend(text=as_bytes([line]))), self.stack, self.pieces)
         translator = Translator.load(model, **search)
         translation = self.translation
         if translation is None:
             [translation] = translator.translate([line])
             print(translation)
-        return Attended.of(translator.attention(line, translation), *self._how())
-
-    def _how(self):
-        return self.stack, self.pieces
+        return Attended.of(translator.attention(line, translation), self.stack, self.pieces)
 
 
 def _of_one_text(answer):

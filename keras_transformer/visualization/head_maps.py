@@ -68,7 +68,7 @@ class Heads(Options):
         translator = Translator.load(model)
         text = text_of(translator.description, model, **files)
         sources, references = (side[: self.measured_sentences] for side in text)
-        measures = survey_of(translator, sources, references)
+        measures = survey(map(translator.attention, sources, references))
         if phrases:
             agreed, chance = agreement_with(translator, phrases)
             measures[IN_PHRASE] = {"encoder": agreed}
@@ -98,12 +98,6 @@ def text_of(
     if not trees:
         raise ValueError(f"{reference_file} holds no tree with words. Name another file.")
     return [treebank.words_of(tree) for tree in trees], [str(tree) for tree in trees]
-
-
-def survey_of(translator, sources: Sequence[str], references: Sequence[str]) -> Survey:
-    """Measure the heads on pairs of sentences."""
-    pairs = zip(sources, references, strict=True)
-    return survey(translator.attention(*pair) for pair in pairs)
 
 
 def agreement_with(translator, phrases: Sequence[Phrases]) -> tuple[np.ndarray, float]:

@@ -38,7 +38,7 @@ class Map:
 
 def maps_of(model, length: int = LENGTH) -> list[Map]:
     """The maps of the first positions of a built `Transformer`."""
-    return KINDS[model.hyperparameters.positions](model, length)
+    return list(KINDS[model.hyperparameters.positions](model, length))
 
 
 def _encoding(model, length):
@@ -46,34 +46,27 @@ def _encoding(model, length):
 
     width = model.hyperparameters.d_model
     nothing = np.zeros((1, length, width), np.float32)
-    maps = []
     # Source and target have one embedding, or one each.
     for embedding in dict.fromkeys((model.source_embedding, model.embedding)):
         added = embedding.encoding.added(nothing, ops.arange(length)[None])
         table = ops.convert_to_numpy(ops.cast(added, "float32"))[0]
-        maps += [
-            Map(f"encoding in {embedding.name}", table, "position", "component"),
-            Map("dot products of positions", table @ table.T, "position", "position"),
-        ]
-    return maps
+        yield Map(f"encoding in {embedding.name}", table, "position", "component")
+        yield Map("dot products of positions", table @ table.T, "position", "position")
 
 
 def _relative(model, length):
     # The middle of a sequence sees both directions; a decoder sees what lies after its end.
     rows = {"encoder": length // 2, "decoder": length - 1}
-    maps = []
     for stack, number, attention in _self_attentions(model):
         nothing = np.zeros((1, attention.num_heads, length, attention.d_k), np.float32)
         row = rows[stack]
         bias = np.asarray(attention.heads.positions.score_bias(nothing, nothing))[:, row]
         title = f"{stack}, layer {number}: bias"
         axes = ("head", "distance of the key")
-        maps.append(Map(title, bias, *axes, first_row=1, first_column=-row))
-    return maps
+        yield Map(title, bias, *axes, first_row=1, first_column=-row)
 
 
 def _shaw(model, length):
-    maps = []
     for stack, number, attention in _self_attentions(model):
         positions = attention.heads.positions
         # A decoder sees no later keys.
@@ -81,8 +74,7 @@ def _shaw(model, length):
         vectors = positions.keys.numpy()[:seen].T
         title = f"{stack}, layer {number}: added to the key"
         axes = ("component", "distance of the key")
-        maps.append(Map(title, vectors, *axes, first_column=-positions.clip))
-    return maps
+        yield Map(title, vectors, *axes, first_column=-positions.clip)
 
 
 def _rotary(model, length):

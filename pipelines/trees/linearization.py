@@ -178,14 +178,12 @@ def alphabet_of(pieces: Sequence[str]) -> Alphabet:
 
 def _symbols(pieces):
     """The longest run of pieces that look like symbols, without their space: {symbol: id}."""
-    runs = itertools.groupby(enumerate(pieces), lambda piece: _is_symbol(piece[1]))
+    runs = itertools.groupby(
+        enumerate(pieces),
+        lambda piece: piece[1].startswith(SPACE) and is_symbol(piece[1].removeprefix(SPACE)),
+    )
     longest = max((list(run) for is_run, run in runs if is_run), key=len, default=[])
     return {piece.removeprefix(SPACE): number for number, piece in longest}
-
-
-def _is_symbol(piece):
-    symbol = piece.removeprefix(SPACE)
-    return symbol != piece and is_symbol(symbol)
 
 
 def _leaves(words):

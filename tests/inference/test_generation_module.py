@@ -55,8 +55,8 @@ def test_greedy_search_gives_what_recomputing_gives(module_of, model, pieces):
 @pytest.mark.parametrize("options", [{}, {"beam_size": 3}, {"samples": 2, "temperature": 2.0}])
 def test_a_text_begins_with_its_prompt_whoever_stands_beside_it(module_of, options):
     module = module_of(max_length="+4", **options)
-    texts = Generator.of(module).generate(PROMPTS, at_once=4)
-    alone = Generator.of(module).generate(PROMPTS, at_once=1)
+    texts = Generator.of(module).generate(PROMPTS)
+    alone = Generator.of(module).generate(PROMPTS, batch_tokens=1)
     assert texts == alone
     for prompt, text in zip(PROMPTS, texts, strict=True):
         assert text.startswith(prompt)
@@ -83,6 +83,28 @@ def test_a_text_that_the_model_would_cut_is_refused(module_of):
         generator.perplexities(["a", f"{fits}b"])
 
 
+def test_long_texts_go_through_the_model_few_at_a_time():
+    sizes = []
+
+    def score(text):
+        sizes.append(len(text))
+        return {"log_probability": np.zeros(len(text)), "tokens": np.ones(len(text))}
+
+    generator = Generator({"score": score}, lambda lines: [*map(len, lines)], 1024)
+    generator.perplexities(["a", *["b" * 1000] * 5])
+    assert sizes == [2, 2, 2]
+
+
+def test_learned_positions_bound_a_text(pieces):
+    module = GenerationModule(drawn_language_model("learned", max_positions=9), pieces)
+    ids, _ = module.search(module.options.search(), tf.constant(["two", "b" * 8]))
+    assert ids.shape[2] <= 9
+    generator = Generator.of(module)
+    for ask in (generator.generate, generator.perplexities):
+        with pytest.raises(ValueError, match="has 10 tokens, more than the 9 allowed"):
+            ask(["b" * 9])
+
+
 def test_a_text_is_as_likely_as_the_model_says(module_of, model, pieces):
     [scored] = [module_of().score(tf.constant(["two dogs"]))]
     ids = pieces.tokenize(["two dogs"]).numpy()[0]
@@ -96,7 +118,7 @@ def test_a_text_is_as_likely_as_the_model_says(module_of, model, pieces):
 def test_perplexities_are_over_pieces_and_over_words(module_of):
     lines = ["two dogs", "a"]
     generator = Generator.of(module_of())
-    found = generator.perplexities(lines, at_once=1)
+    found = generator.perplexities(lines, batch_tokens=1)
     scored = module_of().score(tf.constant(lines))
     nats = -float(tf.reduce_sum(scored["log_probability"]))
     pieces = int(tf.reduce_sum(scored["tokens"]))

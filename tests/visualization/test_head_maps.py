@@ -21,13 +21,7 @@ from keras_transformer.visualization.attended import (
     require_shares,
     words_of,
 )
-from keras_transformer.visualization.head_maps import (
-    agreement_with,
-    points_lost,
-    survey_of,
-    table,
-    text_of,
-)
+from keras_transformer.visualization.head_maps import agreement_with, points_lost, table, text_of
 from keras_transformer.visualization.head_measures import (
     MEASURES,
     agreement,
@@ -103,7 +97,7 @@ def translator(model, pieces):
 
 def test_a_survey_reads_each_sentence(translator):
     lines = ["a b", "c d e"]
-    found = survey_of(translator, lines, ["b", "e d c"])
+    found = survey(map(translator.attention, lines, ["b", "e d c"]))
     one, other = (translator.attention(*pair)["encoder"] for pair in (("a b", "b"), ("c d e", "e")))
     rows = [np.diagonal(weights, axis1=-2, axis2=-1) for weights in (one, other)]
     mean = np.concatenate(rows, axis=-1).mean(axis=-1)

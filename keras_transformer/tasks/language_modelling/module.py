@@ -39,6 +39,8 @@ class GenerationModule(TextModule):
         self, model: LanguageModel, vocabulary: Vocabulary, options: DecodingOptions | None = None
     ):
         super().__init__(model, vocabulary, options or self.options_of({}), "generation")
+        if self.hyperparameters.positions == "learned":
+            self.positions = self.hyperparameters.max_positions
         # Logits (B, T, V) from what the model reads, (B, T).
         self.logits = traced(lambda ids: model(ids, training=False), IDS)
         self._attention = traced(lambda ids: model.attention_weights(ids)["decoder"], IDS)
@@ -132,7 +134,7 @@ class GenerationModule(TextModule):
         pieces = tf.strings.split(prefix)
         came = pieces.with_flat_values(self.target_tokenizer.string_to_id(pieces.flat_values))
         prompts = tf.concat([self.source_ids(text)[:, :-1], came], axis=1)
-        prompts = prompts[:, : MAX_SOURCE_LENGTH - 1]
+        prompts = prompts[:, : min(self.positions, MAX_SOURCE_LENGTH) - 1]
         ids = tf.pad(prompts.to_tensor(default_value=PAD), [[0, 0], [1, 0]], constant_values=BOS)
         return tf.gather(self.logits(ids), prompts.row_lengths(), batch_dims=1)
 

@@ -3,6 +3,7 @@
 """
 
 from keras_transformer.inference.generator import Generator, in_words
+from keras_transformer.runs.description import most_positions
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.language_modelling.module import GenerationModule
 from keras_transformer.tasks.score import NO_ANSWERS, OF_ANSWERS, Scorer
@@ -73,7 +74,8 @@ class LanguageModelling(OneLanguage):
 
     def introduce(self):
         """Print what is trained on; what could not be measured later is told now."""
-        refuse_long_lines(self.corpus, self.vocabulary, validated=0)
+        described = {"task": self.name, **self.description()}
+        refuse_long_lines(self.corpus, self.vocabulary, 0, most_positions(described))
         super().introduce()
 
     def examples(self, split):
