@@ -270,8 +270,7 @@ def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
     if values["schedule"] == "cosine":
         # Its curve ends there.
         settings["max_steps"] = values["max_steps"]
-    said = {name: value for name, value in values.items() if value is not None}
-    asked = {name: value for name, value in said.items() if resumed.get(name) == FIXED}
+    asked = {name: value for name, value in values.items() if resumed.get(name) == FIXED}
     now = as_read({**description, "asked": asked, "settings": settings})
     was = folder.read_description().get("settings", {}) if folder.description.exists() else {}
 

@@ -155,22 +155,29 @@ def resume(begun, values, **parts):
     return runs.describe(begun, task, values, SECTIONS)
 
 
+def begin(folder, values, **parts):
+    run = RunFolder(folder)
+    assert resume(run, values, **parts) == []
+    checkpoint.write_archive(checkpoint.path_of(run.checkpoints, 1), {})
+    return run
+
+
 @pytest.fixture
 def begun(tmp_path):
-    run = RunFolder(tmp_path)
-    assert resume(run, BEGUN) == []
-    checkpoint.write_archive(checkpoint.path_of(run.checkpoints, 1), {})
+    run = begin(tmp_path, BEGUN)
     assert resume(run, BEGUN) == []
     return run
 
 
+@pytest.mark.parametrize(("was", "now"), [(1, 2), (1, None), (None, 1)])
 @pytest.mark.parametrize("name", FIXED)
-def test_what_was_decided_at_the_beginning_is_refused(begun, name):
-    was, now = numbered(name, 1), numbered(name, 2)
+def test_what_was_decided_at_the_beginning_is_refused(tmp_path, name, was, now):
+    was, now = (one and numbered(name, one) for one in (was, now))
+    run = begin(tmp_path, {**BEGUN, name: was})
     with pytest.raises(ValueError) as raised:
-        resume(begun, {**BEGUN, name: now})
+        resume(run, {**BEGUN, name: now})
     assert f"holds another run: {name} was {was}, now {now}. Name another" in str(raised.value)
-    assert resume(begun, BEGUN) == []
+    assert resume(run, {**BEGUN, name: was}) == []
 
 
 @pytest.mark.parametrize("name", TOLD)
@@ -210,9 +217,7 @@ def test_the_end_of_a_cosine_is_told(begun):
 
 
 def test_what_two_parts_say_is_told_once(tmp_path):
-    run = RunFolder(tmp_path)
-    resume(run, BEGUN, corpus={"seed": 1})
-    checkpoint.write_archive(checkpoint.path_of(run.checkpoints, 1), {})
+    run = begin(tmp_path, BEGUN, corpus={"seed": 1})
     with pytest.raises(ValueError, match=r"another run: seed was 1, now 5\. Name another"):
         resume(run, {**BEGUN, "seed": 5}, corpus={"seed": 5})
 
