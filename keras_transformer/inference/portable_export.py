@@ -63,7 +63,7 @@ def export(
     """
     graphs = RUNS_AS.get(form, form)
     require_packages(form)
-    _refuse(module, precision, form)
+    refuse(module, form, precision)
     conversion = CONVERSIONS[graphs]
     final = new_version(folder, version)
     if form == "web":
@@ -116,7 +116,8 @@ def require_packages(form: str) -> None:
             ) from error
 
 
-def _refuse(module, precision, form):
+def refuse(module: TextModule, form: str, precision: str = "float32") -> None:
+    """Refuse a module that a format does not keep."""
     if precision not in OF_PORTABLE:
         raise ValueError(
             f"--format={form} has a precision of {', '.join(OF_PORTABLE)}. Received: "

@@ -53,8 +53,9 @@ class Run:
         alone = exclusive(self.folder.path) if self.is_chief else contextlib.nullcontext()
         with replicas.telling_of_lost_hosts(self.strategy), alone:
             self._prepare_folder()
-            self.task.introduce()
             inference = self._new_model("float32")
+            self.task.refuse_formats(inference, self.folder)
+            self.task.introduce()
             batches = self._batches()
             epochs = self.values["max_epochs"] or math.inf
             last_step = min(self.values["max_steps"], epochs * batches.updates_per_epoch)

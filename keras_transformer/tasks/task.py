@@ -57,6 +57,7 @@ class Task(abc.ABC):
         higher_is_better: by name those of its measures that `--keep_best` may choose by, and
             whether more of each is better.
         unmeasured: what to do if `--keep_best` names another measure.
+        measures_perplexity: whether the perplexity is measured after each epoch too.
         monitor: the measure that `--patience` waits for if `--keep_best` names none.
         width: d_model of the paper's learning rate.
         pieces: of "source" and of "target" the strings that the rows of the embedding table stand
@@ -77,6 +78,7 @@ class Task(abc.ABC):
     labels: str = "labels"
     higher_is_better: Mapping[str, bool] = {"cross_entropy": False, "accuracy": True}
     unmeasured: str = "Choose one of these, which are measured after each epoch."
+    measures_perplexity: bool = False
     monitor: str = "cross_entropy"
     width: int = 512
     pieces: Mapping[str, Sequence[str]] | None = None
@@ -96,18 +98,26 @@ class Task(abc.ABC):
     def __init__(self, values: Mapping):
         self.values = values
         formats = values.get("export_formats", ())
-        portable = [one for one in formats if one != "saved_model"]
-        if portable and not self.is_portable:
+        self._portable = [one for one in formats if one != "saved_model"]
+        if self._portable and not self.is_portable:
             raise ValueError(
                 f"--export_formats={','.join(formats)} is for translators and language models. "
                 f"Received: --task={self.name}. Leave it out."
             )
-        if portable and values["release"] and keras.backend.backend() == "tensorflow":
+        if keras.backend.backend() != "tensorflow" or not (self._portable and values["release"]):
+            self._portable = []
+        for one in self._portable:
             from keras_transformer.inference.portable_export import require_packages
 
             # Before the training, at whose end they are needed.
-            for one in portable:
-                require_packages(one)
+            require_packages(one)
+
+    def refuse_formats(self, model: keras.Model, folder: RunFolder) -> None:
+        """Refuse, before the training, those of `--export_formats` that this model has not."""
+        for one in self._portable:
+            from keras_transformer.inference.portable_export import refuse
+
+            refuse(self.module_class.of_model(model, folder, self.values), one)
 
     @classmethod
     def default_model_dir(cls, values: Mapping) -> str:
@@ -170,7 +180,8 @@ class Task(abc.ABC):
         accuracy, unless told otherwise. The model is float32, and its weights are set before each
         call; `batches` gives the validation examples as `model.evaluate` takes them.
         """
-        return label_measures(model, batches)
+        measures = label_measures(model, batches)
+        return (lambda: with_perplexity(measures())) if self.measures_perplexity else measures
 
     @classmethod
     def reload(cls, folder: RunFolder, values: Mapping) -> ServedModule:
@@ -223,17 +234,9 @@ class Task(abc.ABC):
         )
 
 
-def with_perplexity(measures: Callable[[], Mapping]) -> Callable[[], dict[str, float]]:
-    """Make a function that gives what `label_measures` gives, and the perplexity, the exponential
-    of the cross-entropy; infinite where that is too large for a float.
+def with_perplexity(numbers: Mapping[str, float]) -> dict[str, float]:
+    """What `label_measures` gives, and the perplexity, the exponential of the cross-entropy;
+    infinite where that is too large for a float.
     """
-
-    def measure():
-        numbers = measures()
-        return {
-            "cross_entropy": numbers["cross_entropy"],
-            "perplexity": perplexity(numbers["cross_entropy"]),
-            "accuracy": numbers["accuracy"],
-        }
-
-    return measure
+    cross_entropy = numbers["cross_entropy"]
+    return {"cross_entropy": cross_entropy, "perplexity": perplexity(cross_entropy), **numbers}

@@ -7,7 +7,7 @@ from keras_transformer.runs.description import most_positions
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.language_modelling.module import GenerationModule
 from keras_transformer.tasks.score import NO_ANSWERS, OF_ANSWERS, Scorer
-from keras_transformer.tasks.task import Score, with_perplexity
+from keras_transformer.tasks.task import Score
 from keras_transformer.tasks.text_task import (
     KEPT,
     SHOWN,
@@ -16,7 +16,6 @@ from keras_transformer.tasks.text_task import (
     in_rows,
     refuse_long_lines,
 )
-from keras_transformer.training.loss import label_measures
 from pipelines.batches import texts
 
 
@@ -58,6 +57,7 @@ class LanguageModelling(OneLanguage):
     trial = TRIAL % "generate"
     scorer = PerplexityScorer
     module_class = GenerationModule
+    measures_perplexity = True
 
     def __init__(self, values):
         super().__init__(values)
@@ -83,10 +83,6 @@ class LanguageModelling(OneLanguage):
         return texts.examples(
             texts.tokenized(lines, self.vocabulary, self.values["max_train_length"])
         )
-
-    def validation(self, model, batches):
-        """Cross-entropy, perplexity and accuracy per piece of all lines."""
-        return with_perplexity(label_measures(model, batches))
 
     def score(self, module):
         """Perplexity of the test set, and some of its lines begun and continued."""

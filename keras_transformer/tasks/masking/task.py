@@ -12,9 +12,8 @@ from keras_transformer.runs.description import hyperparameters_in
 from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.tasks.masking.module import MaskedTextModule
 from keras_transformer.tasks.score import NO_ANSWERS, OF_ANSWERS, Scorer
-from keras_transformer.tasks.task import Score, with_perplexity
+from keras_transformer.tasks.task import Score
 from keras_transformer.tasks.text_task import KEPT, SHOWN, TextEncoding, in_rows
-from keras_transformer.training.loss import label_measures
 from pipelines.batches import batching, hidden_pieces, texts
 from pipelines.batches.examples import Examples
 
@@ -94,6 +93,7 @@ class Masking(TextEncoding):
     labels = "hidden pieces"
     scorer = MaskingScorer
     module_class = MaskedTextModule
+    measures_perplexity = True
 
     def description(self):
         description = super().description()
@@ -103,10 +103,6 @@ class Masking(TextEncoding):
     def examples(self, split):
         how = (self.values[name] for name in ("max_train_length", "mask_share", "seed"))
         return examples_of(getattr(self.corpus, split).sources, self.vocabulary, *how)
-
-    def validation(self, model, batches):
-        """Cross-entropy, perplexity and accuracy per hidden piece of all texts."""
-        return with_perplexity(label_measures(model, batches))
 
     def score(self, module):
         """Cross-entropy and accuracy of the test set, and some of its lines with a word hidden."""

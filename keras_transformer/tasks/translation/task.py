@@ -16,7 +16,7 @@ from keras_transformer.inference.translator import Translator
 from keras_transformer.models import sizes_of_description
 from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.tasks import corpus_settings
-from keras_transformer.tasks.task import Score, with_perplexity
+from keras_transformer.tasks.task import Score
 from keras_transformer.tasks.text_task import (
     KEPT,
     SHOWN,
@@ -37,7 +37,6 @@ from keras_transformer.tasks.translation.choices import (
 from keras_transformer.tasks.translation.module import TranslationModule, decoding_options
 from keras_transformer.tasks.translation.score import TranslationScorer
 from keras_transformer.training.embedding_start import start_embeddings
-from keras_transformer.training.loss import label_measures
 from pipelines import vocabularies
 from pipelines.batches import texts
 from pipelines.corpora.parallel_text import ParallelText
@@ -71,6 +70,7 @@ class Translation(TextTask):
 
     name = "translation"
     is_portable = True
+    measures_perplexity = True
     labels = "target tokens"
     quality = "bleu"
     upper_targets = True
@@ -190,12 +190,12 @@ class Translation(TextTask):
     def introduce(self):
         refuse_long_lines(self.corpus, self.vocabulary, self.values["validation_sentences"])
         corpus = self.corpus
-        train, _ = self._pairs
+        train, valid = self._pairs
         dropped = Dropped(corpus.dropped)
-        dropped[f"over {self.values['max_train_length']} tokens"] = train.too_long
+        dropped[f"over {self.values['max_train_length']} tokens"] = train.too_long + valid.too_long
         print(
             f"{corpus.name} {corpus.source_language}-{corpus.target_language}: {len(train):,} "
-            f"pairs to train, {len(corpus.valid):,} to validate, {len(corpus.test):,} to test"
+            f"pairs to train, {len(valid):,} to validate, {len(corpus.test):,} to test"
         )
         print(f"dropped: {dropped.describe()}")
         if warning := self.doubt():
@@ -257,7 +257,7 @@ class Translation(TextTask):
         """Cross-entropy, perplexity and accuracy per target token of all pairs; `quality` of the
         first sentences, translated greedily by the rules of the flags.
         """
-        measures = with_perplexity(label_measures(model, batches))
+        measures = super().validation(model, batches)
         if self.quality not in self.higher_is_better:
             return measures
         sources = self.corpus.valid.sources[: self.values["validation_sentences"]]

@@ -419,10 +419,22 @@ def test_the_vocabulary_of_another_run_is_taken(prepared, tmp_path):
         choices.vocabulary_with(other, ["<2de>"], None)
 
 
-def test_pairs_over_the_longest_length_are_dropped_or_nothing_is_left(prepared):
+def test_a_format_that_a_model_has_not_is_told_before_the_training(run_of):
+    pytest.importorskip("tf2onnx", reason="install the extra [onnx]")
+    asked = ("--release", "--export_formats=onnx", "--coverage_penalty=0.2", "--max_steps=1")
+    run = run_of(*asked)
+    with pytest.raises(ValueError, match=r"searched without it: coverage_penalty=0\.2"):
+        run.train()
+    assert not run.folder.is_started
+
+
+def test_pairs_over_the_longest_length_are_dropped_or_nothing_is_left(prepared, capsys):
     run = prepared("--max_train_length=8")
-    examples = run.task.examples("train")
-    assert 0 < len(examples) < 4000
+    train, valid = (len(run.task.examples(split)) for split in ("train", "valid"))
+    assert 0 < train < 4000
+    run.task.introduce()
+    told = f"{train:,} pairs to train, {valid} to validate, 200 to test\ndropped: "
+    assert f"{told}{4200 - train - valid:,} over 8 tokens" in capsys.readouterr().out
     run = prepared("--max_train_length=2", f"--model_dir={run.folder.path.parent / 'other'}")
     with pytest.raises(
         ValueError, match=r"^no pair is left to train or validate on: .*--max_train_length=2 tokens"
