@@ -19,6 +19,7 @@ from keras_transformer.inference.translator import Translator
 from keras_transformer.server.options import RequestError
 from keras_transformer.server.portable_model import ServedPortable
 from keras_transformer.tasks import imported
+from keras_transformer.tasks.translation import choices
 from keras_transformer.visualization.attended import Attended
 from pipelines.special_ids import BOS
 
@@ -118,6 +119,12 @@ def test_logits_are_those_of_transformers(theirs):
     order = config.order(size).tolist()
     found = logits_of(module, order, SENTENCES, targets)
     np.testing.assert_allclose(found, expected[..., np.delete(order, BOS)], atol=1e-4)
+
+
+def test_training_takes_no_vocabulary_with_labels(theirs, monkeypatch):
+    monkeypatch.setattr(choices, "vocabulary_of", lambda _: module_of(theirs).vocabulary)
+    with pytest.raises(ValueError, match=r"of m has labels of languages, .* leave --vocabulary_f"):
+        choices.vocabulary_with("m", [], None)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pipelines import vocabularies
 from pipelines.batches.texts import check_pieces
 from pipelines.vocabularies import OF_SIDES, SeparateVocabularies
 from pipelines.vocabularies.augmentation import AugmentedText
+from pipelines.vocabularies.other_order import language_labels
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 from pipelines.vocabularies.segmentation import BpeDropout, Variation
 from pipelines.vocabularies.subword_regularization import SubwordRegularization
@@ -57,11 +58,10 @@ def check_vocabulary(values: Mapping, kind: str, shares_ids: bool, vocabulary_si
     start = values["embedding_initialization"]
     if start == "drawn" or values["init_from"]:
         return
-    distribution = values["distribution"]
-    if distribution == "multi_worker":
+    if values["distribution"] == "multi_worker":
         raise ValueError(
             f"--embedding_initialization={start} computes a table of embeddings, which several "
-            f"machines may round differently. Received: --distribution={distribution}. Pass "
+            f"machines may round differently. Received: --distribution=multi_worker. Pass "
             "--embedding_initialization=drawn."
         )
     check_pieces(2 * vocabulary_size if kind == "separate" else vocabulary_size)
@@ -76,6 +76,11 @@ def vocabulary_with(
         raise ValueError(
             f"{origin} has the word pieces of a text encoder, which write no text. Name a run of a "
             "translator, or leave --vocabulary_from out."
+        )
+    if language_labels(found.target):
+        raise ValueError(
+            f"the vocabulary of {origin} has labels of languages, and training gives texts no "
+            "labels. Name another run, or leave --vocabulary_from out."
         )
     if lacking := sorted(set(tags) - set(found.source.pieces)):
         raise ValueError(
