@@ -32,37 +32,38 @@ def measure(found: Sequence[Sequence[str]], truth: Sequence[Sequence[str]]) -> d
 
     A span is right if its name and both its ends are. Gives the numbers of "words" and of "spans"
     of the truth, "accuracy", the share of words with the right tag, and in percent the spans'
-    "precision", "recall" and "f1", and F1 of each name of the truth, "by_name".
+    "precision", "recall" and "f1", and F1 of each name of the truth, "by_name". Where other tags
+    stand in the truth, which mark no spans, the first and "accuracy" are all.
     """
     pairs = list(zip(found, truth, strict=True))
     words = [pair for rows in pairs for pair in zip(*rows, strict=True)]
+    right = sum(tag == true for tag, true in words)
+    of_words = {"words": len(words), "accuracy": round(right / len(words), 4)}
+    if any(true != OUTSIDE and true[:2] not in ("B-", "I-") for _, true in words):
+        return of_words
     spans = [tuple(map(spans_of, rows)) for rows in pairs]
     names = sorted({name for _, true in spans for name, _, _ in true})
-    precision, recall, f1 = _shares(spans)
+    shares = zip(("precision", "recall", "f1"), _shares(spans), strict=True)
     return {
-        "words": len(words),
-        "accuracy": round(sum(tag == true for tag, true in words) / len(words), 4),
+        **of_words,
         "spans": sum(len(true) for _, true in spans),
-        "precision": precision,
-        "recall": recall,
-        "f1": f1,
+        **dict(shares),
         "by_name": {name: _shares([_named(pair, name) for pair in spans])[-1] for name in names},
     }
 
 
 def summary(measured: dict) -> str:
     """What `measure` gave, in lines."""
+    of_words = f"{measured['accuracy']:.1%} of {measured['words']:,} words get their tag"
+    if "f1" not in measured:
+        return of_words
     worst = sorted(measured["by_name"].items(), key=lambda pair: pair[1])
     rows = [f"  {name}  {f1:.1f}" for name, f1 in worst]
-    return "\n".join(
-        [
-            f"{measured['f1']:.2f} F1 of {measured['spans']:,} spans (precision "
-            f"{measured['precision']:.2f}, recall {measured['recall']:.2f}); "
-            f"{measured['accuracy']:.1%} of {measured['words']:,} words get their tag",
-            *(["F1 by name"] if rows else []),
-            *rows,
-        ]
+    of_spans = (
+        f"{measured['f1']:.2f} F1 of {measured['spans']:,} spans (precision "
+        f"{measured['precision']:.2f}, recall {measured['recall']:.2f}); {of_words}"
     )
+    return "\n".join([of_spans, *(["F1 by name"] if rows else []), *rows])
 
 
 def _named(pair, name):

@@ -122,3 +122,6 @@ def test_a_sum_by_hand():
     text = span_score.summary(measured)
     assert text.startswith("57.14 F1 of 3 spans (precision 50.00, recall 66.67); 66.7% of 6 words")
     assert text.index("area") < text.index("name  100.0")
+    of_speech = span_score.measure([["NOUN", "O"]], [["NOUN", "VERB"]])
+    assert of_speech == {"words": 2, "accuracy": 0.5}
+    assert span_score.summary(of_speech) == "50.0% of 2 words get their tag"

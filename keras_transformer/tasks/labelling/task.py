@@ -65,8 +65,10 @@ class LabelScorer(Scorer):
     @staticmethod
     def summary(numbers):
         """What `measure` gave, for people."""
-        accuracy = f"accuracy {numbers['accuracy']:.1%}, macro F1 {numbers['macro_f1']}"
-        return f"{numbers['texts']:,} texts\n{accuracy}"
+        return (
+            f"{numbers['accuracy']:.1%} of {numbers['texts']:,} texts get their label, macro F1 "
+            f"{numbers['macro_f1']}"
+        )
 
     def table(self, numbers):
         dropped = any(self._dropped.values())
@@ -135,10 +137,6 @@ class Labelling(TextEncoding):
     def labelled(self, sources, targets, place):
         """Lines and their targets as `Examples`; `place` says where one stands, for errors."""
 
-    @abc.abstractmethod
-    def headline(self, numbers):
-        """The first line of the report."""
-
     def introduce(self):
         """Print what is trained on; what could not be measured later is refused now."""
         corpus = self.corpus
@@ -197,7 +195,7 @@ class Labelling(TextEncoding):
         lines = [one if isinstance(one, str) else " ".join(one) for one in answers]
         shown = list(zip(test.sources, lines, test.targets, strict=True))[:SHOWN]
         names = ("text", "tags" if self.kind_of_labels == "tags" else "label", "reference")
-        report = [self.headline(numbers), *in_rows(names, shown)]
+        report = [self.scorer.summary(numbers), *in_rows(names, shown)]
         return Score(numbers, report, list(test.sources[:KEPT]))
 
 
@@ -220,12 +218,6 @@ class Classification(Labelling):
         description["labels"]["pooling"] = self.values["pooling"]
         return description
 
-    def headline(self, numbers):
-        return (
-            f"{numbers['accuracy']:.1%} of {numbers['texts']:,} texts get their label, macro F1 "
-            f"{numbers['macro_f1']}"
-        )
-
 
 class Tagging(Labelling):
     """Learn a tag for each word: the slots of `--corpus=intents --target_language=slots`, or any
@@ -239,7 +231,6 @@ class Tagging(Labelling):
     scorer = TagScorer
     module_class = TagModule
     labels_in = staticmethod(str.split)
-    headline = staticmethod(span_score.summary)
 
     @functools.cached_property
     def corpus(self):
