@@ -242,6 +242,8 @@ def _call(main, FLAGS, on_interrupt=signal.default_int_handler):
         _exit(RESUMES if "max_steps" in FLAGS else "interrupted.", status=130)
     except BrokenPipeError:
         leave_standard_output()
+        if "max_steps" in FLAGS:
+            _exit(f"the reader of standard output left: {RESUMES}")
     except Exception as error:
         told = (ValueError, OSError, ImportError, MemoryError)
         if tensorflow := sys.modules.get("tensorflow"):

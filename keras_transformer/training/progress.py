@@ -1,5 +1,6 @@
 """The progress of a run (Vaswani et al. 2017, section 5.2), drawn with rich."""
 
+import contextlib
 import math
 import time
 
@@ -68,8 +69,10 @@ class ProgressBar(keras.callbacks.Callback):
             self.bar.stop()
 
     def report(self, line):
-        """Print a line without tearing the bar."""
-        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+        """Print a line without tearing the bar. Training goes on where it cannot be printed."""
+        # rich answers a reader that left, such as `head`, by SystemExit, and prints no more.
+        with contextlib.suppress(OSError, SystemExit):
+            self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def share_done(self):
         """Of the run, in [0, 1], by whichever limit is nearer."""

@@ -6,6 +6,7 @@ import io
 import math
 import re
 import types
+from unittest import mock
 
 import keras
 import numpy as np
@@ -272,6 +273,15 @@ def test_a_log_file_gets_a_line_every_half_minute(clock):
     lines = written(watcher).splitlines()
     assert [line.split("  ")[0] for line in lines] == ["step 3", "step 6", "step 9"]
     assert all("\x1b" not in line and "left" in line for line in lines)
+
+
+# rich answers a reader that left by the first.
+@pytest.mark.parametrize("error", [SystemExit, OSError])
+def test_training_goes_on_where_a_line_cannot_be_printed(clock, error):
+    watcher = bar(clock)
+    watcher.console.print = mock.Mock(side_effect=error)
+    watcher.report("a line")
+    assert watcher.console.print.called
 
 
 def test_tokens_a_second_count_training_alone_over_all_epochs(clock):
