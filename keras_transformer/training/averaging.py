@@ -112,6 +112,9 @@ def choose_weights(
             reason = f", chosen of 1 to {len(losses)} by validation cross-entropy: {tried}"
             checkpoints = checkpoints[-number:]
         weights = average(checkpoints)
+        last_step = checkpoint.step_in(checkpoint.checkpoints(folder.checkpoints)[-1])
+        if last_step > checkpoint.step_in(checkpoints[-1]):
+            reason += f", without what was learned up to step {last_step:,}"
         words = of_steps(checkpoints) + reason
     folder.write_averaged(weights)
     return words

@@ -666,7 +666,9 @@ def test_a_best_epoch_by_another_measure_is_refused(folder):
 def test_what_is_only_there_to_go_on_from_is_not_averaged(folder):
     newest = checkpoint.path_of(folder.checkpoints, 45, averaged=False)
     checkpoint.path_of(folder.checkpoints, 40).rename(newest)
-    assert choose_weights(folder, 2) == "mean of the checkpoints of steps 20, 30"
+    assert choose_weights(folder, 2) == (
+        "mean of the checkpoints of steps 20, 30, without what was learned up to step 45"
+    )
     for old in checkpoint.averaged_ones(folder.checkpoints):
         old.unlink()
     assert choose_weights(folder, 2) == "checkpoint of step 45"
