@@ -77,11 +77,11 @@ class Tsv(OneFile, name="tsv"):
 
     def pairs(self, path, dropped):
         columns = (self.source_column, self.target_column)
-        if len({*columns}) == 1:
+        if len({int(one) if one.isdecimal() else one for one in columns}) == 1:
             raise ValueError(
                 f"`source_column` and `target_column` are both {columns[0]}. Name two."
             )
-        named = not all(column.isdecimal() and column != "0" for column in columns)
+        named = not all(column.isdecimal() and int(column) for column in columns)
         with open_bytes(path) as file:
             lines = enumerate(byte_lines(file, path), start=1)
             rows = ((n, [decode(one, path, n) for one in line.split(b"\t")]) for n, line in lines)
