@@ -43,10 +43,11 @@ class PictureClassifier:
             return cls.of(module_of_run(model.run, {}))
         return cls(saved_functions(model))
 
-    def classify(self, pixels: np.ndarray, at_once: int = 256) -> tuple[list[str], np.ndarray]:
+    def classify(self, pixels: np.ndarray, most: int = 2**18) -> tuple[list[str], np.ndarray]:
         """The likeliest class of each picture, and the probabilities of all classes, (n, K).
-        `pixels` are uint8 (n, H, W, C), of which `at_once` go through the model together.
+        `pixels` are uint8 (n, H, W, C); together at most `most` of H W go through the model.
         """
+        at_once = max(1, most // (pixels.shape[1] * pixels.shape[2]))
         names: list[str] = []
         probabilities = [np.zeros((0, len(self.classes)), np.float32)]
         for start in range(0, len(pixels), at_once):
