@@ -173,11 +173,9 @@ class Encoder(KeepsShape):
         **variants,
     ):
         super().__init__(dtype=dtype, name=name, trainable=trainable)
-        if isinstance(residual_initialization, str):
-            residual_initialization = keras.saving.get_registered_object(residual_initialization)
-        self.residual_initialization = residual_initialization
-        sublayers = self.layer.sublayers_of(**variants)
-        variants["output_initializer"] = residual_initialization(sublayers * num_layers)
+        start = class_of("residual_initialization", residual_initialization, None, depth_scaled)
+        self.residual_initialization = start
+        variants["output_initializer"] = start(self.layer.sublayers_of(**variants) * num_layers)
         variants["dtype"] = self.dtype_policy
         self.layers = [
             self.layer(num_heads, d_model, d_ff, name=f"layer_{n}", **variants)

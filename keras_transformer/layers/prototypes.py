@@ -66,12 +66,14 @@ def description(part: Part) -> dict[str, Any]:
     return {"class_name": name, "config": part.get_config()}
 
 
-def class_of(argument: str, kind: str | type, base: type, example: type) -> type:
-    """The subclass of `base` that an argument of a layer says, itself or by its registered name."""
+def class_of(argument: str, kind: str | type, base: type | None, example: Any) -> Any:
+    """The subclass of `base`, or without one the function, that an argument says, or its name."""
     found = keras.saving.get_registered_object(kind) if isinstance(kind, str) else kind
-    if not (isinstance(found, type) and issubclass(found, base)):
+    is_class = isinstance(found, type) and issubclass(found, base or object)
+    if not (is_class if base else callable(found)):
+        what = f"subclass of {base.__name__}" if base else "function"
         raise ValueError(
-            f"`{argument}` must be a subclass of {base.__name__}, or the name it is registered "
-            f"under. Received: {argument}={kind!r}. Try {argument}={example.__name__}."
+            f"`{argument}` must be a {what}, or the name it is registered under. Received: "
+            f"{argument}={kind!r}. Try {argument}={example.__name__}."
         )
     return found

@@ -87,9 +87,7 @@ def test_an_encoder_is_its_layers_one_after_another_and_pre_norm_s_last_norm(enc
     ],
 )
 def test_dropout_stands_on_each_sublayer_s_output_and_nowhere_else(x, random, kind, sublayers):
-    """Training a layer without its Add & Norm dropouts is deterministic; any of them alone is
-    not.
-    """
+    """Without its Add & Norm dropouts training a layer is deterministic, with any of them not."""
     layer = kind(**SIZES, dropout=0.5)
     inputs = (x, random(B, S, D_MODEL))[: len(sublayers) - 1]
     plain = np.array(layer(*inputs))
@@ -172,6 +170,8 @@ def test_dropout_stands_behind_the_activation_in_training_only(kind, x):
 def test_what_is_no_feed_forward_network_is_refused_by_name(kind):
     with pytest.raises(ValueError, match="`feed_forward` must be a subclass of FeedForward"):
         EncoderLayer(2, 8, 16, feed_forward=kind)
+    with pytest.raises(ValueError, match="`residual_initialization` must be a function"):
+        Encoder(1, 2, 8, 16, residual_initialization="glorot")
 
 
 @pytest.mark.parametrize(
