@@ -53,7 +53,7 @@ class Exported:
         self._source, self._target = tokenizers_of(self._functions)
         self._tree_leaves = None
         protected = ProtectedSpans.in_description(facts)
-        self._marks = SpanMarks(protected) if protected else None
+        self.marks = SpanMarks(protected) if protected else None
         if self._output == TREE:
             pieces = map(self._target.id_to_piece, range(len(self._target)))
             self._tree_leaves = alphabet_of(list(pieces)).leaves
@@ -76,8 +76,8 @@ class Exported:
 
     def lengths(self, lines: list[str]) -> list[int]:
         texts = as_bytes(lines)
-        if self._marks:
-            texts = self._marks.marked(tf.constant(texts, tf.string)).text.numpy()
+        if self.marks:
+            texts = self.marks.marked(tf.constant(texts, tf.string)).text.numpy()
         return [len(ids) + 1 for ids in self._source.encode(as_strings(texts))]
 
     def has_piece(self, piece: str) -> bool:

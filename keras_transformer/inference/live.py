@@ -44,6 +44,7 @@ class Live:
 
     def __init__(self, module, gives_attention: bool):
         self._module = module
+        self.marks = getattr(module, "marks", None)  # A reloaded module has none.
         self._gives_attention = gives_attention
 
     def lengths(self, lines: list[str]) -> list[int]:

@@ -1,5 +1,6 @@
 """`Translator.load(path).translate(lines)`: the same for a run's folder and for a SavedModel."""
 
+import collections
 import functools
 import os
 import re
@@ -16,9 +17,9 @@ from keras_transformer.inference.line_batches import (
     listed,
     split,
 )
-from keras_transformer.inference.live import Hypothesis, Live, as_pieces
+from keras_transformer.inference.live import Hypothesis, Live, as_bytes, as_pieces, as_strings
 from keras_transformer.inference.loading import load_model
-from pipelines.vocabularies.protected_spans import TERM, ProtectedSpans
+from pipelines.vocabularies.protected_spans import MARKS, MOST, TERM, ProtectedSpans
 from pipelines.vocabularies.vocabulary import SPACE
 
 __all__ = ["Hypothesis", "Translator"]
@@ -229,11 +230,18 @@ class Translator:
     def _links(self, lines, references):
         """Word links by the mean of the heads of the last layer but one, or of the only one."""
         sources, targets, attention = self._model.cross_attention(lines, references)
-        layer = max(attention.shape[1] - 2, 0)
-        pairs = zip(
-            as_pieces(sources), as_pieces(targets), attention[:, layer].mean(axis=1), strict=True
-        )
-        return [link_words(*pair) for pair in pairs]
+        weights = attention[:, max(attention.shape[1] - 2, 0)].mean(axis=1)
+        marks = self._model.marks
+        spans = marks.marked(as_bytes(lines)).spans.to_list() if marks else [[]] * len(lines)
+        links = []
+        for *sides, of_line, row in zip(
+            *map(as_pieces, (sources, targets)), spans, weights, strict=True
+        ):
+            (source, columns), (target, rows) = (
+                _with_spans(side, as_strings(of_line)) for side in sides
+            )
+            links.append(link_words(source, target, row[np.ix_(rows, columns)]))
+        return links
 
     def _in_batches(self, function, how, lines, *others, name="references", named=TARGET):
         """What a function of lists gives for each line; errors call others `name`, one `named`."""
@@ -269,7 +277,23 @@ def link_words(
     return [(int(row.argmax()), word) for word, row in enumerate(between)]
 
 
+def _with_spans(pieces, spans):
+    """Pieces with the words of spans in the places of their marks, and which piece each was."""
+    found = []
+    times = collections.Counter()
+    for number, piece in enumerate(pieces):
+        place = MARKS.index(piece) + MOST * times[piece] if piece in MARKS else len(spans)
+        times[piece] += 1
+        words = re.findall(r"\s*\S+|\s+", spans[place]) if place < len(spans) else [piece]
+        found += [(re.sub(r"^\s+", SPACE, word), number) for word in words]
+    return tuple(zip(*found, strict=True))
+
+
 def _words(pieces):
-    """The word each piece belongs to."""
-    begins = [piece.startswith(SPACE) or not place for place, piece in enumerate(pieces)]
+    """The word each piece belongs to. A "▁" alone is the beginning of the word behind it."""
+    before = ["", *pieces]
+    begins = [
+        not place or (piece.startswith(SPACE) and before[place] != SPACE)
+        for place, piece in enumerate(pieces)
+    ]
     return (np.cumsum(begins, dtype=int) - 1).tolist()

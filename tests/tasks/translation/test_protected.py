@@ -157,6 +157,14 @@ def test_the_savedmodel_translates_as_the_run(translator, exported):
     np.testing.assert_allclose(*scored, rtol=1e-5)
 
 
+def test_words_within_spans_are_counted_as_they_stand(translator, exported):
+    lines = ['A <b c="d e"> b\tc {f  g}h', "A b"]
+    for one in (translator(), exported):
+        [links, alone] = one.align(lines, [lines[0], "A"])
+        assert [target for _, target in links] == [*range(len(lines[0].split()))]
+        assert [target for _, target in alone] == [0]
+
+
 def test_text_in_capitals_has_its_own_translation_in_capitals(translator, exported):
     lines = ["A B C D E {name}", "F G A H B"]
     for one in (translator(), exported):
