@@ -14,17 +14,20 @@ from pipelines import line_files
 from pipelines.vocabularies.casing import accents
 from pipelines.vocabularies.protected_spans import OF_TERMS, ProtectedSpans, with_translation
 
+# Letters that are written without spaces between words: Thai, Lao, Burmese, Khmer, hiragana, Han.
+UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u309f\u3400-\u9fff\U00020000-\U0003ffff"
 MARKS = re.compile(f"[⟦⟧{''.join(OF_TERMS)}]")
 
 
 class Glossary:
     """Marks the terms of texts that a model with protected spans is to translate.
 
-    The longest term comes first, and a term is whole words. One that is given in lower case is
-    found with a capital too, which its translation gets then; in a text all in capitals each is
-    found in capitals, as its translation is then. What is protected anyway stays as it
-    is, such as a term in the name of a placeholder. `terms` are translations by term, the same text
-    for what is not translated; none is empty or has a mark such as ⟦ or ⟫.
+    The longest term comes first, and a term is whole words, if its language has spaces between
+    them. One that is given in lower case is found with a capital too, which its translation gets
+    then; in a text all in capitals each is found in capitals, as its translation is then. What is
+    protected anyway stays as it is, such as a term in the name of a placeholder. `terms` are
+    translations by term, the same text for what is not translated; none is empty or has a mark such
+    as ⟦ or ⟫.
     """
 
     def __init__(self, terms: Mapping[str, str], protected: ProtectedSpans | None):
@@ -64,7 +67,9 @@ class Glossary:
         words = "|".join(map(re.escape, sorted(terms, key=len, reverse=True))) or r"(?!)"
         of_word = rf"[\w{accents()}]"
         # Where a term begins or ends with a letter, no other stands beside it.
-        whole = rf"(?:(?!\w)|(?<!{of_word}))(?:{words})(?:(?!{of_word})|(?<!{of_word}))"
+        apart = rf"(?![{accents()}])(?:(?<=[{UNSPACED}])|(?=[{UNSPACED}]))"
+        ends = rf"(?:(?!{of_word})|(?<!{of_word})|{apart})"
+        whole = rf"(?:(?!\w)|(?<!{of_word})|{apart})(?:{words}){ends}"
         return terms, re.compile(f"(?P<term>{whole})|(?:{self._spans})")
 
 

@@ -78,6 +78,10 @@ def test_letters_with_accents_are_the_same_in_one_character_or_two(given, writte
         ("कल", "कला कल", "कला ⟦x⟧"),
         ("बत्ती", "बत्तीस बत्ती", "बत्तीस ⟦x⟧"),
         ("ไฟ", "ไฟ้ ไฟ", "ไฟ้ ⟦x⟧"),
+        # Without spaces between words.
+        ("灯", "请打开灯。", "请打开⟦x⟧。"),
+        ("ไฟ", "เปิดไฟห้อง", "เปิด⟦x⟧ห้อง"),
+        ("ライト", "ハイライト、このライトを", "ハイライト、この⟦x⟧を"),
     ],
 )
 def test_a_vowel_sign_belongs_to_its_word(term, text, expected):
