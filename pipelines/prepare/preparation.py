@@ -19,6 +19,7 @@ from pipelines.corpora.options import FILES
 from pipelines.corpora.parallel_text import Corpus
 from pipelines.corpora.record_files import FORMAT, MANIFEST, PREPARATION, read_json, read_manifest
 from pipelines.corpora.records import text_paths
+from pipelines.corpora.tfds import TRANSLATE_FOLDER
 from pipelines.dropped import Dropped
 from pipelines.prepare.beam_runner import beam_options
 from pipelines.prepare.filtering import Filters, sample, scripts_of, usable_pairs
@@ -69,6 +70,9 @@ def _text(settings):
         prefixes = one.get("prefixes") or ("train", "valid", "test")
         parts = itertools.product(prefixes, SIDES, ("", ".gz"))
         paths += [pathlib.Path(one["data_dir"], f"{a}.{one.get(b)}{end}") for a, b, end in parts]
+        if one.get("dataset") == TRANSLATE_FOLDER:
+            folder = pathlib.Path(one["data_dir"])
+            paths += sorted(path for a in SIDES for path in folder.glob(f"{one.get(a)}.*.txt"))
     whole = hashlib.sha256()
     for path in (found := [path for path in paths if path.is_file()]):
         with path.open("rb") as file:

@@ -331,8 +331,7 @@ def test_flags_of_learning_are_refused_beside_a_vocabulary_in_the_folder(
     ],
 )
 def test_the_command_to_train_has_the_recipe_and_the_languages(arguments, expected):
-    languages = {"source_language": "fr", "target_language": "en"}
-    found = recipe_of_records(arguments, languages)
+    found = recipe_of_records(arguments, {"source_language": "fr", "target_language": "en"})
     own = ["--source_language=fr", "--target_language=en"]
     assert found == ([*expected, *own] if expected else [])
 
@@ -370,10 +369,17 @@ def test_a_mixture_whose_file_has_changed_is_another_preparation(houses, tmp_pat
         run(tmp_path / "p", **mixture_of(houses, tmp_path, tag="<2de>"))
 
 
-@pytest.mark.parametrize("is_mixture", [False, True], ids=["text files", "a mixture of them"])
-def test_text_that_has_changed_is_another_preparation(houses, tmp_path, is_mixture):
-    settings = mixture_of(houses, tmp_path) if is_mixture else houses
+@pytest.mark.parametrize("kind", ["text files", "a mixture of them", "translate_folder"])
+def test_text_that_has_changed_is_another_preparation(houses, tmp_path, kind):
+    settings = mixture_of(houses, tmp_path) if kind == "a mixture of them" else houses
     text = pathlib.Path(houses["data_dir"]) / "train.de"
+    if kind == "translate_folder":
+        pytest.importorskip("tensorflow_datasets")
+        for path in [*text.parent.iterdir()]:
+            path.rename(text.parent / f"{path.suffix[1:]}.{path.stem}.txt")
+        text = text.parent / "de.train.txt"
+        splits = ("train", "valid", "test")
+        settings = houses | {"corpus": "tfds", "dataset": kind, "splits": splits}
     run(tmp_path / "p", **settings)
     before = contents(tmp_path / "p")
     text.with_suffix(".fr").write_text("Other languages change nothing.")
