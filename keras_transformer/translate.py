@@ -26,6 +26,7 @@ def main(FLAGS):
     from keras_transformer import streams
     from keras_transformer.inference.line_batches import speed_bar
     from keras_transformer.inference.translator import Translator
+    from keras_transformer.runs.model_path import description_of
     from keras_transformer.startup import spread_over_cores
     from pipelines.glossary import marking
     from pipelines.vocabularies.protected_spans import ProtectedSpans
@@ -35,9 +36,11 @@ def main(FLAGS):
     file_format = flags.file_format(FLAGS)
     streams.require_writable(FLAGS.output)
     document = streams.read_document(FLAGS.input, file_format, FLAGS.all)
+    lines = None if document or FLAGS.stream else streams.read_lines(FLAGS.input)
+    prefixes = streams.read_prefixes(FLAGS.prefix_file, lines)
+    marked = marking(FLAGS.glossary, description_of(model) if FLAGS.glossary else {})
     at_once = spread_over_cores()
     translator = Translator.load(model, FLAGS.precision, **flags.translation_options(FLAGS))
-    marked = marking(FLAGS.glossary, translator.description)
     if document:
         some = functools.partial(_translate, FLAGS, translator)
         text = document.translated(
@@ -53,11 +56,9 @@ def main(FLAGS):
             )
         )
         return
-    lines = [marked(line) for line in streams.read_lines(FLAGS.input)]
-    prefixes = streams.read_prefixes(FLAGS.prefix_file, lines)
     with speed_bar(len(lines)) as report:
-        translations = _translate(FLAGS, translator, lines, prefixes, at_once, report)
-    streams.write_lines(FLAGS.output, translations)
+        found = _translate(FLAGS, translator, [*map(marked, lines)], prefixes, at_once, report)
+    streams.write_lines(FLAGS.output, found)
 
 
 def _refuse(FLAGS):

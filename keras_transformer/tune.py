@@ -59,8 +59,7 @@ def _scorer(FLAGS, model):
     """What `evaluate` asks of the model, of the first sentences of the validation split."""
     from keras_transformer.tasks.score import validation_of
 
-    values = flags.values(FLAGS, options.Tokenizer, Files)
-    scorer = validation_of(model, values, "tune")
+    scorer = validation_of(model, flags.values(FLAGS, options.Tokenizer, Files), "tune")
     if FLAGS.sentences:
         scorer.keep_first(FLAGS.sentences)
     return scorer

@@ -150,7 +150,6 @@ def token_log_probabilities(logits: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
         logits: float32 (B, T, V); position t is computed from the tokens before it.
         ids: the tokens, integers (B, T), padded with PAD.
     """
-    vocabulary_size = logits.shape[-1]
-    rows = tf.reshape(logits, [-1, vocabulary_size])
+    rows = tf.reshape(logits, [-1, logits.shape[-1]])
     chosen = tf.gather(rows, tf.reshape(ids, [-1]), batch_dims=1)
     return tf.where(ids == PAD, 0.0, tf.reshape(chosen - log_normalizer(rows), tf.shape(ids)))

@@ -130,8 +130,7 @@ def file_format(FLAGS: absl_flags.FlagValues) -> str:
     """--file_format, or that of the ending of --input. What a file that is no file of lines has no
     room for is refused, and --all of another.
     """
-    ending = pathlib.Path(FLAGS.input).suffix.lower()
-    kind = FLAGS.file_format or ENDINGS.get(ending, "lines")
+    kind = FLAGS.file_format or ENDINGS.get(pathlib.Path(FLAGS.input).suffix.lower(), "lines")
     if FLAGS.all and kind not in BILINGUAL:
         raise ValueError(
             f"--all is for --file_format={' or '.join(BILINGUAL)}. Received: "

@@ -256,8 +256,7 @@ def request(options: Mapping, beam_size: int | None) -> tuple[str, dict]:
 
 def limits(description: Mapping) -> dict[str, float]:
     """The most that options may be, by name: a server clamps what is more, Python refuses it."""
-    exported = description.get("decoding", {}).get("beam_size", 1)
-    most = max(MOST_HYPOTHESES, exported)
+    most = max(MOST_HYPOTHESES, description.get("decoding", {}).get("beam_size", 1))
     return {
         "beam_size": most,
         "num_hypotheses": most,

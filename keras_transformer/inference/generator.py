@@ -50,8 +50,7 @@ class Generator:
             refuse_other_task(description, model.run.path, TASK)
             kind = module_class(description)
             # Wrong options are told before the weights are loaded.
-            chosen = kind.options_of(options)
-            return cls.of(kind(*load_trained(model.run, precision), chosen))
+            return cls.of(kind(*load_trained(model.run, precision), kind.options_of(options)))
         refuse_precision(model.version, precision)
         return _exported(model, options)
 

@@ -133,8 +133,7 @@ def _first(logits):
     has that faster.
     """
     rows = tf.reshape(logits, [-1, logits.shape[2]])
-    likeliest = tf.argmax(rows, axis=1, output_type=tf.int32)
-    return tf.reshape(likeliest, [-1, logits.shape[1]])
+    return tf.reshape(tf.argmax(rows, axis=1, output_type=tf.int32), [-1, logits.shape[1]])
 
 
 def _named(name, nest):

@@ -57,8 +57,7 @@ class TextEncoderModule(ServedText):
         """Strings (B,) to ids (B, T) between their marks, padded. The end of a text that has more
         tokens than the model has positions, or than 1,024, is cut.
         """
-        ids = self.vocabulary.tokenize(text)
-        return read(ids, self.vocabulary.marks, self.longest)
+        return read(self.vocabulary.tokenize(text), self.vocabulary.marks, self.longest)
 
     def _embed(self, text):
         """Strings (B,) to vectors of length 1, (B, d_model): the mean of the last layer's states

@@ -163,8 +163,7 @@ async def answered(
         status = error.status
         raise
     except ClientDisconnect:
-        status = 499
-        return Response(status_code=status)
+        return Response(status_code=499)
     finally:
         took = time.perf_counter() - began
         counters.answered(seen["signature"], status, took)

@@ -25,8 +25,7 @@ AGAIN = re.compile("new|initial|needs-.*")
 def segments(text: str, everything: bool) -> Iterator[Segment]:
     """Those to translate: without a target, or with one that needs work, by its state."""
     for unit in _Units(text).found:
-        source = text[slice(*unit["source"])]
-        parts = list(_parts(source))
+        parts = list(_parts(text[slice(*unit["source"])]))
         target = unit.get("target")
         before = text[slice(*target)] if target else None
         again = everything or AGAIN.fullmatch(unit.get("state") or "")

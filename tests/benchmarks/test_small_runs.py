@@ -121,8 +121,7 @@ def test_kept_scores_of_something_else_are_not_taken(benchmark_of, tmp_path, mon
 
     monkeypatch.setattr(small_runs, "score", lambda folder: {**scores, "bleu": 2.0})
     monkeypatch.setattr(small_runs, "train_to_the_end", lambda folder, _: trained.append(folder))
-    found = small_runs.train(tmp_path / "row-1", [], "1")
-    assert found["bleu"] == (2.0 if differs else 1.0)
+    assert small_runs.train(tmp_path / "row-1", [], "1")["bleu"] == (2.0 if differs else 1.0)
     assert bool(trained) == bool(differs)
 
 

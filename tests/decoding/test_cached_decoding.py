@@ -87,8 +87,7 @@ def translate_anew(sentences, beam_size, alpha):
     def translate(source):
         def log_probabilities(prefixes):
             target = np.array([(enumeration.BOS, *ids) for ids in prefixes])
-            sources = np.tile(source, (len(prefixes), 1))
-            return last_log_probabilities()(sources, target).numpy()
+            return last_log_probabilities()(np.tile(source, (len(prefixes), 1)), target).numpy()
 
         [(ids, _)] = enumeration.beam_search(
             log_probabilities, len(source) + EXTRA_LENGTH, beam_size, alpha

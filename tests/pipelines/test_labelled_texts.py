@@ -43,8 +43,7 @@ def test_a_batch_has_each_text_between_its_marks_beside_its_label():
 def test_a_label_that_training_has_not_is_told():
     place = ParallelText(TEXTS, TEXTS, (Origin("test.b", [1, 5, 6]),)).place
     place = functools.partial(place, side="")
-    numbers = labelled_texts.numbers_of(["b", "a"], ["a", "b"], place)
-    assert numbers.tolist() == [1, 0]
+    assert labelled_texts.numbers_of(["b", "a"], ["a", "b"], place).tolist() == [1, 0]
     told = r"seen in training, where 2 are\. Received: test\.b, line 5 has 'c' and 1 more\. Add"
     with pytest.raises(ValueError, match=told):
         labelled_texts.numbers_of(["a", "c", "d"], ["a", "b"], place)

@@ -209,8 +209,7 @@ def expected_of(line, vocabulary):
 
 def test_the_longest_pieces_are_cut_from_left_to_right(vocabulary):
     assert vocabulary.size == SIZE
-    lengths = {len(one) for line in LINES for one in cut(vocabulary, line)}
-    assert max(lengths) > 4
+    assert max({len(one) for line in LINES for one in cut(vocabulary, line)}) > 4
     assert all(cut(vocabulary, line) == expected_of(line, vocabulary) for line in LINES)
     # The control: byte pairs are merged in the order in which they were learned.
     pairs = learn(LINES, SIZE, [TAG])

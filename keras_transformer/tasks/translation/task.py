@@ -84,8 +84,7 @@ class Translation(TextTask):
         translates = values["validation_sentences"] > 0 and keras.backend.backend() == "tensorflow"
         self.higher_is_better = {self.quality: True} if translates else {}
         self.higher_is_better["cross_entropy"] = False
-        inherited = values.get("decoding", {})
-        defaults = {**self.module_class.default_options, **inherited}
+        defaults = {**self.module_class.default_options, **values.get("decoding", {})}
         self.decoding = decoding_options(values, defaults)
         self.module_class.check(self.decoding)
         self._variations = variations(values, self.upper_targets)

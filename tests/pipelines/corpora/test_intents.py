@@ -65,8 +65,7 @@ def test_a_sentence_is_one_of_those_that_its_template_stands_for(templates):
 
 def test_the_corpus_is_always_the_same_and_names_every_intent():
     corpus = corpora.load("intents", source_language="en", target_language="de")
-    again = corpora.load("intents")
-    assert corpus == again
+    assert corpus == corpora.load("intents")
     assert len(set(corpus.train.targets)) == 42
     assert set(corpus.test.targets) <= set(corpus.train.targets)
     every = [*corpus.train.sources, *corpus.valid.sources, *corpus.test.sources]

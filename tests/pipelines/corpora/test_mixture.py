@@ -39,8 +39,7 @@ def write(folder, content):
 
 
 def load(folder, *members, **options):
-    path = write(folder, {"corpora": list(members)})
-    return corpora.load("mixture", mixture=path, **options)
+    return corpora.load("mixture", mixture=write(folder, {"corpora": list(members)}), **options)
 
 
 def complaint(folder, content, error_type=ValueError):

@@ -359,6 +359,7 @@ def test_the_command_writes_the_file(file_format, protected, tmp_path, monkeypat
         (["--all"], "--all is for --file_format=po or xliff. Received: --file_format=lines"),
         (["--file_format=po", "--json"], "--file_format=po is written as it was read: leave out"),
         (["--file_format=po", "--stream"], "--file_format=po is written as it was read: leave"),
+        ([f"--input={__file__}", "--prefix_file=/dev/null"], "--prefix_file must have as many"),
     ],
 )
 def test_flags_that_make_no_sense_together_are_refused(more, told):

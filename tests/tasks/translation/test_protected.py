@@ -301,8 +301,7 @@ def trained_with_terms(values_of, tmp_path_factory, shared):
     for split, count in (("train", 8000), ("valid", 8), ("test", 8)):
         rows = [sentence_of_terms(draw) for _ in range(count)]
         for language, side in zip(("en", "de"), zip(*rows, strict=True), strict=True):
-            text = "\n".join(side) + "\n"
-            (made / f"{split}.{language}").write_text(text, encoding="utf-8")
+            (made / f"{split}.{language}").write_text(("\n".join(side) + "\n"), encoding="utf-8")
     flags = (f"--data_dir={made}", f"--model_dir={made / 'run'}", "--glossary_rate=0.7")
     Run(Translation, values_of(Translation, *SIZES_FOR_TERMS, *flags), TRAINING).train()
     shared.add(made)

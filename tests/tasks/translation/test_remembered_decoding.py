@@ -26,8 +26,7 @@ GIVEN = {"beam_size": 2, "length_penalty": 0.0, "max_length": "3"}
 def folder(tmp_path):
     """A run that was trained with flags of decoding."""
     folder = RunFolder(shutil.copytree(RELEASE / "run", tmp_path / "run"))
-    description = {**folder.read_description(), "decoding": GIVEN}
-    folder.description.write_text(json.dumps(description))
+    folder.description.write_text(json.dumps({**folder.read_description(), "decoding": GIVEN}))
     return folder
 
 
@@ -68,8 +67,7 @@ def test_as_many_hypotheses_are_given_as_its_own_search_has(folder, beam):
 
 @pytest.mark.parametrize("kept", [7, {"beam_sise": 2}])
 def test_a_damaged_memory_is_told(folder, kept):
-    description = {**folder.read_description(), "decoding": kept}
-    folder.description.write_text(json.dumps(description))
+    folder.description.write_text(json.dumps({**folder.read_description(), "decoding": kept}))
     with pytest.raises(ValueError, match=r"`decoding` of model\.json must hold .* Received: "):
         Translator.load(folder.path)
 

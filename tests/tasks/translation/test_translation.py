@@ -328,8 +328,7 @@ def pretend_to_fit(model, feed, steps_per_epoch, last_step, watchers):
     """One step that changes nothing."""
     [folder] = [one.folder for one in watchers if type(one).__name__ == "Checkpointing"]
     model.optimizer.iterations.assign(1)
-    progress = {"step": 1, "seconds": 0.0}
-    checkpoint.save(checkpoint.path_of(folder, 1), model, progress)
+    checkpoint.save(checkpoint.path_of(folder, 1), model, {"step": 1, "seconds": 0.0})
 
 
 def test_the_search_of_a_flag_file_is_that_of_the_printed_and_the_kept_score(
