@@ -42,8 +42,7 @@ def export(task, FLAGS):
     else:
         # Scores of the run are not those of its weights with an adapter.
         scores = {} if FLAGS.adapter else folder.read_scores()
-        description = {**folder.read_description(), **scores}
-        of_run = (description, folder.read_examples())
+        of_run = ({**folder.read_description(), **scores}, folder.read_examples())
         precision = values.get("precision", "float32")
         if kind != "saved_model":
             path = FLAGS.export_dir or f"{path}_{kind}"

@@ -36,8 +36,13 @@ def main(FLAGS):
     file_format = flags.file_format(FLAGS)
     streams.require_writable(FLAGS.output)
     document = streams.read_document(FLAGS.input, file_format, FLAGS.all)
-    lines = None if document or FLAGS.stream else streams.read_lines(FLAGS.input)
-    prefixes = streams.read_prefixes(FLAGS.prefix_file, lines)
+
+    def read():
+        lines = streams.read_lines(FLAGS.input)
+        return lines, streams.read_prefixes(FLAGS.prefix_file, lines)
+
+    # What is wrong with a model is told before standard input ends.
+    given = None if document or FLAGS.input == "-" else read()
     marked = marking(FLAGS.glossary, description_of(model) if FLAGS.glossary else {})
     at_once = spread_over_cores()
     translator = Translator.load(model, FLAGS.precision, **flags.translation_options(FLAGS))
@@ -56,6 +61,7 @@ def main(FLAGS):
             )
         )
         return
+    lines, prefixes = given or read()
     with speed_bar(len(lines)) as report:
         found = _translate(FLAGS, translator, [*map(marked, lines)], prefixes, at_once, report)
     streams.write_lines(FLAGS.output, found)

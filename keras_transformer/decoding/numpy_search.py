@@ -252,8 +252,7 @@ class NumpySearch:
         if self._form == "shrinking":
             goes_on &= searched["places"] > 0
         elif self._form == "staying":
-            ended = _lengths(searched["ids"])[1]
-            goes_on = ~(ended | (scores == NEVER)).all(axis=1)
+            goes_on = ~(_lengths(searched["ids"])[1] | (scores == NEVER)).all(axis=1)
         else:
             bound = likeliest / self._lp(searched["ids"].shape[2] - 1)
             is_worse = (self._form == "until_full") | (last >= bound)

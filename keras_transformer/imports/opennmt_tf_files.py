@@ -98,8 +98,7 @@ class TextFiles:
                 "the one that you want."
             )
         [self._folder] = inside
-        resolved = self._folder.resolve()
-        self._all = [self._folder, *list(resolved.parents)[:2]]
+        self._all = [self._folder, *list(self._folder.resolve().parents)[:2]]
         self.prefix = self._newest()
         self._config = read_yaml(path) if (path := self.find(CONFIG)) else {}
         self.data = self._section("data", Data)

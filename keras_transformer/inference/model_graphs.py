@@ -45,8 +45,7 @@ class LaidOutTable(tf.saved_model.experimental.TrackableResource):
             table = tf.raw_ops.ReadVariableOp(resource=handle, dtype=self._of_table["dtype"])
             return tf.ensure_shape(table, self._of_table["shape"])
 
-        is_there = tf.raw_ops.VarIsInitializedOp(resource=handle)
-        return tf.cond(is_there, laid_out, self._made)
+        return tf.cond(tf.raw_ops.VarIsInitializedOp(resource=handle), laid_out, self._made)
 
     def _create_resource(self):
         # What is anonymous goes with who holds it. A server's session makes it anew at each run, so

@@ -233,15 +233,8 @@ class Translator:
         weights = attention[:, max(attention.shape[1] - 2, 0)].mean(axis=1)
         marks = self._model.marks
         spans = marks.marked(as_bytes(lines)).spans.to_list() if marks else [[]] * len(lines)
-        links = []
-        for *sides, of_line, row in zip(
-            *map(as_pieces, (sources, targets)), spans, weights, strict=True
-        ):
-            (source, columns), (target, rows) = (
-                _with_spans(side, as_strings(of_line)) for side in sides
-            )
-            links.append(link_words(source, target, row[np.ix_(rows, columns)]))
-        return links
+        sides = (as_pieces(sources), as_pieces(targets))
+        return [_linked(*row) for row in zip(*sides, map(as_strings, spans), weights, strict=True)]
 
     def _in_batches(self, function, how, lines, *others, name="references", named=TARGET):
         """What a function of lists gives for each line; errors call others `name`, one `named`."""
@@ -277,6 +270,12 @@ def link_words(
     return [(int(row.argmax()), word) for word, row in enumerate(between)]
 
 
+def _linked(source, target, spans, attention):
+    source, columns = _with_spans(source, spans)
+    target, rows = _with_spans(target, spans)
+    return link_words(source, target, attention[np.ix_(rows, columns)])
+
+
 def _with_spans(pieces, spans):
     """Pieces with the words of spans in the places of their marks, and which piece each was."""
     found = []
@@ -291,9 +290,5 @@ def _with_spans(pieces, spans):
 
 def _words(pieces):
     """The word each piece belongs to. A "▁" alone is the beginning of the word behind it."""
-    before = ["", *pieces]
-    begins = [
-        not place or (piece.startswith(SPACE) and before[place] != SPACE)
-        for place, piece in enumerate(pieces)
-    ]
+    begins = [not n or one[:1] == SPACE != pieces[n - 1] for n, one in enumerate(pieces)]
     return (np.cumsum(begins, dtype=int) - 1).tolist()

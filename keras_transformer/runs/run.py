@@ -152,8 +152,7 @@ class Run:
             peak = (values["warmup_steps"], values["learning_rate_scale"], values["learning_rate"])
             rate = schedule(values["schedule"], self.task.width, *peak, values["max_steps"])
             further = (values["weight_decay"], values["clip_norm"], values["ema"])
-            updates = optimizer(rate, values["optimizer"], *further)
-            fit.compile_model(model, updates, loss)
+            fit.compile_model(model, optimizer(rate, values["optimizer"], *further), loss)
         return model
 
     def _start(self, model):

@@ -131,8 +131,7 @@ def _add_same(graph, dtype):
     function.signature.name = _same(dtype)
     function.signature.input_arg.add(name="x", type=dtype)
     function.signature.output_arg.add(name="y", type=dtype)
-    node = function.node_def.add(name="same", op="Identity", input=["x"])
-    node.attr["T"].type = dtype
+    function.node_def.add(name="same", op="Identity", input=["x"]).attr["T"].type = dtype
     function.ret["y"] = "same:output:0"
     function.attr["_noinline"].b = True
 

@@ -137,8 +137,7 @@ class _Functions:
             weights = tf.constant(str(folder / "variables" / "variables"))
             self._function([saver.filename_tensor_name], [saver.restore_op_name])(weights)
             if initializer:
-                paths = map(tf.constant, assets.values())
-                self._function([*assets], initializer)(*paths)
+                self._function([*assets], initializer)(*map(tf.constant, assets.values()))
             self.names = {
                 name: self._function(*ends[name]).inference_fn.name.decode() for name in signatures
             }

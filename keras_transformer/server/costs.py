@@ -119,8 +119,7 @@ def row_memory(
     read += 3 * FLOAT * sizes.num_heads * longest**2
     if name in SEARCHES and sizes.beam_size:
         beam = min(_option(task, "beam_size", sizes.beam_size), WIDEST)
-        asked = min(_option(task, "max_length", 0), LONGEST)
-        positions = longest + (asked or sizes.beyond)
+        positions = longest + (min(_option(task, "max_length", 0), LONGEST) or sizes.beyond)
         remembered = 2 * FLOAT * sizes.num_layers * sizes.d_model
         # Each step makes new ones of the remembered keys and values.
         return read + beam * (2 * remembered * positions + 6 * FLOAT * sizes.vocabulary_size)

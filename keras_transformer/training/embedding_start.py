@@ -80,12 +80,10 @@ def _eigenvectors(matrix, count, rng):
     columns as asked for; those of negative eigenvalues are 0.
     """
     size = len(matrix)
-    columns = min(size, count + count // 2)
-    basis = rng.normal(size=(size, columns)).astype(np.float32)
+    basis = rng.normal(size=(size, min(size, count + count // 2))).astype(np.float32)
     for _ in range(ITERATIONS):
         basis, _ = np.linalg.qr(matrix @ basis)
     values, rotation = np.linalg.eigh(basis.T @ matrix @ basis)
     largest = np.argsort(values)[::-1][:count]
-    scales = np.sqrt(np.maximum(values[largest], 0))
-    found = basis @ rotation[:, largest] * scales
+    found = basis @ rotation[:, largest] * np.sqrt(np.maximum(values[largest], 0))
     return np.pad(found, [(0, 0), (0, count - found.shape[1])])

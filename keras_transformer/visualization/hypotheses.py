@@ -175,8 +175,7 @@ def draw(root: Branch, theme: Theme):
     placed = boxes(root)
     width = max(box.right for box in placed) + MARGIN
     lowest = max(box.middle + box.branch.height / 2 for box in placed) + MARGIN
-    height = max(lowest, 2 * MARGIN + root.block)
-    figure, axes = new_canvas(width, height)
+    figure, axes = new_canvas(width, max(lowest, 2 * MARGIN + root.block))
     for box in placed:
         branch = box.branch
         if box.parent:

@@ -44,8 +44,7 @@ def maps_of(model, length: int = LENGTH) -> list[Map]:
 def _encoding(model, length):
     from keras import ops
 
-    width = model.hyperparameters.d_model
-    nothing = np.zeros((1, length, width), np.float32)
+    nothing = np.zeros((1, length, model.hyperparameters.d_model), np.float32)
     # Source and target have one embedding, or one each.
     for embedding in dict.fromkeys((model.source_embedding, model.embedding)):
         added = embedding.encoding.added(nothing, ops.arange(length)[None])

@@ -57,8 +57,7 @@ class Masking:
 
     def __call__(self, tokens: tf.Tensor, keys: tf.Tensor) -> Masked:
         length = tf.shape(tokens)[1] if tokens.shape[1] is None else tokens.shape[1]
-        numbers = tf.cast(tf.range(length) + 1, tf.uint64)
-        draws = mix(keys[:, None] + GOLDEN * numbers)
+        draws = mix(keys[:, None] + GOLDEN * tf.cast(tf.range(length) + 1, tf.uint64))
         eligible = tf.gather(self._is_ordinary, tokens)
         # The pieces with the largest draws are chosen. Half of 2^64 numbers fit into int64.
         rank = tf.where(eligible, tf.cast(tf.bitwise.right_shift(draws, 1), tf.int64), -1)

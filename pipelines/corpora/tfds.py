@@ -53,8 +53,7 @@ class Tfds(Streamed, Folder, name="tfds"):
         return builder_of(dataset, self.data_dir, *self.two_languages())
 
     def rows(self, split, dropped, part=0, parts=1):
-        languages = self.two_languages()
-        what = (self._builder, self.dataset, languages, self.splits[split])
+        what = (self._builder, self.dataset, self.two_languages(), self.splits[split])
         examples = _examples(*what, part, parts)
         name = f"split {self.splits[split]!r} of {self.dataset}"
         return _pairs(examples, dropped, name, part, parts), name, "example"

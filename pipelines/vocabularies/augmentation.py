@@ -157,8 +157,7 @@ class AugmentedText(OtherVersion):
         written = tf.where(drawn & (kind == 0), upper, written)
         if not self.is_source:
             return written
-        lower = tf.strings.lower(written, "utf-8")
-        written = tf.where(drawn & (kind == 1), lower, written)
+        written = tf.where(drawn & (kind == 1), tf.strings.lower(written, "utf-8"), written)
         return tf.where(drawn & (kind == 2) & ~typed.goes_on, upper, written)
 
 

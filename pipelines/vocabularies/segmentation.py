@@ -139,9 +139,7 @@ class OtherVersion(Variation):
 
 def sequences_at(flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor) -> tf.RaggedTensor:
     """Some sequences of `TokenIds`, ragged int64."""
-    begins = tf.gather(starts, rows)
-    ends = tf.gather(starts, rows + 1)
-    places = tf.ragged.range(begins, ends)
+    places = tf.ragged.range(tf.gather(starts, rows), tf.gather(starts, rows + 1))
     return places.with_values(tf.cast(tf.gather(flat, places.values), tf.int64))
 
 

@@ -125,8 +125,7 @@ class SpanMarks:
     def _parts(self, text):
         """Texts (B,) cut at spans, ragged; which parts are spans; how many stand before each."""
         parts = tf.strings.split(bordered(text, self._expression), BORDER)
-        is_span = alternate(parts)
-        return parts, is_span, parts.with_values(_numbers_in_rows(parts) // 2)
+        return parts, alternate(parts), parts.with_values(_numbers_in_rows(parts) // 2)
 
 
 class CasedMarks(SpanMarks):

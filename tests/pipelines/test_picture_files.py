@@ -157,8 +157,7 @@ def test_a_jpeg_file_is_turned_as_its_camera_notes(tmp_path, orientation, order)
 
 @pytest.mark.parametrize("end", [4, 12, 20, 30, 36])
 def test_a_damaged_note_of_a_camera_turns_nothing(tmp_path, end):
-    note = struct.pack("<IHHHIHH", 8, 1, 0x0112, 3, 1, 6, 0)
-    whole = b"Exif\0\0II*\0" + note
+    whole = b"Exif\0\0II*\0" + struct.pack("<IHHHIHH", 8, 1, 0x0112, 3, 1, 6, 0)
     pixels = RNG.integers(0, 256, (8, 16, 3), np.uint8)
     path = save(tmp_path / "a.jpg", pixels, exif=whole[:end] + b"\xff" * (len(whole) - end))
     assert picture_files.read(path, 3).shape == ((16, 8, 3) if end > len(whole) - 4 else (8, 16, 3))
@@ -195,8 +194,7 @@ def shift_of(before, after, most):
 
 def test_each_shift_is_one_of_all_and_as_likely():
     many = np.tile(PIXELS[:1], (2700, 1, 1, 1))
-    keys = key(4, np.arange(2700))
-    found = shifted_pictures.shifted(tf.constant(many), 1, keys).numpy()
+    found = shifted_pictures.shifted(tf.constant(many), 1, key(4, np.arange(2700))).numpy()
     counts = collections.Counter(shift_of(PIXELS[0], one, 1) for one in found)
     assert len(counts) == 9
     # Chi-squared of 8 degrees of freedom: 26 comes once in a thousand.

@@ -114,8 +114,7 @@ def test_the_bytes_are_those_that_the_format_says(dtype, width):
     features = tf.train.Example.FromString(serialize(pairs.sources, pairs.targets)).features.feature
     values = {name: feature.bytes_list.value[0] for name, feature in features.items()}
     assert set(values) == {"source_ids", "target_ids", "source_lengths", "target_lengths"}
-    expected = np.array([258, EOS, 7, 8, EOS], f"<i{width}").tobytes()
-    assert values["source_ids"] == expected
+    assert values["source_ids"] == np.array([258, EOS, 7, 8, EOS], f"<i{width}").tobytes()
     assert values["target_lengths"] == np.array([4, 6], "<i4").tobytes()
 
 

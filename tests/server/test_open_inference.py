@@ -156,8 +156,7 @@ def test_bytes_go_in_and_out_behind_the_json(client):
     ],
 )
 def test_what_is_wrong_is_said(client, change, words):
-    document = {"inputs": [tensor("text", "a")], **change}
-    answer = client.post(INFER, json=document)
+    answer = client.post(INFER, json={"inputs": [tensor("text", "a")], **change})
     assert (answer.status_code, list(answer.json())) == (400, ["error"])
     assert words in answer.json()["error"]
 
@@ -406,8 +405,7 @@ def test_the_metadata_are_tf_serving_s_message(client, exported, path):
     said = answer["metadata"]["signature_def"]
     # Fields have the names of the message, which another reader may insist on.
     assert "method_name" in said["signature_def"]["serving_default"]
-    found = json_format.ParseDict(said, metadata.SignatureDefMap())
-    assert found == expected
+    assert json_format.ParseDict(said, metadata.SignatureDefMap()) == expected
 
 
 def test_bytes_go_in_and_come_out_as_base64(client):

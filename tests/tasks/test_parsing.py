@@ -56,8 +56,7 @@ def test_an_epoch_is_measured_by_f1_of_the_first_trees(task_of):
     gold = Treebank(data_dir=str(TREEBANK)).trees("valid")
     assert task.higher_is_better == {"f1": True, "cross_entropy": False}
     assert task.validation_quality(list(map(str, gold[:5]))) == 100
-    one_flat = [*map(str, gold[:4]), flat(gold[4])]
-    assert 0 < task.validation_quality(one_flat) < 100
+    assert 0 < task.validation_quality([*map(str, gold[:4]), flat(gold[4])]) < 100
     assert task_of("--validation_sentences=0").higher_is_better == {"cross_entropy": False}
 
 

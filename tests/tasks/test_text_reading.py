@@ -59,8 +59,7 @@ def test_a_batch_of_masking_hides_what_it_asks_for(task_of):
     batches = evaluation_batches(task.examples("valid"), 100)
     for (tokens, segments, places), pieces, weights in batches:
         given = tf.gather(tokens, places, batch_dims=1).numpy()
-        marks = task.vocabulary.marks
-        assert (given[weights.numpy() > 0] == marks.mask).mean() > 0.5
+        assert (given[weights.numpy() > 0] == task.vocabulary.marks.mask).mean() > 0.5
         restored = tf.tensor_scatter_nd_update(
             tokens, tf.stack([np.indices(places.shape)[0], places], axis=-1), pieces
         )
@@ -111,8 +110,7 @@ def test_a_tagger_gives_a_tag_for_each_word(task_of):
     assert list(map(len, together)) == [2, 0, 3, 150]
     assert together == [reader.tags([text])[0] for text in texts]
     answer = module.tag(tf.constant(texts))
-    words = answer["words"].numpy()
-    assert words[0, :3].tolist() == [b"turn", b"on", b""]
+    assert answer["words"].numpy()[0, :3].tolist() == [b"turn", b"on", b""]
     shares = answer["probabilities"].numpy()
     assert (shares[0, :2] > 1 / 4).all()
     assert not shares[0, 2:].any()

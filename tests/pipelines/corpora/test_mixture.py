@@ -133,8 +133,7 @@ def test_paths_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere(
 
 
 def test_treebanks_alone_are_told_how_trees_are_written(tmp_path):
-    members = [REVERSE, {**REVERSE, "corpus": "treebank"}]
-    path = str(write(tmp_path, {"corpora": members}))
+    path = str(write(tmp_path, {"corpora": [REVERSE, {**REVERSE, "corpus": "treebank"}]}))
     of_reverse, of_trees = Mixture(mixture=path, tree_leaves="words", strict=True).members()
     assert (of_trees.corpus.tree_leaves, of_trees.corpus.strict) == ("words", True)
     assert not hasattr(of_reverse.corpus, "tree_leaves")
@@ -295,5 +294,4 @@ def test_a_split_that_no_member_has_is_told(tmp_path):
     load(tmp_path, {**member, "prefixes": ["a", "a", "a"]})
     for number, split in enumerate(("train", "valid", "test")):
         prefixes = [None if number == place else "a" for place in range(3)]
-        said = complaint(tmp_path, {"corpora": [{**member, "prefixes": prefixes}]})
-        assert split in said
+        assert split in complaint(tmp_path, {"corpora": [{**member, "prefixes": prefixes}]})

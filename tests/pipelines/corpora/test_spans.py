@@ -131,8 +131,7 @@ def batches(mixture, vocabulary, longest=100, anew=True, dropout=None):
         side: SpansAnew(number, texts, vocabulary, longest, 4, dropout)
         for number, side in enumerate(("source", "target"))
     }
-    examples = train.examples(both if anew else {})
-    stream = training_batches(examples, 48, seed=5).dataset()
+    stream = training_batches(train.examples(both if anew else {}), 48, seed=5).dataset()
     for (source, _), target, _ in stream.as_numpy_iterator():
         sides = (vocabulary.detokenize(tf.constant(ids)).numpy() for ids in (source, target))
         yield [(one.decode(), other.decode()) for one, other in zip(*sides, strict=True)]
@@ -180,8 +179,7 @@ def test_a_pair_that_became_too_long_stays_on_both_sides(mixture, vocabulary):
 
 
 def test_new_spans_are_cut_by_the_segmentation_too(mixture, vocabulary):
-    dropout = BpeDropout(vocabulary, 0.5, 3)
-    varied = taken(batches(mixture, vocabulary, dropout=dropout), 10)
+    varied = taken(batches(mixture, vocabulary, dropout=BpeDropout(vocabulary, 0.5, 3)), 10)
     assert varied == taken(batches(mixture, vocabulary), 10)
 
 
