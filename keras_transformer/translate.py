@@ -5,7 +5,6 @@ The beam search is that of section 6.1 of Vaswani et al. 2017, with the options 
 trained or exported with, unless flags change them.
 """
 
-import functools
 import json
 
 from keras_transformer import flags
@@ -47,9 +46,8 @@ def main(FLAGS):
     at_once = spread_over_cores()
     translator = Translator.load(model, FLAGS.precision, **flags.translation_options(FLAGS))
     if document:
-        some = functools.partial(_translate, FLAGS, translator)
         text = document.translated(
-            lambda texts: some([*map(marked, texts)], None, at_once, None),
+            lambda texts: _translate(FLAGS, translator, [*map(marked, texts)], None, at_once, None),
             ProtectedSpans.in_description(translator.description) is not None,
         )
         streams.write_text(FLAGS.output, text)

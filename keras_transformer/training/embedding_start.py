@@ -57,8 +57,7 @@ def embeddings(counts: np.ndarray, d_model: int, seed: int) -> np.ndarray:
     out. The vector of a piece that comes with no other is 0.
     """
     rng = np.random.default_rng(seed)
-    information = _information(counts)
-    vectors = _eigenvectors(information, d_model, rng)
+    vectors = _eigenvectors(_information(counts), d_model, rng)
     rotation, _ = np.linalg.qr(rng.normal(size=(d_model, d_model)))
     vectors = vectors @ rotation.astype(np.float32)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -88,8 +88,7 @@ class _Units:
         place = self._place()
         parent = self._path[-2][0] if len(self._path) > 1 else ""
         if name in UNITS:
-            state = attributes.get("state")
-            self._unit = {"state": state, "prefix": prefix and f"{prefix}:"}
+            self._unit = {"state": attributes.get("state"), "prefix": prefix and f"{prefix}:"}
         elif self._unit is not None and parent in UNITS and name in ("source", "target"):
             end = MARKUP.match(self._text, place).end()
             self._unit[name] = (end, end)
