@@ -51,18 +51,17 @@ def main(FLAGS):
             ProtectedSpans.in_description(translator.description) is not None,
         )
         streams.write_text(FLAGS.output, text)
-        return
-    if FLAGS.stream:
+    elif FLAGS.stream:
         streams.answer_lines(
             lambda line: streams.as_lines(
                 _translate(FLAGS, translator, [marked(line)], None, 1, None)
             )
         )
-        return
-    lines, prefixes = given or read()
-    with speed_bar(len(lines)) as report:
-        found = _translate(FLAGS, translator, [*map(marked, lines)], prefixes, at_once, report)
-    streams.write_lines(FLAGS.output, found)
+    else:
+        lines, prefixes = given or read()
+        with speed_bar(len(lines)) as report:
+            found = _translate(FLAGS, translator, [*map(marked, lines)], prefixes, at_once, report)
+        streams.write_lines(FLAGS.output, found)
 
 
 def _refuse(FLAGS):

@@ -38,6 +38,7 @@ SECTIONS = (*SEARCHING, DecodeTokens, Lines, *TRANSLATING, Output, Bulk)
 
 
 def main(FLAGS):
+    from keras_transformer.decoding.remembered_options import options_of_run
     from keras_transformer.inference import bulk
     from keras_transformer.runs.model_path import ModelPath, weights_of_runs
     from keras_transformer.startup import spread_over_cores
@@ -55,6 +56,7 @@ def main(FLAGS):
     spread_over_cores()  # Each process translates a batch at a time, on a core.
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     options = flags.translation_options(FLAGS)
+    options_of_run(options, {})  # What excludes another is told before all text is read.
     how = {"split_sentences": FLAGS.split_sentences, "batch_tokens": FLAGS.decode_tokens}
     path = ",".join(os.path.abspath(one.version or one.path) for one in ModelPath.listed(model))
     of = {"path": path, "runs": weights_of_runs(model), "precision": FLAGS.precision}

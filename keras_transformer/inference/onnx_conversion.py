@@ -92,8 +92,7 @@ def halve(onnx, graph) -> None:
             name = weight.name
             half = f"{name}_half"
             weight.CopyFrom(onnx.numpy_helper.from_array(array.astype(np.float16), half))
-            to = onnx.TensorProto.FLOAT
-            casts.append(onnx.helper.make_node("Cast", [half], [name], to=to))
+            casts.append(onnx.helper.make_node("Cast", [half], [name], to=onnx.TensorProto.FLOAT))
     _replace(graph.node, [*casts, *graph.node])
 
 
@@ -266,8 +265,7 @@ def _norm(end, made, values):
     )
     if not is_norm or [values[axis].tolist() for axis in axes] != [[-1]]:
         return None
-    numbers = {"axis": -1, "epsilon": float(values[epsilon])}
-    return "LayerNormalization", [x, gamma, beta], numbers
+    return "LayerNormalization", [x, gamma, beta], {"axis": -1, "epsilon": float(values[epsilon])}
 
 
 def _path(name, made, kinds):

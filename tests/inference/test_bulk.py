@@ -295,6 +295,7 @@ def test_what_has_tabs_and_line_ends_stays_a_line(tmp_path):
         (["--model=m", "--input=i", "--output=o", "--prefix_file=p"], "--prefix_file is for"),
         (["--model=m", "--input=i", "--output=o", "--num_hypotheses=2"], "must be 1"),
         (["--model=m", "--input=i", "--output=o", "--runner=R", "--processes=2"], "exclude"),
+        (["--model=m", "--input=i", "--output=o", "--samples=1", "--beam_size=2"], "exclude"),
         (["--model=m", "--input=i", "--output=o"], "no model at m"),
         (["--model=.", "--input=i", "--output=o"], "holds no checkpoint"),
     ],
