@@ -221,7 +221,7 @@ def test_curves_that_cannot_be_written_are_told_once_and_training_goes_on(tmp_pa
 
 @pytest.mark.parametrize(("nats", "perplexity"), [(0.0, 1.0), (710.0, math.inf), (math.inf,) * 2])
 def test_a_perplexity_that_no_float_holds_is_infinite(nats, perplexity):
-    measured = with_perplexity(lambda: {"cross_entropy": nats, "accuracy": 0.5})()
+    measured = with_perplexity({"cross_entropy": nats, "accuracy": 0.5})
     assert measured == {"cross_entropy": nats, "perplexity": perplexity, "accuracy": 0.5}
 
 

@@ -420,8 +420,7 @@ def test_the_vocabulary_of_another_run_is_taken(prepared, tmp_path):
 
 def test_a_format_that_a_model_has_not_is_told_before_the_training(run_of):
     pytest.importorskip("tf2onnx", reason="install the extra [onnx]")
-    asked = ("--release", "--export_formats=onnx", "--coverage_penalty=0.2", "--max_steps=1")
-    run = run_of(*asked)
+    run = run_of("--release", "--export_formats=onnx", "--coverage_penalty=0.2", "--max_steps=1")
     with pytest.raises(ValueError, match=r"searched without it: coverage_penalty=0\.2"):
         run.train()
     assert not run.folder.is_started
