@@ -208,7 +208,7 @@ said = {"vocab_size": rows, "d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers":
 (folder / "config.json").write_text(json.dumps({"model_type": "t5", **said}))
 (folder / "tokenizer_config.json").write_text(json.dumps({"extra_ids": 100}))
 config, _ = json_files.settings(of_t5.Config, said, "config.json", "")
-shapes = {weight.theirs: weight.shape for weight in of_t5.table(config)}
+shapes = {one.theirs: one.shape for one in of_t5.table(config) if one.theirs}
 arrays = {name: draw.normal(0, 0.2, shape).astype("float32") for name, shape in shapes.items()}
 safetensors.numpy.save_file(arrays, folder / "model.safetensors")
 command = [sys.executable, "-m", "keras_transformer.import_model", f"--from={folder}"]
