@@ -163,7 +163,8 @@ async def answered(
         status = error.status
         raise
     except ClientDisconnect:
-        return Response(status_code=499)
+        status = 499
+        return Response(status_code=status)
     finally:
         took = time.perf_counter() - began
         counters.answered(seen["signature"], status, took)

@@ -143,9 +143,8 @@ class Checkpointing(keras.callbacks.Callback):
 
     def _plan(self):
         """Set when the next checkpoints are due: in seconds of the run, and in parts of it."""
-        seconds = self.stopwatch.seconds
         interval = self.minutes * 60
-        self._due = (seconds // interval + 1) * interval if interval else 0
+        self._due = (self.stopwatch.seconds // interval + 1) * interval if interval else 0
         self._due_at_end = self.window.next_after(self._done()) if self.window else math.inf
 
     def _done(self):
