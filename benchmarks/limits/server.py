@@ -27,8 +27,7 @@ HOST = "127.0.0.1"
 
 def newest_version():
     """The folder of the model's newest version, a SavedModel or graphs of ONNX or LiteRT."""
-    portable = versions.newest_version(MODEL.value, versions.DECODERS.values())
-    return versions.newest_version(MODEL.value) or portable
+    return versions.newest_version(MODEL.value)
 
 
 def sentences(most):
