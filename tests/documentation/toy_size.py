@@ -62,6 +62,7 @@ SMALLER = {
     "num_layers=3, d_model=256, d_ff=1024": "num_layers=1, d_model=32, d_ff=64",
     "TransformerSchedule(256)": "TransformerSchedule(32)",
     "batches.updates_per_epoch, epochs=10": "3, epochs=1",
+    "--layer=3": "--layer=1",
     # Our own server answers in place of TF Serving.
     "localhost:8501/v1/models/bert": "127.0.0.1:8501/v1/models/bert",
     "localhost:8501/v1/models/lines_en": "127.0.0.1:8501/v1/models/lines_en",
