@@ -330,6 +330,7 @@ class InTables(Portable):
         self._ids_of_marks = [np.array([PIECES.index(mark) for mark in MARKS])] * 2
         self._model = ModelOfOne(tables(), [])
         self.reads_source = True
+        self.positions = 1024
 
 
 def test_a_line_that_is_too_long_is_refused_as_in_python():
