@@ -54,7 +54,8 @@ class Run:
         with replicas.telling_of_lost_hosts(self.strategy), alone:
             self._prepare_folder()
             inference = self._new_model("float32")
-            self.task.refuse_formats(inference, self.folder)
+            for form in self.task.portable:
+                self.task.refuse_format(form, inference, self.folder)
             self.task.introduce()
             batches = self._batches()
             epochs = self.values["max_epochs"] or math.inf

@@ -68,6 +68,7 @@ class Task(abc.ABC):
         trial: a line for a shell that tries an export, of {sample}, the first one, {version}, the
             folder of the SavedModel, and {versions}, the folder above it. "": there is none.
         is_portable: whether its models run without TensorFlow.
+        portable: those of `--export_formats` that do, if the run exports.
         scorer: what `evaluate` asks of a model of this task: a `score.Scorer`.
         module_class: the `ServedModule` that builds its models, and is scored and exported.
     """
@@ -98,26 +99,25 @@ class Task(abc.ABC):
     def __init__(self, values: Mapping):
         self.values = values
         formats = values.get("export_formats", ())
-        self._portable = [one for one in formats if one != "saved_model"]
-        if self._portable and not self.is_portable:
+        self.portable = [one for one in formats if one != "saved_model"]
+        if self.portable and not self.is_portable:
             raise ValueError(
                 f"--export_formats={','.join(formats)} is for translators and language models. "
                 f"Received: --task={self.name}. Leave it out."
             )
-        if keras.backend.backend() != "tensorflow" or not (self._portable and values["release"]):
-            self._portable = []
-        for one in self._portable:
+        if keras.backend.backend() != "tensorflow" or not (self.portable and values["release"]):
+            self.portable = []
+        for one in self.portable:
             from keras_transformer.inference.portable_export import require_packages
 
             # Before the training, at whose end they are needed.
             require_packages(one)
 
-    def refuse_formats(self, model: keras.Model, folder: RunFolder) -> None:
-        """Refuse, before the training, those of `--export_formats` that this model has not."""
-        for one in self._portable:
-            from keras_transformer.inference.portable_export import refuse
+    def refuse_format(self, form: str, model: keras.Model, folder: RunFolder) -> None:
+        """Refuse, before the training, one of `--export_formats` that this model has not."""
+        from keras_transformer.inference.portable_export import refuse
 
-            refuse(self.module_class.of_model(model, folder, self.values), one)
+        refuse(self.module_class.of_model(model, folder, self.values), form)
 
     @classmethod
     def default_model_dir(cls, values: Mapping) -> str:
@@ -235,8 +235,6 @@ class Task(abc.ABC):
 
 
 def with_perplexity(numbers: Mapping[str, float]) -> dict[str, float]:
-    """What `label_measures` gives, and the perplexity, the exponential of the cross-entropy;
-    infinite where that is too large for a float.
-    """
+    """What `label_measures` gives, and the perplexity, exp(cross-entropy), or infinity."""
     cross_entropy = numbers["cross_entropy"]
     return {"cross_entropy": cross_entropy, "perplexity": perplexity(cross_entropy), **numbers}
