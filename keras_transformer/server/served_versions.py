@@ -84,7 +84,7 @@ class Versions:
         self._load = load or model_of
         self._log = log
         self._alone = alone
-        self._terms = terms
+        self.terms = terms or {}
         self._current = None
         # What a version's folder held when it could not be loaded, by number.
         self._broken = {}
@@ -177,8 +177,8 @@ class Versions:
         try:
             with self._alone():
                 model = self._load(path)
-                if self._terms:
-                    Glossary(self._terms, ProtectedSpans.load(model.extras))
+                if self.terms:
+                    Glossary(self.terms, ProtectedSpans.load(model.extras))
                 model.warm_up()
         # TensorFlow raises anything for a damaged file.
         except Exception as error:

@@ -12,7 +12,7 @@ from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.options import RequestError, ServeOptions
 from keras_transformer.server.rows import in_parts, rows
 from keras_transformer.server.served_versions import Versions, not_served
-from pipelines.glossary import Glossary, read_terms
+from pipelines.glossary import Glossary
 
 # Parameters that TF Serving's JSON may also have beside its other members.
 OF_DOCUMENT = ("signature_name", "glossary")
@@ -28,9 +28,8 @@ class Service:
         self.versions = versions
         self.batcher = batcher
         self.options = options
-        self._terms = read_terms(options.glossary) if options.glossary else {}
         # Made once for each version, where a request adds no terms.
-        self._glossary = functools.lru_cache(functools.partial(Glossary, self._terms))
+        self._glossary = functools.lru_cache(functools.partial(Glossary, versions.terms))
 
     async def predict(
         self, name: str, number: int | None, body: bytes, seen: dict
@@ -179,7 +178,7 @@ class Service:
         """The arrays of a request, with the terms of a glossary marked in its texts."""
         if not isinstance(asked, dict) or not all(isinstance(one, str) for one in asked.values()):
             raise RequestError('"glossary" must be an object of terms and their translations.')
-        terms = {**self._terms, **asked}
+        terms = {**self.versions.terms, **asked}
         if "text" not in given or not terms:
             return given
         texts = given["text"]
