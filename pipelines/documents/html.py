@@ -16,7 +16,8 @@ INLINE = {
 # Elements whose end tag may lack, and the tags that end them then.
 ENDS = {
     "p": "address|article|aside|blockquote|center|details|dialog|dir|div|dl|fieldset|figcaption|"
-    "figure|footer|form|h[1-6r]|header|hgroup|main|menu|nav|ol|p|pre|search|section|summary|table|ul",
+    "figure|footer|form|h[1-6r]|header|hgroup|main|menu|nav|ol|p|pre|search|section|summary|"
+    "table|ul",
     "li": "li",
     **dict.fromkeys(("dt", "dd"), "d[td]"),
     **dict.fromkeys(("td", "th"), "t[dhr]|tbody|tfoot"),
