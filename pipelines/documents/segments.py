@@ -90,10 +90,8 @@ def translated(
     `translate` gives the translations of texts, in which codes stand without brackets.
     """
     found: dict[int, list[Part | str]] = {}
-    whole = {}
-    for number, segment in enumerate(segments):
-        if protects and _fits_whole(segment.parts):
-            whole[number] = _trimmed(segment.parts)
+    numbered = enumerate(segments if protects else ())
+    whole = {n: _trimmed(one.parts) for n, one in numbered if _fits_whole(one.parts)}
     asked = [
         "".join(f"⟦{part.text}⟧" if part.is_code else part.text for part in inner)
         for _, inner, _ in whole.values()
@@ -102,11 +100,7 @@ def translated(
     for (number, (left, inner, right)), answer in zip(whole.items(), answers, strict=True):
         if (back := _read(inner, answer)) is not None:
             found[number] = [*left, *back, *right]
-    cut = {
-        number: _cut(segment.parts)
-        for number, segment in enumerate(segments)
-        if number not in found
-    }
+    cut = {n: _cut(one.parts) for n, one in enumerate(segments) if n not in found}
     asked = [part for parts in cut.values() for part in parts if not part.is_code]
     ahead = iter(translate([part.text for part in asked]) if asked else [])
     for number, parts in cut.items():
@@ -116,8 +110,7 @@ def translated(
     pieces = []
     end = 0
     for number, segment in enumerate(segments):
-        replacement = segment.replacement(found[number])
-        if replacement is not None:
+        if (replacement := segment.replacement(found[number])) is not None:
             pieces += [text[end : segment.start], replacement]
             end = segment.end
     return "".join([*pieces, text[end:]])

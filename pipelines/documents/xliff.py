@@ -15,8 +15,6 @@ KNOWN = re.compile("&(?:lt|gt|amp|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);")
 # What they hold is code of the file that the text came from; and marks of what is not translated.
 NATIVE = {"ph", "bpt", "ept", "it"}
 PROTECTED = re.compile(r"<\S+[^>]*\s(?:translate\s*=\s*.no|mtype\s*=\s*.protected)\b")
-# A segment of a target, which may be empty yet.
-MARK = re.compile(r"</?(?:[\w.-]+:)?mrk\b[^>]*>")
 UNITS = {"trans-unit", "segment"}
 # A translation in such a state is made again.
 AGAIN = re.compile("new|initial|needs-.*")
@@ -29,7 +27,10 @@ def segments(text: str, everything: bool) -> Iterator[Segment]:
         target = unit.get("target")
         before = text[slice(*target)] if target else None
         again = everything or AGAIN.fullmatch(unit.get("state") or "")
-        if not has_words(parts) or (before and MARK.sub("", before).strip() and not again):
+        # Codes alone are no translation yet.
+        said = (one.raw for one in _parts(before or "") if one.text.strip())
+        is_done = any(raw[0] != "<" or PROTECTED.match(raw) for raw in said)
+        if not has_words(parts) or (is_done and not again):
             continue
         start, end = target or (unit["behind"], unit["behind"])
         ends = ("", "")
@@ -59,12 +60,11 @@ class _Units:
         self._unit = None
         self._last = (0, 0)
         self._data = text.encode("utf-8")
-        parser = xml.parsers.expat.ParserCreate("utf-8")
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        self._parser = parser
+        self._parser = xml.parsers.expat.ParserCreate("utf-8")
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
         try:
-            parser.Parse(self._data, True)
+            self._parser.Parse(self._data, True)
         except xml.parsers.expat.ExpatError as error:
             reason = xml.parsers.expat.errors.messages[error.code]
             raise ValueError(f"line {error.lineno}: {reason}") from error
@@ -83,8 +83,8 @@ class _Units:
         prefix, _, name = tag.rpartition(":")
         if not self._path:
             self._root = name
-        skips = bool(self._path and self._path[-1][1]) or attributes.get("translate") == "no"
-        self._path.append((name, skips))
+        translate = attributes.get("translate", self._path[-1][1] if self._path else "yes")
+        self._path.append((name, translate))
         place = self._place()
         parent = self._path[-2][0] if len(self._path) > 1 else ""
         if name in UNITS:
@@ -94,6 +94,7 @@ class _Units:
             self._unit[name] = (end, end)
             if name == "source":
                 line = self._text.rfind("\n", 0, place)
+                line -= self._text[line - 1 : line] == "\r"
                 indent = self._text[line:place] if line >= 0 else ""
                 self._unit["indent"] = indent if not indent.strip() else ""
             else:
@@ -102,11 +103,11 @@ class _Units:
                 self._unit["empty"] = (place, end)
 
     def _end(self, tag):
-        name, skips = self._path.pop()
+        name, translate = self._path.pop()
         parent = self._path[-1][0] if self._path else ""
         place = self._place()
         if name in UNITS:
-            if self._unit and not skips and "source" in self._unit:
+            if self._unit and translate != "no" and "source" in self._unit:
                 self.found.append(self._unit)
             self._unit = None
         elif self._unit is not None and parent in UNITS:

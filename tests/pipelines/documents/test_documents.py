@@ -249,6 +249,13 @@ def test_what_is_no_such_file_is_told_with_its_line(file_format, text, told):
         ("html", "<p translate=no>a<b>c<hr>d</p>e", "<p translate=no>a<b>c<hr>D</p>E"),
         ("html", "<p translate=no>a</i>b</div>c", "<p translate=no>a</i>b</div>C"),
         ("html", "<li translate=no>a<ul><li>b</ul><li>c", "<li translate=no>a<ul><li>b</ul><li>C"),
+        (
+            "xliff",
+            "<xliff translate='no'><segment translate='yes'>\r\n <source>a</source>\r\n</segment>"
+            "<segment><source>b</source></segment></xliff>",
+            "<xliff translate='no'><segment translate='yes'>\r\n <source>a</source>\r\n "
+            "<target>A</target>\r\n</segment><segment><source>b</source></segment></xliff>",
+        ),
     ],
 )
 def test_odd_files_of_a_format_are_read(file_format, before, after):
@@ -275,6 +282,11 @@ def test_a_mark_of_what_is_not_translated_stays(unit, mark, protects):
         ("<source>a</source><seg-source/>", "<target>A</target>"),
         ("<source>a</source><target><mrk mid='0'/></target>", "<target>A</target>"),
         (
+            "<source>a<ph id='1'>%s</ph></source><target> <ph id='1'>%s</ph></target>",
+            "<target>A<ph id='1'>%s</ph></target>",
+        ),
+        ("<source>a <x/></source><target><mrk mtype='protected'>b</mrk></target>", None),
+        (
             "<source><![CDATA[a <b>c</b> & d]]></source>",
             "<target>A &lt;b&gt;C&lt;/b&gt; &amp; D</target>",
         ),
@@ -283,7 +295,8 @@ def test_a_mark_of_what_is_not_translated_stays(unit, mark, protects):
 def test_what_has_no_end_tag_and_what_is_no_markup_is_read_too(source, target, protects):
     text = "<xliff><trans-unit>{}</trans-unit></xliff>"
     found = translated(text.format(source), "xliff", protects=protects)
-    assert found == text.format(source.partition("<target")[0] + target)
+    expected = source if target is None else source.partition("<target")[0] + target
+    assert found == text.format(expected)
 
 
 def test_a_catalogue_is_compiled_by_gettext(tmp_path):
