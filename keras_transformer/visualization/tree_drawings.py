@@ -27,14 +27,8 @@ BETWEEN_TREES = 0.35
 MOST = 20
 
 
-def refuse_depth(tree: Tree) -> None:
-    """Refuse a tree that is too deep to be drawn."""
-    levels = fold(tree, lambda inner, made: 1 if inner.is_preterminal else 1 + max(made))
-    if levels > DEEPEST:
-        raise ValueError(
-            f"a drawing has room for {DEEPEST} levels. Received: a tree of {levels}. Pass "
-            "--tree_format=brackets."
-        )
+def _levels(tree):
+    return fold(tree, lambda inner, made: 1 if inner.is_preterminal else 1 + max(made))
 
 
 def require_nltk() -> None:
@@ -47,9 +41,12 @@ def require_nltk() -> None:
 
 
 def as_text(tree: Tree) -> str:
-    """Draw a tree from its root downwards to its words, by nltk. Parts of speech are left out."""
+    """Draw a tree from its root downwards to its words, by nltk. Parts of speech are left out. One
+    that is too deep stays in brackets, on one line.
+    """
     require_nltk()
-    refuse_depth(tree)
+    if _levels(tree) > DEEPEST:
+        return str(tree)
     from nltk.tree import Tree as Drawable
     from nltk.tree.prettyprinter import TreePrettyPrinter
 
@@ -104,7 +101,11 @@ def places(tree: Tree, width_of: Callable[[str], float], gap: float) -> list[Pla
     with a gap between two texts. Words stand on one line below all labels. A part of speech is left
     out if it is XX. server/page/tree.js does the same in the browser.
     """
-    refuse_depth(tree)
+    if (levels := _levels(tree)) > DEEPEST:
+        raise ValueError(
+            f"a drawing has room for {DEEPEST} levels. Received: a tree of {levels}. Pass "
+            "--tree_format=brackets."
+        )
     root = _column(tree, width_of, gap)
     deepest = _depth(root)
     placed = []
