@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -64,8 +65,8 @@ def answer_lines(answer: Callable[[str], str]) -> None:
 
 
 def as_lines(strings: Iterable[str]) -> str:
-    """Each string as one line of a text."""
-    return "".join(f"{' '.join(one.splitlines())}\n" for one in strings)
+    """Each string as one line of a text, as `line_files` reads them: U+2028 and the like stay."""
+    return "".join(re.sub(r"\r\n?|\n", " ", one.rstrip("\r\n")) + "\n" for one in strings)
 
 
 def require_writable(name: str) -> None:

@@ -21,8 +21,8 @@ def test_a_pipe_stays_a_pipe(tmp_path):
     os.mkfifo(pipe)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         read = pool.submit(pipe.read_bytes)
-        assert streams.write_lines(str(pipe), ["ä", "b\nc"])
-    assert read.result() == "ä\nb c\n".encode()
+        assert streams.write_lines(str(pipe), ["ä", "b\nc\r\n\nd\re\u2028f\n"])
+    assert read.result() == "ä\nb c  d e\u2028f\n".encode()
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
