@@ -126,6 +126,8 @@ class ProtectedSpans(Options):
     def in_python(self) -> re.Pattern[str]:
         """The same, as Python reads it."""
         try:
+            if named := re.search(r"\[:\^?[a-z]+:\]", self.protect_pattern):
+                raise re.error(f"{named[0]} is no class there")
             return re.compile(self.expression, re.ASCII)
         except re.error as error:
             raise ValueError(

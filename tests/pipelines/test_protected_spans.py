@@ -203,8 +203,10 @@ def test_a_kind_that_is_none_and_a_pattern_that_python_has_not_are_refused():
     with pytest.raises(ValueError, match=r"must be some of urls, .*Received: .*names"):
         ProtectedSpans(("tags", "names"))
     for make in (TextMarks, functools.partial(Glossary, {"a": "b"})):
-        with pytest.raises(ValueError, match=r"regular expression of Python's.*\\pL"):
-            make(ProtectedSpans((), r"\pL+"))
+        for pattern in (r"\pL+", "[[:alpha:]]+", "[^[:^digit:]]"):
+            with pytest.raises(ValueError, match=rf"Python's too. Received: {re.escape(pattern)}"):
+                make(ProtectedSpans((), pattern))
+        make(ProtectedSpans((), "[a[:;]b"))
 
 
 def test_spans_of_a_translation_have_the_numbers_of_its_source(marks):
