@@ -56,7 +56,6 @@ KINDS = {
     ),
 }
 
-
 NEWER = ("glossary_rate", "truecase")
 AGAIN = "Copy the file again from where the model was trained."
 
@@ -84,7 +83,6 @@ class ProtectedSpans(Options):
         at_most=1,
         on_tensorflow=True,
     )
-
     truecase: bool = option(
         False,
         "Whether a text to translate that is all in capitals, or all in lower case, and has five "

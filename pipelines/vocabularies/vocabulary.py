@@ -36,7 +36,6 @@ SPACE = "\u2581"
 LONGEST_IN_BYTES = 400_000
 RESERVED = {"<pad>", "<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(BYTES))}
 
-
 # U+2581 becomes a space. SentencePiece writes spaces so, and cannot tell the two apart anyway. With
 # no rule at all, its TensorFlow operation writes a line to stderr whenever a model is loaded.
 NORMALIZATION = "2581\t20\n"

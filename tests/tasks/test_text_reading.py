@@ -253,6 +253,13 @@ def test_hidden_pieces_are_guessed_among_those_of_text(task_of):
     tokens[0, places] = guessed[:, 0]
     [whole] = own.detokenize(tf.ragged.constant([tokens[0, 1:-1]])).numpy()
     assert answer["filled"].tolist() == [whole, b"the lamp"]
+    # The end of a text that is too long is not read, and comes back. A space before a mask is its.
+    ends = [" on the lamp", f" on the lamp{own.marks.name}"]
+    with eagerly():
+        module.longest = 4
+        filled = module.fill(tf.constant([own.marks.name + end for end in ends]))["filled"].numpy()
+    assert [one.decode().partition(" ")[2] for one in filled] == [end[1:] for end in ends]
+    assert not any(one.decode().startswith(own.marks.name) for one in filled)
 
 
 def test_a_perplexity_that_no_float_holds_is_none_in_json():

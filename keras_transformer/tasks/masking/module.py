@@ -9,6 +9,7 @@ from keras_transformer.inference.model_graphs import IDS, traced
 from keras_transformer.inference.text_encoder_module import TextEncoderModule
 from keras_transformer.inference.text_module import TEXT
 from keras_transformer.models import MaskedLanguageModel
+from pipelines.batches.labelled_texts import read
 from pipelines.special_ids import PAD
 from pipelines.vocabularies.vocabulary import Vocabulary
 from pipelines.vocabularies.word_pieces import WordPieces
@@ -57,6 +58,9 @@ class MaskedTextModule(TextEncoderModule):
         chosen = tf.stack([rows[is_hidden], places[is_hidden]], axis=-1)
         filled = tf.tensor_scatter_nd_update(tokens, chosen, best[is_hidden])
         marks = self.vocabulary.marks
+        # What the model does not read, for it is too long, stays.
+        whole = read(self.vocabulary.tokenize(text), marks, tf.int32.max)
+        filled = tf.concat([filled, whole[:, self.longest - 1 :]], axis=1)
         is_text = (filled != PAD) & (filled != marks.first) & (filled != marks.last)
         words = self.vocabulary.detokenize(tf.ragged.boolean_mask(filled, is_text))
         return {"filled": tf.where(tf.reduce_any(is_hidden, axis=1), words, text)}
