@@ -71,7 +71,6 @@ class Config(family.EncoderConfig, kw_only=True):
 
     @property
     def our_class(self) -> type:
-        """The class of our model."""
         return HEADED[self.architecture("BertModel")]
 
     def model(self, hyperparameters):

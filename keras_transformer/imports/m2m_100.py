@@ -17,7 +17,7 @@ import sentencepiece
 
 from keras_transformer.imports import seq2seq, seq2seq_files
 from keras_transformer.imports.family import ANOTHER, Natural, Weight, norm, pieces_by_id
-from keras_transformer.imports.seq2seq_files import AGAIN, required_file
+from keras_transformer.imports.seq2seq_files import AGAIN, TOKENIZER, required_file
 from keras_transformer.models import Hyperparameters
 from pipelines import json_files
 from pipelines.json_files import Schema, refuse
@@ -27,7 +27,6 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 MODEL_TYPE = "m2m_100"
 LAYERS = seq2seq.LAYERS
 SPM = "sentencepiece.bpe.model"
-TOKENIZER = "tokenizer_config.json"
 SPECIAL_TOKENS = "special_tokens_map.json"
 ADDED = "added_tokens.json"
 # What fairseq puts before the pieces of a SentencePiece model, in place of its first three.
@@ -95,17 +94,8 @@ def vocabulary(folder: Any) -> Vocabulary:
             f"{folder.path / TOKENIZER} must name the labels of languages, such as __de__ or "
             f"deu_Latn, by additional_special_tokens. Received: none. {AGAIN}"
         )
-    made, lost = read_in_order(required_file(folder, SPM), others, AGAIN, labels=labels)
-    if lost:
-        folder.files.unused[SPM] = lost
-    return made
-
-
-def _tokenizer(folder):
-    said = folder.files.read(Tokenizer, TOKENIZER, AGAIN)
-    # What else it says are notes of transformers.
-    folder.files.unused[TOKENIZER].clear()
-    return said
+    unused = folder.files.unused
+    return read_in_order(required_file(folder, SPM), others, AGAIN, unused, labels=labels)
 
 
 @functools.lru_cache(maxsize=1)
@@ -130,7 +120,7 @@ def _pieces(folder):
 
 def _added(folder, count):
     """The ids of pieces behind those of text."""
-    said = _tokenizer(folder)
+    said = seq2seq_files.read_tokenizer(folder, Tokenizer)
     if said.added_tokens_decoder:
         return {
             one.get("content"): int(number)
@@ -143,8 +133,8 @@ def _added(folder, count):
         return {piece: number for piece, number in ids.items() if type(number) is int}
     names = said.additional_special_tokens or said.extra_special_tokens
     if not names:
-        names = folder.files.read(Tokenizer, SPECIAL_TOKENS, AGAIN).additional_special_tokens
-        folder.files.unused[SPECIAL_TOKENS].clear()
+        special = seq2seq_files.read_tokenizer(folder, Tokenizer, SPECIAL_TOKENS)
+        names = special.additional_special_tokens
     return {name: count + number for number, name in enumerate(names or ())}
 
 
@@ -152,7 +142,7 @@ def decoding(folder: Any, languages: dict[str, str | None]) -> dict[str, Any]:
     """How the model of a `PretrainedFolder` decodes: arguments of `DecodingOptions`. Languages are
     those that were asked for, else those that the folder says.
     """
-    said = _tokenizer(folder)
+    said = seq2seq_files.read_tokenizer(folder, Tokenizer)
     pieces = _pieces(folder)
     first = seq2seq_files.generation(folder).forced_bos_token_id
     forced = pieces[first] if first is not None and first < len(pieces) else None

@@ -31,7 +31,7 @@ from pipelines import json_files
 from pipelines.json_files import quote
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabularies.other_order import SPECIAL
+from pipelines.vocabularies.other_order import SPECIAL, read_in_order
 
 DECODER = "decoder.yml"
 SETTINGS = "special:model.yml"
@@ -168,9 +168,11 @@ class MarianFolder(TranslatorFolder):
         others = [piece for piece in self._pieces if piece not in (END, UNKNOWN)]
         script = self.path / PREPROCESS
         rules = {SPM[0]: read_rules(script)} if script.exists() else {}
-        return SeparateVocabularies(
-            *(self._read_in_order(self._file(name), others, rules.get(name, ())) for name in SPM)
+        made = (
+            read_in_order(self._file(name), others, WHOLE, self.unused, rules.get(name, ()))
+            for name in SPM
         )
+        return SeparateVocabularies(*made)
 
     def table(self) -> Iterator[Weight]:
         """The weights of our model, of theirs. Marian's matrices lie as ours do."""

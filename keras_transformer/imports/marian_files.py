@@ -13,7 +13,6 @@ from keras_transformer.imports.hugging_face import MOST_TOLD, assign
 from keras_transformer.models import Transformer
 from pipelines import json_files
 from pipelines.json_files import Schema, quote, read_text, regular_file
-from pipelines.vocabularies.other_order import read_in_order
 from pipelines.whole_files import DAMAGE
 
 WHOLE = "Take the whole release again."
@@ -33,12 +32,6 @@ class TranslatorFolder:
         for weight in self.table():
             if weight.theirs:
                 self._weights.check(weight.theirs, weight.shape)
-
-    def _read_in_order(self, path, pieces, rules=()):
-        made, lost = read_in_order(path, pieces, WHOLE, rules)
-        if lost:
-            self.unused[path.name] = lost
-        return made
 
     def model(self) -> Transformer:
         """Make the model, with its weights."""

@@ -21,7 +21,6 @@ MODEL_TYPE = "marian"
 LAYERS = seq2seq.LAYERS
 SPM = ("source.spm", "target.spm")
 SPECIAL = {"<unk>": "UNKNOWN", "</s>": "eos_token_id", "<pad>": "pad_token_id"}
-TOKENIZER = "tokenizer_config.json"
 plain_name = seq2seq.plain_name
 finish = seq2seq_files.finish
 
@@ -103,9 +102,7 @@ def decoding(folder: Any, languages: dict[str, str | None]) -> dict[str, Any]:
 def vocabulary(folder: Any) -> SeparateVocabularies:
     """The pieces of source and target of a `PretrainedFolder`, with ids of one size."""
     config = folder.config
-    said = folder.files.read(Tokenizer, TOKENIZER, AGAIN)
-    # What else it says are notes of transformers.
-    folder.files.unused[TOKENIZER].clear()
+    said = seq2seq_files.read_tokenizer(folder, Tokenizer)
     names = ["vocab.json", "target_vocab.json" if said.separate_vocabs else "vocab.json"]
     made = []
     for name, spm, size in zip(names, SPM, config.sizes(), strict=True):
@@ -113,8 +110,6 @@ def vocabulary(folder: Any) -> SeparateVocabularies:
         special = {piece: getattr(config, key) for piece, key in SPECIAL.items()}
         seq2seq_files.check_special(pieces, special, folder.path / name)
         others = seq2seq_files.pieces_in_order(config, pieces, size)
-        one, lost = read_in_order(required_file(folder, spm), others, AGAIN)
-        made.append(one)
-        if lost:
-            folder.files.unused[spm] = lost
+        path = required_file(folder, spm)
+        made.append(read_in_order(path, others, AGAIN, folder.files.unused))
     return SeparateVocabularies(*made)

@@ -19,7 +19,7 @@ from keras_transformer.imports.opennmt_tf_files import BLANK, DESCRIPTION, SIDES
 from keras_transformer.models import Hyperparameters
 from pipelines.json_files import refuse
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabularies.other_order import SPECIAL, of_words
+from pipelines.vocabularies.other_order import SPECIAL, of_words, read_in_order
 from pipelines.vocabularies.vocabulary import Vocabulary
 
 # Rows of its tables by our PAD, UNK, BOS and EOS.
@@ -135,7 +135,9 @@ class OpenNMTFolder(TranslatorFolder):
         others = self._pieces[side][len(BLANK) :]
         others += [f"<unused {n}>" for n in range(self._size - len(SPECIAL) - len(others))]
         path = self._files.model_of_pieces(side)
-        return self._read_in_order(path, others) if path else Vocabulary(of_words(others))
+        if path is None:
+            return Vocabulary(of_words(others))
+        return read_in_order(path, others, WHOLE, self.unused)
 
     def table(self) -> Iterator[Weight]:
         """The weights of our model, of theirs. Their matrices lie as ours do."""

@@ -94,11 +94,8 @@ def hyperparameters(config: Config, **variants: Any) -> Hyperparameters:
             wanted = f"encoder_{name}, {both['encoder']}"
             refuse(f"decoder_{name}", "config.json", wanted, both["decoder"], ANOTHER)
     least = min(config.sizes())
-    special = {
-        name: getattr(config, name)
-        for name in ("pad_token_id", "eos_token_id", "decoder_start_token_id")
-    }
-    for name, value in special.items():
+    for name in ("pad_token_id", "eos_token_id", "decoder_start_token_id"):
+        value = getattr(config, name)
         if value >= least or value == config.UNKNOWN:
             wanted = f"an id below {least} other than that of <unk>, {config.UNKNOWN}"
             refuse(name, "config.json", wanted, value, ANOTHER)

@@ -15,6 +15,7 @@ from pipelines.special_ids import BOS, PAD
 from pipelines.vocabularies.other_order import SPECIAL
 
 GENERATION = "generation_config.json"
+TOKENIZER = "tokenizer_config.json"
 NONE = (None,)
 AGAIN = "Save the model and its tokenizer again, all files."
 
@@ -104,6 +105,13 @@ def finish(folder: Any, model: Any) -> None:
         values = bias.numpy()
         values[list(barred_ids(folder.config, said, folder.path / GENERATION))] = NEVER
         bias.assign(values)
+
+
+def read_tokenizer(folder: Any, schema: type[Schema], name: str = TOKENIZER) -> Any:
+    """What a file of a tokenizer says by a schema. What else it says are notes of transformers."""
+    said = folder.files.read(schema, name, AGAIN)
+    folder.files.unused[name].clear()
+    return said
 
 
 def required_file(folder: Any, name: str) -> pathlib.Path:

@@ -50,7 +50,6 @@ def golden_examples(functions: Mapping, inputs: Sequence[Mapping]) -> list[dict[
 
 
 def write_golden(path: pathlib.Path, examples: Sequence[Mapping]) -> None:
-    """Write `golden.jsonl`."""
     with open(path, "w", encoding="utf-8") as file:
         for example in examples:
             line = {name: _as_json(array.tolist()) for name, array in example.items()}

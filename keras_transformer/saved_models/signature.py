@@ -19,7 +19,6 @@ class TensorSpec:
 
     @property
     def is_text(self) -> bool:
-        """Whether it holds strings."""
         return self.dtype.kind == "O"
 
 

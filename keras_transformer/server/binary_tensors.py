@@ -50,7 +50,6 @@ def _elements(name, binary) -> Iterator[bytes]:
 
 
 def to_bytes(array: np.ndarray) -> bytes:
-    """An array as its bytes."""
     if array.dtype != object and array.dtype.kind != "S":
         return array.tobytes()
     return b"".join(LENGTH.pack(len(one)) + one for one in array.reshape(-1))

@@ -57,7 +57,6 @@ class Metrics:
         self._seconds.labels(signature).observe(seconds)
 
     def batch_run(self, rows: int) -> None:
-        """Count a batch."""
         self._rows.observe(rows)
 
     def page(self) -> bytes:

@@ -2,7 +2,7 @@
 
 import pathlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 
 import sentencepiece
 from google.protobuf.message import DecodeError
@@ -136,9 +136,12 @@ def read_in_order(
     path: pathlib.Path,
     pieces: Sequence[str],
     remedy: str,
+    unused: MutableMapping[str, list[str]],
     rules: Sequence[tuple[str, str]] = (),
     labels: Collection[str] = (),
-) -> tuple[Vocabulary, list[str]]:
-    """`in_order` of a file, as `read_model` reads it."""
+) -> Vocabulary:
+    """`in_order` of a file, as `read_model` reads it. `unused` gets what text is cut without."""
     model, lost = in_order(read_model(path, remedy), pieces, rules, labels)
-    return Vocabulary(model), lost
+    if lost:
+        unused[path.name] = lost
+    return Vocabulary(model)
