@@ -134,6 +134,9 @@ def test_spans_are_shown_in_their_text():
         "turn O 50.0 % the O 50.0 % living B-area 50.0 % room I-area 25.0 % lamp B-name 75.0 %",
         "",
     ]
+    # Of another program's model, which says no more than names.
+    plain = {**given, "tags": [tag[2:] or tag for tag in given["tags"]]}
+    assert sent("text", shown, "tags", tag=[plain])[0] == "area: living room; name: lamp"
     nothing = {**given, "tags": ["O"] * 5 + ["", ""]}
     assert sent("text", 'get("best").textContent', "tags", tag=[nothing]) == "No span is found."
 

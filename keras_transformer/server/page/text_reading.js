@@ -43,7 +43,7 @@ function spansOf(words, tags) {
   const found = [];
   words.forEach((word, n) => {
     if (!tags[n]) return;
-    const name = tags[n] === "O" ? null : tags[n].slice(2), last = found[found.length - 1];
+    const name = tags[n] === "O" ? null : tags[n].replace(/^[BI]-/, ""), last = found[found.length - 1];
     if (last && last[0] === name && !tags[n].startsWith("B-")) last[1].push(word);
     else found.push([name, [word]]);
   });
