@@ -1,7 +1,7 @@
 """A request's JSON to arrays, and its errors, as TF Serving's `json_tensor.cc` does it.
 
-It takes two things more: inputs that have defaults may be left out, and a text without a list
-around it is a batch of one.
+It takes three things more: inputs that have defaults may be left out, what is null is left out, and
+a text without a list around it is a batch of one.
 """
 
 import base64
@@ -39,7 +39,7 @@ def parse(body: bytes) -> dict:
     if not body:
         raise RequestError("JSON Parse error: The document is empty")
     try:
-        document = json.loads(body.decode("utf-8"))
+        document = json.loads(body.decode("utf-8"), object_pairs_hook=_given)
     except UnicodeDecodeError as error:
         raise RequestError(
             f"JSON Parse error: the body is not UTF-8 at offset: {error.start}. Send bytes as b64."
@@ -56,6 +56,11 @@ def parse(body: bytes) -> dict:
             "be a string value."
         )
     return document
+
+
+def _given(members):
+    """An object without nulls, by which some clients write what is left out."""
+    return {name: value for name, value in members if value is not None}
 
 
 def arrays(document: dict, signature: Signature) -> tuple[dict[str, np.ndarray], bool]:
@@ -239,8 +244,9 @@ def _scalar(value, dtype):
                 "JSON Parse error: The surrogate pair in string is invalid."
             ) from error
     if dtype.kind == "O" and _is_base64(value):
+        in_one_line = "".join(value["b64"].split())
         try:
-            return base64.b64decode(value["b64"] + "=" * (-len(value["b64"]) % 4), validate=True)
+            return base64.b64decode(in_one_line + "=" * (-len(in_one_line) % 4), validate=True)
         except (binascii.Error, ValueError) as error:
             raise RequestError("Unable to base64 decode") from error
     if dtype.kind == "b" and kind is bool:

@@ -40,7 +40,6 @@ class Inference:
 
     @property
     def signature_name(self) -> str:
-        """Name of the signature that is asked."""
         return self.said.get("signature_name") or DEFAULT_SIGNATURE
 
     def arrays(self, signature: Signature) -> dict[str, np.ndarray]:
@@ -65,22 +64,21 @@ class Inference:
         everywhere = self.said.get("binary_data_output", False)
         asked = self.outputs or dict.fromkeys(outputs, None)
         is_binary = {name: everywhere if one is None else one for name, one in asked.items()}
-        blobs = [
-            binary_tensors.to_bytes(outputs[name]) for name, binary in is_binary.items() if binary
-        ]
-        lengths = iter(map(len, blobs))
+        blobs = {
+            name: binary_tensors.to_bytes(outputs[name]) for name, one in is_binary.items() if one
+        }
         head = {"model_name": model, "model_version": str(version)}
         head |= {} if self.id is None else {"id": self.id}
         tensors = [
-            _written(name, outputs[name], next(lengths) if binary else None)
-            for name, binary in is_binary.items()
+            _written(name, outputs[name], len(blobs[name]) if name in blobs else None)
+            for name in asked
         ]
         pieces = _joined(to_json.encode(head)[:-1], tensors)
         if not blobs:
             return pieces, {"Content-Type": "application/json"}
         whole = b"".join(pieces)
         headers = {HEADER: str(len(whole)), "Content-Type": "application/octet-stream"}
-        return iter([whole, *blobs]), headers
+        return iter([whole, *blobs.values()]), headers
 
 
 def read(body: bytes, length: str | None) -> Inference:
@@ -97,7 +95,7 @@ def read(body: bytes, length: str | None) -> Inference:
     binary = {}
     rest = memoryview(body)[size:]
     for name, tensor in inputs.items():
-        own = _parameters(tensor, f"the input `{name}`").get("binary_data_size")
+        own = parameters_of(tensor, f"the input `{name}`").get("binary_data_size")
         if own is None:
             continue
         if type(own) is not int or not 0 <= own <= len(rest):
@@ -109,7 +107,7 @@ def read(body: bytes, length: str | None) -> Inference:
         rest = rest[own:]
     if rest:
         raise RequestError(f"{len(rest)} bytes behind the last tensor belong to none.")
-    said, options = parted(_parameters(document, "the request"))
+    said, options = parted(parameters_of(document, "the request"))
     if not isinstance(document.get("id", ""), str):
         raise RequestError('"id" must be a string.')
     return Inference(
@@ -147,16 +145,14 @@ def with_options(
     given: dict[str, np.ndarray], options: dict, name: str, signature: Signature
 ) -> dict[str, np.ndarray]:
     """The arrays of a request to a signature of some name, with options that hold for all rows."""
-    for option in options:
+    arrays = dict(given)
+    for option, value in options.items():
         if option not in signature.defaults:
             raise _unknown("parameter", option, name, [*SAID, *signature.defaults])
         if option in given:
             raise RequestError(f"`{option}` is given twice: as an input and a parameter.")
-    arrays = {
-        option: from_json.array(value, signature.inputs[option].dtype)
-        for option, value in options.items()
-    }
-    return {**given, **arrays}
+        arrays[option] = from_json.array(value, signature.inputs[option].dtype)
+    return arrays
 
 
 def tensors(specs: Iterable[TensorSpec], optional: Iterable[str] = ()) -> list[dict]:
@@ -192,15 +188,16 @@ def _objects(document, key):
     return by_name
 
 
-def _parameters(document, of):
-    parameters = document.get("parameters", {})
-    if not isinstance(parameters, dict):
+def parameters_of(document: dict, of: str) -> dict:
+    """The parameters of a request, an input or an output."""
+    found = document.get("parameters", {})
+    if not isinstance(found, dict):
         raise RequestError(f'"parameters" of {of} must be an object.')
-    return parameters
+    return found
 
 
 def _is_binary(name, output):
-    parameters = _parameters(output, f"the output `{name}`")
+    parameters = parameters_of(output, f"the output `{name}`")
     if parameters.get("classification"):
         raise RequestError("The classification extension is not supported. Leave it out.")
     asked = parameters.get("binary_data")

@@ -38,11 +38,9 @@ class Service:
         `seen` receives what may be logged: the signature, the number of rows, the version.
         """
         document = await asyncio.to_thread(from_json.parse, body)
-        parameters = document.get("parameters") or {}
-        if not isinstance(parameters, dict):
-            raise RequestError('"parameters" must be an object.')
+        parameters = open_inference.parameters_of(document, "the request")
         said, options = open_inference.parted(parameters)
-        said = {**said, **{one: document[one] for one in OF_DOCUMENT if one in document}}
+        said |= {one: document[one] for one in OF_DOCUMENT if one in document}
         signature_name = said.get("signature_name") or DEFAULT_SIGNATURE
 
         def read(signature):

@@ -108,6 +108,23 @@ def test_data_may_be_nested(client):
     assert "has the shape [1, 2]" in answer["error"]
 
 
+def test_what_is_null_is_left_out(client):
+    """So MLServer's clients write a request, by `dict()` of their model of it."""
+    given = tensor("text", *TEXTS)
+    expected = infer(client, given)
+    assert expected[0] == 200
+    nulls = {"id": None, "outputs": None, "parameters": {"timeout": None}}
+    assert infer(client, {**given, "parameters": None}, **nulls) == expected
+    row = {"text": "a", "beam_size": None}
+    nulls = {"signature_name": "translate", "parameters": None, "glossary": None}
+    answers = [
+        client.post("/v1/models/m:predict", json={**nulls, "instances": [one]}).json()
+        for one in (row, {"text": "a"})
+    ]
+    assert answers[0] == answers[1]
+    assert "predictions" in answers[0]
+
+
 def blob(*texts):
     return b"".join(struct.pack("<I", len(text)) + text for text in texts)
 

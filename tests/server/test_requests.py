@@ -68,6 +68,13 @@ def test_an_output_that_stands_alone_is_base64_by_its_name():
     assert json.loads(b"".join(to_json.response(text_alone, True)))["predictions"] == ["\ufffd"]
 
 
+def test_base64_may_be_broken_into_lines():
+    """As TF Serving's may."""
+    lines = base64.encodebytes(bytes(100)).decode()
+    assert from_json.array({"b64": lines}, object).item() == bytes(100)
+    assert lines.count("\n") == 2  # control
+
+
 @given(
     arrays_of.arrays(object, SHAPES, elements=st.text(st.characters(codec="utf-8")).map(str.encode))
 )
