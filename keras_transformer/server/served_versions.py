@@ -34,10 +34,10 @@ class Version:
 
     number: int
     model: "TensorFlowModel | ServedPortable"
+    terms: Mapping[str, str]
     users: int = 0
 
     def signature(self, name: str) -> Signature:
-        """One of the model's signatures."""
         if name not in self.model.signatures:
             why = self.model.lacking.get(name)
             raise RequestError(
@@ -55,6 +55,11 @@ class Version:
     def protected(self) -> ProtectedSpans | None:
         """What it puts back as it stands, read once."""
         return ProtectedSpans.load(self.model.extras)
+
+    @functools.cached_property
+    def glossary(self) -> Glossary:
+        """What marks the server's terms in its texts, made once."""
+        return Glossary(self.terms, self.protected)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,9 +148,9 @@ class Versions:
             content = [(file, _stamp(file)) for file in sorted(path.rglob("*"))]
             if self._broken.get(number) == content:
                 continue
-            if model := self._loaded(number, path):
+            if version := self._loaded(number, path):
                 self._broken.pop(number, None)
-                self._replace(Version(number, model))
+                self._replace(version)
                 return
             self._broken[number] = content
 
@@ -170,24 +175,24 @@ class Versions:
         self._replace(None)
 
     def _loaded(self, number, path):
-        """A version's model, warmed up; None if it cannot be loaded."""
+        """A version, warmed up; None if it cannot be loaded."""
         self.states[number] = State("LOADING")
         self._log("loading", version=number)
-        model = None
+        version = None
         try:
             with self._alone():
-                model = self._load(path)
+                version = Version(number, self._load(path), self.terms)
                 if self.terms:
-                    Glossary(self.terms, ProtectedSpans.load(model.extras))
-                model.warm_up()
+                    version.glossary.applied("a")
+                version.model.warm_up()
         # TensorFlow raises anything for a damaged file.
         except Exception as error:
-            if model:
-                model.close()
+            if version:
+                version.model.close()
             self.states[number] = State("END", reason_of(error))
             self._log("broken", version=number, error=self.states[number].error)
             return None
-        return model
+        return version
 
     def _replace(self, version):
         with self._changed:

@@ -1,7 +1,6 @@
 """Answer a request's body with a body, without HTTP."""
 
 import asyncio
-import functools
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,6 +15,9 @@ from pipelines.glossary import Glossary
 
 # Parameters that TF Serving's JSON may also have beside its other members.
 OF_DOCUMENT = ("signature_name", "glossary")
+# Of a request's glossary, which is read for this request alone, and the characters of each.
+MOST_TERMS = 5_000
+LONGEST_TERM = 500
 
 
 class Service:
@@ -28,8 +30,6 @@ class Service:
         self.versions = versions
         self.batcher = batcher
         self.options = options
-        # Made once for each version, where a request adds no terms.
-        self._glossary = functools.lru_cache(functools.partial(Glossary, versions.terms))
 
     async def predict(
         self, name: str, number: int | None, body: bytes, seen: dict
@@ -160,7 +160,7 @@ class Service:
         """A request to a signature of some name as `Rows`."""
         signature = version.model.signatures[name]
         try:
-            given = self._with_terms(glossary, read(signature), version)
+            given = self._with_terms(glossary, read(signature), signature, version)
         except RecursionError as error:
             raise RequestError("JSON Parse error: lists too deep") from error
         return costs.within_limits(
@@ -172,18 +172,26 @@ class Service:
             self.batcher.most_memory,
         )
 
-    def _with_terms(self, asked, given, version):
+    def _with_terms(self, asked, given, signature, version):
         """The arrays of a request, with the terms of a glossary marked in its texts."""
         if not isinstance(asked, dict) or not all(isinstance(one, str) for one in asked.values()):
             raise RequestError('"glossary" must be an object of terms and their translations.')
-        terms = {**self.versions.terms, **asked}
-        if "text" not in given or not terms:
+        longest = max(map(len, (*asked, *asked.values())), default=0)
+        if len(asked) > MOST_TERMS or longest > LONGEST_TERM:
+            raise RequestError(
+                f'"glossary" must have at most {MOST_TERMS:,} terms, of {LONGEST_TERM} characters. '
+                f"Received: {len(asked):,}, the longest of {longest:,}. Give the server a file of "
+                "more by --glossary."
+            )
+        if "text" not in given or not (asked or version.terms):
             return given
+        # Terms are searched in no text that is too long.
+        rows(given, signature, self.options)
         texts = given["text"]
         how = ("utf-8", "surrogateescape")
         try:
-            make = functools.partial(Glossary, terms) if asked else self._glossary
-            glossary = make(version.protected)
+            terms = {**version.terms, **asked}
+            glossary = Glossary(terms, version.protected) if asked else version.glossary
             marked = [glossary.applied(one.decode(*how)).encode(*how) for one in texts.reshape(-1)]
         # Terms may have half a surrogate pair.
         except ValueError as error:

@@ -170,6 +170,12 @@ def test_bytes_go_in_and_out_behind_the_json(client):
         ({"outputs": [{"name": "scores"}]}, "no output `scores`"),
         ({"outputs": [{**TRANSLATION, "parameters": {"classification": 3}}]}, "not supported"),
         ({"id": 7}, '"id" must be a string'),
+        ({"parameters": {"glossary": {f"{n}": "a" for n in range(5001)}}}, "at most 5,000 terms"),
+        ({"parameters": {"glossary": {"a": "b" * 501}}}, "the longest of 501"),
+        (
+            {"inputs": [tensor("text", "a" * 5001)], "parameters": {"glossary": {"a": "b"}}},
+            "`text` must be no longer than 5,000 bytes",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(client, change, words):
