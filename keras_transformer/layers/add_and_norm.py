@@ -22,8 +22,8 @@ class NormPlacement(Layer):
     """What every placement has: a dropout on the sublayer's output and one layer normalization.
 
     Args:
-        dropout: probability in [0, 1), applied to the sublayer's output "before it is added to the
-            sublayer input".
+        dropout: probability in [0, 255/256], applied to the sublayer's output "before it is
+            added to the sublayer input".
         epsilon: what the norm adds to the variance.
 
     Attributes:

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.linear_maps import Kernel, Matrix, plus_bias
-from keras_transformer.layers.prototypes import Layer, like
+from keras_transformer.layers.prototypes import Layer, check_sizes, like
 from keras_transformer.layers.scaled_dot_product import AttentionHeads, SoftmaxHeads, SoftmaxStepper
 from keras_transformer.layers.tensors import KeysAndValues, Masks, State, Tensor
 
@@ -72,8 +72,7 @@ class MultiHeadAttention(Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if num_heads < 1:
-            raise ValueError(f"`num_heads` must be at least 1. Received: num_heads={num_heads}.")
+        check_sizes(num_heads=num_heads, d_model=d_model)
         if None in (d_k, d_v) and d_model % num_heads:
             raise ValueError(
                 f"`d_model` must be divisible by `num_heads`. Received: d_model={d_model}, "
@@ -83,11 +82,12 @@ class MultiHeadAttention(Layer):
         self.input_spec = keras.InputSpec(ndim=3)
         self.num_heads = num_heads
         self.d_model = d_model
-        self.d_k = d_k or d_model // num_heads
-        self.d_v = d_v or d_model // num_heads
+        self.d_k = d_model // num_heads if d_k is None else d_k
+        self.d_v = d_model // num_heads if d_v is None else d_v
+        check_sizes(d_k=self.d_k, d_v=self.d_v)
         # One Keras initializer gives the same numbers at every call. A clone draws its own.
         self.output_initializer = keras.initializers.get(output_initializer).clone()
-        self.heads = like(heads or SoftmaxHeads(), self.dtype_policy, "heads")
+        self.heads = like(heads or SoftmaxHeads(), AttentionHeads, self.dtype_policy, "heads")
         self.use_bias = use_bias
 
     def build(self, query_shape, key_shape, value_shape):

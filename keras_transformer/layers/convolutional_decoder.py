@@ -110,16 +110,12 @@ class ConvolutionalDecoder(KeepsShape, ConvolutionalEncoder):
         return self.output_map(self.output_dropout(x)), states, weights
 
     def call(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
-        return self._whole(x, memory, memory_mask)[0]
+        return self.with_attention(x, memory, memory_mask)[0]
 
     def with_attention(
         self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """`call`, and second what every block attends to, (B, N, 1, T, S)."""
-        y, _, weights = self._whole(x, memory, memory_mask)
-        return y, ops.stack(weights, axis=1)[:, :, None]
-
-    def _whole(self, x, memory, memory_mask):
         keys, values = self.memory_cache(memory)
 
         def convolve(x, block):
@@ -128,7 +124,8 @@ class ConvolutionalDecoder(KeepsShape, ConvolutionalEncoder):
         def look(attention, y):
             return attention(y, x, keys, values, memory_mask=memory_mask)
 
-        return self.through(x, convolve, look, self.blocks)
+        y, _, weights = self.through(x, convolve, look, self.blocks)
+        return y, ops.stack(weights, axis=1)[:, :, None]
 
     def memory_cache(self, memory: Tensor) -> KeysAndValues:
         """The keys and values in a memory, (B, S, d_model) each, which all attentions share."""

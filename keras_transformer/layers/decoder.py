@@ -95,8 +95,7 @@ class DecoderLayer(EncoderLayer):
         def look(x):
             return self.cross_attention(x, memory, memory, attention_mask=memory_mask), None
 
-        x, _ = self.through(x, attend, look, self._feed)
-        return x
+        return self.through(x, attend, look, self._feed)[0]
 
     def with_attention(
         self,
@@ -158,8 +157,7 @@ class Decoder(Encoder):
         def through_layer(x, layer):
             return layer(x, memory, memory_mask=memory_mask, causal=mask), None
 
-        x, _ = self.through(x, through_layer, self.layers)
-        return x
+        return self.through(x, through_layer, self.layers)[0]
 
     def with_attention(
         self, x: Tensor, memory: Tensor | None = None, memory_mask: Tensor | None = None

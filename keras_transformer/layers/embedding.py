@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Matrix
-from keras_transformer.layers.prototypes import Layer, Part, like
+from keras_transformer.layers.prototypes import Layer, Part, check_sizes, like
 from keras_transformer.layers.tensors import Tensor
 
 # Weights of a table that are copied to be laid out. NLLB-200's 262 million take 2.5 s and 1 GB
@@ -125,6 +125,7 @@ class LearnedEncoding(PositionEncoding):
 
     def __init__(self, max_positions: int = 1024, **kwargs: Any):
         super().__init__(**kwargs)
+        check_sizes(max_positions=max_positions)
         self.max_positions = max_positions
 
     def build(self, x_shape):
@@ -162,12 +163,12 @@ class PositionalEmbedding(Layer):
     Args:
         vocabulary_size: V.
         d_model: width of the embedding.
-        dropout: probability in [0, 1), applied to "the sums of the embeddings and the positional
-            encodings".
+        dropout: probability in [0, 255/256], applied to "the sums of the embeddings and the
+            positional encodings".
         encoding: what PE is: a `PositionEncoding`, of which this layer makes a copy;
             `SinusoidalEncoding()`, the paper's, by default.
-        token_dropout: probability in [0, 1) that a token's whole embedding becomes 0, with its
-            position left; the paper has none.
+        token_dropout: probability in [0, 255/256] that a token's whole embedding becomes 0, with
+            its position left; the paper has none.
         scaled: whether E[ids] is multiplied by sqrt(d_model), as in the paper. BERT and GPT-2 do
             not.
         output_bias: whether the projection adds a bias, as Marian's does. The paper's does not.
@@ -205,6 +206,7 @@ class PositionalEmbedding(Layer):
     ):
         super().__init__(**kwargs)
         self.input_spec = keras.InputSpec(min_ndim=2)
+        check_sizes(vocabulary_size=vocabulary_size, d_model=d_model)
         self.vocabulary_size = vocabulary_size
         self.d_model = d_model
         self.dropout = dropout
@@ -214,7 +216,8 @@ class PositionalEmbedding(Layer):
         self.output_bias = output_bias
         self.sum_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sum_dropout")
         self.whole_tokens = Dropout(token_dropout, dtype=self.dtype_policy, name="whole_tokens")
-        self.encoding = like(encoding or SinusoidalEncoding(), self.dtype_policy, "encoding")
+        encoding = encoding or SinusoidalEncoding()
+        self.encoding = like(encoding, PositionEncoding, self.dtype_policy, "encoding")
 
     def build(self, inputs_shape):
         # A standard deviation of d_model^-0.5 gives embeddings of unit variance after the scaling

@@ -10,7 +10,7 @@ from keras import ops
 from keras_transformer.layers.add_and_norm import EPSILON, NormPlacement, PostNorm, depth_scaled
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.feed_forward import FeedForward
-from keras_transformer.layers.prototypes import KeepsShape, class_of, description
+from keras_transformer.layers.prototypes import KeepsShape, check_sizes, class_of, description
 from keras_transformer.layers.scaled_dot_product import AttentionHeads
 from keras_transformer.layers.tensors import Sublayer, Tensor
 
@@ -29,13 +29,13 @@ class EncoderLayer(KeepsShape):
         d_model: width of input and output.
         d_ff: inner width of the feed-forward network.
         d_k, d_v: widths of a head, as in `MultiHeadAttention`.
-        dropout: probability in [0, 1) on each sublayer's output.
+        dropout: probability in [0, 255/256] on each sublayer's output.
         activation: between the two maps of the feed-forward network.
         output_initializer: initializer of the last matrix of each sublayer.
         norm: where each layer normalization stands: `PostNorm`, the paper's, or `PreNorm`.
         heads: what self-attention is, as in `MultiHeadAttention`.
         feed_forward: `FeedForward`, the paper's, or a subclass.
-        activation_dropout: probability in [0, 1) after the activation.
+        activation_dropout: probability in [0, 255/256] after the activation.
         attention_bias: whether the maps of the attentions have biases.
         norm_epsilon: what the norms add to the variance.
 
@@ -107,8 +107,7 @@ class EncoderLayer(KeepsShape):
         def attend(x):
             return self.self_attention(x, x, x, attention_mask=attention_mask, causal=causal), None
 
-        x, _ = self.through(x, attend, self._feed)
-        return x
+        return self.through(x, attend, self._feed)[0]
 
     def with_attention(
         self, x: Tensor, attention_mask: Tensor | None = None, causal: Tensor | None = None
@@ -173,6 +172,7 @@ class Encoder(KeepsShape):
         **variants,
     ):
         super().__init__(dtype=dtype, name=name, trainable=trainable)
+        check_sizes(num_layers=num_layers)
         start = class_of("residual_initialization", residual_initialization, None, depth_scaled)
         self.residual_initialization = start
         variants["output_initializer"] = start(self.layer.sublayers_of(**variants) * num_layers)
@@ -205,8 +205,7 @@ class Encoder(KeepsShape):
         def through_layer(x, layer):
             return layer(x, attention_mask=attention_mask), None
 
-        x, _ = self.through(x, through_layer, self.layers)
-        return x
+        return self.through(x, through_layer, self.layers)[0]
 
     def with_attention(
         self, x: Tensor, attention_mask: Tensor | None = None
@@ -221,9 +220,8 @@ class Encoder(KeepsShape):
 
     def get_config(self):
         config = super().get_config()
-        layer = {
-            name: value for name, value in self.layers[0].get_config().items() if name not in config
-        }
+        of_layer = self.layers[0].get_config().items()
+        layer = {name: value for name, value in of_layer if name not in config}
         del layer["output_initializer"]
         start = keras.saving.get_registered_name(self.residual_initialization)
         sizes = {"num_layers": len(self.layers), "residual_initialization": start}

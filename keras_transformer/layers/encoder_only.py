@@ -13,7 +13,7 @@ from keras_transformer.layers.add_and_norm import EPSILON
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Dense, plus_bias
 from keras_transformer.layers.normalization import LayerNormalization
-from keras_transformer.layers.prototypes import KeepsShape, Layer
+from keras_transformer.layers.prototypes import KeepsShape, Layer, check_sizes
 from keras_transformer.layers.tensors import Tensor
 from pipelines.special_ids import PAD
 
@@ -26,7 +26,7 @@ class SegmentEmbedding(KeepsShape):
 
     Args:
         segments: how many there are; BERT has two, a first and a second sentence.
-        dropout: probability in [0, 1).
+        dropout: probability in [0, 255/256].
         epsilon: what the norm adds to the variance.
 
     Call arguments:
@@ -151,7 +151,7 @@ class MeanState(FirstState):
 
     def call(self, x: Tensor, tokens: Tensor) -> Tensor:
         real = ops.cast(ops.not_equal(tokens, PAD), x.dtype)[..., None]
-        return ops.sum(x * real, axis=1) / ops.sum(real, axis=1)
+        return ops.sum(x * real, axis=1) / ops.maximum(ops.sum(real, axis=1), 1)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -171,7 +171,7 @@ class PatchEmbedding(Layer):
     Args:
         patch_size: P, pixels.
         d_model: width of the vectors.
-        dropout: probability in [0, 1).
+        dropout: probability in [0, 255/256].
 
     Call arguments:
         pictures: (B, H, W, C), H and W multiples of P that are known when it is built.
@@ -187,6 +187,7 @@ class PatchEmbedding(Layer):
 
     def __init__(self, patch_size: int, d_model: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
+        check_sizes(patch_size=patch_size, d_model=d_model)
         self.patch_size = patch_size
         self.d_model = d_model
         self.dropout = dropout

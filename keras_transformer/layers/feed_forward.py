@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Dense, Matrix
-from keras_transformer.layers.prototypes import KeepsShape
+from keras_transformer.layers.prototypes import KeepsShape, check_sizes
 from keras_transformer.layers.tensors import Tensor
 
 
@@ -38,7 +38,7 @@ class FeedForward(KeepsShape):
         d_ff: inner width.
         activation: a Keras activation or its name; the paper's is "relu".
         output_initializer: initializer of W_2.
-        dropout: probability in [0, 1) after the activation; the paper has none there.
+        dropout: probability in [0, 255/256] after the activation; the paper has none there.
 
     Call arguments:
         x: (B, T, d_model).
@@ -60,7 +60,8 @@ class FeedForward(KeepsShape):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.d_ff = d_ff
+        check_sizes(d_ff=d_ff)
+        self.d_ff = int(d_ff)
         self.activation = keras.activations.get(activation)
         # One Keras initializer gives the same numbers at every call. A clone draws its own.
         self.output_initializer = keras.initializers.get(output_initializer).clone()

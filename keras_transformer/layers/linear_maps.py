@@ -141,9 +141,8 @@ class Matrix:
     ):
         self._dtype = policy.compute_dtype
         self._biases = [bias if bias is None else ops.cast(bias, self._dtype) for bias in biases]
-        dtype = (
-            policy.variable_dtype if policy.variable_dtype == "bfloat16" else policy.compute_dtype
-        )
+        kept = policy.variable_dtype
+        dtype = kept if kept == "bfloat16" else policy.compute_dtype
         kernels = [ops.cast(kernel, dtype) for kernel in kernels]
         self._widths = [kernel.shape[-1] for kernel in kernels]
         width = sum(self._widths)

@@ -38,7 +38,7 @@ class ProposalHeads(KeepsShape):
         num_heads: h of the attention to the source.
         d_ff: inner width of the FFN.
         d_k, d_v: of the attention, as in `MultiHeadAttention`.
-        dropout: probability in [0, 1), as in `PostNorm`.
+        dropout: probability in [0, 255/256], as in `PostNorm`.
 
     Call arguments:
         x: (B, T, d_model).

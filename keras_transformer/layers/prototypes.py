@@ -5,6 +5,7 @@ A stack passes the same object to each of its layers. So the object is a prototy
 its own part with the same arguments, and with its own weights.
 """
 
+import numbers
 from typing import Any
 
 import keras
@@ -44,16 +45,16 @@ class Part(Layer):
     """A prototype that is passed to a layer, which makes one `like` it."""
 
 
-def like(prototype: Part | dict[str, Any], dtype: keras.DTypePolicy, name: str) -> Part:
-    """A new part with the arguments of another, or of its `description`."""
+def like(prototype: Part | dict, base: type[Part], dtype: keras.DTypePolicy, name: str) -> Part:
+    """A new part with the arguments of another of a base class, or of its `description`."""
     kind = type(prototype)
     if isinstance(prototype, dict):
         kind = keras.saving.get_registered_object(prototype["class_name"])
-    if not (isinstance(kind, type) and issubclass(kind, Part)):
+    if not (isinstance(kind, type) and issubclass(kind, base)):
         raise ValueError(
-            f"`{name}` must be an object such as those of keras_transformer.layers, and Keras must "
-            f"know its class when a model is loaded: see register_keras_serializable. Received: "
-            f"{prototype!r}."
+            f"`{name}` must be an object of a subclass of {base.__name__} in keras_transformer."
+            "layers, or of one of your own, which Keras must know when a model is loaded: see "
+            f"register_keras_serializable. Received: {prototype!r}."
         )
     config = prototype["config"] if isinstance(prototype, dict) else prototype.get_config()
     # Not by `from_config`, which keeps only the name of a policy of our own.
@@ -64,6 +65,15 @@ def description(part: Part) -> dict[str, Any]:
     """The registered name of a part's class, and its config: enough to make a part like it."""
     name = keras.saving.get_registered_name(type(part))
     return {"class_name": name, "config": part.get_config()}
+
+
+def check_sizes(least: int = 1, **sizes: Any) -> None:
+    """Refuse arguments, by name, that are no integers of at least so many; NumPy's are some."""
+    for name, size in sizes.items():
+        if not isinstance(size, numbers.Integral) or size < least:
+            raise ValueError(
+                f"`{name}` must be an integer, at least {least}. Received: {name}={size!r}."
+            )
 
 
 def class_of(argument: str, kind: str | type, base: type | None, example: Any) -> Any:

@@ -170,8 +170,7 @@ class AttentionHeads(Part):
         self.sizes = (query_shape[1], query_shape[-1], value_shape[-1])
 
     def call(self, query: Tensor, key: Tensor, value: Tensor, masks: Masks = ALL) -> Tensor:
-        heads, _ = self.with_weights(query, key, value, masks)
-        return heads
+        return self.with_weights(query, key, value, masks)[0]
 
     def with_weights(
         self, query: Tensor, key: Tensor, value: Tensor, masks: Masks = ALL
@@ -208,7 +207,7 @@ class SoftmaxHeads(AttentionHeads):
             default.
         positions: what the distance between query and key changes: a `RelativePositions`, by
             default one that changes nothing. Others suit self-attention only.
-        dropout: probability in [0, 1) on the attention weights; the paper has none there.
+        dropout: probability in [0, 255/256] on the attention weights; the paper has none there.
     """
 
     arguments = ("similarity", "positions", "dropout")
@@ -222,8 +221,9 @@ class SoftmaxHeads(AttentionHeads):
     ):
         super().__init__(**kwargs)
         policy = self.dtype_policy
-        self.similarity = like(similarity or ScaledDotProduct(), policy, "similarity")
-        self.positions = like(positions or RelativePositions(), policy, "positions")
+        self.similarity = like(similarity or ScaledDotProduct(), Similarity, policy, "similarity")
+        positions = positions or RelativePositions()
+        self.positions = like(positions, RelativePositions, policy, "positions")
         self.dropout = dropout
         self.weights_dropout = Dropout(dropout, dtype=policy, name="weights_dropout")
 

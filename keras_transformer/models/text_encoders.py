@@ -156,10 +156,9 @@ class Labeller(TextEncoder):
         raise NotImplementedError
 
     def get_config(self):
-        config = super().get_config()
-        frame = {name: config[name] for name in ("name", "dtype")}
-        hyperparameters = self.hyperparameters.as_dict()
-        return {**frame, "labels": self.labels, "hyperparameters": hyperparameters}
+        sizes = self.hyperparameters.as_dict()
+        frame = {name: one for name, one in super().get_config().items() if name not in sizes}
+        return {**frame, "labels": self.labels, "hyperparameters": sizes}
 
     @classmethod
     def from_config(cls, config, custom_objects=None):

@@ -114,9 +114,8 @@ class LabelAccuracy(_PerLabel):
     measure = "accuracy"
 
     def of_each_label(self, labels, logits):
-        return ops.cast(
-            ops.equal(ops.cast(ops.argmax(logits, axis=-1), "int32"), labels), "float32"
-        )
+        likeliest = ops.cast(ops.argmax(logits, axis=-1), "int32")
+        return ops.cast(ops.equal(likeliest, labels), "float32")
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -126,9 +125,8 @@ class LabelCrossEntropy(_PerLabel):
     measure = "cross_entropy"
 
     def of_each_label(self, labels, logits):
-        return ops.sparse_categorical_crossentropy(
-            labels, ops.cast(logits, "float32"), from_logits=True
-        )
+        logits = ops.cast(logits, "float32")
+        return ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

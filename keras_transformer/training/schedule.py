@@ -36,16 +36,12 @@ class TransformerSchedule(LearningRateSchedule):
 
     def __init__(self, d_model: int, warmup_steps: int = 4000, scale: float = 1.0):
         super().__init__()
-        for name, value in {
-            "d_model": d_model,
-            "warmup_steps": warmup_steps,
-            "scale": scale,
-        }.items():
-            if not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"`{name}` must be positive. Received: {name}={value}.")
         self.d_model = d_model
         self.warmup_steps = warmup_steps
         self.scale = scale
+        for name, value in self.get_config().items():
+            if not (value > 0 and math.isfinite(value)):
+                raise ValueError(f"`{name}` must be positive. Received: {name}={value}.")
 
     def __call__(self, step):
         step = ops.cast(step, "float32") + 1.0

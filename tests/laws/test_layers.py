@@ -252,6 +252,45 @@ def shaken(name):
     return ROWS[name].shaken()
 
 
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: layers.MultiHeadAttention(2, D, d_k=0), "`d_k`.*at least 1.*d_k=0"),
+        (lambda: layers.MultiHeadAttention(2, D, d_v=-3), "`d_v`.*d_v=-3"),
+        (lambda: layers.MultiHeadAttention(2.0, D), "`num_heads` must be an integer.*=2.0"),
+        (lambda: layers.MultiHeadAttention(2, "8"), "`d_model` must be an integer.*='8'"),
+        (lambda: layers.EncoderLayer(**SIZES, d_k=0), "`d_k`"),
+        (lambda: layers.Encoder(0, **SIZES), "`num_layers`.*at least 1.*num_layers=0"),
+        (lambda: layers.Decoder(1.5, **SIZES), "`num_layers`"),
+        (lambda: layers.LocalHeads(0), "`radius`"),
+        (lambda: layers.SparseHeads(-1), "`stride`"),
+        (lambda: layers.LowRankHeads(0), "`rank`"),
+        (lambda: RelativeBias(num_buckets=3), "`num_buckets`.*at least 4"),
+        (lambda: RelativeBias(False, num_buckets=1), "`num_buckets`.*at least 2"),
+        (lambda: layers.RelativeKeysAndValues(-1), "`clip`.*at least 0"),
+        (lambda: layers.LearnedEncoding(0), "`max_positions`"),
+        (lambda: layers.PositionalEmbedding(0, D), "`vocabulary_size`"),
+        (lambda: layers.PatchEmbedding(0, D), "`patch_size`"),
+        # A part in the place of another.
+        (lambda: layers.MultiHeadAttention(2, D, heads=Rotary()), "`heads`.*of AttentionHeads"),
+        (lambda: SoftmaxHeads(positions=LEARNED), "`positions`.*of RelativePositions"),
+        (lambda: layers.PositionalEmbedding(9, D, encoding=Rotary()), "`encoding`.*of Position"),
+    ],
+)
+def test_an_argument_that_no_layer_can_have_is_refused_by_name(make, said):
+    with pytest.raises(ValueError, match=f"^{said}"):
+        make()
+
+
+def test_sizes_may_be_numpy_s():
+    sizes = {name: np.int64(size) for name, size in SIZES.items()}
+    assert layers.Encoder(np.int32(1), **sizes)(X).shape == X.shape
+
+
+def test_the_mean_of_a_text_of_padding_alone_is_zero():
+    assert not np.array(layers.MeanState()(X, np.zeros((B, T), "int32"))).any()
+
+
 MASKED = pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.mask])
 
 
@@ -311,7 +350,7 @@ def test_the_shape_of_its_output_is_known_before(name):
         told = layer.compute_output_shape(*(array.shape for array in row.inputs))
         assert tuple(told) == tuple(out.shape)
         # As Keras' `summary` asks for it.
-        if len(named := layer._build_shapes_dict) > 1:
+        if len(named := layer._build_shapes_dict or {}) > 1:
             assert layer.compute_output_shape(**named) == told
 
 

@@ -118,7 +118,7 @@ def test_widths_of_a_head_default_to_the_paper_s(d_k, d_v, expected, qkv):
 
 
 def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works():
-    with pytest.raises(ValueError, match="`num_heads` must be at least 1"):
+    with pytest.raises(ValueError, match="`num_heads` must be an integer, at least 1"):
         MultiHeadAttention(0, 8)
     for h, d, remedy in ((8, 500, 504), (3, 8, 9)):
         told = rf"d_model={d}, num_heads={h}\. Try d_model={remedy}, or pass `d_k` and"

@@ -12,6 +12,7 @@ from keras_transformer.layers.attention_variants.restricted import (
     width_of_blocks,
 )
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.prototypes import check_sizes
 from keras_transformer.layers.scaled_dot_product import AttentionHeads, scaled_dot_product_attention
 from keras_transformer.layers.tensors import ALL, Masks, Tensor
 
@@ -61,7 +62,6 @@ class LinearHeads(AttentionHeads):
         return ops.matmul(weights, value), weights
 
     def stepper(self) -> "LinearStepper":
-        """Self-attention over two sums."""
         return LinearStepper(self)
 
 
@@ -79,12 +79,8 @@ class LinearStepper:
         self._sizes = heads.sizes
 
     def start(self, rows: int | Tensor) -> tuple[Tensor, Tensor]:
-        """The sums before the first position."""
         heads, d_k, d_v = self._sizes
-        mixed, summed = (
-            ops.zeros((rows, heads, d_k, width), dtype="float32") for width in (d_v, 1)
-        )
-        return mixed, summed
+        return tuple(ops.zeros((rows, heads, d_k, width), dtype="float32") for width in (d_v, 1))
 
     def __call__(
         self, both: Tensor, value: Tensor, state: tuple[Tensor, Tensor]
@@ -126,9 +122,8 @@ def _to_those_before(queries, keys, values):
     values = ops.concatenate([values, ops.ones_like(values[..., :1])], axis=-1)
     queries, keys, values = (into_blocks(x, width) for x in (queries, keys, values))
     places = ops.arange(width)
-    pairs = ops.where(
-        places[:, None] >= places, ops.matmul(queries, ops.swapaxes(keys, -1, -2)), 0.0
-    )
+    products = ops.matmul(queries, ops.swapaxes(keys, -1, -2))
+    pairs = ops.where(places[:, None] >= places, products, 0.0)
     of_block = ops.matmul(ops.swapaxes(keys, -1, -2), values)
     apart = ops.reshape(of_block, (batch, count, heads, keys.shape[-1], values.shape[-1]))
     before = ops.reshape(ops.cumsum(apart, axis=1) - apart, ops.shape(of_block))
@@ -150,7 +145,7 @@ class LowRankHeads(AttentionHeads):
     Args:
         rank: K, at least 1.
         max_positions: columns of E and F.
-        dropout: probability in [0, 1) on the attention weights.
+        dropout: probability in [0, 255/256] on the attention weights.
 
     Call arguments: as in `AttentionHeads`, with an attention mask of (B, 1, S) and none that is
         causal.
@@ -162,6 +157,7 @@ class LowRankHeads(AttentionHeads):
 
     def __init__(self, rank: int, max_positions: int = 1024, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
+        check_sizes(rank=rank, max_positions=max_positions)
         self.rank = rank
         self.max_positions = max_positions
         self.dropout = dropout
@@ -192,8 +188,7 @@ class LowRankHeads(AttentionHeads):
         return heads, ops.matmul(weights, ops.swapaxes(columns, -1, -2))
 
     def call(self, query: Tensor, key: Tensor, value: Tensor, masks: Masks = ALL) -> Tensor:
-        heads, _, _ = self._attend(query, key, value, masks)
-        return heads
+        return self._attend(query, key, value, masks)[0]
 
     def _attend(self, query, key, value, masks):
         """The heads, the weights of the K projected keys, (B, h, T, K), and the values' F^T without

@@ -9,7 +9,7 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.layers.embedding import sines_and_cosines
-from keras_transformer.layers.prototypes import Part
+from keras_transformer.layers.prototypes import Part, check_sizes
 from keras_transformer.layers.tensors import Tensor
 
 
@@ -88,6 +88,7 @@ class RelativeBias(RelativePositions):
         self, bidirectional: bool = True, num_buckets: int = 32, max_distance: int = 128, **kwargs
     ):
         super().__init__(**kwargs)
+        check_sizes(4 if bidirectional else 2, num_buckets=num_buckets)
         self.bidirectional = bidirectional
         self.num_buckets = num_buckets
         self.max_distance = max_distance
@@ -170,6 +171,7 @@ class RelativeKeysAndValues(RelativePositions):
 
     def __init__(self, clip: int = 16, **kwargs):
         super().__init__(**kwargs)
+        check_sizes(0, clip=clip)
         self.clip = clip
 
     def build(self, query_shape, value_shape):

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_transformer.layers.attention_variants.relative_positions import distances
+from keras_transformer.layers.prototypes import check_sizes
 from keras_transformer.layers.scaled_dot_product import SoftmaxHeads, SoftmaxStepper, attention_by
 from keras_transformer.layers.tensors import ALL, KeysAndValues, Masks, Tensor
 
@@ -31,6 +32,7 @@ class LocalHeads(SoftmaxHeads):
 
     def __init__(self, radius: int, **kwargs):
         super().__init__(**kwargs)
+        check_sizes(radius=radius)
         self.radius = radius
 
     def pattern(self, query: Tensor, key: Tensor) -> Tensor:
@@ -95,6 +97,7 @@ class SparseHeads(SoftmaxHeads):
 
     def __init__(self, stride: int, **kwargs):
         super().__init__(**kwargs)
+        check_sizes(stride=stride)
         self.stride = stride
 
     def pattern(self, query: Tensor, key: Tensor) -> Tensor:
