@@ -34,6 +34,7 @@ class Dropout(KeepsShape):
             )
         self.rate = rate
         self.seed_generator = keras.random.SeedGenerator() if rate else None
+        self.built = True  # Keras quantizes no model of which a part is not.
 
     def call(self, x: Tensor, training: bool = False) -> Tensor:
         if not (training and self.rate):

@@ -13,7 +13,7 @@ from keras import ops
 
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.linear_maps import Matrix, plus_bias
+from keras_transformer.layers.linear_maps import Dense, Matrix, plus_bias
 from keras_transformer.layers.prototypes import KeepsShape
 from keras_transformer.layers.scaled_dot_product import Additive, SoftmaxHeads
 from keras_transformer.layers.tensors import KeysAndValues, State, Tensor
@@ -172,9 +172,8 @@ class RecurrentDecoder(KeepsShape):
         ]
         heads = SoftmaxHeads(similarity=Additive())
         self.attention = MultiHeadAttention(1, d_model, heads=heads, dtype=policy, name="attention")
-        self.combination = keras.layers.Dense(
-            d_model, "tanh", use_bias=False, dtype=policy, name="combination"
-        )
+        how = {"use_bias": False, "dtype": policy, "name": "combination"}
+        self.combination = Dense(d_model, "tanh", **how)
 
     def build(self, x_shape, memory_shape):
         with_context = (*x_shape[:-1], 2 * self.d_model)
@@ -203,28 +202,21 @@ class RecurrentDecoder(KeepsShape):
             x = x + self.output_dropouts[n](y)
         return combine(ops.concatenate([x, context], axis=-1)), states, weights
 
-    def _whole(self, x, look):
-        def recur(n, x):
-            return self.layers[n](x), None
-
-        return self.through(x, recur, look, self.combination)
-
     def call(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
-        def look(x):
-            return self.attention(x, memory, memory, attention_mask=memory_mask), None
-
-        y, _, _ = self._whole(x, look)
-        return y
+        return self.with_attention(x, memory, memory_mask)[0]
 
     def with_attention(
         self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """`call`, and second what is attended to, (B, 1, 1, T, S)."""
 
+        def recur(n, x):
+            return self.layers[n](x), None
+
         def look(x):
             return self.attention.with_attention(x, memory, memory, memory_mask)
 
-        y, _, weights = self._whole(x, look)
+        y, _, weights = self.through(x, recur, look, self.combination)
         return y, weights[:, None]
 
     def memory_cache(self, memory: Tensor) -> KeysAndValues:

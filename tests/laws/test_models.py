@@ -184,6 +184,7 @@ def test_a_config_makes_it_again(name):
     assert (type(clone).__name__, clone.hyperparameters) == (name.split()[0], model.hyperparameters)
     assert [w.path for w in clone.weights] == [w.path for w in model.weights]
     assert len(clone.variables) == len(model.variables)
+    assert all(layer.built for layer in clone._flatten_layers())
     clone.set_weights(model.get_weights())
     np.testing.assert_array_equal(row.call(clone), given(name))
 

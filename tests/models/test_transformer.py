@@ -11,7 +11,13 @@ import tensorflow as tf
 from oracles import paper
 
 from keras_transformer.layers import Dropout
-from keras_transformer.models import Ensemble, Hyperparameters, LanguageModel, Transformer
+from keras_transformer.models import (
+    Ensemble,
+    Hyperparameters,
+    LanguageModel,
+    RecurrentTranslator,
+    Transformer,
+)
 from keras_transformer.training.loss import (
     LabelAccuracy,
     LabelCrossEntropy,
@@ -96,6 +102,15 @@ def test_logits_are_figure_1_in_float64(model):
 def test_the_dtype_policy_survives_saving(tmp_path):
     Transformer(**SIZES, dtype="mixed_bfloat16").save(tmp_path / "model.keras")
     assert keras.models.load_model(tmp_path / "model.keras").decoder.compute_dtype == "bfloat16"
+
+
+def test_keras_quantizes_no_matrix_of_ours_and_says_so():
+    model = RecurrentTranslator(vocabulary_size=11, num_layers=1, d_model=8)
+    expected = np.array(model((SOURCE, TARGET)))
+    with pytest.warns(UserWarning, match="does not have a `quantize` method") as told:
+        model.quantize("int8")
+    assert any("Layer Dense " in str(one.message) for one in told)
+    np.testing.assert_array_equal(model((SOURCE, TARGET)), expected)
 
 
 def copying(sentences, length=4, seed=0):
