@@ -40,6 +40,10 @@ class Sizes(Options):
     output_bias = False
 
     def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if hasattr(value, "item"):  # A number of NumPy, which JSON has not.
+                object.__setattr__(self, field.name, value.item())
         super().__post_init__()
         for name in self.counts:
             value = getattr(self, name)
@@ -209,7 +213,6 @@ class Hyperparameters(Sizes):
 
 
 def check_even(sizes: Sizes) -> None:
-    """Refuse a d_model that is odd."""
     width = sizes.d_model
     if width % 2:
         raise ValueError(f"`d_model` must be even. Received: d_model={width}. Try {width + 1}.")

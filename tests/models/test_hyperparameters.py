@@ -173,8 +173,14 @@ def test_the_way_through_json_and_back():
     variants |= {"attention": "local:8", "tie_embeddings": "decoder"}
     variants["residual_initialization"] = "glorot"
     hyperparameters = Hyperparameters(100, 2, 8, 16, 2, 3, 5, **shares, **variants)
-    assert Hyperparameters(**json.loads(json.dumps(hyperparameters.as_dict()))) == hyperparameters
+    of_numpy = {
+        name: np.array(value).flat[0] if isinstance(value, bool | int | float) else value
+        for name, value in hyperparameters.as_dict().items()
+    }
+    for one in (hyperparameters, Hyperparameters(**of_numpy)):
+        assert Hyperparameters(**json.loads(json.dumps(one.as_dict()))) == hyperparameters
     assert Hyperparameters(100) != hyperparameters
+    assert VisionHyperparameters(np.int64(32), width=np.int64(64)).tokens == 9
 
 
 # The models that the Transformer is compared with: chosen in one table, padded and decoded without
