@@ -83,6 +83,9 @@ def in_batches(
     """What a function of lists, one of each column, gives for each line, in order. `lengths` are in
     tokens; of the other arguments see `Translator.translate`.
     """
+    for name, size in {"batch_tokens": batch_tokens, "batches_at_once": batches_at_once}.items():
+        if size is not None and size < 1:
+            raise ValueError(f"`{name}` must be at least 1. Received: {name}={size}.")
     results = [None] * len(lengths)
 
     def work(batch):

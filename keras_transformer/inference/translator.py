@@ -124,10 +124,7 @@ class Translator:
         batches_at_once: int = 1,
         report: Callable[[int], None] | None = None,
     ) -> list[list[Hypothesis]]:
-        """Translate lines, and give the other hypotheses too, with log P and scores.
-
-        Args:
-            as in `translate`.
+        """Translate lines as `translate` does, and give all hypotheses, with log P and scores.
 
         Returns:
             For each line up to `num_hypotheses` of `Hypothesis`, best first.
@@ -160,9 +157,12 @@ class Translator:
         Returns:
             For each line as many translations as there are penalties, in their order.
         """
-        search = functools.partial(
-            self._model.translate_with_penalties, beam_size, list(length_penalties)
-        )
+        penalties = list(length_penalties)
+        for penalty in penalties:
+            self.check(beam_size=beam_size, length_penalty=penalty)
+        if not penalties:
+            return [[] for _ in listed(lines)]
+        search = functools.partial(self._model.translate_with_penalties, beam_size, penalties)
         return self._in_batches(search, (batch_tokens, batches_at_once, report), lines)
 
     def check(self, **options) -> None:
@@ -192,10 +192,7 @@ class Translator:
     def align(
         self, lines: Sequence[str], references: Sequence[str], batch_tokens: int | None = None
     ) -> list[list[tuple[int, int]]]:
-        """Which words of lines and of their translations belong together.
-
-        Args:
-            lines, references, batch_tokens: as in `score`.
+        """Which words of lines and of their translations belong together; arguments as in `score`.
 
         Returns:
             For each pair a list of (source word, target word), words between spaces counted from 0,

@@ -77,6 +77,9 @@ def test_every_list_is_looked_at():
     with pytest.raises(ValueError, match=r"Received: 'Turn off'"):
         translator.translate("Turn off", split_sentences=True)
     assert translator.translate(["off"]) == ["off"]
+    for name, size in (("batches_at_once", 0), ("batch_tokens", 0), ("batch_tokens", -5)):
+        with pytest.raises(ValueError, match=rf"^`{name}` must be at least 1\. .*{name}={size}\.$"):
+            translator.translate(["off"], **{name: size})
 
 
 def test_a_long_prefix_is_called_a_prefix():
@@ -291,3 +294,7 @@ def test_a_translator_gives_a_list_for_each_line(module, monkeypatch):
     )
     assert given == [[f"{line}|4|0", f"{line}|4|0.5"] for line in ("a b c d e f", "a", "b c")]
     assert sum(done) == 3
+    assert translator.translate_with_penalties(["a", ""], 4, []) == [[], []]
+    for size, penalty, named in ((0, 0.6, "beam_size"), (4, -1.0, "length_penalty")):
+        with pytest.raises(ValueError, match=rf"^`{named}` must be "):
+            translator.translate_with_penalties(["a"], size, [0.5, penalty])
