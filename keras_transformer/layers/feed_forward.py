@@ -85,7 +85,6 @@ class FeedForward(KeepsShape):
         return [self.inner, self.outer]
 
     def stepper(self) -> "FeedForwardStepper":
-        """The network for one position at a time, with the weights as they are now."""
         return FeedForwardStepper(self)
 
 

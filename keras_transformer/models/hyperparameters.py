@@ -147,7 +147,8 @@ class Hyperparameters(Sizes):
     )
     max_positions: int = option(
         1024,
-        "Number of positions that --positions=learned and --attention=low_rank:K have weights for.",
+        "Number of positions that --positions=learned and --attention=low_rank:K have weights for; "
+        "later ones use the last one's.",
         at_least=1,
         only={"positions": ("learned",), "attention": lambda said: said.startswith("low_rank")},
         only_words="--positions=learned or --attention=low_rank:K",

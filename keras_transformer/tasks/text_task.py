@@ -89,7 +89,22 @@ class TextTask(Task):
 
 
 class OneLanguage(TextTask):
-    """Learn something of the sources of a corpus, such as the lines of `--corpus=lines`."""
+    """Learn something of the sources of a corpus, such as the lines of `--corpus=lines`. `marks`
+    are positions that a text takes beside its tokens.
+    """
+
+    marks = 0
+
+    def __init__(self, values):
+        super().__init__(values)
+        hp = self.hyperparameters
+        longest = values["max_train_length"]
+        if hp.positions == "learned" and longest + self.marks > hp.max_positions:
+            raise ValueError(
+                f"--max_train_length={longest} needs {longest + self.marks} learned positions, "
+                f"those of marks included. Received: max_positions={hp.max_positions}. Try "
+                f"--max_train_length={hp.max_positions - self.marks}."
+            )
 
     @functools.cached_property
     def corpus(self):
@@ -153,16 +168,7 @@ class TextEncoding(OneLanguage):
     """
 
     trial = TRIAL % "predict"
-
-    def __init__(self, values):
-        super().__init__(values)
-        hp = self.hyperparameters
-        if hp.positions == "learned" and values["max_train_length"] >= hp.max_positions:
-            raise ValueError(
-                f"--max_train_length={values['max_train_length']} and the mark before a text need "
-                f"one position more than that. Received: max_positions={hp.max_positions}. Try "
-                f"--max_train_length={hp.max_positions - 1}."
-            )
+    marks = 1
 
     def write_files(self, folder):
         """Write the vocabulary."""

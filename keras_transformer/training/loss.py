@@ -49,9 +49,8 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
             p_label = ops.exp(z_label - z_max) * p_max
             return ops.scatter_update(dense, at_label, (p_label - off - on) * upstream)
 
-        return on * (z_max - z_label) + label_smoothing * (z_max - ops.mean(z, axis=-1)) - ops.log(
-            p_max
-        ), gradient
+        spread = label_smoothing * (z_max - ops.mean(z, axis=-1))
+        return on * (z_max - z_label) + spread - ops.log(p_max), gradient
 
     flat_logits = ops.reshape(ops.cast(logits, "float32"), (-1, vocabulary_size))
     return ops.reshape(losses(flat_logits), ops.shape(labels))

@@ -63,6 +63,10 @@ def test_text_is_drawn_unless_a_search_is_asked_for(task_of):
     [
         ("--constrained", r"^`constrained` needs a source, which a language model has not"),
         ("--coverage_penalty=0.1", r"^`coverage_penalty` needs a source"),
+        (
+            "--positions=learned --max_positions=99 --max_train_length=100",
+            r"^--max_train_length=100 needs 100 .* max_positions=99\. Try --max_train_length=99\.$",
+        ),
         ("--corpus=records", r"^--task=language_modelling reads text\. Received: corpus=records"),
     ],
 )
@@ -76,7 +80,7 @@ def test_what_makes_no_sense_is_refused(task_of, argument, words, monkeypatch):
         found = type("Found", (), fields)()
         monkeypatch.setattr(corpora, "load", lambda **_: found)
     with pytest.raises(ValueError, match=words):
-        assert task_of(argument).corpus
+        assert task_of(*argument.split()).corpus
 
 
 def test_text_with_spans_cut_out_is_refused(task_of):

@@ -150,7 +150,7 @@ def test_a_row_of_tags_too_long_is_told_and_refused_by_strict(task_of, text, tmp
 
 
 def test_a_length_without_room_for_the_mark_is_told(values_of):
-    with pytest.raises(ValueError, match=r"--max_train_length=128 and the mark .*Try .*=127\."):
+    with pytest.raises(ValueError, match=r"--max_train_length=128 needs 129 .*Try .*=127\."):
         Masking(values_of(Masking, *FLAGS, "--max_train_length=128"))
 
 

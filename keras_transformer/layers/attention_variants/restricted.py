@@ -44,7 +44,6 @@ class LocalHeads(SoftmaxHeads):
         return from_blocks(blocks, ops.shape(query)[0], ops.shape(query)[2])
 
     def stepper(self) -> "WindowStepper":
-        """Self-attention over the newest R + 1 positions."""
         return WindowStepper(self)
 
 
