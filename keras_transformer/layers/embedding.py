@@ -98,6 +98,8 @@ class HalvesEncoding(PositionEncoding):
 
     def __init__(self, first: int = 0, rates: str = "tensor2tensor", **kwargs: Any):
         super().__init__(**kwargs)
+        if rates not in ("tensor2tensor", "paper"):
+            raise ValueError(f"`rates` must be tensor2tensor or paper. Received: rates={rates!r}.")
         self.first = first
         self.rates = rates
 
@@ -227,11 +229,8 @@ class PositionalEmbedding(Layer):
             shape=(self.vocabulary_size, self.d_model),
             initializer=keras.initializers.RandomNormal(stddev=self.d_model**-0.5),
         )
-        self.bias = None
-        if self.output_bias:
-            self.bias = self.add_weight(
-                name="output_bias", shape=(self.vocabulary_size,), initializer="zeros"
-            )
+        how = {"shape": (self.vocabulary_size,), "initializer": "zeros"}
+        self.bias = self.add_weight(name="output_bias", **how) if self.output_bias else None
         self.encoding.build((None, None, self.d_model))
 
     @property

@@ -195,6 +195,9 @@ class TextClassifier(Labeller):
         self.pooling = pooling
 
     def read(self, states, tokens, policy, pooling):
+        if pooling not in POOLINGS:
+            known = " or ".join(POOLINGS)
+            raise ValueError(f"`pooling` must be {known}. Received: pooling={pooling!r}.")
         pooled = POOLINGS[pooling](dtype=policy, name="pooling")(states, tokens)
         return Dense(states.shape[-1], "tanh", dtype=policy, name="pooler")(pooled)
 

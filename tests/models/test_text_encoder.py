@@ -114,6 +114,8 @@ def test_a_label_of_the_mean_is_that_of_its_formula(ours):
     """In NumPy from the states, padding left out."""
     first = ours(theirs("BertForSequenceClassification"))
     model = TextClassifier(first.hyperparameters, 5, pooling="mean")
+    with pytest.raises(ValueError, match=r"^`pooling` must be first or mean.*='max'"):
+        TextClassifier(first.hyperparameters, 5, pooling="max")
     model.set_weights(first.get_weights())
     states = np.asarray(model.states(TOKENS, SEGMENTS), np.float64)
     means = np.stack([row[real].mean(0) for row, real in zip(states, REAL, strict=True)])
