@@ -79,7 +79,6 @@ class Config(family.EncoderConfig, kw_only=True):
 
 
 def hyperparameters(config: Config) -> Hyperparameters:
-    """Sizes and variants from a `config.json`."""
     architecture = config.architecture("BertModel")
     if architecture not in HEADED:
         wanted = f"one of {', '.join(HEADED)}"
@@ -109,8 +108,9 @@ def table(config: Config) -> Iterator[Weight]:
         return array[:pieces]
 
     yield Weight("embedding/table", "embeddings.word_embeddings.weight", (pieces, d), known)
-    positions = (config.max_position_embeddings, d)
-    yield Weight("embedding/encoding/table", "embeddings.position_embeddings.weight", positions)
+    of_positions = "embeddings.position_embeddings.weight"
+    longest = config.max_position_embeddings
+    yield Weight("embedding/encoding/table", of_positions, (longest, d), lambda one: one[:longest])
     segments = "embeddings.token_type_embeddings.weight"
     yield Weight("segment_embedding/table", segments, (SEGMENTS, d))
     yield from norm("segment_embedding/norm", "embeddings.LayerNorm", d)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from keras_transformer.imports.family import ANOTHER, pieces_by_id
+from keras_transformer.imports.family import ANOTHER, MOST, Size, pieces_by_id
 from keras_transformer.imports.folder_files import SettingsFiles
 from pipelines.json_files import MOST_BYTES_OF_LISTS, Schema, quote, read_json, read_text, refuse
 from pipelines.vocabularies.word_pieces import LONGEST_WORD, SUFFIX, UNKNOWN, WordPieces, fault
@@ -51,8 +51,9 @@ class TokenizerConfig(Schema):
 class Tokenizer(Schema):
     """What tokenizer.json may say. Padding and the length of texts are ours to choose."""
 
-    HARMLESS: ClassVar = ("added_tokens", "decoder", "padding", "truncation", "version")
+    HARMLESS: ClassVar = ("decoder", "padding", "truncation", "version")
 
+    added_tokens: tuple[dict[str, Any], ...] = ()
     model: dict[str, Any] | None = None
     normalizer: dict[str, Any] | None = None
     pre_tokenizer: dict[str, Any] | None = None
@@ -108,6 +109,8 @@ def load_vocabulary(files: SettingsFiles, most_pieces: int | None = None) -> Wor
     if tokenizer.model is not None:
         numbers = files.of(Model, tokenizer.model, TOKENIZER, ANOTHER, "model").vocab
         of_ids = pieces_by_id(numbers, files.path / TOKENIZER, AGAIN)
+        added = (str(one.get("content")) for one in tokenizer.added_tokens)
+        files.unused[TOKENIZER] += [f"added_tokens.{one}" for one in added if one not in numbers]
         if pieces and pieces != of_ids:
             raise ValueError(
                 f"{path} and {files.path / TOKENIZER} must have the same pieces. Received: others. "
@@ -194,12 +197,18 @@ class Sentences(Schema):
 
     FIXED: ClassVar = {"do_lower_case": (False,)}
 
+    max_seq_length: Size = MOST
 
-def refuse_other_vectors(files: SettingsFiles) -> None:
-    """Refuse vectors that are not, as ours, the mean of the states divided by its length."""
+
+def for_vectors(files: SettingsFiles, config: Any) -> Any:
+    """A BERT's config with no more positions than texts have tokens in sentence-transformers.
+    Vectors that are not, as ours, the mean of the states divided by its length, are refused.
+    """
     path = files.path / MODULES
     _refuse_another_pooling(files, _pooling_of(files, path) if path.exists() else POOLING)
-    files.read(Sentences, "sentence_bert_config.json", ANOTHER)
+    said = files.read(Sentences, "sentence_bert_config.json", ANOTHER)
+    longest = min(said.max_seq_length, config.max_position_embeddings)
+    return msgspec.structs.replace(config, max_position_embeddings=longest)
 
 
 def _pooling_of(files, path):

@@ -69,7 +69,6 @@ class Config(family.Config, kw_only=True):
 
 
 def hyperparameters(config: Config) -> Hyperparameters:
-    """Sizes and variants from a `config.json`."""
     return Hyperparameters(
         vocabulary_size=config.vocab_size,
         num_layers=config.n_layer,

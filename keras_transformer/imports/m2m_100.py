@@ -60,7 +60,6 @@ class Tokenizer(Schema):
 
 
 def hyperparameters(config: Config) -> Hyperparameters:
-    """Sizes and variants from a `config.json`."""
     if not config.tie_word_embeddings:
         refuse("tie_word_embeddings", "config.json", "true", False, ANOTHER)
     first = config.pad_token_id + 1

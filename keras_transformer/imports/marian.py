@@ -133,7 +133,6 @@ class MarianFolder(TranslatorFolder):
 
     @property
     def hyperparameters(self) -> Hyperparameters:
-        """Sizes and variants of our model."""
         config = self.config
         return Hyperparameters(
             vocabulary_size=len(self._pieces) + 2,

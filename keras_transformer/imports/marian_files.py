@@ -34,7 +34,6 @@ class TranslatorFolder:
                 self._weights.check(weight.theirs, weight.shape)
 
     def model(self) -> Transformer:
-        """Make the model, with its weights."""
         model = Transformer(self.hyperparameters)
         assign(model, ArraysByPath(self.table(), self._weights), self.path)
         return model

@@ -60,7 +60,6 @@ class Tokenizer(Schema):
 
 
 def hyperparameters(config: Config) -> Hyperparameters:
-    """Sizes and variants from a `config.json`."""
     source, target = config.sizes()
     if config.share_encoder_decoder_embeddings and source != target:
         refuse("decoder_vocab_size", "config.json", f"vocab_size, {source}", target, AGAIN)
@@ -70,7 +69,6 @@ def hyperparameters(config: Config) -> Hyperparameters:
 
 
 def table(config: Config) -> Iterator[Weight]:
-    """The weights of a model of config.json."""
     source, target = ((size, config.d_model) for size in config.sizes())
 
     def rows(array):

@@ -93,7 +93,6 @@ class OpenNMTFolder(TranslatorFolder):
 
     @property
     def hyperparameters(self) -> Hyperparameters:
-        """Sizes and variants of our model."""
         encoder_layers, decoder_layers = self._arguments["num_layers"]
         activation = self._arguments["ffn_activation"]
         return Hyperparameters(

@@ -87,7 +87,6 @@ class Config(family.Config, kw_only=True):
 
 
 def hyperparameters(config: Config, **variants: Any) -> Hyperparameters:
-    """Sizes and variants from a `config.json`."""
     for name in ("attention_heads", "ffn_dim"):
         both = {side: getattr(config, f"{side}_{name}") for side in ("encoder", "decoder")}
         if both["encoder"] != both["decoder"]:

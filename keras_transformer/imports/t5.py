@@ -96,7 +96,6 @@ def of_weights(config: Config, names: Collection[str]) -> Config:
 
 
 def hyperparameters(config: Config) -> Hyperparameters:
-    """Sizes and variants from a `config.json`."""
     if config.vocab_size < 4:
         refuse("vocab_size", "config.json", "`int` >= 4", config.vocab_size, ANOTHER)
     return Hyperparameters(
@@ -145,7 +144,6 @@ def vocabulary(files: SettingsFiles, config: Config) -> Vocabulary:
 
 
 def table(config: Config) -> Iterator[Weight]:
-    """The weights of a model of config.json."""
     d = config.d_model
     heads = config.num_heads * config.d_kv
     pieces = (config.vocab_size, d)

@@ -65,7 +65,6 @@ class Config(family.EncoderConfig, kw_only=True):
 
 
 def hyperparameters(config: Config) -> VisionHyperparameters:
-    """Sizes and variants from a `config.json`."""
     architecture = config.architecture(ARCHITECTURE)
     if architecture != ARCHITECTURE:
         refuse("architectures", "config.json", ARCHITECTURE, architecture, ANOTHER)

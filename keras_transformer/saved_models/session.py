@@ -203,7 +203,6 @@ def read_meta_graph(folder: str | os.PathLike) -> Message:
 
 
 def signature_of(definition: Message) -> Signature:
-    """Read a SignatureDef."""
     return Signature(
         inputs=_specs(definition.inputs),
         outputs=_specs(definition.outputs),

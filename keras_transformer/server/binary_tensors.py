@@ -19,7 +19,6 @@ LENGTH = struct.Struct("<I")
 
 
 def datatype(dtype: np.dtype) -> str:
-    """The protocol's name of a type."""
     return "BYTES" if dtype.kind == "S" else DATATYPES[dtype.name]
 
 

@@ -52,7 +52,6 @@ class Metrics:
         loaded.set_function(served_versions)
 
     def answered(self, signature: str, status: int, seconds: float) -> None:
-        """Count a request."""
         self._requests.labels(signature, str(status)).inc()
         self._seconds.labels(signature).observe(seconds)
 

@@ -83,13 +83,13 @@ PROMPT = {"include_prompt": True}
     ],
 )
 def test_vectors_that_are_no_mean_are_refused(tmp_path, settings, is_mean):
-    bert_text.refuse_other_vectors(SettingsFiles(tmp_path))
+    bert_text.for_vectors(SettingsFiles(tmp_path), config_of(bert, BERT))
     path = tmp_path / "1_Pooling" / "config.json"
     path.parent.mkdir()
     path.write_text(json.dumps({"word_embedding_dimension": 8, **settings}))
     told = pytest.raises(ValueError, match=r"config\.json must be mean, .* Received: cls")
     with contextlib.nullcontext() if is_mean else told:
-        bert_text.refuse_other_vectors(SettingsFiles(tmp_path))
+        bert_text.for_vectors(SettingsFiles(tmp_path), config_of(bert, BERT))
 
 
 # What the command `import_model` makes of a folder, and what it refuses before it reads one.

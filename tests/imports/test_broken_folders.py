@@ -420,6 +420,12 @@ GOOD = {
     "tokenizer": (tokenizer(), ""),
     "unknown": (setting(rope=5, nothing=None), "config.json: rope"),
     "other files": (setting("generation_config.json", a=1), "files: generation_config.json"),
+    "added": (
+        setting(
+            "tokenizer.json", **TOKENIZER, added_tokens=[{"content": one} for one in ("the", "[U]")]
+        ),
+        "tokenizer.json: added_tokens.[U]",
+    ),
     "sentences": (modules(), ""),
     "unread": (
         lambda folder: safetensors.save_file(
@@ -431,9 +437,9 @@ GOOD = {
     "longest": (
         lambda folder: (
             change(folder, architectures=["BertModel"]),
-            change(folder, "sentence_bert_config.json", max_seq_length=4),
+            change(folder, "sentence_bert_config.json", max_seq_length=4, other=1),
         ),
-        "sentence_bert_config.json: max_seq_length",
+        "sentence_bert_config.json: other",
     ),
 }
 
@@ -450,6 +456,11 @@ def test_a_good_folder_is_read_and_what_is_not_used_is_named(tmp_path, name):
         assert unused in folder.unused_parts()
     else:
         assert folder.unused_parts() == (f"Not used of {path}: {unused}." if unused else "")
+    # As many tokens as sentence-transformers reads of a text.
+    positions = 4 if name == "longest" else BERT["max_position_embeddings"]
+    config, arrays = folder.arrays()
+    assert config.max_position_embeddings == positions
+    assert len(arrays["embedding/encoding/table"]) == positions
 
 
 def test_rows_behind_the_pieces_are_left_out(tmp_path):
