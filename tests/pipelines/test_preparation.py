@@ -27,6 +27,7 @@ from pipelines import corpora, vocabularies
 from pipelines.corpora.record_files import Records
 from pipelines.prepare import beam_runner
 from pipelines.prepare.filtering import Filters, digest, sample, usable_pairs
+from pipelines.vocabularies.other_order import in_order
 from pipelines.vocabularies.vocabulary import Vocabulary, learn
 from pipelines.vocabularies.word_pieces import SPECIAL, WordPieces
 
@@ -360,6 +361,19 @@ def test_word_pieces_are_refused_before_anything_is_written(houses, tmp_path):
     with pytest.raises(ValueError, match=r"word pieces in .*/vocabulary\.json, from which"):
         run(tmp_path / "q", **houses, vocabulary=file)
     assert not (tmp_path / "q").exists()
+
+
+def test_a_vocabulary_with_labels_of_languages_is_refused(houses, own, tmp_path):
+    """Such as that of NLLB-200: no run would train on the records."""
+    pieces = [*own.pieces[4:], "deu_Latn"]
+    labelled = Vocabulary(in_order(own.model, pieces, labels=["deu_Latn"])[0])
+    labelled.save(tmp_path / "vocabulary.model")
+    file = str(tmp_path / "vocabulary.model")
+    with pytest.raises(
+        ValueError, match=r"no labels of languages.* in .*/vocabulary\.model\. Name"
+    ):
+        run(tmp_path / "p", **houses, vocabulary=file)
+    assert not (tmp_path / "p").exists()
 
 
 def test_a_mixture_whose_file_has_changed_is_another_preparation(houses, tmp_path):
