@@ -93,8 +93,8 @@ def vocabulary(folder: Any) -> Vocabulary:
             f"{folder.path / TOKENIZER} must name the labels of languages, such as __de__ or "
             f"deu_Latn, by additional_special_tokens. Received: none. {AGAIN}"
         )
-    unused = folder.files.unused
-    return read_in_order(required_file(folder, SPM), others, AGAIN, unused, labels=labels)
+    how = {"labels": labels, "unknown": ""}
+    return read_in_order(required_file(folder, SPM), others, AGAIN, folder.files.unused, **how)
 
 
 @functools.lru_cache(maxsize=1)

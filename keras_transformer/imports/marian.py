@@ -168,7 +168,7 @@ class MarianFolder(TranslatorFolder):
         script = self.path / PREPROCESS
         rules = {SPM[0]: read_rules(script)} if script.exists() else {}
         made = (
-            read_in_order(self._file(name), others, WHOLE, self.unused, rules.get(name, ()))
+            read_in_order(self._file(name), others, WHOLE, self.unused, rules=rules.get(name, ()))
             for name in SPM
         )
         return SeparateVocabularies(*made)

@@ -109,5 +109,6 @@ def vocabulary(folder: Any) -> SeparateVocabularies:
         seq2seq_files.check_special(pieces, special, folder.path / name)
         others = seq2seq_files.pieces_in_order(config, pieces, size)
         path = required_file(folder, spm)
-        made.append(read_in_order(path, others, AGAIN, folder.files.unused))
+        # As `skip_special_tokens` leaves it out.
+        made.append(read_in_order(path, others, AGAIN, folder.files.unused, unknown=""))
     return SeparateVocabularies(*made)

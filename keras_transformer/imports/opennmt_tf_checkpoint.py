@@ -150,7 +150,6 @@ class Checkpoint:
         return sum(one.local_name.isdecimal() for one in node.children) if node else 0
 
     def shape(self, path: str) -> tuple[int, ...]:
-        """The shape of a variable."""
         key = self.key(path)
         if key not in self._shapes:
             raise ValueError(

@@ -140,7 +140,7 @@ def vocabulary(files: SettingsFiles, config: Config) -> Vocabulary:
     pieces += [f"<extra_id_{number}>" for number in reversed(range(count))]
     pieces += [f"<unused {number}>" for number in range(missing)]
     # The order of `rows`.
-    return Vocabulary(in_order(model, [*pieces[4:], pieces[3]])[0])
+    return Vocabulary(in_order(model, [*pieces[4:], pieces[3]], unknown="")[0])
 
 
 def table(config: Config) -> Iterator[Weight]:

@@ -21,7 +21,6 @@ def held_out_text(
     source_file: str | None = None,
     reference_file: str | None = None,
 ) -> tuple[list[str], list[str]]:
-    """Read sources and references."""
     files = (source_file, reference_file)
     if any(files):
         if not all(files):

@@ -192,8 +192,6 @@ def equal(came, expected):
 
 
 def difference(way, example, outputs, definition):
-    """A difference in words."""
-
     def words(arrays):
         values = {name: np.asarray(array).tolist() for name, array in arrays.items()}
         return repr(next(iter(values.values())) if len(values) == 1 else values)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 # Numbers of a TrainerSpec's fields.
 IDS = {"unk_id": 40, "bos_id": 41, "eos_id": 42, "pad_id": 43}
-NAMES = {"unk_piece": 45, "bos_piece": 46, "eos_piece": 47, "pad_piece": 48}
+NAMES = {"unk_surface": 44, "unk_piece": 45, "bos_piece": 46, "eos_piece": 47, "pad_piece": 48}
 KINDS = {"model_type": 3, "byte_fallback": 35}
 # Of a piece that a user named.
 USER_DEFINED = 4

@@ -3,6 +3,7 @@
 import pathlib
 import re
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from typing import Any
 
 import sentencepiece
 from google.protobuf.message import DecodeError
@@ -28,6 +29,7 @@ def in_order(
     pieces: Sequence[str],
     rules: Sequence[tuple[str, str]] = (),
     labels: Collection[str] = (),
+    unknown: str = " \u2047 ",
 ) -> tuple[bytes, list[str]]:
     """A SentencePiece model that cuts text into the same pieces, with the ids of a list.
 
@@ -38,6 +40,7 @@ def in_order(
             `<extra_id_0>` is one piece, at the beginning of a text or behind a space.
         rules: as of `rules_of`.
         labels: pieces of the list that say a language: neither cut from text nor written.
+        unknown: what UNK is written as; by default as SentencePiece does.
 
     Returns:
         The model; and the pieces of text that it knew and the list has not. Text is cut without
@@ -66,6 +69,7 @@ def in_order(
     for name, number in zip(IDS, (UNK, BOS, EOS, PAD), strict=True):
         setattr(made.trainer_spec, name, number)
         setattr(made.trainer_spec, name.replace("_id", "_piece"), SPECIAL[number][0])
+    made.trainer_spec.unk_surface = unknown
     for pattern, rewrite in rules:
         made.rules.add(pattern=pattern, rewrite=rewrite)
     names = set(pieces)
@@ -120,7 +124,6 @@ def _without_pieces(model_type):
 
 
 def read_model(path: pathlib.Path, remedy: str) -> bytes:
-    """The bytes of a SentencePiece model."""
     model = regular_file(path).read_bytes()
     try:
         # A piece that is no UTF-8 is read as bytes.
@@ -137,11 +140,10 @@ def read_in_order(
     pieces: Sequence[str],
     remedy: str,
     unused: MutableMapping[str, list[str]],
-    rules: Sequence[tuple[str, str]] = (),
-    labels: Collection[str] = (),
+    **how: Any,
 ) -> Vocabulary:
     """`in_order` of a file, as `read_model` reads it. `unused` gets what text is cut without."""
-    model, lost = in_order(read_model(path, remedy), pieces, rules, labels)
+    model, lost = in_order(read_model(path, remedy), pieces, **how)
     if lost:
         unused[path.name] = lost
     return Vocabulary(model)

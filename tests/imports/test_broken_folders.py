@@ -20,6 +20,9 @@ from keras_transformer.imports.hugging_face import PretrainedFolder
 from keras_transformer.saved_models import write as written
 from keras_transformer.tasks import imported
 from pipelines import json_files
+from pipelines.special_ids import EOS, UNK
+from pipelines.vocabularies.other_order import in_order
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 safetensors = pytest.importorskip("safetensors.numpy", reason="install the extra [imports]")
 TABLE = "embeddings.word_embeddings.weight"
@@ -461,6 +464,17 @@ def test_a_good_folder_is_read_and_what_is_not_used_is_named(tmp_path, name):
     config, arrays = folder.arrays()
     assert config.max_position_embeddings == positions
     assert len(arrays["embedding/encoding/table"]) == positions
+
+
+@pytest.mark.parametrize("family", [marian_mt, m2m_100])
+def test_an_unknown_piece_is_left_out_of_a_translation(tmp_path, family):
+    """As by `skip_special_tokens` of transformers."""
+    folder = PretrainedFolder(write(tmp_path / "folder", family))
+    target = family.vocabulary(folder).target
+    [piece, *_] = range(EOS + 1, target.size)
+    assert target.processor.decode([piece, UNK]) == target.processor.decode([piece])
+    plain = Vocabulary(in_order(target.model, target.pieces[EOS + 1 :])[0])  # control
+    assert plain.processor.decode([piece, UNK]) != plain.processor.decode([piece])
 
 
 def test_rows_behind_the_pieces_are_left_out(tmp_path):
