@@ -45,10 +45,10 @@ def read_document(name: str, file_format: str, everything: bool) -> Document | N
     """Read a file that people translate, as `Document.read`; None if its format is lines."""
     if file_format == "lines":
         return None
-    data = sys.stdin.buffer.read() if name == "-" else pathlib.Path(name).read_bytes()
     try:
-        return Document.read(data, file_format, everything)
-    except ValueError as error:
+        with sys.stdin.buffer if name == "-" else line_files.open_bytes(name) as file:
+            return Document.read(file.read(), file_format, everything)
+    except (ValueError, *line_files.DAMAGED_GZIP) as error:
         named = "standard input" if name == "-" else name
         raise ValueError(f"{named} is no file of --file_format={file_format}: {error}") from error
 

@@ -130,7 +130,8 @@ def file_format(FLAGS: absl_flags.FlagValues) -> str:
     """--file_format, or that of the ending of --input. What a file that is no file of lines has no
     room for is refused, and --all of another.
     """
-    kind = FLAGS.file_format or ENDINGS.get(pathlib.Path(FLAGS.input).suffix.lower(), "lines")
+    named = pathlib.Path(FLAGS.input.lower().removesuffix(".gz"))
+    kind = FLAGS.file_format or ENDINGS.get(named.suffix, "lines")
     if FLAGS.all and kind not in BILINGUAL:
         raise ValueError(
             f"--all is for --file_format={' or '.join(BILINGUAL)}. Received: "

@@ -44,9 +44,7 @@ def _pairs(paths, part, parts, dropped):
                 )
             if (lines - 1) % parts != part:
                 continue
-            source, target = (
-                decode(line, path, lines) for line, path in zip(pair, paths, strict=True)
-            )
+            source, target = map(decode, pair, paths, (lines, lines))
             if reason := objection(source, target):
                 path = paths[not objection(source, source)]
                 dropped.leave_out(reason, f"{path}, line {lines}")

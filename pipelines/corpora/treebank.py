@@ -114,8 +114,7 @@ def treebanks_of(settings) -> list[Treebank]:
 
 def gold_trees(settings, split: str, dropped: Dropped | None = None) -> list[Tree]:
     """The trees of the pairs that `corpora.load` gives of the same settings, in their order."""
-    treebanks = treebanks_of(settings)
-    trees = [tree for treebank in treebanks for tree in treebank.trees(split, dropped)]
+    trees = [tree for one in treebanks_of(settings) for tree in one.trees(split, dropped)]
     if not trees:
         reason = f"dropped: {dropped.describe()}" if dropped else "no file is named"
         raise ValueError(

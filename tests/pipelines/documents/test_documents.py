@@ -3,6 +3,7 @@ byte for byte. Its own tools write it and read it again.
 """
 
 import gettext
+import gzip
 import io
 import json
 import re
@@ -354,8 +355,15 @@ def test_the_command_writes_the_file(file_format, protected, tmp_path, monkeypat
     assert (tmp_path / "out").read_bytes() == wanted.encode()
     # The ending says what is not said.
     named = source.rename(tmp_path / f"in.{file_format.upper()}")
-    translate.main(flags_of("translate", "--model=x", f"--input={named}", given[-1]))
-    assert (tmp_path / "out").read_bytes() == wanted.encode()
+    packed = tmp_path / f"in.{file_format}.gz"
+    packed.write_bytes(gzip.compress(named.read_bytes()))
+    for one in (named, packed):
+        (tmp_path / "out").unlink()
+        translate.main(flags_of("translate", "--model=x", f"--input={one}", given[-1]))
+        assert (tmp_path / "out").read_bytes() == wanted.encode()
+    packed.write_bytes(packed.read_bytes()[:-9])
+    with pytest.raises(ValueError, match=f"^{packed} is no file of --file_format={file_format}: "):
+        translate.main(flags_of("translate", "--model=x", f"--input={packed}", given[-1]))
     # Nothing is written of a file that is none.
     source.write_bytes(b"\xff")
     (tmp_path / "out").unlink()
