@@ -96,9 +96,8 @@ class Predictor:
     def _answer(self, inputs):
         is_file = self._input == PNG
         contents = [pathlib.Path(one).read_bytes() if is_file else one.encode() for one in inputs]
-        rows = np.array(contents, dtype=object)
         try:
-            return self._function(**{self._input: rows})
+            return self._function(**{self._input: np.array(contents, dtype=object)})
         except tf.errors.InvalidArgumentError as error:
             if len(inputs) > 1:
                 # The message does not say which of them it was.
