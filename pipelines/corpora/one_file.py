@@ -104,12 +104,12 @@ class Tmx(OneFile, name="tmx"):
     def pairs(self, path, dropped):
         for number, unit in enumerate(_units(path), start=1):
             segments = _segments(unit)
-            sides = [_of_language(segments, one) for one in self.two_languages()]
+            sides = [_found(segments, one) for one in self.two_languages()]
             unit.clear()
-            if None in sides:
+            if None in sides or sides[0] == sides[1]:
                 dropped.leave_out("without one of the languages", f"{path}, unit {number}")
             else:
-                yield number, *sides
+                yield number, *map(segments.get, sides)
 
 
 def _units(path):
@@ -162,12 +162,12 @@ def _segments(unit):
     return found
 
 
-def _of_language(segments, language):
-    """The segment of a language, of one of its regions, or of the language of its region."""
+def _found(segments, language):
+    """A language, one of its regions, or the language of its region, whichever has a segment."""
     asked = language.lower().replace("_", "-")
     main = asked.partition("-")[0]
     regional = [one for one in segments if one.partition("-")[0] == main]
     for name in (asked, main, *sorted(regional)):
         if name in segments:
-            return segments[name]
+            return name
     return None
