@@ -57,8 +57,13 @@ def main(FLAGS):
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     options = flags.translation_options(FLAGS)
     options_of_run(options, {})  # What excludes another is told before all text is read.
+    models = ModelPath.listed(model)
+    if models[0].version:
+        from keras_transformer.inference.exported import request
+
+        request(options, None)
     how = {"split_sentences": FLAGS.split_sentences, "batch_tokens": FLAGS.decode_tokens}
-    path = ",".join(os.path.abspath(one.version or one.path) for one in ModelPath.listed(model))
+    path = ",".join(os.path.abspath(one.version or one.path) for one in models)
     of = {"path": path, "runs": weights_of_runs(model), "precision": FLAGS.precision}
     # Its name may be given to other words.
     words = {"forbidden": [*read_words(FLAGS.forbidden)]} if FLAGS.forbidden else {}

@@ -309,3 +309,12 @@ def test_where_nothing_can_be_written_is_told_before_the_work():
     flags = flags_of("translate_corpus", "--model=m", "--input=i", "--output=/proc/o")
     with pytest.raises(OSError, match=r"^--output=/proc/o cannot be written"):
         translate_corpus.main(flags)
+
+
+def test_what_a_saved_model_does_not_take_is_told_before_the_text_is_read(tmp_path):
+    (tmp_path / "saved_model.pb").touch()
+    given = (f"--model={tmp_path}", f"--output={tmp_path}/o", "--input=nowhere")
+    with pytest.raises(ValueError, match="no_repeat_ngram_size=2: a SavedModel takes"):
+        translate_corpus.main(flags_of("translate_corpus", *given, "--no_repeat_ngram_size=2"))
+    with pytest.raises(FileNotFoundError, match="names no file"):  # A control.
+        translate_corpus.main(flags_of("translate_corpus", *given, "--beam_size=2"))
