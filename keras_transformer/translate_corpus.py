@@ -57,23 +57,18 @@ def main(FLAGS):
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     options = flags.translation_options(FLAGS)
     options_of_run(options, {})  # What excludes another is told before all text is read.
-    models = ModelPath.listed(model)
-    if models[0].version:
-        from keras_transformer.inference.exported import request
-
-        request(options, None)
     how = {"split_sentences": FLAGS.split_sentences, "batch_tokens": FLAGS.decode_tokens}
-    path = ",".join(os.path.abspath(one.version or one.path) for one in models)
+    path = ",".join(os.path.abspath(one.version or one.path) for one in ModelPath.listed(model))
     of = {"path": path, "runs": weights_of_runs(model), "precision": FLAGS.precision}
     # Its name may be given to other words.
     words = {"forbidden": [*read_words(FLAGS.forbidden)]} if FLAGS.forbidden else {}
     of |= {"options": options | words, **how}
     suffix = ".gz" if FLAGS.gzip else ""
+    handler = bulk.handler(path, FLAGS.precision, options, **how)
     plan = bulk.Plan.of(FLAGS.input, FLAGS.output, FLAGS.shard_lines, suffix, of)
     print(f"{len(plan.shards_to_write()):,} of {len(plan.shards):,} shards to make.", flush=True)
     began = time.monotonic()
     at_once = FLAGS.shards_at_once or (None if FLAGS.runner else 20)
-    handler = bulk.handler(path, FLAGS.precision, options, **how)
     lines = bulk.run(plan, handler, of_beam, at_once)
     seconds = time.monotonic() - began
     rate = f"{lines:,} lines in {seconds:.1f} s, {lines / seconds:.1f} a second."

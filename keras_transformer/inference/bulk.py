@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from keras_transformer.inference.line_batches import BATCH_TOKENS, batches_of_tokens
+from keras_transformer.runs.model_path import ModelPath
 from pipelines.json_files import MOST_BYTES_OF_LISTS, read_object
 from pipelines.line_files import byte_lines, decode, open_bytes
 from pipelines.prepare.beam_runner import pipeline_of
@@ -106,8 +107,7 @@ class Plan:
                 f"{shard.file} had {shard.lines:,} lines for shard {number}, and now has others. "
                 "Leave the input alone, and run the same command again."
             )
-        failed = [line for line in lines if line.translation is None]
-        if failed:
+        if failed := [line for line in lines if line.translation is None]:
             rows = ((one.number, one.reason, one.text) for one in failed)
             self._write(self.path(shard, FAILED), rows)
         else:
@@ -191,6 +191,10 @@ def handler(path: str, precision: str, options: Mapping, **how):
     """Beam's `ModelHandler` of a translator: a batch is an element of its `RunInference`."""
     from apache_beam.ml.inference.base import ModelHandler
 
+    if ModelPath.listed(path)[0].version:
+        from keras_transformer.inference.exported import request
+
+        request(options, None)  # What a SavedModel does not take is refused at once.
     how["batch_tokens"] = how.get("batch_tokens") or BATCH_TOKENS
 
     class TranslatorHandler(ModelHandler):

@@ -50,9 +50,8 @@ class Spans(Lines, Seeded, name="spans"):
             _cut_all(split, (self.seed, number), prefix, dropped)
             for number, (split, prefix) in enumerate(zip(texts, self.prefixes, strict=True))
         ]
-        return Corpus(
-            "spans", self.source_language, LANGUAGE, *splits, dropped=dropped, tags=SENTINELS
-        )
+        languages = (self.source_language, LANGUAGE)
+        return Corpus("spans", *languages, *splits, dropped=dropped, tags=SENTINELS)
 
 
 def _cut_all(text, seed, prefix, dropped):

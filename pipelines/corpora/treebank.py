@@ -64,8 +64,7 @@ class Treebank(Files, TreeLeaves, name="treebank"):
         return [tree for _, tree, *_ in self._kept(self._path(prefix), dropped)]
 
     def _path(self, prefix):
-        folder = self.folder("the folder with the files of trees")
-        return locate(folder, f"{prefix}.trees", "prefixes")
+        return locate(self.folder("the folder with the trees"), f"{prefix}.trees", "prefixes")
 
     def _pairs(self, path, dropped):
         rows = ((line, *texts) for line, _, *texts in self._kept(path, dropped))

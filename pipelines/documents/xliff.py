@@ -37,7 +37,7 @@ def segments(text: str, everything: bool) -> Iterator[Segment]:
         if target is None:
             name = f"{unit['prefix']}target"
             ends = (f"{unit['indent']}<{name}>", f"</{name}>")
-        elif unit["is_empty"]:
+        elif unit["empty"]:
             start, end = unit["empty"]
             ends = (text[start : end - 2].rstrip() + ">", f"</{unit['prefix']}target>")
         yield Segment(
@@ -99,8 +99,7 @@ class _Units:
                 self._unit["indent"] = indent if not indent.strip() else ""
             else:
                 self._unit["state"] = attributes.get("state") or self._unit["state"]
-                self._unit["is_empty"] = self._text[end - 2] == "/"
-                self._unit["empty"] = (place, end)
+                self._unit["empty"] = (place, end) if self._text[end - 2] == "/" else None
 
     def _end(self, tag):
         name, translate = self._path.pop()
