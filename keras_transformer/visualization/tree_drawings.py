@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from keras_transformer.visualization.picture_file import write_picture
 from keras_transformer.visualization.theme import Theme, new_canvas, width_of
-from pipelines.trees import Tree, fold, parse, unescaped
-from pipelines.trees.linearization import WORD
+from pipelines.trees import WORD, Tree, fold, parse, unescaped
 
 # Levels of a tree that can be drawn. Only an untrained parser writes more.
 DEEPEST = 200

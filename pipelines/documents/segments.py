@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pipelines.vocabularies.protected_spans import KINDS
 
-# Placeholders of C, Ruby and Symfony that `KINDS` lacks.
-FORMATS = r"%%|%\{[^{}]*\}|(?<![0-9])%(?:\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?[hjlLqtz]*"
-FORMATS += r"(?:[diuoxXfFeEgGcsp]\b|[du](?=x%|[A-Za-z]+(?!%)\b))|%[A-Za-z_][\w.-]*%"
+# What `KINDS` lacks: line breaks and tabs, and placeholders of C, Ruby and Symfony.
+OTHERS = r"[\r\n\t]+|%%|%\{[^{}]*\}|(?<![0-9])%(?:\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?"
+OTHERS += r"[hjlLqtz]*(?:[diuoxXfFeEgGcsp]\b|[du](?=x%|[A-Za-z]+(?!%)\b))|%[A-Za-z_][\w.-]*%"
 # What a model must not touch in any file, nor read as part of a line.
-KEPT = re.compile("|".join((r"[\r\n\t]+", FORMATS, *KINDS["placeholders"], *KINDS["tags"])))
+ADDRESSES = (*KINDS["urls"], *(rf"(?<![\w.+-]){one}" for one in KINDS["emails"]))
+KEPT = re.compile("|".join((OTHERS, *ADDRESSES, *KINDS["placeholders"], *KINDS["tags"])))
 BLANKS = " \t\r\n\f"
 TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*?(/?)>")
 # They close nothing, and nothing closes them.

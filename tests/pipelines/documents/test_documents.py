@@ -246,6 +246,8 @@ def test_what_is_no_such_file_is_told_with_its_line(file_format, text, told):
         ("po", PO[: PO.index("#:")].replace("UTF-8", "CHARSET"), None),
         ("po", '#, fuzzy\n#~ msgid "a"\n#~ msgstr "b"\n\nmsgid "c"\nmsgstr "d"\n', None),
         ("json", '["<meta charset=latin1>a"]', '["<meta charset=latin1>A"]'),
+        ("json", '["www.a.b/c", "1 https://a.b/%C3%A9, x@y.z."]', None),
+        ("xliff", "<xliff><segment><source>https://a.b?c&amp;d</source></segment></xliff>", None),
         ("json", '["5%% a %{b} %b.c% %zu %.*s"]', '["5%% A %{b} %b.c% %zu %.*s"]'),
         ("json", '["%dx%d in %dms", "5%de, %date%%d%%"]', '["%dX%d IN %dMS", "5%DE, %date%%d%%"]'),
         ("po", 'msgid "\\x4F\\303\\274"\nmsgstr ""', 'msgid "\\x4F\\303\\274"\nmsgstr "OÜ"'),
