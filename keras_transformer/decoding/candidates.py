@@ -46,14 +46,9 @@ def best_tokens(
     highest maxima, then the best entries inside these. Each of these blocks has an entry that comes
     before every entry of the other blocks, so none of the best is missed.
 
-    Args:
-        logits: float32 (rows, V).
-        count: how many, an integer, at most V.
-        forced: integers (rows,): the only token that may come, or FREE.
-        may_end: booleans (rows,), whether EOS may come; by default it may in every row.
-
-    Returns:
-        logits and ids, both (rows, count), best first. A token with a logit of -inf may not come.
+    Of logits (rows, V), for a `count` of at most V, come logits and ids, both (rows, count). A
+    token with a logit of -inf may not come. `forced` (rows,) is the only token that may, or FREE;
+    `may_end` (rows,) says whether EOS may, which is so in every row by default.
     """
     of_forced = tf.gather(logits, tf.maximum(forced, 0), batch_dims=1)[:, None]
     logits = _whole_blocks(logits)
@@ -143,12 +138,9 @@ def next_tokens(
 
 
 def token_log_probabilities(logits: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
-    """Log P(y_t | y_1 .. y_(t-1), X) of each token, float32 (B, T), 0 at padding. Their sum is the
-    score of `GreedySearch`, and that of `BeamSearch` before its penalties.
-
-    Args:
-        logits: float32 (B, T, V); position t is computed from the tokens before it.
-        ids: the tokens, integers (B, T), padded with PAD.
+    """Log P(y_t | y_1 .. y_(t-1), X) of each token of ids (B, T), float32 (B, T), 0 at PAD, of
+    logits (B, T, V), where position t is computed from the tokens before it. Their sum is the score
+    of `GreedySearch`, and that of `BeamSearch` before its penalties.
     """
     rows = tf.reshape(logits, [-1, logits.shape[-1]])
     chosen = tf.gather(rows, tf.reshape(ids, [-1]), batch_dims=1)

@@ -7,6 +7,7 @@ outside, in `decoding.numpy_search`.
 import importlib
 import json
 import pathlib
+import tempfile
 from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
@@ -137,6 +138,14 @@ def refuse(module: TextModule, form: str, precision: str = "float32") -> None:
     if module.marks:
         TextMarks(module.vocabulary.protected)
     refuse_unknown(module.options)
+
+
+def require_operations(module: TextModule, form: str) -> None:
+    """Refuse a model whose operations a format lacks: only its converter knows them."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, function, specifications in graphs_of(module, of_blocks=True):
+            path = pathlib.Path(folder, name)
+            CONVERSIONS[form].convert(function, specifications, path, "float32")
 
 
 def _golden(module, examples):

@@ -115,9 +115,12 @@ class Task(abc.ABC):
 
     def refuse_format(self, form: str, model: keras.Model, folder: RunFolder) -> None:
         """Refuse, before the training, one of `--export_formats` that this model has not."""
-        from keras_transformer.inference.portable_export import refuse
+        from keras_transformer.inference import portable_export
 
-        refuse(self.module_class.of_model(model, folder, self.values), form)
+        module = self.module_class.of_model(model, folder, self.values)
+        portable_export.refuse(module, form)
+        if form == "litert":
+            portable_export.require_operations(module, form)
 
     @classmethod
     def default_model_dir(cls, values: Mapping) -> str:

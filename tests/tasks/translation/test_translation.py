@@ -426,6 +426,14 @@ def test_a_format_that_a_model_has_not_is_told_before_the_training(run_of):
     assert not run.folder.is_started
 
 
+def test_an_operation_that_litert_has_not_is_told_before_the_training(run_of):
+    pytest.importorskip("ai_edge_litert", reason="install the extra [litert]")
+    run = run_of("--release", "--export_formats=litert", "--activation=gelu", "--max_steps=1")
+    with pytest.raises(ValueError, match="litert has no Erf"):
+        run.train()
+    assert not run.folder.is_started
+
+
 def test_pairs_over_the_longest_length_are_dropped_or_nothing_is_left(prepared, capsys):
     run = prepared("--max_train_length=8")
     train, valid = (len(run.task.examples(split)) for split in ("train", "valid"))
