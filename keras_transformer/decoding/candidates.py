@@ -113,12 +113,8 @@ def next_tokens(
         P(v) ~ exp(z_v / temperature) over the top_k likeliest tokens, of these the fewest that hold
         top_p of the probability
 
-    Args:
-        logits: z, float32 (B, V).
-        temperature: above 0, float32 (B,).
-        top_k: how many tokens are drawn from, integers (B,); 0: all.
-        top_p: share of the probability that is drawn from, in (0, 1], float32 (B,).
-        count: n; V, if that is less.
+    Of logits z (B, V); temperature above 0, top_k, 0 for all, and top_p in (0, 1], each (B,); and
+    a count of n, or V if that is less.
     """
     size = logits.shape[-1]
     possible = possible_tokens(logits, tf.fill([tf.shape(logits)[0]], FREE))
