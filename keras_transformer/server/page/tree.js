@@ -3,7 +3,14 @@
 
 // The label of a part of speech that is not known.
 const UNKNOWN_TAG = "XX";
-const ESCAPES = { "-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]" };
+const ESCAPES = {
+  "-LRB-": "(",
+  "-RRB-": ")",
+  "-LCB-": "{",
+  "-RCB-": "}",
+  "-LSB-": "[",
+  "-RSB-": "]",
+};
 
 // "(S (NP (XX a)) (XX b))" as { label, children }; a word is a string.
 function readTree(brackets) {
@@ -12,17 +19,24 @@ function readTree(brackets) {
   for (const token of brackets.match(/[()]|[^() \t\n\v\f\r]+/g) || []) {
     const inner = open.at(-1);
     if (token === "(") {
-      open.push({ label: null, children: [] });
-      inner.children.push(open.at(-1));
-    } else if (token === ")") open.pop();
-    else if (inner.label === null) inner.label = token;
-    else inner.children.push(unescaped(token));
+      const child = { label: null, children: [] };
+      open.push(child);
+      inner.children.push(child);
+    } else if (token === ")") {
+      open.pop();
+    } else if (inner.label === null) {
+      inner.label = token;
+    } else {
+      inner.children.push(unescaped(token));
+    }
   }
   return open[0].children[0];
 }
 
 function unescaped(word) {
-  for (const [escape, bracket] of Object.entries(ESCAPES)) word = word.replaceAll(escape, bracket);
+  for (const [escape, bracket] of Object.entries(ESCAPES)) {
+    word = word.replaceAll(escape, bracket);
+  }
   return word.replaceAll("\\/", "/").replaceAll("\\*", "*");
 }
 
@@ -40,44 +54,61 @@ function column(tree, size, gap) {
     needed += below.width;
     return below;
   });
-  const first = inner[0], last = inner.at(-1);
+  const first = inner[0];
+  const last = inner.at(-1);
   // Between the first and the last child. A wide label may stick out on either side.
   const middle = (first.left + first.middle + last.left + last.middle) / 2;
   const half = (size(tree.label) + gap) / 2;
-  const left = Math.max(half - middle, 0), right = Math.max(half - (needed - middle), 0);
+  const left = Math.max(half - middle, 0);
+  const right = Math.max(half - (needed - middle), 0);
   for (const below of inner) below.left += left;
   return { text: tree.label, width: left + needed + right, middle: left + middle, inner };
 }
 
-// A place for each label and word, a parent before its children: { text, isWord, x, level, parent }.
+// A place for each label and word, a parent before its children:
+// { text, isWord, x, level, parent }.
 function places(tree, size, gap) {
-  const root = column(tree, size, gap), found = [];
+  const root = column(tree, size, gap);
+  const found = [];
   const depth = (one) => Math.max(0, ...one.inner.map((below) => 1 + depth(below)));
   const deepest = depth(root);
-  const place = (one, left, level, parent) => {
+  const place = (one, left, height, parent) => {
     const isWord = !one.inner.length;
-    const here = { text: one.text, isWord, x: left + one.middle, level: isWord ? deepest : level, parent };
+    const level = isWord ? deepest : height;
+    const here = { text: one.text, isWord, x: left + one.middle, level, parent };
     found.push(here);
-    for (const below of one.inner) place(below, left + below.left, level + 1, here);
+    for (const below of one.inner) place(below, left + below.left, height + 1, here);
   };
   place(root, 0, 0, null);
   return { width: root.width, deepest, places: found };
 }
 
 function treePicture(brackets) {
-  const level = 34, half = 11, gap = 14;
+  const level = 34;
+  const half = 11;
+  const gap = 14;
   const laid = places(readTree(brackets), widthOf, gap);
   const image = drawn("svg", {
-    width: laid.width, height: laid.deepest * level + 2 * half + 4, role: "img", "aria-label": brackets, class: "tree" });
+    width: laid.width,
+    height: laid.deepest * level + 2 * half + 4,
+    role: "img",
+    "aria-label": brackets,
+    class: "tree",
+  });
   const y = (place) => half + place.level * level;
   for (const place of laid.places) {
     if (place.parent) {
       const above = y(place.parent);
-      image.append(drawn("path", {
-        d: `M${place.parent.x} ${above + half}V${above + level / 2}H${place.x}V${y(place) - half}` }));
+      const start = `M${place.parent.x} ${above + half}`;
+      const end = `H${place.x}V${y(place) - half}`;
+      image.append(drawn("path", { d: `${start}V${above + level / 2}${end}` }));
     }
-    const text = { x: place.x, y: y(place) + 4, "text-anchor": "middle", class: place.isWord ? "word" : "label" };
-    image.append(drawn("text", text, place.text));
+    image.append(drawn("text", {
+      x: place.x,
+      y: y(place) + 4,
+      "text-anchor": "middle",
+      class: place.isWord ? "word" : "label",
+    }, place.text));
   }
   return image;
 }
