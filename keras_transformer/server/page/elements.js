@@ -10,6 +10,13 @@ function element(name, properties = {}, ...children) {
   return made;
 }
 
+// A row of a table: a text and its score.
+function scored(text, score) {
+  return element("tr", {},
+    element("td", { textContent: text }),
+    element("td", { className: "score", textContent: score }));
+}
+
 // An element of a drawing (SVG).
 function drawn(name, attributes, text) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);

@@ -1,6 +1,8 @@
 // Questions to the server, and their answers.
-const model = get("model").textContent, base = `v1/models/${encodeURIComponent(model)}`;
-// What models of strings give, by the name of the output: what the page calls what goes in, the button, and what comes out.
+const model = get("model").textContent;
+const base = `v1/models/${encodeURIComponent(model)}`;
+// What models of strings give, by the name of the output: what the page calls what goes in, the
+// button, and what comes out.
 const KINDS = {
   translation: ["Text to translate, a sentence", "Translate", "Translation"],
   tree: ["Sentence to parse: words and punctuation, with spaces between them", "Parse", "Tree"],
@@ -11,15 +13,24 @@ const KINDS = {
   vector: ["Text to make a vector of", "Read", "Vector"],
 };
 // What the model has, what it gives, and the text that was sent last.
-let signatures = null, kind = "translation", translated = "";
+let signatures = null;
+let kind = "translation";
+let translated = "";
 
 // Numbers that are not finite are bare words, as TF Serving writes them.
-const parse = (text) => JSON.parse(text.replace(/"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g, (word) => word[0] === '"' ? word : "null"));
+function parse(text) {
+  const stringOrBare = /"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g;
+  return JSON.parse(text.replace(stringOrBare, (word) => word[0] === '"' ? word : "null"));
+}
 
 async function ask(path, body) {
   let response;
   try {
-    response = await fetch(path, body && { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
+    response = await fetch(path, body && {
+      method: "POST",
+      body: JSON.stringify(body),
+      headers: { "Content-Type": "application/json" },
+    });
   } catch (error) {
     throw new Error("The server does not answer.");
   }
@@ -34,20 +45,32 @@ async function describe() {
   signatures = new Set(Object.keys(definitions));
   const outputs = (definitions.serving_default || {}).outputs || {};
   kind = Object.keys(KINDS).find((name) => name in outputs) || "translation";
-  [get("label").textContent, get("go").textContent, get("what").textContent] = KINDS[kind];
+  const [label, button, heading] = KINDS[kind];
+  get("label").textContent = label;
+  get("go").textContent = button;
+  get("what").textContent = heading;
   get("version").textContent = `version ${model_spec.version}`;
   offerPictures(definitions);
 }
 
-const predict = async (signature, instance) => (await ask(`${base}:predict`, request(signature, instance))).predictions[0];
-const request = (signature, instance) =>
-  ({ ...(signature === "serving_default" ? {} : { signature_name: signature }), instances: [instance] });
+async function predict(signature, instance) {
+  const answer = await ask(`${base}:predict`, request(signature, instance));
+  return answer.predictions[0];
+}
+
+function request(signature, instance) {
+  const named = signature === "serving_default" ? {} : { signature_name: signature };
+  return { ...named, instances: [instance] };
+}
 
 async function translate(event) {
   event.preventDefault();
-  get("error").textContent = get("took").textContent = "";
+  get("took").textContent = "";
+  get("error").textContent = "";
   get("go").disabled = true;
-  const began = performance.now(), text = translated = get("text").value;
+  const began = performance.now();
+  const text = get("text").value;
+  translated = text;
   try {
     await describe();
     if (kind in READERS) {
@@ -55,19 +78,18 @@ async function translate(event) {
       get("took").textContent = `${Math.round(performance.now() - began)} ms`;
       return;
     }
-    const signature = ["nbest", "translate"].find((name) => signatures.has(name)) || "serving_default";
+    const offered = ["nbest", "translate"].find((name) => signatures.has(name));
+    const signature = offered || "serving_default";
     const instance = signature === "translate" ? { text } : text;
-    const given = await predict(signature, instance);
-    const hypotheses = typeof given === "string" ? [[given, null]] : (given[`${kind}s`] || given[kind]).map((one, n) => [one, given.scores[n]]);
+    const hypotheses = hypothesesOf(await predict(signature, instance));
     get("took").textContent = `${Math.round(performance.now() - began)} ms`;
     showTranslations(hypotheses);
     get("curl").textContent = curlOf(request(signature, instance));
-    const aligned = signatures.has("align") && hypotheses[0][0] ? await predict("align", { text, reference: hypotheses[0][0] }) : null;
-    showAttention(aligned);
+    const best = hypotheses[0][0];
+    const canAlign = signatures.has("align") && best;
+    showAttention(canAlign ? await predict("align", { text, reference: best }) : null);
     await showNextPieces();
-    const parts = [["n-best", signature !== "serving_default"], ["attention", signatures.has("align") || kind === "generated"], ["next pieces", signatures.has("next_pieces")]];
-    const lacking = parts.filter(([, has]) => !has);
-    get("lacking").textContent = lacking.length ? `This model has no signature for: ${lacking.map(([name]) => name).join(", ")}.` : "";
+    showLacking(signature);
     get("answer").hidden = false;
   } catch (error) {
     get("error").textContent = error.message;
@@ -77,25 +99,49 @@ async function translate(event) {
   }
 }
 
+// Pairs of a text and its score; that of a bare text is null.
+function hypothesesOf(given) {
+  if (typeof given === "string") return [[given, null]];
+  const texts = given[`${kind}s`] || given[kind];
+  return texts.map((one, n) => [one, given.scores[n]]);
+}
+
 function showTranslations(hypotheses) {
   const [[best]] = hypotheses;
   get("best").textContent = best;
   get("best").hidden = kind === "tree";
-  get("tree").replaceChildren(...(kind === "tree" && best ? [treePicture(best)] : []));
-  // Where there are fewer hypotheses than asked for, the rest have minus infinity or the lowest float32.
+  const trees = kind === "tree" && best ? [treePicture(best)] : [];
+  get("tree").replaceChildren(...trees);
+  // Where there are fewer hypotheses than asked for, the rest have minus infinity or the lowest
+  // float32.
   const ranked = hypotheses.filter(([, score]) => score !== null && score > -3e38);
   get("nbest").hidden = !ranked.length;
-  get("hypotheses").replaceChildren(...ranked.map(([text, score]) =>
-    element("tr", {}, element("td", { textContent: text }), element("td", { className: "score", textContent: score.toFixed(3) }))));
+  const rows = ranked.map(([text, score]) => scored(text, score.toFixed(3)));
+  get("hypotheses").replaceChildren(...rows);
+}
+
+// What the page cannot show of a model that was asked by this signature.
+function showLacking(signature) {
+  const parts = [
+    ["n-best", signature !== "serving_default"],
+    ["attention", signatures.has("align") || kind === "generated"],
+    ["next pieces", signatures.has("next_pieces")],
+  ];
+  const lacking = parts.filter(([, has]) => !has).map(([name]) => name);
+  const remark = `This model has no signature for: ${lacking.join(", ")}.`;
+  get("lacking").textContent = lacking.length ? remark : "";
 }
 
 function curlOf(body) {
   const quoted = JSON.stringify(body).replaceAll("'", "'\\''");
-  return `curl -d '${quoted}' ${new URL(`${base}:predict`, location.href)}`;
+  const url = new URL(`${base}:predict`, location.href);
+  return `curl -d '${quoted}' ${url}`;
 }
 
 get("form").addEventListener("submit", translate);
 get("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) get("form").requestSubmit();
 });
-describe().catch((error) => { get("error").textContent = error.message; });
+describe().catch((error) => {
+  get("error").textContent = error.message;
+});
