@@ -7,7 +7,8 @@ function offerPictures(definitions) {
   get("form").hidden = isOffered;
   get("pictures").hidden = !isOffered;
   if (!isOffered) return;
-  const [, height, width] = definitions.attend_png.outputs.seen.tensor_shape.dim.map((one) => Number(one.size));
+  const { dim } = definitions.attend_png.outputs.seen.tensor_shape;
+  const [, height, width] = dim.map((one) => Number(one.size));
   pictureSize = { height, width };
   get("size").textContent = `It is drawn with ${width} x ${height} pixels.`;
 }
@@ -27,7 +28,8 @@ async function pngOf(file) {
   } catch (error) {
     throw new Error(`${file.name} is no picture that the browser can read.`);
   }
-  const canvas = element("canvas", pictureSize), pen = canvas.getContext("2d");
+  const canvas = element("canvas", pictureSize);
+  const pen = canvas.getContext("2d");
   pen.fillRect(0, 0, canvas.width, canvas.height);
   pen.drawImage(bitmap, ...fitted(bitmap.width, bitmap.height, pictureSize));
   return canvas.toDataURL("image/png").replace(/^.*,/, "");
@@ -57,41 +59,60 @@ const ranked = (found, most) => found.classes
 
 function showClasses(found) {
   get("class").textContent = found.class;
-  get("classes").replaceChildren(...ranked(found, 10).map(([name, probability]) =>
-    element("tr", {}, element("td", { textContent: name }),
-      element("td", { className: "score", textContent: `${(100 * probability).toFixed(1)} %` }))));
+  const rows = ranked(found, 10).map(([name, probability]) =>
+    scored(name, `${(100 * probability).toFixed(1)} %`));
+  get("classes").replaceChildren(...rows);
 }
 
 // The opacity of each pixel under the mean of a layer's heads, (H, W), from 0 to 1.
 function opacities(heads, height, width) {
-  const whole = heads[0].map((row, r) => row.map((_, c) => heads.reduce((sum, head) => sum + head[r][c], 0)));
+  const sum = (r, c) => heads.reduce((total, head) => total + head[r][c], 0);
+  const whole = heads[0].map((row, r) => row.map((_, c) => sum(r, c)));
   const most = Math.max(...whole.flat()) || 1;
-  const [down, across] = [height / whole.length, width / whole[0].length];
-  return Array.from({ length: height }, (_, y) =>
-    Array.from({ length: width }, (_, x) => whole[Math.floor(y / down)][Math.floor(x / across)] / most));
+  const down = height / whole.length;
+  const across = width / whole[0].length;
+  const opacity = (y, x) => whole[Math.floor(y / down)][Math.floor(x / across)] / most;
+  const line = (y) => Array.from({ length: width }, (_, x) => opacity(y, x));
+  return Array.from({ length: height }, (_, y) => line(y));
 }
 
 function showLooks(seen, attention) {
+  const height = seen.length;
+  const width = seen[0].length;
+  const none = seen.map((row) => row.map(() => 0));
+  const ofLayers = attention.map((heads, layer) =>
+    lookedAt(seen, `layer ${layer + 1}`, opacities(heads, height, width)));
+  get("looks").replaceChildren(lookedAt(seen, "what it sees", none), ...ofLayers);
+}
+
+// What the model sees, under the page's accent with the opacity of each pixel.
+function lookedAt(seen, title, opacity) {
   const accent = getComputedStyle(document.documentElement).getPropertyValue("--accent");
-  const [height, width] = [seen.length, seen[0].length];
-  const pictureWith = (title, opacity) => {
-    const canvas = element("canvas", { width, height, title }), pen = canvas.getContext("2d");
-    for (let y = 0; y < height; y++) for (let x = 0; x < width; x++) {
+  const height = seen.length;
+  const width = seen[0].length;
+  const canvas = element("canvas", { width, height, title });
+  const pen = canvas.getContext("2d");
+  for (let y = 0; y < height; y++) {
+    for (let x = 0; x < width; x++) {
       const [red, green = red, blue = red] = seen[y][x].map((value) => 255 * value);
       pen.fillStyle = `rgb(${red} ${green} ${blue})`;
       pen.fillRect(x, y, 1, 1);
       pen.fillStyle = `rgb(${accent} / ${.8 * opacity[y][x]})`;
       pen.fillRect(x, y, 1, 1);
     }
-    return element("figure", {}, canvas, element("figcaption", { className: "soft", textContent: title }));
-  };
-  const none = seen.map((row) => row.map(() => 0));
-  get("looks").replaceChildren(pictureWith("what it sees", none),
-    ...attention.map((heads, layer) => pictureWith(`layer ${layer + 1}`, opacities(heads, height, width))));
+  }
+  const caption = element("figcaption", { className: "soft", textContent: title });
+  return element("figure", {}, canvas, caption);
 }
 
-get("file").addEventListener("change", () => { if (get("file").files[0]) classify(get("file").files[0]); });
-for (const name of ["dragover", "drop"]) get("pictures").addEventListener(name, (event) => {
-  event.preventDefault();
-  if (event.dataTransfer.files[0]) classify(event.dataTransfer.files[0]);
+get("file").addEventListener("change", () => {
+  const file = get("file").files[0];
+  if (file) classify(file);
 });
+for (const name of ["dragover", "drop"]) {
+  get("pictures").addEventListener(name, (event) => {
+    event.preventDefault();
+    const file = event.dataTransfer.files[0];
+    if (file) classify(file);
+  });
+}
