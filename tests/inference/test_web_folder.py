@@ -61,7 +61,7 @@ def test_the_folder_has_all_that_its_page_loads_and_no_other_host(packages, piec
     assert len(loaded) == 4
     for one in loaded:
         assert one == "data:," or (tmp_path / one).exists()
-    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1]
+    policy = re.search(r'Content-Security-Policy"\s+content="([^"]+)"', page)[1]
     assert policy == "default-src 'self' data: 'unsafe-inline' 'unsafe-eval'"
     settings = json.loads((tmp_path / "web.json").read_text())
     assert settings["beam_size"] == 3
