@@ -1,19 +1,32 @@
 "use strict";
-// A translator in the browser. SentencePiece cuts a line into pieces, ONNX Runtime runs the graphs, and section 6.1's
-// beam search (Vaswani et al. 2017) looks for the translation Y of X with the highest
-//     log P(Y | X) / ((5 + |Y|) / 6)^alpha                              (Wu et al. 2016, equation 14 without coverage)
-// It finds what keras_transformer/decoding/numpy_search.py and numpy_rules.py find for one sentence.
+// A translator in the browser. SentencePiece cuts a line into pieces, ONNX Runtime runs the graphs,
+// and section 6.1's beam search (Vaswani et al. 2017) looks for the translation Y of X with the
+// highest
+//     log P(Y | X) / ((5 + |Y|) / 6)^alpha        (Wu et al. 2016, equation 14 without coverage)
+// It finds what keras_transformer/decoding/numpy_search.py and numpy_rules.py find for one
+// sentence.
 
-const PAD = 0, BOS = 2, EOS = 3, LONGEST_SOURCE = 1024, MOST_MARKS = 32;
+const PAD = 0;
+const BOS = 2;
+const EOS = 3;
+const LONGEST_SOURCE = 1024;
+const MOST_MARKS = 32;
 const f32 = Math.fround;
 
-// sentencepiece.js is a module for Node, which exports its class and reads the vocabulary as a file: here, bytes.
+// sentencepiece.js is a module for Node, which exports its class and reads the vocabulary as a
+// file: here, bytes.
 var exports = {};
 var require = () => ({ readFileSync: (bytes) => bytes });
 
-// A length such as 1.5x or +50, as numerator, denominator and how many more, for a source of so many tokens.
-const inTokens = ([numerator, denominator, more], tokens) =>
-  Math.max(Math.floor((numerator * tokens + denominator - 1) / denominator) + more, 1);
+// A length such as 1.5x or +50, as numerator, denominator and how many more, for a source of so
+// many tokens.
+function inTokens([numerator, denominator, more], tokens) {
+  const share = Math.floor((numerator * tokens + denominator - 1) / denominator);
+  return Math.max(share + more, 1);
+}
+
+// How often an id is among others.
+const times = (id, ids) => ids.filter((one) => one === id).length;
 
 // Protected spans: keras_transformer's pipelines/vocabularies/protected_spans.py.
 const TERM = /\u27ea( ?)[^\u27ea\u27f9]*\u27f9 ([^\u27eb]+)\u27eb/g;
@@ -21,13 +34,20 @@ const mark = (number) => `\u27e6${number % MOST_MARKS + 1}\u27e7`;
 
 // A text with marks in the place of its spans, these, and whether it was all in capitals.
 function marked(text, expression, casing) {
-  const spans = [], shown = text.replace(new RegExp(expression, "g"), (span) => mark(spans.push(span) - 1));
+  const spans = [];
+  const shown = text.replace(new RegExp(expression, "g"), (span) => {
+    spans.push(span);
+    return mark(spans.length - 1);
+  });
   return casing ? { spans, ...cased(shown, casing) } : { spans, shown, isCapital: false };
 }
 
-// A text without one of both cases as the training text would write it: pipelines/vocabularies/casing.py.
+// A text without one of both cases as the training text would write it:
+// pipelines/vocabularies/casing.py.
 function cased(text, { word, opening, start, least, tag, words }) {
-  const lower = text.toLowerCase(), upper = text.toUpperCase(), begins = new RegExp(`^${opening}$`);
+  const lower = text.toLowerCase();
+  const upper = text.toUpperCase();
+  const begins = new RegExp(`^${opening}$`);
   const parts = (start + lower).split(new RegExp(`(${word})`));
   const letters = parts.reduce((sum, part, n) => sum + (n % 2 ? [...part].length : 0), 0);
   const hasBoth = lower === upper || ![lower, upper].includes(text);
@@ -36,24 +56,27 @@ function cased(text, { word, opening, start, least, tag, words }) {
   const written = parts.map((part, n) => {
     if (n % 2 === 0) return part;
     const [first, ...rest] = forms.get(part) ?? part;
-    return (begins.test(parts[n - 1]) ? first.toUpperCase() : first) + rest.join("");
+    const letter = begins.test(parts[n - 1]) ? first.toUpperCase() : first;
+    return letter + rest.join("");
   });
   return { shown: written.join("").slice(start.length), isCapital: text === upper };
 }
 
 // A translation with the spans of its source in the places of its marks.
 function putBack(text, { spans, isCapital }) {
-  const times = {};
-  return (isCapital ? text.toUpperCase() : text).replace(/\u27e6([1-9]|[12][0-9]|3[0-2])\u27e7/g, (_, number) => {
-    times[number] = (times[number] ?? -1) + 1;
-    const place = number - 1 + MOST_MARKS * times[number];
+  const rounds = {};
+  const written = isCapital ? text.toUpperCase() : text;
+  return written.replace(/\u27e6([1-9]|[12][0-9]|3[0-2])\u27e7/g, (_, number) => {
+    rounds[number] = (rounds[number] ?? -1) + 1;
+    const place = number - 1 + MOST_MARKS * rounds[number];
     return place < spans.length ? spans[place].replace(/^\u27e6([^\u27e7]*)\u27e7$/, "$1") : "";
   });
 }
 
 // For each mark the number of the mark whose tag it closes; -1 if it closes none.
 function openings(spans) {
-  const found = Array(MOST_MARKS).fill(-1), opened = new Map();
+  const found = Array(MOST_MARKS).fill(-1);
+  const opened = new Map();
   if (spans.length > MOST_MARKS) return found;
   spans.forEach((span, place) => {
     const [, closes, name, rest] = span.match(/^<(\/?)([A-Za-z][\w:.-]*)([^<>]*)>$/) ?? [];
@@ -70,18 +93,22 @@ function labelled({ labels, ...wanted }, name) {
   const language = wanted[name];
   if (language == null && !labels) return [];
   if (Object.hasOwn(labels ?? {}, language)) return [labels[language]];
-  const has = labels ? `${Object.keys(labels).sort().join(", ")}. Name one of these.` : "no labels of languages. Leave it out.";
+  const has = labels
+    ? `${Object.keys(labels).sort().join(", ")}. Name one of these.`
+    : "no labels of languages. Leave it out.";
   throw new Error(`${name}=${language}: the model has ${has}`);
 }
 
-// What is asked of one translation: what is wanted of all, the ids of the source without its end, and the spans.
+// What is asked of one translation: what is wanted of all, the ids of the source without its end,
+// and the spans.
 function request(wanted, source, spans) {
-  const tokens = source.length + 1, begin = labelled(wanted, "target_language");
+  const tokens = source.length + 1;
+  const begin = labelled(wanted, "target_language");
   const limit = Math.max(inTokens(wanted.max_length, tokens), begin.length + 1);
   const minimum = Math.min(inTokens(wanted.min_length, tokens), limit);
   const asked = { ...wanted, begin, limit, minimum, barred: [...wanted.barred], count: null };
   if (!wanted.marks || !wanted.protect_all) return asked;
-  const count = wanted.marks.source.map((id) => source.filter((one) => one === id).length);
+  const count = wanted.marks.source.map((id) => times(id, source));
   const all = count.reduce((sum, one) => sum + one, 0);
   // Without spans in the sentence no mark comes.
   if (!all) return { ...asked, barred: [...asked.barred, ...wanted.marks.target] };
@@ -104,7 +131,8 @@ function bias(asked, hypotheses, position) {
   if (!asked.count && !asked.forbidden && !n) return [one];
   return hypotheses.map(({ ids }) => {
     const row = asked.forbidden ? forbid(one.slice(), ids, asked.forbidden) : one.slice();
-    for (const id of n ? repeating(ids, n) : []) row[id] = -Infinity;
+    const repeated = n ? repeating(ids, n) : [];
+    for (const id of repeated) row[id] = -Infinity;
     return asked.count ? keepSpans(row, ids, position, asked) : row;
   });
 }
@@ -118,71 +146,91 @@ function repeating(ids, n) {
 // What positive logits are divided and others multiplied by: of what has come the penalty.
 function factor({ pieces, repetition_penalty: penalty }, hypotheses) {
   if (penalty === 1) return [new Float32Array([1])];
-  return hypotheses.map(({ ids }) => ids.reduce((row, id) => row.fill(penalty, id, id + 1), new Float32Array(pieces).fill(1)));
+  return hypotheses.map(({ ids }) => {
+    const row = new Float32Array(pieces).fill(1);
+    for (const id of ids) row.fill(penalty, id, id + 1);
+    return row;
+  });
 }
 
-// No piece comes that would complete a forbidden word: keras_transformer's decoding/forbidden_words.py.
+// No piece comes that would complete a forbidden word: keras_transformer's
+// decoding/forbidden_words.py.
 function forbid(row, came, { first, changed }) {
   const after = (state, id) => changed[state][id] ?? first[id];
   const state = came.reduce((one, id) => Math.max(after(one, id), 0), 0);
   return row.map((value, id) => after(state, id) < 0 ? -Infinity : value);
 }
 
-// A translation ends when each mark has come as often as in the source, a closing tag after the innermost open one.
+// A translation ends when each mark has come as often as in the source, a closing tag after the
+// innermost open one.
 function keepSpans(row, came, position, { count, openedBy, ids, limit }) {
   const when = ids.map((id) => came.lastIndexOf(id));
-  const missing = ids.map((id, m) => count[m] - came.filter((one) => one === id).length);
+  const missing = ids.map((id, m) => count[m] - times(id, came));
   const left = missing.reduce((sum, one) => sum + Math.max(one, 0), 0);
   // Where the tag was opened that a mark would close now.
   const open = openedBy.map((opener, m) => opener >= 0 && when[m] < 0 ? when[opener] : -1);
   const innermost = Math.max(...open);
-  const mayCome = (m) => missing[m] > 0 && (openedBy[m] < 0 || (open[m] >= 0 && open[m] === innermost));
+  const closesInnermost = (m) => open[m] >= 0 && open[m] === innermost;
+  const mayCome = (m) => missing[m] > 0 && (openedBy[m] < 0 || closesInnermost(m));
   const ofMarks = ids.map((id, m) => mayCome(m) ? row[id] : -Infinity);
   if (left && limit - position <= left + 1) row.fill(-Infinity);
   if (left) row[EOS] = -Infinity;
-  ids.forEach((id, m) => { row[id] = ofMarks[m]; });
+  ids.forEach((id, m) => {
+    row[id] = ofMarks[m];
+  });
   return row;
 }
 
-// A beam of hypotheses {ids, score}, and `found`: those that ended, {ids, score}, best first, the end left out. One that
-// ends leaves the beam: with its place in Marian's, which is "shrinking"; Hugging Face's last "until_full" or
-// "until_worse" (keras_transformer/decoding/other_beams.py).
+// A beam of hypotheses {ids, score}, and `found`: those that ended, {ids, score}, best first, the
+// end left out. One that ends leaves the beam: with its place in Marian's, which is "shrinking";
+// Hugging Face's last "until_full" or "until_worse" (keras_transformer/decoding/other_beams.py).
 class Beam {
   constructor({ beam_size: size, beam_form, length_penalty, length_penalty_form, limit, most }) {
     const alpha = f32(size > 1 ? length_penalty : 0);
     const base = length_penalty_form === "length" ? (n) => n : (n) => f32((5 + n) / 6);
-    const hypotheses = [{ ids: [], score: 0 }];
-    Object.assign(this, { size, limit, most: Math.min(most, size), hypotheses, places: size, found: [] });
+    this.size = size;
+    this.limit = limit;
+    this.most = Math.min(most, size);
+    this.hypotheses = [{ ids: [], score: 0 }];
+    this.places = size;
+    this.found = [];
     this.form = size > 1 ? beam_form : "leaving";
     this.fills = this.form.startsWith("until_");
     this.penalty = (length) => f32(base(length) ** alpha);
   }
 
   static of(asked) {
-    return asked.beam_size > 1 && asked.beam_form === "staying" ? new StayingBeam(asked) : new Beam(asked);
+    const stays = asked.beam_size > 1 && asked.beam_form === "staying";
+    return stays ? new StayingBeam(asked) : new Beam(asked);
   }
 
-  // One turn. Of each hypothesis come as many candidates {parent, id, score}, the likeliest first. Gives the parents of
-  // the hypotheses that go on.
+  // One turn. Of each hypothesis come as many candidates {parent, id, score}, the likeliest first.
+  // Gives the parents of the hypotheses that go on.
   extend(candidates) {
-    const shrinks = this.form === "shrinking", inBeam = this.places;
+    const shrinks = this.form === "shrinking";
+    const inBeam = this.places;
+    const before = this.hypotheses;
     const best = candidates.sort(byScore).slice(0, 2 * this.size);
     best.forEach((one, place) => {
       if (place >= inBeam && shrinks) one.score = -Infinity;
       if (one.id !== EOS || place >= inBeam || one.score === -Infinity) return;
-      const { ids } = this.hypotheses[one.parent];
+      const { ids } = before[one.parent];
       if (shrinks) this.places--;
       this.found.push({ ids, score: f32(one.score / this.penalty(ids.length + 1)) });
     });
     this.found = this.found.sort(byScore).slice(0, this.size);
-    const alive = best.filter(({ id, score }) => id !== EOS && this.mayWin(score)).slice(0, this.size);
-    this.hypotheses = alive.map(({ parent, id, score }, place) =>
-      ({ ids: [...this.hypotheses[parent].ids, id], score: place < this.places ? score : -Infinity }));
+    const going = best.filter(({ id, score }) => id !== EOS && this.mayWin(score));
+    const alive = going.slice(0, this.size);
+    this.hypotheses = alive.map(({ parent, id, score }, place) => ({
+      ids: [...before[parent].ids, id],
+      score: place < this.places ? score : -Infinity,
+    }));
     return alive.map(({ parent }) => parent);
   }
 
-  // Whether a hypothesis may still lead to one of the best: it gets no likelier, and its penalty at most that of the
-  // limit. The paper's beam finds nothing else without the others, and is settled without any.
+  // Whether a hypothesis may still lead to one of the best: it gets no likelier, and its penalty at
+  // most that of the limit. The paper's beam finds nothing else without the others, and is settled
+  // without any.
   mayWin(score) {
     const last = this.found[this.most - 1];
     return this.form !== "leaving" || !last || f32(score / this.penalty(this.limit)) > last.score;
@@ -193,27 +241,38 @@ class Beam {
     if (!likeliest || likeliest.score === -Infinity) return true;
     const last = this.found[this.size - 1];
     if (!last || !this.fills) return false;
-    return this.form === "until_full" || last.score >= f32(likeliest.score / this.penalty(likeliest.ids.length));
+    const bound = f32(likeliest.score / this.penalty(likeliest.ids.length));
+    return this.form === "until_full" || last.score >= bound;
   }
 }
 
-// OpenNMT-tf's: a hypothesis that ends stays, and competes with those that go on. See `StayingBeamSearch`.
+// OpenNMT-tf's: a hypothesis that ends stays, and competes with those that go on. See
+// `StayingBeamSearch`.
 class StayingBeam extends Beam {
   extend(candidates, atLimit) {
-    const before = this.hypotheses, count = candidates.length / before.length;
+    const before = this.hypotheses;
+    const count = candidates.length / before.length;
+    const isFirst = (n) => n % count === 0;
     const extensions = candidates.map(({ parent, id, score: longer }, n) => {
-      const { ids, score } = before[parent], ended = hasEnded(ids);
+      const { ids, score } = before[parent];
+      const ended = hasEnded(ids);
       // What has ended, and at the limit all, has one extension: itself.
-      const sum = !ended && !atLimit ? longer : n % count ? -Infinity : score;
+      const itself = isFirst(n) ? score : -Infinity;
+      const sum = ended || atLimit ? itself : longer;
       const rank = f32(sum / this.penalty(ids.filter(isToken).length + 1));
       return { parent, ended, ids: [...ids, ended ? PAD : id], sum, score: rank };
     });
-    const isFirst = (_, n) => n % count === 0;
-    const chosen = atLimit ? extensions.filter(isFirst) : extensions.sort(byScore).slice(0, this.size);
+    const own = extensions.filter((_, n) => isFirst(n));
+    const best = extensions.sort(byScore).slice(0, this.size);
+    const chosen = atLimit ? own : best;
     // As in OpenNMT-tf, one that ended before has the sum of its new place.
-    this.hypotheses = chosen.map(({ ids, ended, sum }, place) => ({ ids, score: ended ? before[place].score : sum }));
-    this.found = this.hypotheses.filter(({ ids, score }) => hasEnded(ids) && score > -Infinity)
-      .map(({ ids, score }) => ({ ids: ids.filter((id) => isToken(id) && id !== EOS), score }));
+    this.hypotheses = chosen.map(({ ids, ended, sum }, place) => ({
+      ids,
+      score: ended ? before[place].score : sum,
+    }));
+    const done = this.hypotheses.filter(({ ids, score }) => hasEnded(ids) && score > -Infinity);
+    const isOfText = (id) => isToken(id) && id !== EOS;
+    this.found = done.map(({ ids, score }) => ({ ids: ids.filter(isOfText), score }));
     return chosen.map(({ parent }) => parent);
   }
 
@@ -226,24 +285,29 @@ const byScore = (one, other) => one.score === other.score ? 0 : other.score - on
 const isToken = (id) => id !== PAD;
 const hasEnded = (ids) => [EOS, PAD].includes(ids.at(-1));
 
-// The ids of the `most` best translations, their label and their end left out. A model has `start(rows)`, the state
-// before the first token, and `step(ids, position, rows, count, bias, factor, state)`: log P of the `count` likeliest of
-// each row, their tokens, and the state.
+// The ids of the `most` best translations, their label and their end left out. A model has
+// `start(rows)`, the state before the first token, and `step(ids, position, rows, count, bias,
+// factor, state)`: log P of the `count` likeliest of each row, their tokens, and the state.
 async function search(model, asked) {
-  const beam = Beam.of(asked), count = Math.min(2 * asked.beam_size, asked.pieces);
-  let state = model.start(1), rows = [0];
+  const beam = Beam.of(asked);
+  const count = Math.min(2 * asked.beam_size, asked.pieces);
+  let state = model.start(1);
+  let rows = [0];
   for (let position = 0; position < asked.limit && !beam.isSettled; position++) {
-    const { hypotheses } = beam, atLimit = position + 1 === asked.limit;
+    const { hypotheses } = beam;
+    const atLimit = position + 1 === asked.limit;
     const newest = hypotheses.map(({ ids }) => ids.at(-1) ?? BOS);
     const rules = [bias(asked, hypotheses, position), factor(asked, hypotheses)];
     const given = await model.step(newest, position, rows, count, ...rules, state);
     state = given.state;
     // A label costs nothing, nor does the end at the limit of a beam that is to fill.
     const isFree = position < asked.begin.length || (beam.fills && atLimit);
-    rows = beam.extend(Array.from(given.logs, (log, n) => {
-      const parent = Math.floor(n / count), cost = isFree && n % count === 0 ? 0 : log;
+    const candidates = Array.from(given.logs, (log, n) => {
+      const parent = Math.floor(n / count);
+      const cost = isFree && n % count === 0 ? 0 : log;
       return { parent, id: Number(given.tokens[n]), score: f32(hypotheses[parent].score + cost) };
-    }), atLimit);
+    });
+    rows = beam.extend(candidates, atLimit);
   }
   return beam.found.slice(0, asked.most).map(({ ids }) => ids.slice(asked.begin.length));
 }
@@ -253,32 +317,44 @@ class Graphs {
   static async load(folder) {
     ort.env.wasm.numThreads = 1;
     ort.env.wasm.wasmPaths = new URL("runtime/", location.href).href;
-    const [encoder, decoder] = await Promise.all(
-      ["encoder", "decoder"].map((name) => ort.InferenceSession.create(`${folder}${name}.onnx`)));
+    const sessions = ["encoder", "decoder"].map((name) =>
+      ort.InferenceSession.create(`${folder}${name}.onnx`));
+    const [encoder, decoder] = await Promise.all(sessions);
     return Object.assign(new Graphs(), { encoder, decoder });
   }
 
   // The same for one source, ids with their end.
   async reading(ids) {
-    return Object.assign(new Graphs(), { ...this, source: await this.encoder.run({ ids: integers(ids, [1, ids.length]) }) });
+    const source = await this.encoder.run({ ids: integers(ids, [1, ids.length]) });
+    return Object.assign(new Graphs(), { ...this, source });
   }
 
   start(rows) {
     const states = this.decoder.inputMetadata.filter(({ name }) => name.startsWith("state_"));
+    // An axis that grows has a name for its size, and begins with none.
+    const begin = (size) => typeof size === "number" ? Math.max(size, 0) : 0;
     return Object.fromEntries(states.map(({ name, shape }) => {
-      // An axis that grows has a name for its size, and begins with none.
-      const sizes = [rows, ...shape.slice(1).map((size) => typeof size === "number" ? Math.max(size, 0) : 0)];
-      return [name, floats(new Float32Array(sizes.reduce((one, other) => one * other)), sizes)];
+      const sizes = [rows, ...shape.slice(1).map(begin)];
+      const product = sizes.reduce((one, other) => one * other);
+      return [name, floats(new Float32Array(product), sizes)];
     }));
   }
 
   async step(ids, position, rows, count, bias, factor, state) {
     const feeds = {
-      ids: integers(ids, [1, ids.length]), position: integers([position], []), rows: integers(rows, [rows.length]),
-      count: integers([count], []), bias: stacked(bias), factor: stacked(factor), ...this.source, ...state };
+      ids: integers(ids, [1, ids.length]),
+      position: integers([position], []),
+      rows: integers(rows, [rows.length]),
+      count: integers([count], []),
+      bias: stacked(bias),
+      factor: stacked(factor),
+      ...this.source,
+      ...state,
+    };
     const wanted = this.decoder.inputNames.map((name) => [name, feeds[name]]);
     const { logs, tokens, ...next } = await this.decoder.run(Object.fromEntries(wanted));
-    const renamed = Object.entries(next).map(([name, tensor]) => [name.replace("next", "state"), tensor]);
+    const renamed = Object.entries(next).map(([name, tensor]) =>
+      [name.replace("next", "state"), tensor]);
     return { logs: logs.data, tokens: tokens.data, state: Object.fromEntries(renamed) };
   }
 }
@@ -294,25 +370,32 @@ function stacked(rows) {
 
 class Translator {
   static async load(folder = "") {
-    const settings = await (await fetched(`${folder}web.json`)).json();
+    const answer = await fetched(`${folder}web.json`);
+    const settings = await answer.json();
     const vocabularies = settings.vocabularies.map((name) => vocabulary(`${folder}${name}`));
     const [graphs, source, target] = await Promise.all([Graphs.load(folder), ...vocabularies]);
     return Object.assign(new Translator(), { settings, graphs, source, target });
   }
 
-  // The translation of a line; options are beam_size, length_penalty, source_language and target_language.
+  // The translation of a line; options are beam_size, length_penalty, source_language and
+  // target_language.
   async translate(line, options = {}) {
     const text = line.replace(/\p{Surrogate}/gu, "?");
     if (/^[ \t\n\r\v\f]*$/.test(text)) return "";
     const wanted = { ...this.settings, ...options };
-    // The best has the most of the translations that are given for terms, and then the highest score.
+    // The best has the most of the translations that are given for terms, and then the highest
+    // score.
     const given = wanted.learned_terms ? [...text.matchAll(TERM)] : [];
     const missing = (one) => given.filter(([, , term]) => !one.includes(term)).length;
-    const found = await this.found(text, { ...wanted, most: given.length ? wanted.beam_size : 1 });
-    const best = found.sort((one, other) => missing(one) - missing(other))[0] ?? "";
+    const most = given.length ? wanted.beam_size : 1;
+    const found = await this.found(text, { ...wanted, most });
+    const ranked = found.sort((one, other) => missing(one) - missing(other));
+    const best = ranked[0] ?? "";
     if (!wanted.puts_terms_in || !wanted.protect_all || !missing(best)) return best;
     // All terms are put in as protected spans.
-    return (await this.found(text.replace(TERM, "$1\u27e6$2\u27e7"), { ...wanted, most: 1 }))[0] ?? "";
+    const withSpans = text.replace(TERM, "$1\u27e6$2\u27e7");
+    const [all] = await this.found(withSpans, { ...wanted, most: 1 });
+    return all ?? "";
   }
 
   // The translations that the search finds of a text, best first.
@@ -321,29 +404,35 @@ class Translator {
     const read = marks ? marked(text, marks.expression, marks.casing) : { shown: text, spans: [] };
     const ids = [...labelled(wanted, "source_language"), ...this.source.encodeIds(read.shown)];
     if (ids.length >= LONGEST_SOURCE) {
-      throw new Error(`The line "${text.slice(0, 30)}..." has ${ids.length + 1} tokens, more than the ${LONGEST_SOURCE} ` +
-        "allowed. Split it into sentences, a line each.");
+      throw new Error(`The line "${text.slice(0, 30)}..." has ${ids.length + 1} tokens, more ` +
+        `than the ${LONGEST_SOURCE} allowed. Split it into sentences, a line each.`);
     }
-    const found = await search(await this.graphs.reading([...ids, EOS]), request(wanted, ids, read.spans));
-    return found.map((one) => this.target.decodeIds(one.filter(isToken))).map((one) => marks ? putBack(one, read) : one);
+    const model = await this.graphs.reading([...ids, EOS]);
+    const found = await search(model, request(wanted, ids, read.spans));
+    const texts = found.map((one) => this.target.decodeIds(one.filter(isToken)));
+    return marks ? texts.map((one) => putBack(one, read)) : texts;
   }
 }
 
 async function fetched(path) {
   const response = await fetch(path);
-  if (!response.ok) throw new Error(`${path} is not there (HTTP ${response.status}). Export the folder again.`);
+  if (!response.ok) {
+    throw new Error(`${path} is not there (HTTP ${response.status}). Export the folder again.`);
+  }
   return response;
 }
 
 async function vocabulary(path) {
   const pieces = new exports.SentencePieceProcessor();
-  await pieces.load(new Uint8Array(await (await fetched(path)).arrayBuffer()));
+  const answer = await fetched(path);
+  await pieces.load(new Uint8Array(await answer.arrayBuffer()));
   return pieces;
 }
 
 // The page.
 const get = (id) => document.getElementById(id);
-const NUMBERS = ["beam_size", "length_penalty"], LANGUAGES = ["source_language", "target_language"];
+const NUMBERS = ["beam_size", "length_penalty"];
+const LANGUAGES = ["source_language", "target_language"];
 const LANGUAGE_NAMES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 let translator = null;
 
@@ -359,13 +448,18 @@ function named(code) {
 
 async function open() {
   if (location.protocol === "file:") {
-    throw new Error("A browser lets no page of a file read the model. Serve this folder, such as by\n" +
-      "python -m http.server 8000 --directory=FOLDER\nand open http://localhost:8000/");
+    throw new Error("A browser lets no page of a file read the model. Serve this folder, such as " +
+      "by\npython -m http.server 8000 --directory=FOLDER\nand open http://localhost:8000/");
   }
   translator = await Translator.load();
-  const { settings } = translator, languages = Object.keys(settings.labels ?? {}).map((code) => [named(code), code]).sort();
+  const { settings } = translator;
+  const codes = Object.keys(settings.labels ?? {});
+  const languages = codes.map((code) => [named(code), code]).sort();
   get("languages").hidden = !languages.length;
-  for (const name of LANGUAGES) get(name).append(...languages.map((one) => new Option(...one)));
+  for (const name of LANGUAGES) {
+    const choices = languages.map((one) => new Option(...one));
+    get(name).append(...choices);
+  }
   for (const name of [...NUMBERS, ...LANGUAGES]) get(name).value = settings[name];
   get("form").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -378,8 +472,11 @@ async function open() {
 
 async function translateAll() {
   const names = translator.settings.labels ? [...NUMBERS, ...LANGUAGES] : NUMBERS;
-  const options = Object.fromEntries(names.map((name) => [name, NUMBERS.includes(name) ? Number(get(name).value) : get(name).value]));
-  const lines = get("text").value.split("\n"), found = [], began = performance.now();
+  const entered = (name) => NUMBERS.includes(name) ? Number(get(name).value) : get(name).value;
+  const options = Object.fromEntries(names.map((name) => [name, entered(name)]));
+  const lines = get("text").value.split("\n");
+  const found = [];
+  const began = performance.now();
   for (const line of lines) {
     found.push(await translator.translate(line, options));
     get("best").textContent = found.join("\n");
@@ -390,7 +487,8 @@ async function translateAll() {
   return `${Math.round(performance.now() - began)} ms`;
 }
 
-// Does something, and tells how it went; the button is locked meanwhile, and while there is no model.
+// Does something, and tells how it went; the button is locked meanwhile, and while there is no
+// model.
 async function told(work) {
   get("error").textContent = "";
   get("go").disabled = true;
