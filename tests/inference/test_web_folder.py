@@ -72,6 +72,20 @@ def test_the_folder_has_all_that_its_page_loads_and_no_other_host(packages, piec
     assert str(packages[0]) in web_folder.remark()
 
 
+def too_long(text):
+    """The numbers of lines over 100 columns."""
+    return [number for number, line in enumerate(text.splitlines(), 1) if len(line) > 100]
+
+
+def test_no_line_of_this_page_and_of_the_server_s_is_over_100_columns():
+    files = [*web_folder.PAGE.iterdir(), *web_folder.STYLE.parent.iterdir()]
+    assert {path.suffix for path in files} == {".css", ".html", ".js"}
+    for path in files:
+        assert too_long(path.read_text(encoding="utf-8")) == [], path.name
+    # A control.
+    assert too_long(f"{'a' * 100}\n{'a' * 101}\n") == [2]
+
+
 def test_a_package_that_is_not_what_was_pinned_is_not_taken(packages, monkeypatch, tmp_path):
     path = packages[1].path
     path.write_bytes(b"something else")
