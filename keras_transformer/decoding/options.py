@@ -9,8 +9,8 @@ from pipelines.options import TOLD, Options, option
 from pipelines.whole_files import read_words
 
 OR_ITS_OWN = (
-    "or the value that a SavedModel was exported with, or a run of a translator or parser trained "
-    "with."
+    "or the value that the SavedModel was exported with, or that the run of a translator or parser "
+    "was trained with."
 )
 # The paper's.
 BEAM_SIZE = 4
@@ -65,16 +65,17 @@ class DecodingOptions(Options):
         "leaving",
         "What becomes of a translation that ends. leaving: it leaves the beam to others. "
         "shrinking: its place in the beam goes with it, as in Marian. staying: it keeps a place "
-        "until all have ended, as in OpenNMT-tf. until_full, until_worse: it leaves, and the "
-        "search is over when beam_size have ended, or also none would be better if it ended now, "
-        f"as in Hugging Face's with early_stopping true or false. Default: leaving, {OR_ITS_OWN}",
+        "until all have ended, as in OpenNMT-tf. until_full: it leaves, and the search stops when "
+        "beam_size have ended, as with Hugging Face's early_stopping=true. until_worse: then the "
+        "search goes on while another would score better if it ended now, as with "
+        f"early_stopping=false. Default: leaving, {OR_ITS_OWN}",
         choices=("leaving", "shrinking", "staying", "until_full", "until_worse"),
         is_unset=True,
     )
     blockwise: bool = option(
         False,
         "Search greedily, a block of tokens at a time: the same translations as --beam_size=1, in "
-        f"fewer steps, by a model of --block_size of 2 or more. Default: no, {OR_ITS_OWN}",
+        f"fewer steps. The model needs a --block_size of 2 or more. Default: no, {OR_ITS_OWN}",
         is_unset=True,
     )
     coverage_penalty: float = option(
@@ -125,8 +126,8 @@ class DecodingOptions(Options):
     )
     protect_all: bool = option(
         True,
-        "Let a translation end only when each span that --protect names has come as often as in "
-        f"the source, and none more often. Default: yes, {OR_ITS_OWN}",
+        "Let a translation end only when it has each span that --protect names exactly as often "
+        f"as the source. Default: yes, {OR_ITS_OWN}",
         is_unset=True,
     )
     forbidden: str | None = option(
