@@ -16,8 +16,8 @@ class ScoringOptions(Options):
     metrics: tuple[str, ...] | None = option(
         None,
         "Metrics to print, joined by commas: bleu_lc is lower-cased, bleu_language has the "
-        "tokenizer of the target language, bleu_compounds is the paper's. Default: all, of "
-        "languages without spaces between words only those that need none.",
+        "tokenizer of the target language, bleu_compounds is the paper's. Default: all; for "
+        "languages without spaces between words, those that need none.",
         choices=(*OF_BLEU, "chrf", "chrf++", "ter"),
         at_least=1,
     )
@@ -74,7 +74,7 @@ class TreeScoring(Options):
     needs = (("task", ("parsing",)),)
     evalb_parameters: str | None = option(
         None,
-        "EVALB's parameter file that trees are scored by. Default: what COLLINS.prm says.",
+        "EVALB's parameter file to score trees with. Default: the values of COLLINS.prm.",
         path=True,
     )
 

@@ -54,8 +54,8 @@ class TranslateOptions(Options):
     )
     glossary: str | None = option(
         None,
-        "File with a term, a tab and its translation in each line, of a model that was trained "
-        "with --protect or --glossary_rate: where the term comes, its translation does.",
+        "File with a term, a tab and its translation in each line, for a model that was trained "
+        "with --protect or --glossary_rate. A term in a source gets this translation.",
         path=True,
     )
 
@@ -67,12 +67,12 @@ class Documents(Options):
 
     file_format: str | None = option(
         None,
-        "What --input is, and what is written with the translations in their places: lines; a "
-        "catalogue of gettext (po); XLIFF 1.2 or 2; strings in JSON; subtitles (srt); a page. "
+        "Format of --input, and of the output, which has the translations in their places: lines; "
+        "a catalogue of gettext (po); XLIFF 1.2 or 2; strings in JSON; subtitles (srt); a page. "
         "Default: as the name of --input ends, such as .po, or lines.",
         choices=("lines", "po", "xliff", "json", "srt", "html"),
     )
-    all_: bool = option(False, "Translate again what has a translation already, of po and xliff.")
+    all_: bool = option(False, "In po and xliff, also translate what has a translation already.")
 
 
 class Languages(Options):
@@ -82,11 +82,11 @@ class Languages(Options):
 
     from_language: str | None = option(
         None,
-        "Language of the texts, of a model of many languages, as it calls it: eng_Latn, en. "
-        "Default: as imported.",
+        "Language of the texts, as a model of many languages calls it: eng_Latn, en. Default: as "
+        "imported.",
     )
     to_language: str | None = option(
-        None, "Language to translate into, likewise. Default: as imported."
+        None, "Language to translate into, such as deu_Latn or de. Default: as imported."
     )
 
 

@@ -40,8 +40,8 @@ class ServeOptions(Options):
     glossary: str | None = option(
         None,
         "File with a term, a tab and its translation in each line, for all requests to a model "
-        "that was trained with --protect or --glossary_rate; a request's own, "
-        '{"glossary": {...}}, comes first.',
+        'that was trained with --protect or --glossary_rate. Terms of a request, {"glossary": '
+        "{...}}, come first.",
         path=True,
     )
     max_batch_size: int = option(
@@ -52,7 +52,7 @@ class ServeOptions(Options):
     )
     max_enqueued_batches: int = option(
         100,
-        "Limit of waiting batches, of small and of large ones each. Beyond it: 503.",
+        "Limit of waiting batches, for small and for large ones each. Beyond it the answer is 503.",
         at_least=1,
     )
     num_batch_threads: int | None = option(
@@ -64,20 +64,20 @@ class ServeOptions(Options):
     max_text_bytes: int = option(5000, "Limit of a text in bytes of UTF-8.", at_least=1)
     max_response_bytes: int = option(
         268435456,
-        "Limit of an answer in bytes, as large as texts of so many bytes may make it. A request "
-        "beyond it is answered with 400 before anything is computed.",
+        "Limit of an answer in bytes, estimated from the size of the request. A request beyond it "
+        "is answered with 400 before anything is computed.",
         at_least=1,
     )
     max_memory_bytes: int = option(
         2147483648,
-        "Limit of the memory that requests may take beside the model, in bytes, worked out from "
-        "their shapes and options. A request may take half of it; what takes more than a quarter "
-        "is computed one at a time. A request's rows are computed in parts where that suffices.",
+        "Limit in bytes of the memory that requests may take beside the model, estimated from "
+        "their shapes and options. A request may take half of it; those over a quarter are "
+        "computed one at a time. A request's rows are computed in parts if they then fit.",
         at_least=1,
     )
     request_timeout_ms: int = option(
         30000,
-        "Limit of the milliseconds from a request's last byte to its answer, which is 504 then. A "
+        "Most milliseconds from a request's last byte to its answer; then the answer is 504. A "
         "request may ask for less, by the header grpc-timeout or x-envoy-expected-rq-timeout-ms.",
         at_least=1,
     )
