@@ -148,7 +148,7 @@ class Hyperparameters(Sizes):
     max_positions: int = option(
         1024,
         "Number of positions that --positions=learned and --attention=low_rank:K have weights for; "
-        "later ones use the last one's.",
+        "later positions use the last one's.",
         at_least=1,
         only={"positions": ("learned",), "attention": lambda said: said.startswith("low_rank")},
         only_words="--positions=learned or --attention=low_rank:K",
@@ -177,7 +177,7 @@ class Hyperparameters(Sizes):
         "Multiply embeddings by the root of d_model, as the paper does. BERT and GPT-2 do not.",
     )
     num_decoder_layers: int | None = option(
-        None, "Number of layers in the decoder, if it has another than the encoder.", at_least=1
+        None, "Number of layers in the decoder. Default: as many as in the encoder.", at_least=1
     )
     first_position: int = option(
         0,

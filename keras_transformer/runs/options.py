@@ -35,15 +35,15 @@ class FineTuning(Options):
     )
     lora_rank: int = option(
         0,
-        "Rank r of LoRA (Hu et al. 2021), such as 8: only matrices A and B beside those of "
-        "--lora_on learn, W + alpha / r A B; all else that --init_from sets stays. 0: no LoRA.",
+        "Rank r of LoRA (Hu et al. 2021), such as 8: each matrix W of --lora_on becomes W + alpha "
+        "/ r A B, and only A and B learn; all else that --init_from sets is fixed. 0: no LoRA.",
         at_least=0,
         resumed=FIXED,
     )
     lora_on: tuple[str, ...] = option(
         ("query", "value"),
         "Matrices that LoRA adapts, by name or pattern: query, key, value and output of "
-        "attentions, inner and outer of feed-forward networks; decoder/*/query is one of a layer.",
+        "attentions, inner and outer of feed-forward networks; decoder/*/query: the decoder's.",
         **OF_LOW_RANK,
     )
     lora_alpha: float | None = option(

@@ -42,8 +42,8 @@ class VocabularySource(Options):
 
     vocabulary_from: str | None = option(
         None,
-        "Run or SavedModel whose vocabulary is used. Default: that of --init_from (of a "
-        "translator, if it was imported and --vocabulary_size is not given), else one learned "
+        "Run or SavedModel whose vocabulary is used. Default: that of --init_from (for a "
+        "translator, only if it was imported and --vocabulary_size is not given), else one learned "
         "from the text.",
         path=True,
         resumed=FIXED,

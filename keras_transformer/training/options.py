@@ -62,8 +62,8 @@ class ObjectiveOptions(Options):
 
     r_drop: float = option(
         0.0,
-        "Weight alpha of R-Drop, which computes each batch twice with different dropout and "
-        "trains the results to agree; 0: once. Its authors take 5. A step takes twice the time.",
+        "Weight alpha of R-Drop, which computes each batch twice with different dropout and trains "
+        "the results to agree; 0: no R-Drop. Its authors take 5. A step takes twice the time.",
         at_least=0,
         resumed=TOLD,
         on_tensorflow=True,
@@ -112,8 +112,8 @@ class OptimizerOptions(Options):
     )
     ema: float | None = option(
         None,
-        "Momentum of a moving average of the weights, which is scored and exported if this is "
-        "given, such as 0.999.",
+        "Momentum of a moving average of the weights, such as 0.999. If it is given, the average "
+        "is scored and exported.",
         at_least=1e-09,
         at_most=0.999999999,
         resumed=FIXED,
@@ -125,8 +125,8 @@ class Averaging(Options):
 
     average_checkpoints: int = option(
         5,
-        "Number of last checkpoints to average; with --max_minutes training averages at most as "
-        "many, the number with the lowest validation cross-entropy. What is averaged is printed.",
+        "Number of last checkpoints to average. With --max_minutes, training averages this many or "
+        "fewer: the number with the lowest validation cross-entropy, which it prints.",
         at_least=1,
         resumed=TOLD,
     )
@@ -148,8 +148,8 @@ class Course(Options):
     )
     patience: int | None = option(
         None,
-        "Stop after this many epochs without improvement of the measure of --keep_best, or of "
-        "the cross-entropy without that flag.",
+        "Stop when the measure of --keep_best, by default the cross-entropy, has not improved for "
+        "this many epochs.",
         at_least=1,
     )
     keep_best: str | None = option(
@@ -173,8 +173,8 @@ class Course(Options):
     )
     average_share: float = option(
         0.2,
-        "With --max_minutes and --average_over=minutes: the share of the run's end in which the "
-        "checkpoints to average are written, evenly in time, the last weights among them.",
+        "With --max_minutes and --average_over=minutes: the last share of the run, in which the "
+        "checkpoints to average are written, evenly in time. The final weights are one of them.",
         at_least=1e-06,
         at_most=1,
         resumed=TOLD,

@@ -49,8 +49,8 @@ class HomeAssistant(Target, Downloaded, name="home_assistant"):
 
     markup: str = option(
         "dropped",
-        "Pairs with markup such as {name}, <b> or a link: dropped, kept or alone. Default: kept "
-        "with --protect, else dropped.",
+        "What becomes of pairs with markup such as {name}, <b> or a link; alone: only they are "
+        "kept. Default: kept with --protect, else dropped.",
         choices=("dropped", "kept", "alone"),
         is_unset=True,
     )

@@ -25,11 +25,11 @@ class OneFile(Target, Strictness):
     data_file: str | None = option(None, "File of the pairs, gzipped or not.", path=True)
     valid_file: str | None = option(
         None,
-        "File of the pairs to validate on. Default: 3 % of those of --data_file, by their sources.",
+        "File of the pairs to validate on. Default: 3 % of --data_file, chosen by the source.",
         path=True,
     )
     test_file: str | None = option(
-        None, "File of the pairs to test on. Default: as --valid_file.", path=True
+        None, "File of the pairs to test on. Default: another 3 % of --data_file.", path=True
     )
 
     @abc.abstractmethod
@@ -73,7 +73,7 @@ class Tsv(OneFile, name="tsv"):
     source_column: str = option(
         "1", "Column of the sources: its number, from 1, or its name in the first line."
     )
-    target_column: str = option("2", "Column of the targets, likewise.")
+    target_column: str = option("2", "Column of the targets, by its number or name.")
 
     def pairs(self, path, dropped):
         columns = (self.source_column, self.target_column)

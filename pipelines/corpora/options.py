@@ -30,8 +30,8 @@ class CorpusOptions(Options, abc.ABC):
     source_language: str | None = option(
         "en",
         "Language of the source: a code such as en, another ending of text_files, or what a model "
-        "of many languages calls it, such as eng_Latn. Default: en; of records, mixtures and such "
-        "models, their own.",
+        "of many languages calls it, such as eng_Latn. Default: en; records, mixtures and such "
+        "models have their own.",
         is_unset=True,
     )
 
@@ -92,8 +92,8 @@ class Target(CorpusOptions):
         "de",
         "Language to translate into: a code such as de, another ending of text_files, or what a "
         "model of many languages calls it, such as deu_Latn. For labels and tags: intent or slots "
-        "for --corpus=intents, topic for train.topic. Default: de; of records, mixtures and such "
-        "models, their own.",
+        "for --corpus=intents, topic for train.topic. Default: de; records, mixtures and such "
+        "models have their own.",
         is_unset=True,
     )
 

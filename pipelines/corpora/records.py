@@ -18,9 +18,9 @@ class PreparedRecords(Folder, name="records"):
 
     map_dir: str | None = option(
         None,
-        "Folder for the ids, uncompressed, written once and then mapped from there: memory does "
-        "not hold them, and another start need not unpack the records. Default: they are unpacked "
-        "into memory each time.",
+        "Folder for the ids. They are written there once, uncompressed, and mapped from there: "
+        "memory need not hold them, and a later start does not unpack the records. Default: each "
+        "start unpacks them into memory.",
         path=True,
         resumed=FREE,
     )

@@ -20,9 +20,8 @@ class VocabularyOptions(Options):
 
     vocabulary_size: int = option(
         37000,
-        "Most pieces in the vocabulary; with --vocabularies=separate, in each of the two. A "
-        "text that holds fewer gives all that it holds; of more characters than fit, the rarest "
-        "are spelled in bytes.",
+        "Most pieces in the vocabulary; with --vocabularies=separate, in each of the two. A small "
+        "text may give fewer. If it has more characters than fit, the rarest are spelled in bytes.",
         at_least=1,
         **LEARNED,
     )
@@ -37,7 +36,7 @@ class VocabularyOptions(Options):
     vocabulary_model: str = option(
         "bpe",
         "How the pieces are learned: by byte-pair encoding, by a unigram language model, or as "
-        "word pieces, the longest of which are cut from a text from left to right.",
+        "word pieces, where a text is cut into the longest ones from left to right.",
         choices=("bpe", "unigram", "word_piece"),
         resumed=FIXED,
         **LEARNED,

@@ -67,27 +67,26 @@ class ProtectedSpans(Options):
 
     protect: tuple[str, ...] = option(
         (),
-        "What is put back as it stands instead of being translated: some choices, joined by "
-        "commas. Pairs whose sides differ in it are left out. Default: nothing.",
+        "Kinds of text that are put back as they stand instead of being translated: some choices, "
+        "joined by commas. Pairs whose sides differ in them are left out. Default: none.",
         choices=tuple(KINDS),
     )
     protect_pattern: str = option(
-        "", "Regular expression of RE2 for more that is put back as it stands. Default: none."
+        "", "Regular expression of RE2 for more text to put back as it stands. Default: none."
     )
     glossary_rate: float = option(
         0.0,
-        "Share of the sentences in training in which the translations of some words stand behind "
-        "them, so that the model learns to use those of a glossary, and to inflect them; 0: a "
-        "glossary's translations are put in as they stand. Its authors take 0.1.",
+        "Share of the training sentences in which some words are followed by their translations, "
+        "so that the model learns to use a glossary's translations, and to inflect them; 0: these "
+        "are put in as they stand. Its authors take 0.1.",
         at_least=0,
         at_most=1,
         on_tensorflow=True,
     )
     truecase: bool = option(
         False,
-        "Whether a text to translate that is all in capitals, or all in lower case, and has five "
-        "letters is read as the training text would write it; what comes of one in capitals is "
-        "in capitals.",
+        "Read a text of five letters or more that is all in capitals, or all in lower case, as the "
+        "training text would write it. The translation of a text in capitals is in capitals.",
     )
     # Those that the training text writes with capitals: see `casing`.
     cased_words: tuple[str, ...] = dataclasses.field(default=(), compare=False)

@@ -24,7 +24,7 @@ TASKS = {
         "masking",
         "Masking",
         "MaskedTextModule",
-        "to predict its masked pieces",
+        "to predict masked pieces of text",
         place=4,
         options=(*OF_ENCODERS, MaskingOptions, ONE_STACK),
         export_options=(Precision,),

@@ -12,7 +12,7 @@ TASKS = {
         "parsing",
         "Parsing",
         "ParsingModule",
-        "to parse them, from a treebank",
+        "to parse sentences, from a treebank",
         place=2,
         options=(*OF_TRANSLATORS, SEARCH),
         export_options=(SEARCH, Precision, Format),

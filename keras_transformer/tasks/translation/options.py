@@ -27,8 +27,8 @@ class Augmentation(Options):
 
     augment: tuple[str, ...] = option(
         (),
-        "How sources are changed as people type them, each time another way: some choices, joined "
-        "by commas. Default: not at all.",
+        "Changes to the sources that imitate how people type, drawn anew each time: some choices, "
+        "joined by commas. Default: none.",
         choices=AUGMENTED,
         on_tensorflow=True,
     )
