@@ -156,8 +156,8 @@ class Hyperparameters(Sizes):
     attention: str = option(
         "scaled_dot_product",
         "Attention: scaled_dot_product is the paper's; dot_product and additive replace it "
-        "everywhere; local:R, sparse:R and linear replace self-attention; low_rank:K replaces "
-        "the encoder's.",
+        "everywhere. In self-attention alone: linear; local:R, R tokens on each side; sparse:R, "
+        "also every R-th token. In the encoder's alone: low_rank:K, whose keys are projected to K.",
     )
     tie_embeddings: str = option(
         "three_way",
