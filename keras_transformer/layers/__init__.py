@@ -1,6 +1,6 @@
-"""The Transformer's layers: section 3 of "Attention Is All You Need" (Vaswani et al. 2017), and,
-imported when they are asked for, those of the recurrent and convolutional models that it is
-compared with.
+"""The Transformer's layers: section 3 of "Attention Is All You Need" (Vaswani et al. 2017). The
+layers of the recurrent and convolutional models that it is compared with are imported when they are
+first used.
 
 Everything here is written in `keras.ops`, so that the same layers train on TensorFlow, JAX or
 torch.

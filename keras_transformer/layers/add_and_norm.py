@@ -1,9 +1,9 @@
 """The Add & Norm around every sublayer (Vaswani et al. 2017, sections 3.1 and 5.4), where its norm
-stands, and how the sublayer's last matrix starts.
+stands, and how the sublayer's last matrix is initialized.
 
-A placement is called with `x` and a `sublayer`, a function x -> (y, by-product). It alone knows the
-order of sublayer, dropout, residual sum and norm, for whole sequences, single positions and the
-pass that gives attention weights alike.
+A placement is called with `x` and a `sublayer`, a function x -> (y, by-product). The order of
+sublayer, dropout, residual sum and norm is written here alone: whole sequences, single positions
+and the pass that returns attention weights all call a placement.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ EPSILON = 1e-6
 
 
 class NormPlacement(Layer):
-    """What every placement has: a dropout on the sublayer's output and one layer normalization.
+    """Base class of the placements: a dropout on the sublayer's output and one layer normalization.
 
     Args:
         dropout: probability in [0, 255/256], applied to the sublayer's output "before it is
@@ -34,7 +34,7 @@ class NormPlacement(Layer):
         sublayer: a function of (..., d_model) that returns the same shape and a by-product.
 
     Returns:
-        (..., d_model), and the sublayer's by-product as it is.
+        (..., d_model), and the sublayer's by-product, unchanged.
 
     Reference: Ba et al. 2016, "Layer Normalization".
     """
@@ -114,12 +114,12 @@ class PreRmsNorm(PreNorm):
 def depth_scaled(branches: int) -> keras.initializers.Initializer:
     """The initializer of each sublayer's last matrix: Glorot's uniform, times branches^-0.5.
 
-    The paper does not say how weights start. A stack adds so many sublayers to its residual stream;
-    scaled like this, their sum starts with the variance of one. Without it the post-norm stack
-    spends its first thousand steps on the frequencies of words alone (see benchmarks/LOG.md).
+    The paper does not say how weights are initialized. A stack adds `branches` sublayers to its
+    residual stream. With this factor, their sum starts with the variance of one. Without it, a
+    post-norm stack learns word frequencies alone for a thousand steps (benchmarks/LOG.md).
 
     Args:
-        branches: sublayers that a stack adds to its residual stream.
+        branches: number of sublayers that a stack adds to its residual stream.
 
     Reference: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section
         2.3.
@@ -131,8 +131,8 @@ def depth_scaled(branches: int) -> keras.initializers.Initializer:
 
 @keras.saving.register_keras_serializable("keras_transformer")
 def glorot(branches: int) -> keras.initializers.Initializer:
-    """Glorot's uniform for each sublayer's last matrix, however many `branches` there are: as
-    tensor2tensor, the program of the paper's authors, starts all matrices.
+    """Glorot's uniform for each sublayer's last matrix, whatever `branches` is. tensor2tensor, the
+    program of the paper's authors, initializes all matrices like this.
 
     Reference: Glorot and Bengio 2010, "Understanding the difficulty of training deep feedforward
         neural networks".

@@ -18,11 +18,11 @@ class MultiHeadAttention(Layer):
         MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O
         head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
 
-    The h matrices W_i^Q of (d_model, d_k) lie side by side in one `query_kernel` of (d_model, h
-    d_k), and so for K and V; `output_kernel` is W^O of (h d_v, d_model). As in the paper there are
-    no biases, unless they are asked for: then each product has one added.
+    The h matrices W_i^Q, (d_model, d_k) each, are concatenated in one `query_kernel`, (d_model, h
+    d_k). The same holds for K and V. `output_kernel` is W^O, (h d_v, d_model). As in the paper
+    there are no biases, unless `use_bias` adds one to each product.
 
-    `call` attends with whole sequences. `stepper` and `memory_stepper` give the same outputs one
+    `call` processes whole sequences. `stepper` and `memory_stepper` give the same outputs one
     position at a time.
 
     Args:
@@ -31,8 +31,8 @@ class MultiHeadAttention(Layer):
         d_k: width of a head's queries and keys; d_model / h by default.
         d_v: width of a head's values; d_model / h by default, whatever d_k is (table 3, rows B).
         output_initializer: initializer of W^O.
-        heads: what Attention is: `AttentionHeads`, of which this layer makes a copy;
-            `SoftmaxHeads()`, the paper's scaled dot-product attention, by default.
+        heads: the function Attention, as `AttentionHeads`; the layer makes its own copy. Default:
+            `SoftmaxHeads()`, the paper's scaled dot-product attention.
         use_bias: whether the four maps have biases, as in BERT and GPT-2.
 
     Call arguments:
@@ -40,8 +40,8 @@ class MultiHeadAttention(Layer):
         key: (B, S, d_model).
         value: (B, S, d_model).
         attention_mask: booleans broadcastable to (B, T, S), True where the query may attend.
-        causal: `causal_mask(T)` where no query may attend to a later key. It is joined with
-            `attention_mask`. Some heads need to know it apart from the rest.
+        causal: `causal_mask(T)` if no query may attend to a later key, else None. It is joined with
+            `attention_mask`; it is a separate argument because some heads need it alone.
 
     Returns:
         (B, T, d_model).
@@ -138,7 +138,7 @@ class MultiHeadAttention(Layer):
         attention_mask: Tensor | None = None,
         causal: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """`call`, and second the weights that it applies to the values, (B, h, T, S)."""
+        """Return the result of `call`, and the weights of the values, (B, h, T, S)."""
         keys, values = self._keys_and_values(key, value)
         queries = self._heads(query, self.query_kernel, self.query_bias)
         masks = Masks(attention_mask, causal)
@@ -146,17 +146,17 @@ class MultiHeadAttention(Layer):
         return self._output(heads, query), weights
 
     def keys_and_values(self, key: Tensor, value: Tensor) -> KeysAndValues:
-        """Project what a `memory_stepper` attends to at every step, (B, S, d_model) both: what the
-        heads keep of K W^K, (B, h, S, d_k), and of V W^V, (B, h, S, d_v).
+        """Project keys and values, (B, S, d_model) each, once for all steps of a `memory_stepper`.
+        Returns what the heads keep of K W^K, (B, h, S, d_k), and of V W^V, (B, h, S, d_v).
         """
         return self.heads.memory(*self._keys_and_values(key, value))
 
     def stepper(self) -> "SelfAttentionStepper":
-        """Self-attention one position at a time, over a cache, with the weights as they are now."""
+        """Make self-attention of one new position to a cache, with the current weights."""
         return SelfAttentionStepper(self)
 
     def memory_stepper(self) -> "MemoryStepper":
-        """Attention of one new position to `keys_and_values`, with the weights as they are now."""
+        """Make attention of one new position to `keys_and_values`, with the current weights."""
         return MemoryStepper(self)
 
     def _keys_and_values(self, key, value):

@@ -69,7 +69,7 @@ class ConvolutionalDecoder(KeepsShape, ConvolutionalEncoder):
     Without the map, section 3.2's "just before the softmax", the embeddings in the residual sum
     would make the logits of the newest token and of the source's tokens large from the start.
 
-    Called as `Decoder`, with what `ConvolutionalEncoder` gives, (B, S, 2 d_model).
+    Called as `Decoder`; the memory is `ConvolutionalEncoder`'s output, (B, S, 2 d_model).
     """
 
     padding = "causal"
@@ -115,7 +115,7 @@ class ConvolutionalDecoder(KeepsShape, ConvolutionalEncoder):
     def with_attention(
         self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """`call`, and second what every block attends to, (B, N, 1, T, S)."""
+        """Return the result of `call`, and every block's attention weights, (B, N, 1, T, S)."""
         keys, values = self.memory_cache(memory)
 
         def convolve(x, block):
@@ -128,7 +128,7 @@ class ConvolutionalDecoder(KeepsShape, ConvolutionalEncoder):
         return y, ops.stack(weights, axis=1)[:, :, None]
 
     def memory_cache(self, memory: Tensor) -> KeysAndValues:
-        """The keys and values in a memory, (B, S, d_model) each, which all attentions share."""
+        """Split a memory into keys and values, (B, S, d_model) each, which all attentions share."""
         return memory[..., : self.d_model], memory[..., self.d_model :]
 
     def stepper(self) -> "ConvolutionalDecoderStepper":

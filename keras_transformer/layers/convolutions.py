@@ -63,7 +63,7 @@ class ConvolutionBlock(KeepsShape):
 
         (GLU(Conv(Dropout(x))) + x) sqrt(0.5)
 
-    `padding` is "same" of an encoder, which sees as far ahead as behind, or "causal" of a decoder.
+    `padding` is "same" in an encoder, which sees as far ahead as behind, and "causal" in a decoder.
     `tokens`, (B, n, 1), are 1 at tokens of x (B, n, d_model) and 0 at padding; None if no position
     sees padding after it.
 
@@ -135,12 +135,12 @@ class ConvolutionStepper:
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class ConvolutionalEncoder(Layer):
-    """N blocks, whose output z is what a decoder attends to.
+    """N blocks. A decoder attends to their output z.
 
         memory = [z, (z + e) sqrt(0.5)]           keys and values; e is the embedded source
 
-    As there are as many attentions as blocks in a decoder of N, each passes an N-th of its gradient
-    to z. The embeddings e get all of it.
+    A decoder of N blocks has N attentions, so each passes 1/N of its gradient to z. The embeddings
+    e get all of it.
 
     Call arguments:
         x: embedded source e, (B, S, d_model).

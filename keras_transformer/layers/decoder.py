@@ -27,7 +27,7 @@ class DecoderLayer(EncoderLayer):
         x = PostNorm(x, FFN(x))
 
     Args: as in `EncoderLayer`, after `d_ff` by name, and
-        cross_heads: what the attention to the memory is, as in `MultiHeadAttention`.
+        cross_heads: `AttentionHeads` of the attention to the memory, as in `MultiHeadAttention`.
         has_memory: whether there is a memory to attend to. Without one, the second sublayer is left
             out.
 
@@ -36,7 +36,7 @@ class DecoderLayer(EncoderLayer):
         memory: the encoder's output, (B, S, d_model); None without a memory.
         attention_mask: booleans broadcastable to (B, T, T).
         memory_mask: booleans broadcastable to (B, T, S).
-        causal: `causal_mask(T)`, as in `MultiHeadAttention`; by None later positions are seen.
+        causal: `causal_mask(T)`, as in `MultiHeadAttention`; None: later ones are seen too.
 
     Returns:
         (B, T, d_model).
@@ -105,7 +105,7 @@ class DecoderLayer(EncoderLayer):
         memory_mask: Tensor | None = None,
         causal: Tensor | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor | None]]:
-        """`call`, and what the heads attend to: (B, h, T, T), and (B, h, T, S) or None."""
+        """Return `call`'s result, and the weights: (B, h, T, T), and (B, h, T, S) or None."""
 
         def attend(x):
             return self.self_attention.with_attention(x, x, x, attention_mask, causal)
@@ -128,7 +128,7 @@ class DecoderLayer(EncoderLayer):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Decoder(Encoder):
-    """A stack of N `DecoderLayer`s, and what the norm's placement puts after the last one.
+    """A stack of N `DecoderLayer`s, followed by the `end_of_stack` of the norm's placement.
 
     Args: as in `Encoder`, with the arguments of `DecoderLayer`.
 
@@ -162,8 +162,8 @@ class Decoder(Encoder):
     def with_attention(
         self, x: Tensor, memory: Tensor | None = None, memory_mask: Tensor | None = None
     ) -> tuple[Tensor, tuple[Tensor, Tensor | None]]:
-        """`call`, and second what every layer's heads attend to: of the target (B, N, h, T, T), and
-        of the memory (B, N, h, T, S), or None.
+        """Return the result of `call`, and every layer's attention weights: over the target, (B, N,
+        h, T, T), and over the memory, (B, N, h, T, S) or None.
         """
         mask = causal_mask(ops.shape(x)[1])
 
@@ -176,7 +176,7 @@ class Decoder(Encoder):
         return x, (ops.stack(to_target, axis=1), of_memory)
 
     def memory_cache(self, memory: Tensor) -> list[KeysAndValues]:
-        """The keys and values of a memory (B, S, d_model) for every layer, projected once a
+        """Project the keys and values of a memory, (B, S, d_model), for every layer, once per
         sentence: see `MultiHeadAttention.keys_and_values`.
         """
         return [layer.cross_attention.keys_and_values(memory, memory) for layer in self.layers]

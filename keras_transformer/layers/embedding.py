@@ -60,14 +60,14 @@ def sines_and_cosines(positions: Tensor, exponents: np.ndarray) -> tuple[Tensor,
 
 
 class PositionEncoding(Part):
-    """What `PositionalEmbedding` adds to the scaled embeddings."""
+    """Base class of the encodings that `PositionalEmbedding` adds to the scaled embeddings."""
 
     def build(self, x_shape):
         """Make the weights for embeddings (B, T, d_model)."""
 
     def added(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Embeddings (B, T, d_model) that know where they stand, in the same dtype; positions are
-        integers broadcastable to (B, T).
+        """Add the encoding to embeddings (B, T, d_model), in their dtype; `positions` are integers
+        broadcastable to (B, T).
         """
         raise NotImplementedError
 
@@ -90,8 +90,8 @@ class HalvesEncoding(PositionEncoding):
 
     Args:
         first: number of the first position.
-        rates: "tensor2tensor", those above, or "paper": 10000^(2i / d_model), as Hugging Face's
-            MarianMT has them.
+        rates: "tensor2tensor" for the formula above, or "paper" for 10000^(2i / d_model), as in
+            Hugging Face's MarianMT.
     """
 
     arguments = ("first", "rates")
@@ -144,7 +144,7 @@ class LearnedEncoding(PositionEncoding):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class NoEncoding(PositionEncoding):
-    """Nothing: for attentions that know positions themselves, or for none at all.
+    """Adds nothing: for attentions that know positions themselves, or for no positions at all.
 
     An encoder without any positions reads a bag of words. A decoder still knows how many tokens it
     may attend to.
@@ -167,10 +167,10 @@ class PositionalEmbedding(Layer):
         d_model: width of the embedding.
         dropout: probability in [0, 255/256], applied to "the sums of the embeddings and the
             positional encodings".
-        encoding: what PE is: a `PositionEncoding`, of which this layer makes a copy;
-            `SinusoidalEncoding()`, the paper's, by default.
-        token_dropout: probability in [0, 255/256] that a token's whole embedding becomes 0, with
-            its position left; the paper has none.
+        encoding: PE, a `PositionEncoding`; the layer makes its own copy. Default:
+            `SinusoidalEncoding()`, the paper's.
+        token_dropout: probability in [0, 255/256] that a token's whole embedding becomes 0, before
+            its position is added; the paper has none.
         scaled: whether E[ids] is multiplied by sqrt(d_model), as in the paper. BERT and GPT-2 do
             not.
         output_bias: whether the projection adds a bias, as Marian's does. The paper's does not.
@@ -235,13 +235,13 @@ class PositionalEmbedding(Layer):
 
     @property
     def is_laid_out(self) -> bool:
-        """Whether steps have E^T laid out: E is not too large for that, or must be cast."""
+        """Whether steppers lay out E^T: if E is not too large for that, or must be cast."""
         policy = self.dtype_policy
         is_cast = policy.variable_dtype != policy.compute_dtype
         return is_cast or math.prod(self.table.shape) <= MOST_LAID_OUT
 
     def matrix(self, laid_out: Tensor | None = None) -> Matrix:
-        """E^T, of which `laid_out` may have been made before."""
+        """Return E^T as a `Matrix`; `laid_out` reuses the layout of an earlier one."""
         return Matrix([ops.transpose(self.table)], self.dtype_policy, laid_out=laid_out)
 
     def call(

@@ -33,7 +33,7 @@ class EncoderLayer(KeepsShape):
         activation: between the two maps of the feed-forward network.
         output_initializer: initializer of the last matrix of each sublayer.
         norm: where each layer normalization stands: `PostNorm`, the paper's, or `PreNorm`.
-        heads: what self-attention is, as in `MultiHeadAttention`.
+        heads: `AttentionHeads` of the self-attention, as in `MultiHeadAttention`.
         feed_forward: `FeedForward`, the paper's, or a subclass.
         activation_dropout: probability in [0, 255/256] after the activation.
         attention_bias: whether the maps of the attentions have biases.
@@ -83,7 +83,7 @@ class EncoderLayer(KeepsShape):
 
     @classmethod
     def sublayers_of(cls, **variants) -> int:
-        """How many sublayers a layer with these arguments adds to its residual stream."""
+        """Count the sublayers that a layer with these arguments adds to its residual stream."""
         return 2
 
     def build(self, x_shape):
@@ -93,7 +93,7 @@ class EncoderLayer(KeepsShape):
         self.feed_forward_norm.build(x_shape)
 
     def through(self, x: Tensor, attend: Sublayer, feed: Sublayer) -> tuple[Tensor, list[Any]]:
-        """The order of the sublayers. Returns x and each one's by-product."""
+        """Apply the sublayers in order. Returns x and each sublayer's by-product."""
         x, attended = self.self_attention_norm(x, sublayer=attend)
         x, fed = self.feed_forward_norm(x, sublayer=feed)
         return x, [attended, fed]
@@ -112,7 +112,7 @@ class EncoderLayer(KeepsShape):
     def with_attention(
         self, x: Tensor, attention_mask: Tensor | None = None, causal: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """`call`, and second what the heads attend to, (B, h, S, S)."""
+        """Return the result of `call`, and the heads' attention weights, (B, h, S, S)."""
 
         def attend(x):
             return self.self_attention.with_attention(x, x, x, attention_mask, causal)
@@ -139,14 +139,14 @@ class EncoderLayer(KeepsShape):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Encoder(KeepsShape):
-    """A stack of N `EncoderLayer`s, and what the norm's placement puts after the last one.
+    """A stack of N `EncoderLayer`s, followed by the `end_of_stack` of the norm's placement.
 
     Args:
         num_layers: N.
         num_heads, d_model, d_ff: as in `EncoderLayer`.
-        residual_initialization: gives the initializer of the last matrix of each sublayer, from how
-            many sublayers the stack has: `depth_scaled`, `glorot` or another function, or the name
-            that it is registered under.
+        residual_initialization: function from the number of the stack's sublayers to the
+            initializer of each one's last matrix: `depth_scaled`, `glorot` or your own, or its
+            registered name.
         **variants: further arguments of `EncoderLayer`, by name.
 
     Call arguments:
@@ -192,8 +192,8 @@ class Encoder(KeepsShape):
     def through(
         self, x: Tensor, through_layer: Callable[..., tuple[Tensor, Any]], *of_layers: Iterable
     ) -> tuple[Tensor, list[Any]]:
-        """The order of the layers: `through_layer` takes x and what `of_layers`, iterables of N,
-        hold for one layer, and gives x and a by-product. Returns x, and the N by-products.
+        """Apply the layers in order. `through_layer` takes x and one layer's items of `of_layers`,
+        iterables of N, and returns x and a by-product. Returns x, and the N by-products.
         """
         by_products = []
         for of_layer in zip(*of_layers, strict=True):
@@ -210,7 +210,7 @@ class Encoder(KeepsShape):
     def with_attention(
         self, x: Tensor, attention_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """`call`, and second what every layer's heads attend to, (B, N, h, S, S)."""
+        """Return the result of `call`, and every layer's attention weights, (B, N, h, S, S)."""
 
         def through_layer(x, layer):
             return layer.with_attention(x, attention_mask)

@@ -20,7 +20,7 @@ from pipelines.special_ids import PAD
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class SegmentEmbedding(KeepsShape):
-    """Add a learned vector for the segment that each token is of, normalize the sum, drop out.
+    """Add a learned vector for each token's segment, normalize the sum, and apply dropout.
 
         Dropout(LayerNorm(x + S[segments])),    S: (segments, d_model)
 
@@ -30,7 +30,7 @@ class SegmentEmbedding(KeepsShape):
         epsilon: what the norm adds to the variance.
 
     Call arguments:
-        x: embeddings that know their positions, (B, T, d_model).
+        x: embeddings with positions added, (B, T, d_model).
         segments: the segment of each token, integers (B, T).
 
     Returns:
@@ -64,7 +64,7 @@ class SegmentEmbedding(KeepsShape):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class PiecePrediction(Layer):
-    """Take the states of some places, and make of each what the table of embeddings is asked with.
+    """Map the states at `places` to the vectors that the table of embeddings is multiplied by.
 
         LayerNorm(activation(x[places] W + b)),    W: (d_model, d_model)
 
@@ -74,7 +74,7 @@ class PiecePrediction(Layer):
 
     Call arguments:
         x: states, (B, T, d_model).
-        places: numbers of tokens, integers (B, M), each from 0 to T - 1.
+        places: positions of tokens, integers (B, M), each from 0 to T - 1.
 
     Returns:
         (B, M, d_model).
@@ -108,7 +108,7 @@ class PiecePrediction(Layer):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class PieceBias(KeepsShape):
-    """Add a learned number to the logit of each piece, (..., V): how frequent it is."""
+    """Add a learned bias to each piece's logit, (..., V): it learns how frequent the piece is."""
 
     def build(self, logits_shape):
         self.bias = self.add_weight(name="bias", shape=(logits_shape[-1],), initializer="zeros")
@@ -140,10 +140,10 @@ class FirstState(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class MeanState(FirstState):
-    """The mean of the states of all tokens. Where pieces are guessed and nothing else, no label
-    teaches the first state to stand for the text.
+    """The mean of the states of all tokens. An encoder that was trained only to guess pieces has
+    had no label to teach its first state to stand for the text.
 
-    Call arguments and result as of `FirstState`.
+    Call arguments and result as in `FirstState`.
 
     Reference: Reimers and Gurevych 2019, "Sentence-BERT: Sentence Embeddings using Siamese
         BERT-Networks", section 3.
@@ -161,12 +161,12 @@ class PatchEmbedding(Layer):
 
         Dropout([c; x_1 W + b; ...; x_n W + b] + E),    W: (P P C, d_model), E: (1 + n, d_model)
 
-    Positions start with a standard deviation of d_model^-0.5, as in `LearnedEncoding`. Small ones,
-    such as the 0.02 of the Vision Transformer's own program, are drowned by the patches: a short
-    training then spends more of its time on a bag of patches.
+    The vectors of positions are initialized with a standard deviation of d_model^-0.5, as in
+    `LearnedEncoding`. With a small one, such as the 0.02 of the Vision Transformer's own program, a
+    short training spends more of its time on a bag of patches, whose positions do not count.
 
-    Patches are in the order of reading, from left to right and from top to bottom, and the numbers
-    of a patch are in the order of row, column, channel.
+    Patches are in reading order, from left to right and from top to bottom. The numbers within a
+    patch are ordered by row, column, channel.
 
     Args:
         patch_size: P, pixels.
@@ -174,7 +174,7 @@ class PatchEmbedding(Layer):
         dropout: probability in [0, 255/256].
 
     Call arguments:
-        pictures: (B, H, W, C), H and W multiples of P that are known when it is built.
+        pictures: (B, H, W, C). H and W are multiples of P, known when the layer is built.
 
     Returns:
         (B, 1 + n, d_model), n = (H / P)(W / P). The class token is the first.

@@ -16,7 +16,7 @@ from keras_transformer.layers.tensors import Tensor
 @keras.saving.register_keras_serializable("keras_transformer")
 def gelu(x: Tensor) -> Tensor:
     """0.5 x (1 + erf(x / sqrt(2))): Hendrycks and Gimpel 2016, "Gaussian Error Linear Units
-    (GELUs)", section 2. TensorFlow's own takes half as long again.
+    (GELUs)", section 2. TensorFlow's own takes 1.5 times as long.
     """
     half = 0.5 * x
     return half + half * ops.erf(x * 0.5**0.5)
@@ -90,13 +90,13 @@ class FeedForward(KeepsShape):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class GatedFeedForward(FeedForward):
-    """A feed-forward network whose inner map is the product of two, one of them activated. With
-    the activation swish it is SwiGLU.
+    """A feed-forward network whose inner map is the product of two linear maps, one of them
+    activated. With the activation swish it is SwiGLU.
 
         FFN(x) = (activation(x W) * x V) W_2,    W, V: (d_model, d_ff), W_2: (d_ff, d_model)
 
-    It has three matrices where `FeedForward` has two, and no biases. Two thirds of `FeedForward`'s
-    d_ff give as many parameters.
+    It has three matrices where `FeedForward` has two, and no biases. With two thirds of
+    `FeedForward`'s d_ff it has as many parameters.
 
     Reference: Shazeer 2020, "GLU Variants Improve Transformer", eq. 6.
     """

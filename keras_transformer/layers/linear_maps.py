@@ -117,13 +117,13 @@ class Matrix:
 
     Args:
         kernels: (d, n) each.
-        policy: a Keras dtype policy. The product is taken in bfloat16 where the policy computes in
-            bfloat16 or keeps its variables in it.
-        biases: for each kernel (n,), added to its product, or None; by default there are none.
-        laid_out: the attribute of such a `Matrix` that was made before, to spare its making.
+        policy: a Keras dtype policy. The product is computed in bfloat16 if the policy computes or
+            keeps its variables in bfloat16.
+        biases: one for each kernel, (n,) or None, added to its product. Default: no biases.
+        laid_out: the attribute `laid_out` of an earlier `Matrix` of the same kernels, to reuse it.
 
     Attributes:
-        laid_out: the kernels side by side, (d, at least all n).
+        laid_out: the concatenated kernels, (d, at least the sum of all n).
 
     Call arguments:
         x: (rows, d).

@@ -23,15 +23,15 @@ class ProposalHeads(KeepsShape):
         z           = PostNorm(y, MultiHead(y, memory, memory))
         y           = x_t + [x_t; e_(t + 1)] W_m + b_m
 
-    The projection onto the vocabulary follows each head. The first is the model itself, so that
-    frozen weights give the text that they gave before. e_(t + 1) is the embedding of the token
-    t + 1, which is certain before the others are proposed; before the first token x is 0, and BOS
-    is certain. The authors' heads, x_t + FFN_m(x_t), read neither that token nor the source;
+    The projection onto the vocabulary follows each head. The first head is the model itself, so
+    that a frozen model gives the same text as before. e_(t + 1) is the embedding of token t + 1,
+    which is certain before the others are proposed. Before the first token, x is 0 and the certain
+    token is BOS. The authors' heads, x_t + FFN_m(x_t), read neither that token nor the source;
     benchmarks/LOG.md has such heads too.
 
-    In training each position t + 1 is predicted by a head that is drawn for it, by head_m from
-    x_(t + 1 - m). The authors draw one for each batch. The expectation is the mean of the losses of
-    the k heads, at the price of one projection.
+    In training a head is drawn for each position t + 1: head_m predicts it from x_(t + 1 - m). The
+    authors draw one head for each batch. The expected loss is the mean of the losses of the k
+    heads, at the cost of one projection.
 
     Args:
         block_size: k, at least 2.
@@ -45,7 +45,7 @@ class ProposalHeads(KeepsShape):
         e: embeddings of the tokens that the decoder read, (B, T, d_model).
         memory: the encoder's output, (B, S, any width).
         memory_mask: booleans broadcastable to (B, T, S).
-        training: whether to draw heads; else x comes back as it is.
+        training: whether to draw heads; if not, x is returned unchanged.
 
     Returns:
         (B, T, d_model).

@@ -96,13 +96,13 @@ class LSTMStepper:
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class RecurrentEncoder(KeepsShape):
-    """N layers, of which half reads the sentence forward and half backward.
+    """N layers. Half of each layer reads the sentence forward, the other half backward.
 
         x = x + Dropout([LSTM(x), reversed(LSTM(reversed(x)))])
 
-    Padding is skipped: the backward half begins at the last token of each sentence. d_model is
-    even; the dropout is not on what a layer carries from position to position. Called as `Encoder`
-    with a mask (B, 1, S). At padding the memory means nothing.
+    Padding is skipped: the backward half begins at the last token of each sentence. d_model must be
+    even. The state that a layer carries from position to position has no dropout. Called as
+    `Encoder` with a mask (B, 1, S). At padding the memory means nothing.
 
     References: Bahdanau et al. 2014, section 3.2. Wu et al. 2016, section 3.1 (the residual sum).
         Zaremba et al. 2014, "Recurrent Neural Network Regularization" (where the dropout stands).
@@ -142,18 +142,18 @@ class RecurrentEncoder(KeepsShape):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class RecurrentDecoder(KeepsShape):
-    """N LSTM layers; the output of the first attends to the source, for all that follow.
+    """N LSTM layers. The output of the first attends to the source, for all later layers too.
 
         x = x + Dropout(LSTM_1(x))
         c = Attention(x, memory, memory)          additive, of one head
         x = x + Dropout(LSTM_n([x, c]))           n = 2 to N
         y = tanh([x, c] W)
 
-    For N = 1 this is the global attention of Luong et al. 2015, section 3.1, without their input
-    feeding, with the scores of Bahdanau et al. 2014; that the first layer attends for those above
-    it is due to Wu et al. 2016, section 3. No LSTM layer reads what its own attention found one
-    step before, so that each layer computes the whole target in one call. The layers start from
-    zeros: what the decoder knows of the source comes by attention alone.
+    For N = 1 this is the global attention of Luong et al. 2015, section 3.1, with the scores of
+    Bahdanau et al. 2014 and without input feeding: no LSTM layer reads the attention of the step
+    before, so each layer computes the whole target in one call. The first layer attends for those
+    above it, as in Wu et al. 2016, section 3. The initial states are zeros: the decoder knows the
+    source by attention alone.
 
     Called as `Decoder`; all widths are d_model.
     """
@@ -208,7 +208,7 @@ class RecurrentDecoder(KeepsShape):
     def with_attention(
         self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """`call`, and second what is attended to, (B, 1, 1, T, S)."""
+        """Return the result of `call`, and the attention weights, (B, 1, 1, T, S)."""
 
         def recur(n, x):
             return self.layers[n](x), None
@@ -220,7 +220,7 @@ class RecurrentDecoder(KeepsShape):
         return y, weights[:, None]
 
     def memory_cache(self, memory: Tensor) -> KeysAndValues:
-        """The keys and values of a memory (B, S, d_model), projected once a sentence."""
+        """Project the keys and values of a memory, (B, S, d_model), once per sentence."""
         return self.attention.keys_and_values(memory, memory)
 
     def stepper(self) -> "RecurrentDecoderStepper":

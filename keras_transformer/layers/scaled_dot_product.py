@@ -34,7 +34,7 @@ def scaled_dot_product_attention(
         key: (..., S, d_k).
         value: (..., S, d_v).
         attention_mask: booleans broadcastable to (..., T, S), True where the query may attend.
-        bias: float32, broadcastable to (..., T, S), added to what the softmax takes.
+        bias: float32, broadcastable to (..., T, S), added to the scores before the softmax.
         dropout: applied to the weights; the paper has none there.
 
     Returns:
@@ -80,7 +80,7 @@ def _floored(scores, mask):
 
 
 class Similarity(Part):
-    """How a query is compared with a key: what the softmax of an attention takes."""
+    """Base class of the scores of queries and keys, of which a softmax makes attention weights."""
 
     def build(self, query_shape):
         """Make the weights for queries of (B, h, T, d_k)."""
@@ -90,7 +90,7 @@ class Similarity(Part):
         raise NotImplementedError
 
     def attend(self, query, key, value, attention_mask=None, bias=None, dropout=None):
-        """Attention by these scores, as `scaled_dot_product_attention`."""
+        """Attend by these scores. Arguments and results: see `scaled_dot_product_attention`."""
         return attention_by(self.scores(query, key), value, attention_mask, bias, dropout)
 
 
@@ -111,7 +111,7 @@ class DotProduct(Similarity):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class ScaledDotProduct(DotProduct):
-    """The paper's comparison, q k^T / sqrt(d_k), used by all three attentions: eq. 1."""
+    """The paper's scores, q k^T / sqrt(d_k) (eq. 1), for all three attentions."""
 
     attend = staticmethod(scaled_dot_product_attention)
 
@@ -125,8 +125,8 @@ class Additive(Similarity):
 
         v^T tanh(q + k),    q = x W^Q, k = y W^K: the hidden layer has width d_k
 
-    Each head has a vector v of its own. There are d_k hyperbolic tangents for each pair of query
-    and key, so that memory and time grow with T S d_k.
+    Each head has its own vector v. Each pair of query and key needs d_k hyperbolic tangents, so
+    memory and time grow with T S d_k.
 
     Reference: Bahdanau et al. 2014, "Neural Machine Translation by Jointly Learning to Align and
         Translate", appendix A.1.2.
@@ -151,9 +151,9 @@ class Additive(Similarity):
 class AttentionHeads(Part):
     """Attention of h heads, from projected queries, keys and values to the outputs of the heads.
 
-    `MultiHeadAttention` takes one and makes its own copy. A subclass defines `with_weights`. It
-    also defines `call` if whole sequences are computed faster without the weights, and `stepper` if
-    a decoder can use it.
+    `MultiHeadAttention` takes an instance and makes its own copy. A subclass defines
+    `with_weights`. It also defines `call` if whole sequences are computed faster without the
+    weights, and `stepper` if a decoder can use it.
 
     Call arguments:
         query: (B, h, T, d_k).
@@ -175,22 +175,22 @@ class AttentionHeads(Part):
     def with_weights(
         self, query: Tensor, key: Tensor, value: Tensor, masks: Masks = ALL
     ) -> tuple[Tensor, Tensor]:
-        """`call`, and second how much each query attends to each key, (B, h, T, S)."""
+        """Return the result of `call`, and the weight of each key for each query, (B, h, T, S)."""
         raise NotImplementedError
 
     def stepper(self):
-        """What does for one new position at a time what `SoftmaxStepper` does."""
+        """Make the counterpart of `SoftmaxStepper`: these heads for one new position at a time."""
         raise NotImplementedError
 
     def memory(self, key: Tensor, value: Tensor) -> KeysAndValues:
-        """What is kept of a memory's keys and values for `look`, tensors of B rows."""
+        """Prepare a memory's keys and values for `look`: tensors of B rows."""
         return key, value
 
     def look(
         self, query: Tensor, memory: KeysAndValues, memory_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Attend to what `memory` returned with the newest position of K hypotheses a sentence,
-        (B, h, K, d_k): (B, h, K, d_v), and weights (B, h, K, S).
+        """Let the newest position of K hypotheses per sentence, (B, h, K, d_k), attend to what
+        `memory` returned. Returns (B, h, K, d_v), and the weights (B, h, K, S).
         """
         return self.with_weights(query, *memory, Masks(memory_mask))
 
@@ -205,8 +205,8 @@ class SoftmaxHeads(AttentionHeads):
     Args:
         similarity: how a query is compared with a key: a `Similarity`, `ScaledDotProduct()` by
             default.
-        positions: what the distance between query and key changes: a `RelativePositions`, by
-            default one that changes nothing. Others suit self-attention only.
+        positions: a `RelativePositions`, the effect of the distance between query and key. The
+            default has no effect; the others suit self-attention only.
         dropout: probability in [0, 255/256] on the attention weights; the paper has none there.
     """
 

@@ -42,19 +42,19 @@ class Masks(NamedTuple):
     Attributes:
         attention: booleans broadcastable to (B, T, S); None: all.
         causal: `causal_mask(T)` where no query may attend to a later key (then S = T); None: all.
-            Some attentions need to know it apart from the rest.
+            It is separate because some attentions need it alone.
     """
 
     attention: Tensor | None = None
     causal: Tensor | None = None
 
     def joined(self, *patterns: Tensor | None) -> Tensor | None:
-        """All masks by `&`, broadcastable to (B, h, T, S); None where all may be attended to."""
+        """Join all masks by `&`: broadcastable to (B, h, T, S); None if nothing is masked."""
         masks = [mask for mask in (*self, *patterns) if mask is not None]
         return ops.expand_dims(functools.reduce(ops.logical_and, masks), -3) if masks else None
 
     def of_keys(self) -> Tensor | None:
-        """The mask (B, 1, S) beside the causal one, which must be the same for all queries."""
+        """Return `attention` if it is a mask of keys, (B, 1, S); refuse one of single pairs."""
         mask = self.attention
         if mask is not None and mask.shape[-2] != 1:
             raise ValueError(

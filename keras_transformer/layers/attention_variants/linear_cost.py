@@ -26,13 +26,13 @@ LEAST = 1e-30
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class LinearHeads(AttentionHeads):
-    """Linear attention: a product of features in the place of the softmax.
+    """Linear attention: a product of features replaces the softmax.
 
         head_t = phi(q_t) sum_s phi(k_s)^T v_s / phi(q_t) sum_s phi(k_s)^T,    phi(x) = elu(x) + 1
 
-    The two sums are all that is kept of the keys and values, so that a decoder's state has a fixed
-    size. It replaces self-attention, in the encoder and in the decoder; the attention to the
-    memory stays the paper's. Sums are taken in float32.
+    Only the two sums are kept of keys and values, so that a decoder's state has a fixed size. It
+    replaces self-attention, in the encoder and in the decoder; the attention to the memory stays
+    the paper's. Sums are taken in float32.
 
     Call arguments: as in `AttentionHeads`, with an attention mask of (B, 1, S).
 
@@ -50,8 +50,8 @@ class LinearHeads(AttentionHeads):
     def with_weights(
         self, query: Tensor, key: Tensor, value: Tensor, masks: Masks = ALL
     ) -> tuple[Tensor, Tensor]:
-        """`call`, and second how much each query attends to each key, (B, h, T, S): what the
-        features' products are, rows divided by their sums.
+        """Return the result of `call`, and how much each query attends to each key, (B, h, T, S):
+        the products of the features, each row divided by its sum.
         """
         keys = _without_padding(features(key), masks)
         products = ops.matmul(features(query), ops.swapaxes(keys, -1, -2))
@@ -139,12 +139,12 @@ class LowRankHeads(AttentionHeads):
         softmax(Q (E K)^T / sqrt(d_k)) (F V),    E, F: (K, n)
 
     It replaces the encoder's self-attention. A decoder cannot have it, because each projected key
-    holds later positions. All heads of a layer share E and F. A sentence uses their first columns;
-    positions beyond `max_positions` use the last. Padding is taken as 0.
+    mixes in later positions. All heads of a layer share E and F. A sentence of n positions uses
+    their first n columns; positions beyond `max_positions` use the last one. Padding counts as 0.
 
     Args:
         rank: K, at least 1.
-        max_positions: columns of E and F.
+        max_positions: number of columns of E and F.
         dropout: probability in [0, 255/256] on the attention weights.
 
     Call arguments: as in `AttentionHeads`, with an attention mask of (B, 1, S) and none that is
@@ -180,7 +180,7 @@ class LowRankHeads(AttentionHeads):
     def with_weights(
         self, query: Tensor, key: Tensor, value: Tensor, masks: Masks = ALL
     ) -> tuple[Tensor, Tensor]:
-        """`call`, and second by how much each value counts for each query, (B, h, T, S).
+        """Return the result of `call`, and the weight of each value for each query, (B, h, T, S).
 
         These weights come from F; rows do not sum to 1, and they may be negative.
         """

@@ -16,14 +16,14 @@ from keras_transformer.layers.tensors import Tensor
 # The name of saved models.
 @keras.saving.register_keras_serializable("keras_transformer", "NoRelativePositions")
 class RelativePositions(Part):
-    """The paper's: attention sees no positions but those in its input. Subclasses override."""
+    """The paper's: attention knows only the positions in its input. Subclasses override methods."""
 
     def build(self, query_shape, value_shape):
         """Make the weights for queries (B, h, T, d_k) and values (B, h, S, d_v)."""
 
     def placed(self, x: Tensor, after: Tensor | None = None) -> Tensor:
-        """Queries or keys (B, h, T, d_k) that know where they stand: after keys (B, h, t, d_k), or
-        first.
+        """Put positions into queries or keys (B, h, T, d_k), which come after keys (B, h, t, d_k),
+        or first.
         """
         return x
 
@@ -35,15 +35,15 @@ class RelativePositions(Part):
         Args:
             query: (B, h, T, d_k).
             key: (B, h, S, d_k).
-            following: how many keys come after the one that the last query stands beside.
-            apart: the distance of two keys that stand side by side, and of two queries.
+            following: number of keys that come after the last query's own position.
+            apart: distance between neighbouring keys, and between neighbouring queries.
         """
         return None
 
     def of_weights(
         self, weights: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
     ) -> Tensor | None:
-        """What the weights (B, h, T, S) of distances add to the heads, (B, h, T, d_v), or None."""
+        """Return what to add to the heads, (B, h, T, d_v), for weights (B, h, T, S), or None."""
         return None
 
 
@@ -67,16 +67,16 @@ class RelativeBias(RelativePositions):
 
         score(t, s) + b[bucket(s - t), head]
 
-    Half of a direction's buckets hold one distance each. The others grow like its logarithm, up to
-    `max_distance`; beyond that all distances share the last. With `bidirectional`, half of the
+    Half of a direction's buckets hold one distance each. The others divide the distance's logarithm
+    evenly, up to `max_distance`; larger distances share the last. With `bidirectional`, half of the
     buckets are for the keys after the query. Without it, those keys share bucket 0.
 
-    Each layer has a table of its own, where T5 shares one among all layers of a stack.
+    Each layer has its own table, whereas all layers of a stack share one in T5.
 
     Args:
         bidirectional: whether keys after the query are attended to: True in an encoder.
         num_buckets: buckets of both directions together; T5's 32.
-        max_distance: distance in tokens from which on all are alike; T5's 128.
+        max_distance: distance in tokens from which on all share a bucket; T5's 128.
 
     Reference: Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified
         Text-to-Text Transformer", section 2.1.
@@ -130,12 +130,12 @@ class RelativeBias(RelativePositions):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class LinearBias(RelativePositions):
-    """ALiBi: each head takes a multiple of the distance off the score.
+    """ALiBi: each head subtracts a multiple of the distance from the score.
 
         score(t, s) - m_i |s - t|,    m_i = 2^(-8 i / h),    i = 1 ... h
 
-    It has no weights. The authors have a decoder alone; with keys after the query the bias is the
-    same in both directions. Where h is no power of 2, they take every other m of the next one.
+    It has no weights. The authors have a decoder only; in an encoder, the bias is the same both
+    ways. If h is no power of 2, the authors take every other m of the next power, not this formula.
 
     Reference: Press et al. 2022, "Train Short, Test Long: Attention with Linear Biases Enables
         Input Length Extrapolation", section 3.
@@ -161,7 +161,7 @@ class RelativeKeysAndValues(RelativePositions):
     All heads of a layer share the two tables.
 
     Args:
-        clip: distance in tokens from which on all are alike; the authors' 16 for base.
+        clip: distance in tokens from which on all share a vector; the authors take 16 for base.
 
     Reference: Shaw et al. 2018, "Self-Attention with Relative Position Representations", eq. 3 to
         5.
@@ -209,7 +209,7 @@ class Rotary(RelativePositions):
     """Rotary position embedding: components 2i and 2i + 1 of a query or key at position m are
     turned by the angle m / 10000^(2i / d_k).
 
-        q_m k_n^T then depends on the two positions by n - m alone.
+        q_m k_n^T then depends on the positions only through n - m.
 
     It has no weights. d_k must be even.
 

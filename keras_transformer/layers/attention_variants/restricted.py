@@ -14,12 +14,12 @@ from keras_transformer.layers.tensors import ALL, KeysAndValues, Masks, Tensor
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class LocalHeads(SoftmaxHeads):
-    """Each query attends to the keys at a distance of at most R; with `causal`, to those before
-    it and itself. It replaces self-attention, in the encoder and in the decoder.
+    """Each query attends to the keys at a distance of at most R; with `causal`, of these only to
+    itself and those before it. It replaces self-attention, in the encoder and in the decoder.
 
-    Whole sequences are computed in blocks of R: each block of queries with its own keys and those
-    of the blocks beside it. Time and memory grow with R n, where the full attention's grow with
-    n^2. Only `with_weights` computes all n^2 scores, and masks them.
+    Whole sequences are computed in blocks of R: each block of queries attends to its own keys and
+    those of the neighbouring blocks. Time and memory grow with R n, where the full attention's grow
+    with n^2. Only `with_weights` computes all n^2 scores, and masks them.
 
     Args:
         radius: R, at least 1, in tokens.
@@ -74,13 +74,13 @@ class SparseHeads(SoftmaxHeads):
 
         |t - s| <= R   or   (t - s) mod R = 0.
 
-    With `causal` these are the sets A^(1) and A^(2) of the authors' strided pattern, s <= t, joined
-    in each head. It replaces self-attention, in the encoder and in the decoder.
+    With `causal`, also s <= t: the union, in each head, of the sets A^(1) and A^(2) of the authors'
+    strided pattern. It replaces self-attention, in the encoder and in the decoder.
 
     Whole sequences are computed in blocks of R, as by `LocalHeads`, and in R columns of every R-th
-    position, each of which attends to itself; one softmax is over both. Time and memory grow with
-    n (R + n / R): with n^1.5 where R is the root of n, as the authors advise. Only `with_weights`
-    computes all n^2 scores, and masks them.
+    position, each of which attends to itself. One softmax is taken over both. Time and memory grow
+    with n (R + n / R): with n^1.5 where R is the root of n, as the authors advise. Only
+    `with_weights` computes all n^2 scores, and masks them.
 
     Args:
         stride: R, at least 1, in tokens.
