@@ -26,9 +26,9 @@ __all__ = ["Hypothesis", "Translator"]
 
 
 class Translator:
-    """Translates lists of strings. What a line gives does not depend on the others.
+    """Translates lists of strings. The translation of a line does not depend on the others.
 
-    Made of a `TranslationModule`, or loaded: then `description` is its `model.json`.
+    Make one of a `TranslationModule`, or `load` one: then `description` is its `model.json`.
 
     Example:
         translator = Translator.load("runs/home_assistant_en_de")
@@ -50,10 +50,10 @@ class Translator:
 
         Args:
             path: a run's folder; a checkpoint in one (.npz); several of them for an ensemble,
-                listed or joined by commas; the folder of a SavedModel, or of numbered versions of
-                it, of which the newest is taken.
-            precision: "float32", or "bfloat16" for weights of half the bytes, faster on processors
-                that multiply them. A SavedModel has its own.
+                listed or joined by commas; the folder of a SavedModel, or of its numbered versions,
+                the newest of which is loaded.
+            precision: "float32", or "bfloat16", which takes half the bytes and is faster on
+                processors that multiply it. A SavedModel has its own.
             options: those of `DecodingOptions`; None: what the run was trained with, or what the
                 SavedModel was exported with. A SavedModel takes beam_size, length_penalty,
                 length_penalty_form, max_length and num_hypotheses, or samples=1, temperature and
@@ -61,8 +61,8 @@ class Translator:
 
         Raises:
             FileNotFoundError: if there is no model.
-            ValueError: if it is damaged, or for options that are out of range, exclude each other,
-                or that a SavedModel does not take.
+            ValueError: if the model is damaged, or if options are out of range, exclude each other,
+                or are none of a SavedModel's.
         """
         translator = cls.__new__(cls)
         translator._model, translator.description = load_model(path, precision, options)
@@ -81,15 +81,15 @@ class Translator:
 
         Args:
             lines: strings.
-            prefixes: as many strings, which the translations begin with; "" for any beginning.
+            prefixes: for each line, the beginning of its translation; "" for any beginning.
             split_sentences: translate each sentence of a line on its own, and join the translations
                 by a space. A tag before the line, such as "<2de>", counts for each of them.
-            batch_tokens: tokens of the sources decoded at once, with padding; those of similar
-                length together. Default: 2,048, or fewer where so few lines would leave a thread
-                without work.
-            batches_at_once: how many threads decode a batch each; see `spread_over_cores`.
-            report: called with a number of lines (sentences, if these are split) whenever so many
-                more are done.
+            batch_tokens: source tokens in a batch, with padding; a batch has lines of similar
+                length. Default: 2,048, or fewer if there are so few lines that a thread would have
+                no work.
+            batches_at_once: number of threads that decode a batch each; see `spread_over_cores`.
+            report: called after each batch with the number of its lines, or of its sentences with
+                `split_sentences`.
 
         Returns:
             As many strings, in the same order; "" for an empty or blank line.
@@ -152,7 +152,7 @@ class Translator:
 
         Args:
             lines, batch_tokens, batches_at_once, report: as in `translate`.
-            beam_size, length_penalties: take the place of the options of `load`.
+            beam_size, length_penalties: replace those given to `load`.
 
         Returns:
             For each line as many translations as there are penalties, in their order.
@@ -166,7 +166,7 @@ class Translator:
         return self._in_batches(search, (batch_tokens, batches_at_once, report), lines)
 
     def check(self, **options) -> None:
-        """Refuse options that a search by `translate_with_penalties` cannot have."""
+        """Refuse options that `translate_with_penalties` cannot search with."""
         self._model.check(options)
 
     def score(
@@ -176,7 +176,7 @@ class Translator:
 
         Args:
             lines: strings.
-            references: as many, their translations.
+            references: the translation of each line.
             batch_tokens: as in `translate`.
 
         Returns:
@@ -192,11 +192,11 @@ class Translator:
     def align(
         self, lines: Sequence[str], references: Sequence[str], batch_tokens: int | None = None
     ) -> list[list[tuple[int, int]]]:
-        """Which words of lines and of their translations belong together; arguments as in `score`.
+        """Align the words of lines and of their translations; arguments as in `score`.
 
         Returns:
-            For each pair a list of (source word, target word), words between spaces counted from 0,
-            one for each target word.
+            For each pair a list with (source word, target word) for each target word: numbers of
+            words, separated by spaces and counted from 0.
 
         Raises:
             ValueError: as in `attention` and `score`.
@@ -204,13 +204,13 @@ class Translator:
         return self._in_batches(self._links, (batch_tokens,), lines, references)
 
     def attention(self, line: str, translation: str) -> dict[str, np.ndarray | list[str]]:
-        """What every layer's heads attend to when the model reads a line and writes a translation
-        of it.
+        """Return every layer's attention weights when the model reads a line and writes a
+        translation.
 
         Returns:
             A dictionary: "source_pieces" and "target_pieces", lists of S and T strings, EOS the
             last; "encoder" (N, h, S, S), "decoder" (N, h, T, T) and "cross" (N, h, T, S), float32
-            arrays, of which row t belongs to the step that gives target piece t.
+            arrays. Row t of "decoder" and "cross" is of the step that predicts target piece t.
 
         Raises:
             ValueError: if the model is an ensemble, or a SavedModel that cannot do this.

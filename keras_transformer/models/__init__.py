@@ -1,8 +1,8 @@
-"""The Transformer as one functional Keras model, what it is compared with, and the numbers that
-size them (Vaswani et al. 2017, figure 1 and tables 2 and 3).
+"""The Transformer as one functional Keras model, the models that it is compared with, and their
+hyperparameters (Vaswani et al. 2017, figure 1 and tables 2 and 3).
 
 A name is imported when it is first used: hyperparameters load neither TensorFlow nor Keras, and
-the Transformer none of what it is compared with.
+the Transformer does not load the other models.
 """
 
 from typing import Any
@@ -41,5 +41,5 @@ def __dir__() -> list[str]:
 
 
 def model_of(hyperparameters: Any, dtype: Any = None) -> Any:
-    """A new model of any architecture, by a Keras dtype policy; the global one by default."""
+    """Make a model of any architecture. `dtype` is a Keras dtype policy; None: the global one."""
     return __getattr__(hyperparameters.model)(hyperparameters, dtype=dtype)

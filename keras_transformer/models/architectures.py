@@ -132,14 +132,14 @@ class ArchitectureChoice(Options):
 
 
 def sizes_of_flags(values: Mapping[str, Any]) -> Sizes:
-    """The hyperparameters that flags say."""
+    """Make the hyperparameters that flags give."""
     return _of_name(values.get("architecture", "transformer")).of(values)
 
 
 def sizes_of_description(description: Mapping[str, Any]) -> Sizes:
-    """The hyperparameters of a dictionary that their `as_dict` gave.
+    """Make hyperparameters from the dictionary that their `as_dict` returned.
 
-    One that names no architecture is a Transformer's: before 0.7 there was no other.
+    A dictionary without an architecture is a Transformer's: before 0.7 there was no other.
     """
     return _of_name(description.get("architecture", "transformer")).of_description(description)
 

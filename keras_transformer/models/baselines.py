@@ -46,9 +46,9 @@ class RecurrentTranslator(EncoderDecoder):
 class ConvolutionalTranslator(EncoderDecoder):
     """Stacks of gated convolutions; each block of the decoder attends to the source.
 
-    Gehring et al. normalize weights (Salimans and Kingma 2016). Here they are not normalized, and
-    start with the variances of their section 3.5. Embeddings and blocks have one width: of the
-    linear maps between the two, only the one before the softmax is left.
+    Gehring et al. normalize weights (Salimans and Kingma 2016). Here weights are not normalized,
+    and are initialized with the variances of their section 3.5. Embeddings and blocks have the same
+    width, so that of the linear maps between the two only the one before the softmax is left.
 
     Example:
         model = ConvolutionalTranslator(vocabulary_size=8000, num_layers=5, d_model=192)

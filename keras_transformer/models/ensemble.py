@@ -40,11 +40,11 @@ class Ensemble:
         return _log_mean([model(inputs, training=training) for model in self.models])
 
     def encode(self, source: Tensor) -> list[dict[str, Any]]:
-        """What each model keeps of the source, (B, S), for decoding."""
+        """Run each model's encoder on the source, (B, S), and keep what decoding needs."""
         return [model.encode(source) for model in self.models]
 
     def stepper(self, *tables: Tensor | None) -> "EnsembleStepper":
-        """A stepper of all models, with the weights as they are now, and the table of each."""
+        """Make a stepper of all models, with their current weights and the table of each."""
         return EnsembleStepper(self.models, tables or [None] * len(self.models))
 
 

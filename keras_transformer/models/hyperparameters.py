@@ -54,7 +54,7 @@ class Sizes(Options):
 
     @classmethod
     def of_description(cls, values: Mapping[str, Any]) -> Self:
-        """The way back from `as_dict`: one that is missing has its default."""
+        """Make hyperparameters from what `as_dict` returned; a missing one has its default."""
         fields = {field.name: field.default for field in dataclasses.fields(cls)}
         if unknown := sorted(values.keys() - fields.keys()):
             raise ValueError(
@@ -79,10 +79,10 @@ class Hyperparameters(Sizes):
     """Model: what decides a `Transformer`'s weights. The defaults are the paper's base row.
 
     In the paper's letters `num_layers` is N, `num_heads` h, `dropout` P_drop and `label_smoothing`
-    epsilon_ls. `vocabulary_size` is V, the pieces that source and target share, or of each; the
-    logits' width. A d_k or d_v of None is d_model / h, each by itself, as in table 3, whose rows B
-    change d_k alone. R and K of an attention are integers, in tokens. `architecture` distinguishes
-    these from the hyperparameters of other models.
+    epsilon_ls. `vocabulary_size` is V, the number of pieces that source and target share, or that
+    each has; the logits have this width. A d_k or d_v of None is d_model / h, whatever the other
+    is: rows B of table 3 change d_k alone. R and K of an attention are integers, in tokens.
+    `architecture` distinguishes these from the hyperparameters of other models.
     """
 
     model: ClassVar[str] = "Transformer"

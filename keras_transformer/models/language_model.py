@@ -54,10 +54,10 @@ class LanguageModel(SizedModel):
         return ids, onto_pieces(decoder(embedding(ids)), reverse=True), parts
 
     def stepper(self, table: Tensor | None = None) -> Stepper:
-        """A `Stepper` for decoding, with the weights as they are now."""
+        """Make a `Stepper` for decoding, with the current weights."""
         return Stepper(self, table)
 
     def attention_weights(self, ids: Tensor) -> dict[str, Tensor]:
-        """What every layer's heads attend to: {"decoder": (B, N, h, T, T)}, whose rows sum to 1."""
+        """Return attention weights: {"decoder": (B, N, h, T, T)}, whose rows sum to 1."""
         _, (weights, _) = self.decoder.with_attention(self.embedding(ids))
         return {"decoder": weights}

@@ -31,12 +31,12 @@ COPIED = (
 
 
 class SizedModel(keras.Model):
-    """A functional model that hyperparameters make. A subclass says by `assembled` of what layers.
+    """A functional model built from hyperparameters. A subclass defines its layers in `assembled`.
 
     Args:
         hyperparameters: sizes and variants; or pass its fields as keywords.
         dtype: a Keras dtype policy; the global one by default.
-        name: of the model; by default its class's.
+        name: the model's name; by default that of its class.
 
     Attributes:
         sizes: the class of the hyperparameters.
@@ -279,7 +279,7 @@ class BFloat16Weights(keras.DTypePolicy):
 
 
 def translation_policy(precision: str) -> keras.DTypePolicy:
-    """The Keras dtype policy of a model to translate with."""
+    """Make the Keras dtype policy of a model that translates, "float32" or "bfloat16"."""
     policies = {"float32": keras.DTypePolicy("float32"), "bfloat16": BFloat16Weights()}
     if precision not in policies:
         raise ValueError(f"`precision` must be {' or '.join(policies)}. Received: {precision!r}.")

@@ -36,10 +36,10 @@ POOLINGS = {"first": FirstState, "mean": MeanState}
 
 
 class TextEncoder(SizedModel):
-    """What models of text share: a state for each token, from which a head goes on.
+    """Base class of the models of text: a state for each token, which a head reads.
 
     Call arguments:
-        tokens: ids, (B, T), padded with PAD, the first of them a mark of the beginning.
+        tokens: ids, (B, T), padded with PAD. The first is the mark of the beginning.
         segments: 0 for tokens of a first sentence, 1 for those of a second, (B, T).
     """
 
@@ -65,7 +65,7 @@ class TextEncoder(SizedModel):
         return _states(vars(self), tokens, segments)
 
     def attention_weights(self, tokens: Tensor, segments: Tensor) -> dict[str, Tensor]:
-        """What every layer's heads attend to: {"encoder": (B, N, h, T, T)}, whose rows sum to 1."""
+        """Return attention weights: {"encoder": (B, N, h, T, T)}, whose rows sum to 1."""
         x = self.segment_embedding(self.embedding(tokens), segments)
         _, weights = self.encoder.with_attention(x, padding_mask(tokens))
         return {"encoder": weights}
@@ -82,7 +82,7 @@ def _states(parts, tokens, segments):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class BareTextEncoder(TextEncoder):
-    """A state for each token of a text, for sentence vectors, or for a head of another's.
+    """A state for each token of a text, for sentence vectors or for a head of your own.
 
     Returns:
         States in float32, (B, T, d_model).
@@ -99,12 +99,12 @@ class MaskedLanguageModel(TextEncoder):
 
         P(piece at t | text) = softmax(LayerNorm(gelu(x_t W + b)) E^T + c),    x = Encoder(text)
 
-    Logits of V pieces cost as much as two layers of a small model. So they are made where they are
-    asked for, which in training is one token in seven.
+    In a small model, logits of V pieces cost as much as two layers. So they are computed at
+    `places` alone: in training, at one token in seven.
 
     Call arguments:
         tokens, segments: as in `TextEncoder`.
-        places: the numbers of the tokens to guess, (B, M), each from 0 to T - 1.
+        places: the positions of the tokens to guess, (B, M), each from 0 to T - 1.
 
     Returns:
         Logits in float32, (B, M, V).
@@ -127,7 +127,7 @@ class MaskedLanguageModel(TextEncoder):
 
 
 class Labeller(TextEncoder):
-    """What models that give labels share: a linear map to C labels.
+    """Base class of the models that give labels: a linear map to C labels.
 
     Args:
         labels: C.

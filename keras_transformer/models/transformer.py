@@ -1,5 +1,5 @@
-"""The Transformer (Vaswani et al. 2017, figure 1) as a functional Keras model, and what every
-architecture of the translation task is.
+"""The Transformer (Vaswani et al. 2017, figure 1) as a functional Keras model, and the base class
+of every architecture of the translation task.
 """
 
 from typing import Any
@@ -31,10 +31,10 @@ from pipelines.special_ids import EOS
 
 
 class EncoderDecoder(SizedModel):
-    """An encoder and a decoder between the tables of their embeddings, as one functional model.
+    """An encoder and a decoder with their embedding tables, as one functional Keras model.
 
-    Called with `(source, target)` ids it gives logits, and trains with `model.fit`. `encode` and
-    `stepper` decode with the same weights. A subclass gives `stacks`.
+    It maps `(source, target)` ids to logits, and trains with `model.fit`. `encode` and `stepper`
+    decode with the same weights. A subclass defines `stacks`.
 
     Call arguments:
         source: ids, (B, S), padded with PAD.
@@ -50,7 +50,7 @@ class EncoderDecoder(SizedModel):
     def stacks(
         self, hyperparameters: Sizes, policy: keras.DTypePolicy
     ) -> tuple[dict[str, PositionalEmbedding], keras.layers.Layer, keras.layers.Layer]:
-        """What the model is made of.
+        """Make the parts of the model.
 
         Returns:
             `tied_tables`; the encoder, (B, S, d_model) and `attention_mask` -> the memory, (B, S,
@@ -78,7 +78,7 @@ class EncoderDecoder(SizedModel):
 
     @property
     def memory_width(self) -> int:
-        """Width of what the encoder gives."""
+        """Width of the encoder's output."""
         return self.encoder.compute_output_shape((None, None, self.hyperparameters.d_model))[-1]
 
     def encode(self, source: Tensor) -> dict[str, Any]:
@@ -88,9 +88,8 @@ class EncoderDecoder(SizedModel):
             source: ids, (B, S).
 
         Returns:
-            What a stepper takes as its source, tensors of B rows: "memory", what the decoder's
-            `memory_cache` makes of the memory, and "mask", which of its positions are tokens,
-            (B, 1, S).
+            The source for a stepper, a dictionary of tensors of B rows: "memory", the result of the
+            decoder's `memory_cache`, and "mask", booleans (B, 1, S), True at tokens.
         """
         return self.cache(source, self._memory(source))
 
@@ -103,32 +102,32 @@ class EncoderDecoder(SizedModel):
         return of_source
 
     def stepper(self, table: Tensor | None = None) -> Stepper:
-        """A `Stepper` for decoding, with the weights as they are now."""
+        """Make a `Stepper` for decoding, with the current weights."""
         kind = BlockStepper if hasattr(self, "proposal_heads") else Stepper
         return kind(self, table)
 
     def encode_with_attention(self, source: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """The memory, (B, S, width), and what the encoder attends to, as in `attention_weights`."""
+        """Return the memory, (B, S, width), and weights as in `attention_weights`."""
         return self._memory(source), {}
 
     def decode_with_attention(
         self, source: Tensor, target: Tensor, memory: Tensor
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """What `call` gives, from the memory, and what the decoder attends to."""
+        """Return the result of `call`, from the memory, and the decoder's attention weights."""
         mask = source_mask(source, self.hyperparameters)
         x, weights = self.decoder.with_attention(self.embedding(target), memory, mask)
         return self._logits(x), {"cross": weights}
 
     def attention_weights(self, source: Tensor, target: Tensor) -> dict[str, Tensor]:
-        """What every layer's heads attend to, for pictures and alignments.
+        """Return every layer's attention weights, for pictures and alignments.
 
         Args:
             source, target: as in `call`.
 
         Returns:
-            A dictionary: "cross" (B, N, h, T, S), attention to the source, whose N may be that of
-            the layers that attend; and of a model that has self-attention, "encoder" (B, N, h, S,
-            S) and "decoder" (B, N, h, T, T). Rows sum to 1.
+            A dictionary: "cross" (B, N, h, T, S), attention to the source, where N counts the
+            layers that attend to it; and if the model has self-attention, "encoder" (B, N, h, S, S)
+            and "decoder" (B, N, h, T, T). Rows sum to 1.
         """
         memory, of_source = self.encode_with_attention(source)
         _, of_target = self.decode_with_attention(source, target, memory)
@@ -170,8 +169,8 @@ def tied_tables(
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Transformer(EncoderDecoder):
-    """Two stacks between one embedding, which source, target and logits share unless they are
-    given others.
+    """A stack of encoder layers and one of decoder layers. Source, target and logits share one
+    embedding unless `tie_embeddings` separates them.
 
     Args:
         hyperparameters: `Hyperparameters`, sizes and variants; or pass its fields as keywords.

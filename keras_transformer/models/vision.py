@@ -50,7 +50,7 @@ class VisionTransformer(SizedModel):
         return self.encoder(self.embedding(scaled(pictures)))
 
     def attention_weights(self, pictures: Tensor) -> dict[str, Tensor]:
-        """What the heads attend to: {"encoder": (B, N, h, 1 + n, 1 + n)}, whose rows sum to 1."""
+        """Return attention weights: {"encoder": (B, N, h, 1 + n, 1 + n)}, whose rows sum to 1."""
         _, weights = self.encoder.with_attention(self.embedding(scaled(pictures)))
         return {"encoder": weights}
 
