@@ -20,7 +20,7 @@ the state: for each tensor the axis along which it grows by one at every step, o
 fixed. `stepper.is_token(source)` says which source positions are no padding, booleans (b, S). Only
 a coverage penalty asks for that and for the attention.
 
-Of blocks it has `block_size`, their k, and also
+A stepper that reads blocks of k tokens also has `block_size`, k, and
 
     stepper.block(ids, lengths, state, source) -> logits, given, state
     stepper.first_proposals(source) -> logits
@@ -28,14 +28,15 @@ Of blocks it has `block_size`, their k, and also
 
     ids        a token that is certain and k - 1 that are proposed after it, (b, k)
     lengths    how many tokens came before them, (b,)
-    state      of as many positions as the longest has; a sentence's own are the last ones; the new
-               one has k more, of which the search may cut those that fall
+    state      has as many positions as the longest sentence; a sentence's own are the last ones;
+               the new state has k more, and the search may cut off those of rejected tokens
     logits     after each token of the block, float32 (b, k, V)
-    given      what a proposal is made from, (b, k, any): of one position (b, any), and the tokens
-               `ids` that it made certain, (b,), `lengths` tokens behind the first, it gives logits
-               of the k - 1 tokens after these, (b, k - 1, V); so does BOS alone
+    given      the decoder's output at each position, (b, k, any). `proposals` takes that of one
+               position, (b, any), the token `ids` (b,) that it predicted, and how many came before
+               that, `lengths` (b,); it gives logits of the k - 1 tokens after it, (b, k - 1, V).
+               `first_proposals` gives those after BOS
 
-**A search** is called alike, whichever it is:
+**Every search** is called like this:
 
     search(stepper, source, limits, minima=None, prefixes=None, seeds=None) -> ids, scores
 
@@ -48,8 +49,8 @@ Of blocks it has `block_size`, their k, and also
     seeds      a number for each sentence, int64 (B,); only a search that draws reads it
 
     ids        int32 (B, n, L), each row closed by EOS and filled with PAD
-    scores     float32 (B, n), best first; where a sentence has fewer hypotheses, -inf, and its ids
-               are all PAD
+    scores     float32 (B, n), best first; if a sentence has fewer than n hypotheses, the others
+               score -inf, and their ids are all PAD
 
 The result for a sentence does not depend on the other sentences of its batch. A finished sentence
 leaves the batch.

@@ -26,8 +26,8 @@ def length_penalty(
 
 
 class BeamSearch:
-    """Keeps the K likeliest unfinished hypotheses, and of the finished ones the best by log P(Y |
-    X) / lp(Y) + cp(X; Y).
+    """Keeps the K likeliest unfinished hypotheses, and the best finished ones by log P(Y | X) /
+    lp(Y) + cp(X; Y).
 
     1. Every hypothesis is extended by every token; the 2 K best extensions are the candidates.
     2. A candidate among the first K that ends in EOS is finished.
@@ -35,8 +35,8 @@ class BeamSearch:
     4. A sentence is done when no unfinished hypothesis can still come among the n best. It leaves
        the batch: from then on only the others cost anything.
 
-    A beam of 1 is greedy search: a sentence is done with its first finished hypothesis, though a
-    longer one might gain by the penalty.
+    A beam of 1 is greedy search: a sentence is done when its first hypothesis ends, even if the
+    penalty could favour a longer one.
 
     K, alpha, n and c of lp may be per-sentence tensors (B,), unvalidated. Shapes are then those of
     the largest K and n, and the hypotheses beyond a sentence's own n score -inf.
@@ -48,13 +48,13 @@ class BeamSearch:
         coverage_penalty: beta, at least 0. Above 0, the stepper must give its attention; 0, as in
             the paper, is no penalty.
         constraints: `Constraints` on the tokens; none by default.
-        length_penalty_form: of lp, a key of `FORMS`, or c itself; the paper's by default.
+        length_penalty_form: form of lp, a key of `FORMS`, or c itself; the paper's by default.
 
     Call arguments: see `keras_transformer.decoding`.
 
     Returns:
-        ids, int32 (B, n, L); and log P(Y | X) / lp(Y) + cp(X; Y), float32 (B, n), best first, -inf
-        where fewer than n were finished.
+        ids, int32 (B, n, L); and log P(Y | X) / lp(Y) + cp(X; Y), float32 (B, n), best first, with
+        -inf in place of hypotheses that were not finished.
     """
 
     def __init__(

@@ -13,19 +13,19 @@ from pipelines.special_ids import BOS, EOS, PAD
 
 
 class BlockwiseSearch(GreedySearch):
-    """Gives what `GreedySearch` gives, from a stepper that proposes k tokens at once.
+    """Gives the results of `GreedySearch`, by a stepper that proposes k tokens at once.
 
     1. The model reads a block: a token that is certain, and k - 1 that were proposed after it.
-    2. Each proposal stands as long as it is the likeliest token after those before it; the first
-       that is not falls with all behind it. The block has then given 1 to k certain tokens.
-    3. What the decoder gave at the last position that stands, and the token that it gave thereby,
-       propose the next block. BOS proposes the first one.
+    2. A proposal is accepted if it is the likeliest token after those before it. The first that is
+       not is rejected, with all after it. The block has then given 1 to k certain tokens.
+    3. The next block is proposed from the decoder's output at the last accepted position and the
+       token predicted there. The first block is proposed from BOS.
 
-    So 2 verifies one block and 3 predicts the next in a single call of the decoder, the authors'
-    section 4, whose first call only predicts. A result can differ from that of `GreedySearch` only
-    by the order of sums, where two tokens are as likely to the last bits.
+    As in the authors' section 4, a single call of the decoder verifies one block (step 2) and
+    predicts the next (step 3); the first call only predicts. A result can differ from that of
+    `GreedySearch` only where two tokens are equally likely except for rounding.
 
-    Arguments and results as in `GreedySearch`, but of a stepper with `block_size`, `block`,
+    Arguments and results as in `GreedySearch`, but the stepper must have `block_size`, `block`,
     `first_proposals` and `proposals`: see `keras_transformer.decoding`.
     """
 

@@ -237,7 +237,7 @@ class DecodingOptions(Options):
                 )
 
     def search(self):
-        """The search of these options: a `BeamSearch`, a `GreedySearch` or one of its kinds."""
+        """Make the search of these options, a `BeamSearch` or a kind of `GreedySearch`."""
         from keras_transformer.decoding import BlockwiseSearch, GreedySearch
 
         if self.samples:
@@ -247,7 +247,7 @@ class DecodingOptions(Options):
         return self.beam()
 
     def search_for_all(self):
-        """The same search, which returns all that it keeps: the whole beam, or all samples."""
+        """Make a `search` that returns all that it keeps: the whole beam, or all samples."""
         kept = self.samples or self.beam().beam_size
         return dataclasses.replace(self, num_hypotheses=kept).search()
 
@@ -284,10 +284,10 @@ class DecodingOptions(Options):
         )
 
     def limits(self, source_lengths):
-        """Most tokens of each translation, int32 (B,), for sources of so many with EOS, (B,)."""
+        """Maximum length of each translation, int32 (B,), for sources of these lengths, (B,)."""
         return limits(parse_length("max_length", self.max_length), source_lengths)
 
     def minima(self, source_lengths):
-        """Fewest tokens of each translation, int32 (B,), or None if one is enough for all."""
+        """Minimum length of each translation, int32 (B,); None if one token is enough for all."""
         shortest = parse_length("min_length", self.min_length)
         return None if shortest == (0, 1) else limits(shortest, source_lengths)

@@ -70,8 +70,8 @@ class GreedySearch:
 class Sampling(GreedySearch):
     """Draws n translations of a sentence and returns the likeliest of them first ("best of n").
 
-        P(v) ~ exp(z_v / temperature) over the top_k likeliest tokens, of these the fewest that hold
-        top_p of the probability
+        P(v) ~ exp(z_v / temperature) over the top_k likeliest tokens, and of these the fewest whose
+        probabilities sum to top_p
 
     A draw depends on the seed, the sentence's own seed, its number among the n, and the position.
     It does not depend on the other sentences of the batch.
@@ -82,7 +82,7 @@ class Sampling(GreedySearch):
             float32 (B,), unvalidated.
         top_k: how many tokens are drawn from; 0: all.
         top_p: share of the probability that is drawn from, in (0, 1].
-        seed: of all draws. May be a per-sentence tensor, int64 (B,).
+        seed: seed of all draws. May be a per-sentence tensor, int64 (B,).
         num_hypotheses: how many of the samples to return, at most n.
         constraints: `Constraints` on the tokens.
 
