@@ -1,17 +1,17 @@
-"""Train a student on what teachers make of its text: `python -m keras_transformer.distill
+"""Train a student on translations by teachers: `python -m keras_transformer.distill
 --teacher=runs/en_de --flagfile=student.flags --model_dir=runs/student`.
 
-The other flags are those of `train`. Three ways are one command:
+The other flags are those of `train`. The command has three methods:
 
 - --teacher: the student learns the teacher's beam translations of the sources in place of the
   references (Kim and Rush 2016, "Sequence-Level Knowledge Distillation").
-- --back_translate: a teacher of the other direction reads text of the target language, and the
-  student learns these pairs besides the real ones (Sennrich et al. 2016).
+- --back_translate: a teacher of the other direction translates text of the target language, and
+  the student learns these pairs besides the real ones (Sennrich et al. 2016).
 - both: data diversification (Nguyen et al. 2020).
 
-Translations are written in shards, and the pairs in a mixture (`inference.synthetic`). The same
-command again translates what lacks, and goes on with the training. The validation and the test
-split are those of the corpus.
+Translations are written in shards, and the pairs in a mixture (`inference.synthetic`). Run again,
+the command makes the missing translations and resumes the training. The validation and test splits
+are those of the corpus.
 """
 
 import pathlib
@@ -34,20 +34,20 @@ class Teachers(Options):
         path=True,
     )
     back_translate: str | None = option(
-        None, "Model from target to source, whose translations are sources.", path=True
+        None, "Model from target to source. Its translations are the student's sources.", path=True
     )
     monolingual: str | None = option(
         None,
-        "Files of lines in one language, joined by commas, which the teacher that reads it "
-        "translates too. A file's name ends in its language: more.en, more.de.gz.",
+        "Files of lines in one language, joined by commas. The teacher that reads this language "
+        "translates them too. A file's name ends in its language: more.en, more.de.gz.",
         path=True,
     )
     training_text: bool = option(
-        True, "Translate the text of the training split; if not, --monolingual alone."
+        True, "Translate the training split. If not, translate --monolingual alone."
     )
     real_weight: float | None = option(
         None,
-        "How often an epoch has each pair of the corpus itself. Default: 0 if --teacher alone "
+        "How many times an epoch has each pair of the corpus itself. Default: 0 if --teacher alone "
         "translates the training text, else 1.",
         at_least=0,
     )
@@ -55,9 +55,9 @@ class Teachers(Options):
         None, "Beam size of the teachers. Default: that of each.", at_least=1
     )
     drawn_translations: int = option(
-        2, "Translations drawn of each target, beside the best of --back_translate.", at_least=0
+        2, "For --back_translate: samples of each line, besides the best translation.", at_least=0
     )
-    drawing_temperature: float = option(0.7, "Temperature at which they are drawn.", at_least=1e-9)
+    drawing_temperature: float = option(0.7, "Temperature of --drawn_translations.", at_least=1e-9)
 
 
 SECTIONS = (TaskChoice, Teachers, Prepared, DecodeTokens, *TRAINING, Dump)

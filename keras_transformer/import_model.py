@@ -1,15 +1,15 @@
-"""Import a model of another program as a run and a SavedModel, a translator of Marian, of
-OpenNMT-tf or of Hugging Face (MarianMT, M2M100, NLLB-200), a T5, a GPT-2, a BERT or a ViT: `python
+"""Import another program's model as a run and a SavedModel: a translator of Marian, OpenNMT-tf or
+Hugging Face (MarianMT, M2M100, NLLB-200), a T5, a GPT-2, a BERT or a ViT. `python
 -m keras_transformer.import_model --from=FOLDER --model_dir=runs/opus_en_de`.
 
 A folder of Marian, such as a release of OPUS-MT, has decoder.yml and the files that it names,
-source.spm and target.spm. One of OpenNMT-tf is a model_dir, with its config.yml, vocabularies and
-SentencePiece models in it or above. Others are in Hugging Face's layout: config.json,
-*.safetensors, for a MarianMT source.spm, target.spm and vocab.json, for an M2M100 or NLLB-200
-sentencepiece.bpe.model, for a T5 spiece.model, for a GPT-2 vocab.json and merges.txt, and for a
-BERT vocab.txt or tokenizer.json. `train --init_from` fine-tunes the run. A BERT's SavedModel gives
-sentence vectors, and if the model has such a head it also predicts masked words, labels or tags. A
-ViT's SavedModel classifies images.
+source.spm and target.spm. One of OpenNMT-tf is a model_dir, with config.yml, vocabularies and
+SentencePiece models in it or in the two folders above. One of Hugging Face has config.json,
+*.safetensors and its vocabulary: a MarianMT's is source.spm, target.spm and vocab.json, an M2M100's
+or NLLB-200's sentencepiece.bpe.model, a T5's spiece.model, a GPT-2's vocab.json and merges.txt, and
+a BERT's vocab.txt or tokenizer.json. `train --init_from` fine-tunes the run. A BERT's SavedModel
+gives sentence vectors, and if the model has such a head it also predicts masked words, labels or
+tags. A ViT's SavedModel classifies images.
 """
 
 from keras_transformer import flags

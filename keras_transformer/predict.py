@@ -1,7 +1,7 @@
 """Write what a SavedModel predicts for each line: `python -m keras_transformer.predict
 --model=saved_models/intents < texts.txt > labels.txt`.
 
-It writes labels, tags or filled masks of texts. For an image model each line is the path of a PNG
+A text model gives labels, tags or filled masks. For an image model each line is the path of a PNG
 or JPEG file. It calls a signature of the SavedModel, as a server does.
 """
 

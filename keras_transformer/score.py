@@ -1,8 +1,8 @@
 """Score given translations by their probability: `python -m keras_transformer.score --model=PATH
 --source_file=a.en --reference_file=a.de`.
 
-For every pair of lines it writes log P(Y | X) in nats, a tab, and the number of tokens of Y; EOS
-counts in both. The search of section 6.1 (Vaswani et al. 2017) maximizes this log P. Use it to
+For every pair of lines it writes log P(Y | X) in nats, a tab, and the number of tokens of Y. Both
+include EOS. The search of section 6.1 (Vaswani et al. 2017) maximizes this log P. Use it to
 filter text, to rank translations of other systems, or to find what a model has not learned.
 """
 

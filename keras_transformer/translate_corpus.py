@@ -1,7 +1,7 @@
-"""Translate files of any size by workers of Apache Beam: `python -m
+"""Translate files of any size with workers of Apache Beam: `python -m
 keras_transformer.translate_corpus --model=PATH --input='text/*.gz' --output=translated/text`.
 
-Shards are written whole, and the same command again makes those that lack. The search is that of
+Shards are written whole. Run again, the command makes only the missing ones. The search is that of
 section 6.1 of Vaswani et al. 2017, as in `translate`.
 """
 
@@ -16,10 +16,10 @@ from pipelines.options import Options, option
 class Bulk(Options):
     """Bulk."""
 
-    shard_lines: int = option(10000, "Most lines of a shard of translations.", at_least=1)
+    shard_lines: int = option(10000, "Maximum lines in a shard of translations.", at_least=1)
     gzip: bool = option(False, "Compress the shards.")
     processes: int = option(
-        1, "Processes of this machine, without --runner. Each loads the model.", at_least=1
+        1, "Processes of this machine, if there is no --runner. Each loads the model.", at_least=1
     )
     runner: str = option(
         "",
@@ -28,8 +28,8 @@ class Bulk(Options):
     )
     shards_at_once: int | None = option(
         None,
-        "Number of shards in one pass. Without --runner their text is in memory. Default: all with "
-        "--runner, else 20.",
+        "Number of shards in one pass. Without --runner their text must fit in memory. Default: "
+        "all with --runner, else 20.",
         at_least=1,
     )
 

@@ -42,7 +42,7 @@ class Tokenizer(Options):
 
     tokenize: str | None = option(
         None,
-        "Tokenizer of sacrebleu that BLEU is counted with. none: for text that is tokenized "
+        "sacrebleu's tokenizer for BLEU. none: for text that is tokenized "
         "already. Default: by the target language: zh for Chinese; char for Japanese, Korean, "
         "Thai, Lao, Khmer, Burmese and other languages without spaces between words; 13a for "
         "the rest. A run that is resumed keeps its own.",
@@ -64,7 +64,7 @@ class TuningOptions(Options):
         "Exponents of the length penalty to try, joined by commas.",
     )
     sentences: int = option(
-        500, "Number of validation sentences to translate, the first ones; 0: all.", at_least=0
+        500, "How many of the first validation sentences to translate; 0: all.", at_least=0
     )
 
 

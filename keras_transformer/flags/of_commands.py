@@ -10,7 +10,7 @@ class DecodeTokens(Options):
     """Batches of decoding."""
 
     decode_tokens: int | None = option(
-        None, "Source tokens in a batch that is decoded, with padding. Default: 2,048.", at_least=1
+        None, "Source tokens in a batch of decoding, with padding. Default: 2,048.", at_least=1
     )
 
 
@@ -44,7 +44,7 @@ class TranslateOptions(Options):
 
     prefix_file: str | None = option(
         None,
-        "File with a line for each line of the input: the words that its translation must begin "
+        "File with one line per line of the input: the words that its translation must begin "
         "with. An empty line allows any beginning.",
         path=True,
     )
@@ -72,7 +72,7 @@ class Documents(Options):
         "Default: as the name of --input ends, such as .po, or lines.",
         choices=("lines", "po", "xliff", "json", "srt", "html"),
     )
-    all_: bool = option(False, "In po and xliff, also translate what has a translation already.")
+    all_: bool = option(False, "In po and xliff, translate also entries that have a translation.")
 
 
 class Languages(Options):
@@ -82,8 +82,8 @@ class Languages(Options):
 
     from_language: str | None = option(
         None,
-        "Language of the texts, as a model of many languages calls it: eng_Latn, en. Default: as "
-        "imported.",
+        "Language to translate from, as a model of many languages names it: eng_Latn, en. "
+        "Default: as imported.",
     )
     to_language: str | None = option(
         None, "Language to translate into, such as deu_Latn or de. Default: as imported."

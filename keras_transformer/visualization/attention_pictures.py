@@ -63,8 +63,8 @@ class Maps(OfALine):
 
     translation: str | None = option(
         None,
-        "Translation of --line whose attention is drawn. Default: the model's own, which is "
-        "printed.",
+        "Translation of --line to draw the attention of. Default: the model's own translation, "
+        "which is printed.",
         only=OF_ATTENTION,
     )
     stack: str | None = option(

@@ -39,15 +39,15 @@ class Heads(Options):
     )
     trees: str | None = option(
         None,
-        "For heads: file of trees in brackets in the source language. Adds a measure of how well "
-        "the encoder's heads agree with them.",
+        "For heads: file of bracketed trees in the source language, to measure also how well the "
+        "encoder's heads agree with them.",
         path=True,
         only=OF_HEADS,
     )
     ablate: bool = option(
         False,
-        "For heads: also measure the BLEU, or a parser's F1, that is lost without each head. All "
-        "sentences are translated once per head, greedily unless --beam_size is given.",
+        "For heads: also measure how much BLEU, or a parser's F1, is lost without each head. This "
+        "translates all sentences once per head, greedily unless --beam_size is given.",
         only=OF_HEADS,
     )
     source_file: str | None = again(Files, "source_file", only=OF_HEADS)
