@@ -81,7 +81,7 @@ class Sampling(GreedySearch):
         temperature: above 0; below 1 draws likely tokens more often. May be a per-sentence tensor,
             float32 (B,), unvalidated.
         top_k: how many tokens are drawn from; 0: all.
-        top_p: share of the probability that is drawn from, in (0, 1].
+        top_p: probability mass that is drawn from, in (0, 1].
         seed: seed of all draws. May be a per-sentence tensor, int64 (B,).
         num_hypotheses: how many of the samples to return, at most n.
         constraints: `Constraints` on the tokens.

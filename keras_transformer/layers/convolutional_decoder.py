@@ -94,11 +94,11 @@ class ConvolutionalDecoder(KeepsShape, ConvolutionalEncoder):
     def through(
         self, x: Tensor, convolve: Callable, look: Callable, *of_blocks: Iterable
     ) -> tuple[Tensor, list[Any], list[Tensor]]:
-        """The order of the layers, for whole sequences and single positions alike.
+        """Apply the layers in order, for whole sequences and single positions alike.
 
-        `convolve` takes x (..., d_model) and what `of_blocks` hold for one block, and gives y and
-        its state; `look` takes an attention and y, and gives y and weights. Returns (..., d_model),
-        the blocks' states, and the attentions' weights.
+        `convolve` takes x (..., d_model) and one block's items of `of_blocks`, and returns y and
+        the block's state; `look` takes an attention and y, and returns y and weights. Returns (...,
+        d_model), the blocks' states and the attentions' weights.
         """
         states = []
         weights = []

@@ -73,7 +73,7 @@ class DecoderLayer(EncoderLayer):
     def through(
         self, x: Tensor, attend: Sublayer, look: Sublayer, feed: Sublayer
     ) -> tuple[Tensor, list[Any]]:
-        """The order of the sublayers; `look` attends to the memory, if there is one."""
+        """Apply the sublayers in order; `look` attends to the memory, if there is one."""
         x, attended = self.self_attention_norm(x, sublayer=attend)
         looked = None
         if self.has_memory:

@@ -118,16 +118,16 @@ class ProposalHeads(KeepsShape):
         return ops.where(drawn == 1, x, given)
 
     def through(self, y: Tensor, look: Sublayer, feed: Sublayer) -> Tensor:
-        """From y to what is projected; `look` attends to the source."""
+        """Map y to the input of the projection; `look` attends to the source."""
         z, _ = self.attention_norm(y, sublayer=look)
         return self.feed_forward_norm(z, sublayer=feed)[0]
 
     def memory_cache(self, memory: Tensor) -> KeysAndValues:
-        """The keys and values of a memory (B, S, any width), projected once a sentence."""
+        """Project the keys and values of a memory, (B, S, any width), once per sentence."""
         return self.attention.keys_and_values(memory, memory)
 
     def stepper(self) -> "ProposalStepper":
-        """The heads 2 to k for one position of each row, with the weights as they are now."""
+        """Make heads 2 to k for one position of each row, with the current weights."""
         return ProposalStepper(self)
 
 

@@ -186,11 +186,11 @@ class RecurrentDecoder(KeepsShape):
     def through(
         self, x: Tensor, recur: Callable, look: Callable, combine: Callable
     ) -> tuple[Tensor, list[Any], Tensor]:
-        """The order of the layers, for whole sequences and single positions alike.
+        """Apply the layers in order, for whole sequences and single positions alike.
 
-        `recur(n, x)` gives what LSTM layer n makes of (..., width), and its state; `look(x)` what
-        the attention finds, and its weights; `combine` maps (..., 2 d_model) to (..., d_model).
-        Returns (..., d_model), the layers' states, and the weights.
+        `recur(n, x)` returns the output of LSTM layer n, for x (..., width), and its state;
+        `look(x)` returns the attention's output and its weights; `combine` maps (..., 2 d_model) to
+        (..., d_model). Returns (..., d_model), the layers' states, and the weights.
         """
         y, state = recur(0, x)
         states = [state]

@@ -233,8 +233,8 @@ class SoftmaxHeads(AttentionHeads):
         self.positions.build(query_shape, value_shape)
 
     def pattern(self, query: Tensor, key: Tensor) -> Tensor | None:
-        """Which distances may be attended to, booleans (1, T, S), where the newest query stands
-        beside the newest key; None: all.
+        """Make a mask of the allowed distances, booleans (1, T, S), where the last query and the
+        last key have the same position; None: all are allowed.
         """
         return None
 
@@ -252,8 +252,8 @@ class SoftmaxHeads(AttentionHeads):
         mask: Tensor | None = None,
         following: int | Tensor = 0,
     ) -> tuple[Tensor, Tensor]:
-        """The attention of queries and keys that were `placed`, by a mask for (B, h, T, S), where
-        `following` keys come after the one that the last query stands beside.
+        """Attend with queries and keys that were `placed`, by a mask for (B, h, T, S). `following`
+        is the number of keys that come after the last query's own position.
         """
         bias = self.positions.score_bias(query, key, following)
         heads, weights = self.similarity.attend(query, key, value, mask, bias, self.weights_dropout)

@@ -26,9 +26,9 @@ class Sizes(Options):
 
     Attributes:
         model: the name of the model's class, in `models`.
-        counts: names of the fields that the data say, integers of at least 1.
-        source_end: whether an encoder of sources reads their EOS.
-        block_size: k, tokens that a decoder proposes at once; 1 of one that has no heads for it.
+        counts: names of the fields that the data decide, integers of at least 1.
+        source_end: whether the encoder reads the EOS of sources.
+        block_size: k, tokens that a decoder proposes at once; 1 if it has no heads for that.
         scaled_embeddings, output_bias: as in `Hyperparameters`.
     """
 

@@ -40,7 +40,7 @@ class SizedModel(keras.Model):
 
     Attributes:
         sizes: the class of the hyperparameters.
-        what: the architecture in words, for whoever gets an export.
+        what: the architecture in words, for readers of an export.
         embedding: the layer that the model begins with.
     """
 
@@ -157,19 +157,19 @@ def projection(
 
 
 class Stepper:
-    """Logits of the next token, from one new token for each of K hypotheses a sentence and the
-    state that those before it left.
+    """Computes logits of the next token, from the newest token of each of K hypotheses per sentence
+    and the state after the tokens before it.
 
     Make it before a loop over tokens, not inside: it lays out its matrices when it is made.
 
     Args:
         model: a built `EncoderDecoder` or `LanguageModel`.
-        table: what is laid out of the projection's `matrix()`, if it was made before.
+        table: the `laid_out` of an earlier `matrix()` of the projection, to reuse it.
 
     Call arguments:
         ids: the newest tokens, (B, K).
         position: how many tokens came before them, a scalar.
-        state: as of `DecoderStepper`, and so is its `growing`.
+        state: as in `DecoderStepper`, like `growing`.
         source: what `EncoderDecoder.encode` returned; a language model has none.
 
     Returns:
@@ -216,7 +216,7 @@ class Stepper:
 
 
 class BlockStepper(Stepper):
-    """A `Stepper` that also takes k tokens of one hypothesis a sentence, and proposes as many."""
+    """A `Stepper` that also reads k tokens of one hypothesis per sentence, and proposes as many."""
 
     def __init__(self, model: SizedModel, table: Tensor | None = None):
         super().__init__(model, table)
@@ -226,9 +226,9 @@ class BlockStepper(Stepper):
     def block(
         self, ids: Tensor, lengths: Tensor, state: State, source: dict[str, Any]
     ) -> tuple[Tensor, Tensor, State]:
-        """Read a block of each sentence: k tokens (B, k), `lengths` (B,) of which came before, with
-        a state of as many positions t as the longest has, where a sentence's own are the last ones.
-        Logits after each token, (B, k, V); what the decoder gave, (B, k, d_model); the new state.
+        """Read k tokens of each sentence, (B, k), after `lengths` (B,) others. The state has as
+        many positions t as the longest sentence; a sentence's own are the last ones. Returns logits
+        after each token, (B, k, V), the decoder's output, (B, k, d_model), and the new state.
         """
         size = self.block_size
         longest = ops.max(lengths)
@@ -243,7 +243,7 @@ class BlockStepper(Stepper):
     def block_alone(
         self, ids: Tensor, position: Tensor, state: State, source: dict[str, Any]
     ) -> tuple[Tensor, Tensor, State]:
-        """`block` of one sentence, `position` tokens behind its first; only a state's end falls."""
+        """`block` of one sentence, after `position` tokens; only the state's end may be cut."""
         positions = position + ops.arange(self.block_size)
         mask = ops.arange(position + self.block_size) <= positions[:, None]
         x = self._embedding(ids, positions=positions[None])
@@ -256,8 +256,8 @@ class BlockStepper(Stepper):
         return self.proposals(x, ops.full((1,), BOS), ops.zeros((1,), "int32"), source)
 
     def proposals(self, x: Tensor, ids: Tensor, lengths: Tensor, source: dict[str, Any]) -> Tensor:
-        """Logits of the heads 2 to k, float32 (B, k - 1, V). x, (B, d_model), is what the decoder
-        gave last, ids, (B,), are the tokens that it gave thereby, behind `lengths` (B,) others.
+        """Logits of the heads 2 to k, float32 (B, k - 1, V). x, (B, d_model), is the decoder's
+        output at one position; the tokens predicted there, ids (B,), follow `lengths` (B,) others.
         """
         e = ops.reshape(self._embedding(ids[:, None], positions=lengths[:, None]), ops.shape(x))
         return self._logits(self._heads(x, e, source["proposals"], source["mask"]))

@@ -94,7 +94,7 @@ class EncoderDecoder(SizedModel):
         return self.cache(source, self._memory(source))
 
     def cache(self, source: Tensor, memory: Tensor) -> dict[str, Any]:
-        """What `encode` returns, from source ids (B, S) and their memory."""
+        """Make what `encode` returns from source ids (B, S) and their memory."""
         mask = source_mask(source, self.hyperparameters)
         of_source = {"memory": self.decoder.memory_cache(memory), "mask": mask}
         if hasattr(self, "proposal_heads"):

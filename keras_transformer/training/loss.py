@@ -14,7 +14,7 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
         loss     = -sum_v q_v log p_v = log sum_v exp(z_v) - (1 - epsilon) z_y - epsilon mean_v z_v
         gradient = p - q
 
-    Neither q nor log p is ever stored, and p is not kept for the gradient, which is written out. A
+    Neither q nor log p is ever stored, and the gradient, which is explicit, does not keep p. A
     batch must have fewer than 2^31 logits: they are indexed by int32.
 
     Args:
