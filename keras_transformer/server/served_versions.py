@@ -161,7 +161,7 @@ class Versions:
             while not self._stop.wait(seconds):
                 try:
                     self.poll()
-                except OSError as error:  # the folder is changed while it is read
+                except Exception as error:  # such as a folder that is changed while it is read
                     self._log("poll failed", error=str(error))
 
         self._watcher = threading.Thread(target=work, name="versions")

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import queue
 import shutil
 import threading
 
@@ -219,6 +220,24 @@ def test_a_watched_folder_is_looked_into(versions, folder):
     versions.watch(0.001)
     put(folder, 2)
     assert loaded.wait(60)
+
+
+def test_a_version_that_cannot_be_unloaded_does_not_end_the_watch(folder):
+    class Stuck(Model):
+        def close(self):
+            raise RuntimeError("no session")
+
+    events = queue.Queue()
+    versions = Versions(folder, Stuck, lambda event, **details: events.put((event, details)))
+    versions.watch(0.001)
+    put(folder, 2)
+    while (event := events.get(timeout=60)) != ("poll failed", {"error": "no session"}):
+        assert event[0] in ("loading", "available")
+    put(folder, 3)
+    while events.get(timeout=60) != ("available", {"version": 3}):
+        pass
+    versions._stop.set()
+    versions._watcher.join()
 
 
 @pytest.mark.parametrize(
