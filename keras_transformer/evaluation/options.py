@@ -42,10 +42,10 @@ class Tokenizer(Options):
 
     tokenize: str | None = option(
         None,
-        "sacrebleu's tokenizer for BLEU. none: for text that is tokenized "
-        "already. Default: by the target language: zh for Chinese; char for Japanese, Korean, "
-        "Thai, Lao, Khmer, Burmese and other languages without spaces between words; 13a for "
-        "the rest. A run that is resumed keeps its own.",
+        "Tokenizer of sacrebleu for BLEU. none: for text that is tokenized already. Default: by "
+        "the target language: zh for Chinese; char for Japanese, Korean, Thai, Lao, Khmer, Burmese "
+        "and other languages without spaces between words; 13a for the rest. A run that is resumed "
+        "keeps its own.",
         choices=("13a", "intl", "none", "char", "zh", "ja-mecab", "ko-mecab"),
         resumed=TOLD,
     )

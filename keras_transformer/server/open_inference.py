@@ -190,7 +190,7 @@ def _objects(document, key):
 
 def parameters_of(document: dict, of: str) -> dict:
     """The parameters of a request, an input or an output."""
-    found = document.get("parameters", {})
+    found = document.get("parameters") or {}
     if not isinstance(found, dict):
         raise RequestError(f'"parameters" of {of} must be an object.')
     return found
