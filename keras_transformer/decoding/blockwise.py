@@ -22,9 +22,8 @@ class BlockwiseSearch(GreedySearch):
        token predicted there. The first block is proposed from BOS.
 
     As in the authors' section 4, a single call of the decoder verifies one block (step 2) and
-    proposes the next (step 3). Their first call only proposes; here BOS does, without a call. A
-    result can differ from that of `GreedySearch` only where two tokens are as likely but for
-    rounding.
+    proposes the next (step 3). Their first call only proposes; here BOS does, without a call.
+    Results differ from `GreedySearch`'s only where two tokens are as likely but for rounding.
 
     Arguments and results as in `GreedySearch`, but the stepper must have `block_size`, `block`,
     `first_proposals` and `proposals`: see `keras_transformer.decoding`.

@@ -40,8 +40,9 @@ def doubt(references, tokenize):
     """A warning, before a training starts, if the references look tokenized and `tokenize` is not
     "none"; else None.
     """
+    told = warning(references, tokenize)
     bleu_of(tokenize)
-    return warning(references, tokenize)
+    return told
 
 
 def warning(references: Sequence[str], tokenize: str) -> str | None:
