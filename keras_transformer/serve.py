@@ -9,6 +9,7 @@ import os
 
 from keras_transformer import flags
 from keras_transformer.server.options import ServeOptions, Vertex
+from pipelines import needing
 
 SECTIONS = (ServeOptions,)
 
@@ -16,13 +17,8 @@ SECTIONS = (ServeOptions,)
 def main(FLAGS):
     from keras_transformer.startup import give_memory_back, spread_over_cores
 
-    try:
+    with needing("serve", "the server"):
         from keras_transformer.server.running import serve
-    except ModuleNotFoundError as error:
-        raise SystemExit(
-            f"error: the server needs {error.name}. Install it: pip install "
-            "'keras-transformer-nmt[serve]'"
-        ) from error
     flags.required(FLAGS, "model_base_path")
     # A GPU may have other users.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")

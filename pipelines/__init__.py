@@ -2,3 +2,18 @@
 
 The lowest layer of the code: nothing here imports `keras_transformer`.
 """
+
+import contextlib
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def needing(extra: str, what: str) -> Iterator[None]:
+    """Tell of a block that imports packages which of our extras installs them, and what for."""
+    try:
+        yield
+    except ImportError as error:
+        raise ValueError(
+            f"{what} needs {error.name or error}, which is not installed: pip install "
+            f"'keras-transformer-nmt[{extra}]'."
+        ) from error

@@ -22,15 +22,15 @@ def ours(*rooms):
 
 
 GROUND = [
-    *("pipelines.options", "pipelines.special_ids", "pipelines.whole_files"),
-    "pipelines.random_numbers",
+    *("pipelines.needing", "pipelines.options", "pipelines.special_ids"),
+    *("pipelines.whole_files", "pipelines.random_numbers"),
 ]
 # Law 1: what each room may import of ours, besides itself. The longest name that fits a module
 # is its room.
 MAY_IMPORT = {
     "pipelines": [],
     "pipelines.vocabularies": [*GROUND, "pipelines.json_files"],
-    "pipelines.trees": ["pipelines.special_ids", "pipelines.vocabularies"],
+    "pipelines.trees": ["pipelines.needing", "pipelines.special_ids", "pipelines.vocabularies"],
     "pipelines.batches": [*GROUND, "pipelines.dropped", "pipelines.vocabularies"],
     "pipelines.corpora": [
         *(*GROUND, "pipelines.json_files", "pipelines.dropped", "pipelines.vocabularies"),
@@ -71,7 +71,7 @@ MAY_IMPORT = {
         *ours("__version__", "decoding", "inference.portable"),
         *ours("tensorflow_errors"),
     ],
-    "keras_transformer.serve": ours("flags", "server", "startup"),
+    "keras_transformer.serve": ["pipelines.needing", *ours("flags", "server", "startup")],
     **dict.fromkeys(ours(*(command for command in COMMANDS if command != "serve")), OURS),
     "keras_transformer.streams": ["pipelines"],
     "keras_transformer.startup": ours("tensorflow_errors"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pipelines import json_files
+from pipelines import json_files, needing
 from pipelines.json_files import Schema, quote, regular_file
 
 INDEX = "model.safetensors.index.json"
@@ -204,12 +204,8 @@ def _index(folder):
 
 
 def _opened(path):
-    try:
+    with needing("imports", f"reading {path}"):
         from safetensors import SafetensorError, safe_open
-    except ImportError as error:
-        raise ImportError(
-            "safetensors is missing: pip install 'keras-transformer-nmt[imports]'."
-        ) from error
     try:
         return safe_open(regular_file(path), framework="numpy")
     except (SafetensorError, OSError) as error:

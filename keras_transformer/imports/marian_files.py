@@ -11,7 +11,7 @@ import numpy as np
 from keras_transformer.imports.family import ANOTHER, ArraysByPath, Size
 from keras_transformer.imports.hugging_face import MOST_TOLD, assign
 from keras_transformer.models import Transformer
-from pipelines import json_files
+from pipelines import json_files, needing
 from pipelines.json_files import Schema, quote, read_text, regular_file
 from pipelines.whole_files import DAMAGE
 
@@ -200,12 +200,8 @@ def read_yaml(path, most_bytes=json_files.MOST_BYTES, of_text=False) -> dict[str
 
 def parse_yaml(text, place, of_text=False):
     """A YAML mapping; of text, all its keys and values stay strings, such as `no` and `1_000`."""
-    try:
+    with needing("imports", f"reading {place}"):
         import yaml
-    except ImportError as error:
-        raise ImportError(
-            "PyYAML is missing: pip install 'keras-transformer-nmt[imports]'."
-        ) from error
     fast = "CBaseLoader" if of_text else "CSafeLoader"
     loader = getattr(yaml, fast, yaml.BaseLoader if of_text else yaml.SafeLoader)
     try:

@@ -26,6 +26,7 @@ from keras_transformer.saved_models import card
 from keras_transformer.saved_models.options import OF_PORTABLE
 from keras_transformer.saved_models.versions import DECODERS
 from keras_transformer.saved_models.write import new_version
+from pipelines import needing
 from pipelines.vocabularies.model_proto import is_byte_level, rules_of
 from pipelines.vocabularies.protected_spans import TextMarks
 from pipelines.whole_files import whole_folder, write_json
@@ -108,13 +109,9 @@ def export(
 def require_packages(form: str) -> None:
     """Refuse a format whose packages are not installed."""
     graphs = RUNS_AS.get(form, form)
-    for name in CONVERSIONS[graphs].MODULES:
-        try:
+    with needing(graphs, f"--format={form}"):
+        for name in CONVERSIONS[graphs].MODULES:
             importlib.import_module(name)
-        except ImportError as error:
-            raise ValueError(
-                f"the format {form} needs packages: pip install 'keras-transformer-nmt[{graphs}]'."
-            ) from error
 
 
 def refuse(module: TextModule, form: str, precision: str = "float32") -> None:

@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 
 from keras_transformer.models import Transformer
-from pipelines import vocabularies
+from pipelines import needing, vocabularies
 from pipelines.special_ids import EOS, UNK
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabularies.other_order import language_labels
@@ -94,13 +94,8 @@ def convert(
 
 
 def _specs():
-    try:
+    with needing("ctranslate2", "--format=ctranslate2"):
         return importlib.import_module("ctranslate2.specs")
-    except ImportError as error:
-        raise ValueError(
-            "--format=ctranslate2 needs the package: pip install "
-            "'keras-transformer-nmt[ctranslate2]'."
-        ) from error
 
 
 def _specification(specs, model, vocabulary):

@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-import importlib.util
+import importlib
 import io
 import pathlib
 import sys
@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 
 from keras_transformer.visualization.theme import FONTS, THEMES, settings
+from pipelines import needing
 from pipelines.whole_files import write_whole
 
 FORMS = ("png", "svg")
@@ -24,11 +25,8 @@ def form_of(path: str | pathlib.Path) -> str:
             f"--output must be a file that ends in .png or .svg. Received: --output={path}. "
             "Try --output=picture.svg."
         )
-    if not importlib.util.find_spec("matplotlib"):
-        raise ValueError(
-            "pictures need matplotlib, which is not installed: pip install "
-            "'keras-transformer-nmt[plots]'"
-        )
+    with needing("plots", "a picture"):
+        importlib.import_module("matplotlib")
     return form
 
 

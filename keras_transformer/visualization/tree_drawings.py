@@ -4,13 +4,14 @@
 
 import dataclasses
 import functools
-import importlib.util
+import importlib
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from keras_transformer.visualization.picture_file import write_picture
 from keras_transformer.visualization.theme import Theme, new_canvas, width_of
+from pipelines import needing
 from pipelines.trees import WORD, Tree, fold, parse, unescaped
 
 # Levels of a tree that can be drawn. Only an untrained parser writes more.
@@ -32,11 +33,8 @@ def _levels(tree):
 
 def require_nltk() -> None:
     """Refuse to draw for a terminal if nltk is not installed."""
-    if not importlib.util.find_spec("nltk"):
-        raise ValueError(
-            "--tree_format=drawn needs nltk, which is not installed: pip install "
-            "'keras-transformer-nmt[parsing]'"
-        )
+    with needing("parsing", "--tree_format=drawn"):
+        importlib.import_module("nltk")
 
 
 def as_text(tree: Tree) -> str:

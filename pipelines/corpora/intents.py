@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pipelines import needing
 from pipelines.corpora.options import Target
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 
@@ -145,13 +146,9 @@ def _unambiguous(by_split, dropped):
 
 def templates() -> list[Template]:
     """All templates of the package, in its order."""
-    try:
+    with needing("intents", "--corpus=intents"):
         import home_assistant_intents
         from hassil.intents import Intents
-    except ImportError as error:
-        raise ValueError(
-            "Corpus intents needs its packages: pip install 'keras-transformer-nmt[intents]'."
-        ) from error
     parsed = Intents.from_dict(home_assistant_intents.get_intents(LANGUAGE))
     return [
         Template(

@@ -11,6 +11,8 @@ import shlex
 import sys
 import threading
 
+from pipelines import needing
+
 # Beam's DirectRunner tries to download another runner from GitHub first, and then takes this one.
 IN_PROCESS = "--runner=FnApiRunner"
 WORKER = "apache_beam.runners.worker.sdk_worker_main"
@@ -23,13 +25,10 @@ def beam_options(options: str = ""):
     try:
         # Beam warns the root logger of Google Cloud clients that nothing here needs.
         logging.disable(logging.WARNING)
-        import babel
-        import regex
-        from apache_beam.options.pipeline_options import PipelineOptions
-    except ImportError as error:
-        raise ValueError(
-            f"This command needs {error.name}. Run: pip install 'keras-transformer-nmt[beam]'"
-        ) from error
+        with needing("beam", "This command"):
+            import babel
+            import regex
+            from apache_beam.options.pipeline_options import PipelineOptions
     finally:
         logging.disable(logging.NOTSET)
     del babel, regex

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from pipelines import needing
+
 # Other white space than ASCII's, such as a thin space, is part of a word.
 TOKEN = re.compile(r"[()]|[^()\s]+", re.ASCII)
 # The label of a position without a word: traces, and what was left out.
@@ -197,12 +199,7 @@ def split_words(lines: Iterable[str]) -> list[str]:
     """Each line, one sentence, as the words and the punctuation of the Penn Treebank, joined by
     spaces, by nltk's tokenizer. Quotes become `` and '', and "can't" the words "ca" and "n't".
     """
-    try:
+    with needing("parsing", "--raw_text"):
         from nltk.tokenize import TreebankWordTokenizer
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            "--raw_text needs nltk, which is not installed: pip install "
-            "'keras-transformer-nmt[parsing]'"
-        ) from error
     tokenizer = TreebankWordTokenizer()
     return [" ".join(tokenizer.tokenize(line)) for line in lines]

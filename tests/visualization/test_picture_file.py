@@ -6,11 +6,12 @@ import functools
 import io
 import itertools
 import math
+import sys
 
 import numpy as np
 import pytest
 
-from keras_transformer.visualization import picture_file, theme
+from keras_transformer.visualization import theme
 from keras_transformer.visualization.attention_pictures import draw_matrix
 from keras_transformer.visualization.picture_file import Drawing, form_of, write_picture
 from keras_transformer.visualization.theme import THEMES, contrast, ink_on, looks
@@ -68,7 +69,7 @@ def test_another_kind_of_file_is_refused(name):
 
 
 def test_a_missing_matplotlib_is_told_with_the_command_that_installs_it(monkeypatch):
-    monkeypatch.setattr(picture_file.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ValueError, match=r"pip install 'keras-transformer-nmt\[plots\]'"):
         form_of("a.png")
 
