@@ -2,9 +2,9 @@
 Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++"; Tiedemann and Thottingal
 2020, "OPUS-MT: Building open translation services for the World").
 
-Its folder has decoder.yml, the weights (*.npz, with the settings of the model inside), vocabularies
-(*.yml), and the pieces of either language, source.spm and target.spm. Positions are those of
-Marian: sines in the first half of the columns, cosines in the second.
+Its folder has decoder.yml, the weights (*.npz, with the settings of the model inside), and the
+pieces: *.yml beside source.spm and target.spm, or one *.spm. Positions are those of Marian: sines
+in the first half of the columns, cosines in the second.
 """
 
 import os
@@ -31,11 +31,13 @@ from pipelines import json_files
 from pipelines.json_files import quote
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabularies.other_order import SPECIAL, read_in_order
+from pipelines.vocabularies.model_proto import message
+from pipelines.vocabularies.other_order import SPECIAL, read_in_order, read_model
 
 DECODER = "decoder.yml"
 SETTINGS = "special:model.yml"
 SPM = ("source.spm", "target.spm")
+OF_SENTENCE_PIECE = ".spm"
 # A vocabulary of 260,000 pieces has 6 MB.
 MOST_BYTES_OF_PIECES = 2**26
 # The steps before and behind a sublayer, without dropout, and behind the stack, by our norm.
@@ -70,7 +72,7 @@ class MarianFolder(TranslatorFolder):
         self._check_shapes()
 
     def _file(self, name):
-        if pathlib.Path(name).name != name:
+        if pathlib.PurePath(name).parts != (pathlib.PurePath(name).name,):
             raise ValueError(
                 f"{self.path / DECODER} must name files beside it. Received: {quote(name)}. {WHOLE}"
             )
@@ -113,21 +115,25 @@ class MarianFolder(TranslatorFolder):
 
     def _read_pieces(self):
         """The pieces by Marian's ids, of one vocabulary that both languages share."""
-        both = [self._read_vocabulary(name) for name in dict.fromkeys(self.decoder.vocabs)]
-        if not both or any(one != both[0] for one in both):
+        names = self.decoder.vocabs
+        found = [self._read_vocabulary(name) for name in dict.fromkeys(names)]
+        if len(names) != 2 or found[0] != found[-1]:
             raise ValueError(
                 f"`vocabs` of {self.path / DECODER} must be one vocabulary for both languages, "
-                f"named twice. Received: {', '.join(self.decoder.vocabs)}. {ANOTHER}"
+                f"named twice. Received: {', '.join(names)}. {ANOTHER}"
             )
-        return both[0]
+        return found[0]
 
     def _read_vocabulary(self, name):
         path = self._file(name)
-        ids = read_yaml(path, MOST_BYTES_OF_PIECES, of_text=True)
-        ids = {piece: int(one) if str(one).isdecimal() else one for piece, one in ids.items()}
-        pieces = pieces_by_id(ids, path, WHOLE)
+        if path.suffix == OF_SENTENCE_PIECE:
+            pieces = [one.piece for one in message().FromString(read_model(path, WHOLE)).pieces]
+        else:
+            ids = read_yaml(path, MOST_BYTES_OF_PIECES, of_text=True)
+            ids = {piece: int(one) if str(one).isdecimal() else one for piece, one in ids.items()}
+            pieces = pieces_by_id(ids, path, WHOLE)
         for name in (END, UNKNOWN):
-            if name not in ids:
+            if name not in pieces:
                 raise ValueError(f"{path} lacks the piece {name}. {WHOLE}")
         return pieces
 
@@ -166,10 +172,14 @@ class MarianFolder(TranslatorFolder):
         """The pieces of source and target, with ids of one table."""
         others = [piece for piece in self._pieces if piece not in (END, UNKNOWN)]
         script = self.path / PREPROCESS
-        rules = {SPM[0]: read_rules(script)} if script.exists() else {}
+        rules = (read_rules(script) if script.exists() else (), ())
+        names = [
+            vocab if vocab.endswith(OF_SENTENCE_PIECE) else spm
+            for vocab, spm in zip(self.decoder.vocabs, SPM, strict=True)
+        ]
         made = (
-            read_in_order(self._file(name), others, WHOLE, self.unused, rules=rules.get(name, ()))
-            for name in SPM
+            read_in_order(self._file(name), others, WHOLE, self.unused, rules=of_side)
+            for name, of_side in zip(names, rules, strict=True)
         )
         return SeparateVocabularies(*made)
 

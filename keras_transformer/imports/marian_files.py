@@ -53,9 +53,11 @@ class Decoder(Schema, rename="kebab"):
     """What decoder.yml may say."""
 
     FIXED: ClassVar = {"word-penalty": (0, 0.0), "skip-cost": (False,), "output-sampling": (False,)}
+    # A source that is longer than max-length is translated whole.
     HARMLESS: ClassVar = (
         *("relative-paths", "mini-batch", "maxi-batch", "maxi-batch-sort", "mini-batch-words"),
         *("workspace", "cpu-threads", "devices", "n-best", "quiet", "quiet-translation", "log"),
+        *("max-length", "max-length-crop"),
     )
 
     models: list[str]

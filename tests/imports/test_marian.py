@@ -281,6 +281,7 @@ BAD = {
     "more layers": (broken("enc-depth", 10**9), "lacks the weight encoder_l3_self_Wq"),
     "no width": ({"settings": without(CONFIG, "dim-emb")}, "lacks dim-emb"),
     "a word for a number": (broken("dec-depth", "two"), "`dec-depth` of .* `int`"),
+    "a vocabulary": ({"decoder": {**DECODING, "vocabs": ["vocab.yml"]}}, "named twice. Received"),
     "two models": ({"decoder": {**DECODING, "models": ["a.npz", "b.npz"]}}, "must be one file"),
     "a file elsewhere": ({"decoder": {**DECODING, "models": ["../model.npz"]}}, "files beside it"),
     "a word penalty": ({"decoder": {**DECODING, "word-penalty": 0.3}}, "`word-penalty` of"),
@@ -367,9 +368,26 @@ def test_whatever_is_damaged_of_the_arrays_is_told(tmp_path):
 
 
 def test_a_whole_folder_has_no_fault(whole, tmp_path):
-    folder = MarianFolder(spoiled(whole, tmp_path, {}))
+    cut = {"models": ["./model.npz"], "max-length": 512, "max-length-crop": True}
+    folder = MarianFolder(spoiled(whole, tmp_path, {"decoder": {**DECODING, **cut}}))
     assert folder.model().hyperparameters.num_decoder_layers == DEPTHS["decoder"]
     assert folder.unused_parts() == ""
+
+
+def test_the_vocabulary_may_be_a_sentencepiece_model(whole, tmp_path):
+    lines = [line for one in TEXTS.values() for line in one]
+    model = learned(lines, size=40, eos_id=0, unk_id=1, bos_id=-1, pad_id=-1)
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=model)
+    arrays = arrays_of(theirs.vocab_size(), np.random.default_rng(7))
+    vocabs = {"decoder": {**DECODING, "vocabs": ["./joint.spm"] * 2}, "joint.spm": model}
+    spoiled((whole[0], None, arrays), tmp_path, vocabs)
+    for name in TEXTS:
+        (tmp_path / name).unlink()
+    module = imported.module_of(MarianFolder(tmp_path))[1]
+    table = dict(zip(module._paths, module.weights, strict=True))["embedding/table"].numpy()
+    for side, text in itertools.product(("source", "target"), lines):
+        [ids] = getattr(module.vocabulary, side).tokenize(tf.constant([text])).to_list()
+        np.testing.assert_array_equal(table[ids], arrays["Wemb"][[*theirs.encode(text), 0]])
 
 
 def test_it_is_trained_on_with_its_own_sizes_vocabulary_and_decoding(whole, tmp_path, capsys):
