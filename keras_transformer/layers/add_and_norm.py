@@ -41,8 +41,6 @@ class NormPlacement(Layer):
 
     normalization = LayerNormalization
 
-    arguments = ("dropout", "epsilon")
-
     def __init__(self, dropout: float = 0.0, epsilon: float = EPSILON, **kwargs):
         super().__init__(**kwargs)
         self.dropout = dropout

@@ -54,7 +54,6 @@ class MultiHeadAttention(Layer):
         y = attention(x, x, x, causal=causal_mask(10))
     """
 
-    arguments = ("num_heads", "d_model", "d_k", "d_v", "output_initializer", "heads", "use_bias")
     query_kernel = Kernel()
     key_kernel = Kernel()
     value_kernel = Kernel()

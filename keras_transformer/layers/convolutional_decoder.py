@@ -34,8 +34,6 @@ class MultiStepAttention(Layer):
     returns (B, n, d_model), and the weights, (B, n, S).
     """
 
-    arguments = ("d_model",)
-
     def __init__(self, d_model: int, **kwargs):
         super().__init__(**kwargs)
         self.d_model = d_model

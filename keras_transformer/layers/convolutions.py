@@ -70,8 +70,6 @@ class ConvolutionBlock(KeepsShape):
     Reference: Dauphin et al. 2016, "Language Modeling with Gated Convolutional Networks".
     """
 
-    arguments = ("d_model", "kernel_size", "dropout", "padding")
-
     def __init__(
         self, d_model: int, kernel_size: int, dropout: float = 0.0, padding: str = "same", **kwargs
     ):
@@ -151,8 +149,6 @@ class ConvolutionalEncoder(Layer):
     """
 
     padding = "same"
-
-    arguments = ("num_layers", "d_model", "kernel_size", "dropout")
 
     def __init__(
         self, num_layers: int, d_model: int, kernel_size: int = 3, dropout: float = 0.0, **kwargs

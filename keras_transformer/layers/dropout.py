@@ -24,8 +24,6 @@ class Dropout(KeepsShape):
         Overfitting".
     """
 
-    arguments = ("rate",)
-
     def __init__(self, rate: float = 0.0, **kwargs):
         super().__init__(**kwargs)
         if not 0 <= rate <= 255 / 256:

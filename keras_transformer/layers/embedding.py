@@ -94,8 +94,6 @@ class HalvesEncoding(PositionEncoding):
             Hugging Face's MarianMT.
     """
 
-    arguments = ("first", "rates")
-
     def __init__(self, first: int = 0, rates: str = "tensor2tensor", **kwargs: Any):
         super().__init__(**kwargs)
         if rates not in ("tensor2tensor", "paper"):
@@ -122,8 +120,6 @@ class LearnedEncoding(PositionEncoding):
 
     Reference: Gehring et al. 2017, "Convolutional Sequence to Sequence Learning", section 3.1.
     """
-
-    arguments = ("max_positions",)
 
     def __init__(self, max_positions: int = 1024, **kwargs: Any):
         super().__init__(**kwargs)
@@ -191,9 +187,6 @@ class PositionalEmbedding(Layer):
     References: Press and Wolf 2016, "Using the Output Embedding to Improve Language Models";
         Sennrich and Zhang 2019, "Revisiting Low-Resource Neural Machine Translation", section 3.3.
     """
-
-    arguments = ("vocabulary_size", "d_model", "dropout", "encoding", "token_dropout", "scaled")
-    arguments += ("output_bias",)
 
     def __init__(
         self,

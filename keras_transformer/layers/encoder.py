@@ -124,7 +124,7 @@ class EncoderLayer(KeepsShape):
         attention = self.self_attention.get_config()
         feed_forward = self.feed_forward.get_config()
         return {
-            **super().get_config(),
+            **keras.layers.Layer.get_config(self),
             **{name: attention[name] for name in ("num_heads", "d_model", "d_k", "d_v")},
             **{name: feed_forward[name] for name in ("d_ff", "activation", "output_initializer")},
             "dropout": self.feed_forward_norm.dropout,
@@ -219,7 +219,7 @@ class Encoder(KeepsShape):
         return x, ops.stack(weights, axis=1)
 
     def get_config(self):
-        config = super().get_config()
+        config = keras.layers.Layer.get_config(self)
         of_layer = self.layers[0].get_config().items()
         layer = {name: value for name, value in of_layer if name not in config}
         del layer["output_initializer"]

@@ -39,8 +39,6 @@ class SegmentEmbedding(KeepsShape):
     Reference: Devlin et al. 2019, figure 2.
     """
 
-    arguments = ("segments", "dropout", "epsilon")
-
     def __init__(self, segments: int = 2, dropout: float = 0.0, epsilon: float = EPSILON, **kwargs):
         super().__init__(**kwargs)
         self.segments = segments
@@ -81,8 +79,6 @@ class PiecePrediction(Layer):
 
     Reference: Devlin et al. 2019, section 3.1, and its program.
     """
-
-    arguments = ("activation", "epsilon")
 
     def __init__(self, activation: str | Callable = "gelu", epsilon: float = EPSILON, **kwargs):
         super().__init__(**kwargs)
@@ -182,8 +178,6 @@ class PatchEmbedding(Layer):
     Reference: Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words: Transformers for Image
         Recognition at Scale", section 3.1, eq. 1.
     """
-
-    arguments = ("patch_size", "d_model", "dropout")
 
     def __init__(self, patch_size: int, d_model: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)

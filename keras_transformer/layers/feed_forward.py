@@ -49,8 +49,6 @@ class FeedForward(KeepsShape):
 
     use_bias = True
 
-    arguments = ("d_ff", "activation", "output_initializer", "dropout")
-
     def __init__(
         self,
         d_ff: int,

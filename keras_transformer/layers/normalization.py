@@ -10,7 +10,6 @@ from keras_transformer.layers.tensors import Tensor
 class _Normalization(KeepsShape):
     """What norms share: epsilon, and what they learn, by the initializer of each."""
 
-    arguments = ("epsilon",)
     learned = (("gamma", "ones"),)
 
     def __init__(self, epsilon: float = 1e-6, **kwargs):

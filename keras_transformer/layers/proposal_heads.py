@@ -51,8 +51,6 @@ class ProposalHeads(KeepsShape):
         (B, T, d_model).
     """
 
-    arguments = ("block_size", "num_heads", "d_ff", "d_k", "d_v", "dropout")
-
     def __init__(
         self,
         block_size: int,

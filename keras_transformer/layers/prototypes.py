@@ -5,6 +5,7 @@ A stack passes the same object to each of its layers. So the object is a prototy
 its own part with the same arguments, and with its own weights.
 """
 
+import inspect
 import numbers
 from typing import Any
 
@@ -12,17 +13,19 @@ import keras
 
 
 class Layer(keras.layers.Layer):
-    """A Keras layer whose config is made of attributes that have the names of its arguments.
-
-    Attributes:
-        arguments: the names that a class adds to those of its bases.
+    """A Keras layer that keeps each argument of its constructor as an attribute of the same name:
+    its config is made of these.
     """
 
-    arguments: tuple[str, ...] = ()
-
     def get_config(self):
-        names = [name for kind in type(self).__mro__ for name in vars(kind).get("arguments", ())]
-        return {**super().get_config(), **{name: _plain(getattr(self, name)) for name in names}}
+        config = super().get_config()
+        for kind in type(self).__mro__:
+            if issubclass(kind, Layer) and "__init__" in vars(kind):
+                _, *arguments = inspect.signature(kind.__init__).parameters.values()
+                for one in arguments:
+                    if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+                        config.setdefault(one.name, _plain(getattr(self, one.name)))
+        return config
 
 
 class KeepsShape(Layer):

@@ -108,8 +108,6 @@ class RecurrentEncoder(KeepsShape):
         Zaremba et al. 2014, "Recurrent Neural Network Regularization" (where the dropout stands).
     """
 
-    arguments = ("num_layers", "d_model", "dropout")
-
     def __init__(self, num_layers: int, d_model: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
         self.num_layers = num_layers
@@ -157,8 +155,6 @@ class RecurrentDecoder(KeepsShape):
 
     Called as `Decoder`; all widths are d_model.
     """
-
-    arguments = ("num_layers", "d_model", "dropout")
 
     def __init__(self, num_layers: int, d_model: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)

@@ -210,8 +210,6 @@ class SoftmaxHeads(AttentionHeads):
         dropout: probability in [0, 255/256] on the attention weights; the paper has none there.
     """
 
-    arguments = ("similarity", "positions", "dropout")
-
     def __init__(
         self,
         similarity: Similarity | None = None,

@@ -153,8 +153,6 @@ class LowRankHeads(AttentionHeads):
     Reference: Wang et al. 2020, "Linformer: Self-Attention with Linear Complexity", eq. 7.
     """
 
-    arguments = ("rank", "max_positions", "dropout")
-
     def __init__(self, rank: int, max_positions: int = 1024, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
         check_sizes(rank=rank, max_positions=max_positions)

@@ -82,8 +82,6 @@ class RelativeBias(RelativePositions):
         Text-to-Text Transformer", section 2.1.
     """
 
-    arguments = ("bidirectional", "num_buckets", "max_distance")
-
     def __init__(
         self, bidirectional: bool = True, num_buckets: int = 32, max_distance: int = 128, **kwargs
     ):
@@ -166,8 +164,6 @@ class RelativeKeysAndValues(RelativePositions):
     Reference: Shaw et al. 2018, "Self-Attention with Relative Position Representations", eq. 3 to
         5.
     """
-
-    arguments = ("clip",)
 
     def __init__(self, clip: int = 16, **kwargs):
         super().__init__(**kwargs)

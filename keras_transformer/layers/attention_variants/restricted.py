@@ -28,8 +28,6 @@ class LocalHeads(SoftmaxHeads):
     Call arguments: as in `AttentionHeads`, with S = T and an attention mask of (B, 1, S).
     """
 
-    arguments = ("radius",)
-
     def __init__(self, radius: int, **kwargs):
         super().__init__(**kwargs)
         check_sizes(radius=radius)
@@ -91,8 +89,6 @@ class SparseHeads(SoftmaxHeads):
     Reference: Child et al. 2019, "Generating Long Sequences with Sparse Transformers", sections 4.3
         and 5.2.
     """
-
-    arguments = ("stride",)
 
     def __init__(self, stride: int, **kwargs):
         super().__init__(**kwargs)
