@@ -14,6 +14,8 @@ class _Normalization(KeepsShape):
 
     def __init__(self, epsilon: float = 1e-6, **kwargs):
         super().__init__(**kwargs)
+        if not epsilon > 0:
+            raise ValueError(f"`epsilon` must be above 0. Received: epsilon={epsilon}. Try 1e-6.")
         self.epsilon = epsilon
 
     def build(self, x_shape):

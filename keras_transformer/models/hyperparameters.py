@@ -19,6 +19,8 @@ from keras_transformer.models.variants import (
 from pipelines.options import Options, option
 
 PROBABILITY = {"at_least": 0, "at_most": 0.99}
+# What a model of one stack has no use for.
+OF_TWO_STACKS = ("num_decoder_layers", "source_end", "block_size")
 
 
 class Sizes(Options):
@@ -171,7 +173,7 @@ class Hyperparameters(Sizes):
         "Add biases to the projections of the attentions, as BERT and GPT-2 do. The paper has "
         "none.",
     )
-    norm_epsilon: float = option(1e-06, "What layer norms add to the variance.", at_least=0)
+    norm_epsilon: float = option(1e-06, "What layer norms add to the variance.", at_least=1e-12)
     scaled_embeddings: bool = option(
         True,
         "Multiply embeddings by the root of d_model, as the paper does. BERT and GPT-2 do not.",
@@ -203,11 +205,6 @@ class Hyperparameters(Sizes):
     def __post_init__(self):
         super().__post_init__()
         check_even(self)
-        if not self.norm_epsilon > 0:
-            raise ValueError(
-                f"`norm_epsilon` must be above 0. Received: norm_epsilon={self.norm_epsilon}. The "
-                "paper's models have 1e-6."
-            )
         if None in (self.d_k, self.d_v):
             check_heads(self, 2, ", or pass `d_k` and `d_v`")
         check_together(self)

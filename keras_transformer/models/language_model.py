@@ -4,6 +4,7 @@ import keras
 
 from keras_transformer.layers import Decoder
 from keras_transformer.layers.tensors import Tensor
+from keras_transformer.models.hyperparameters import OF_TWO_STACKS
 from keras_transformer.models.sized_model import (
     SizedModel,
     Stepper,
@@ -13,12 +14,13 @@ from keras_transformer.models.sized_model import (
     projection,
     stack_arguments,
 )
+from keras_transformer.models.variants import TIES, attention_and_number
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class LanguageModel(SizedModel):
     """A decoder without a memory, between an embedding and a projection that share one table unless
-    `tie_embeddings` is "none".
+    `tie_embeddings` is "none" or "inputs".
 
         P(y_t | y_1 .. y_(t-1)) = softmax(Decoder(E[BOS, y_1 .. y_(t-1)]) E^T)
 
@@ -36,10 +38,21 @@ class LanguageModel(SizedModel):
     """
 
     what = "A decoder-only Transformer (Radford et al. 2018)"
+    unused = OF_TWO_STACKS
+
+    @staticmethod
+    def check_attention(attention: str) -> None:
+        """Refuse an attention that only an encoder can have."""
+        if attention_and_number(attention)[0] == "low_rank":
+            raise ValueError(
+                f"attention={attention} mixes the keys of a whole text, so it is the encoder's "
+                "alone, and a language model has none. Try attention=local:64."
+            )
 
     def assembled(self, hyperparameters, policy):
         hp = hyperparameters
-        is_tied = hp.tie_embeddings != "none"
+        self.check_attention(hp.attention)
+        is_tied = "projection" not in TIES[hp.tie_embeddings]
         more = {"dropout": hp.dropout, "output_bias": hp.output_bias and is_tied}
         embedding = embeddings(hp, policy, encoding(hp), **more)
         onto_pieces = embedding

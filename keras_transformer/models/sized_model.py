@@ -41,11 +41,13 @@ class SizedModel(keras.Model):
     Attributes:
         sizes: the class of the hyperparameters.
         what: the architecture in words, for readers of an export.
+        unused: names of hyperparameters that must have their defaults: they decide nothing here.
         embedding: the layer that the model begins with.
     """
 
     sizes: type[Sizes] = Hyperparameters
     what: str
+    unused: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -54,15 +56,23 @@ class SizedModel(keras.Model):
         name: str | None = None,
         **sizes,
     ):
-        if hyperparameters is not None and (sizes or not isinstance(hyperparameters, self.sizes)):
-            raise ValueError(
-                f"`hyperparameters` must be {self.sizes.__name__}, or each be named: "
-                f"{type(self).__name__}(vocabulary_size=8000). Received: {hyperparameters!r} and "
-                f"{', '.join(sizes) or 'no name'}."
-            )
-        self._assemble(hyperparameters or self.sizes(**sizes), dtype, name)
+        self._assemble(hyperparameters, dtype, name, sizes)
 
-    def _assemble(self, hyperparameters, dtype, name, **more):
+    def _assemble(self, hyperparameters, dtype, name, sizes=None, **more):
+        if hyperparameters is None:
+            hyperparameters = self.sizes(**sizes or {})
+        elif sizes or not isinstance(hyperparameters, self.sizes):
+            raise ValueError(
+                f"`hyperparameters` must be {self.sizes.__name__}(...), with no field named beside "
+                f"it. Received: {hyperparameters!r} and {', '.join(sizes or ()) or 'no field'}."
+            )
+        for unused in self.unused:
+            value = getattr(hyperparameters, unused)
+            if value != getattr(self.sizes, unused):
+                raise ValueError(
+                    f"`{unused}` decides nothing in a {type(self).__name__}. Received: "
+                    f"{unused}={value}. Leave it out."
+                )
         policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         inputs, outputs, parts = self.assembled(hyperparameters, policy, **more)
         own_name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()

@@ -17,7 +17,7 @@ from keras_transformer.layers import (
 )
 from keras_transformer.layers.linear_maps import Dense
 from keras_transformer.layers.tensors import Tensor
-from keras_transformer.models.hyperparameters import Hyperparameters
+from keras_transformer.models.hyperparameters import OF_TWO_STACKS, Hyperparameters
 from keras_transformer.models.sized_model import (
     SizedModel,
     activation,
@@ -27,6 +27,7 @@ from keras_transformer.models.sized_model import (
     projection,
     stack_arguments,
 )
+from keras_transformer.models.variants import TIES
 
 SEGMENTS = 2
 # The layers below the head: what a model of one task hands on to a model of another.
@@ -44,6 +45,7 @@ class TextEncoder(SizedModel):
     """
 
     what = "An encoder-only Transformer (Devlin et al. 2019, arXiv 1810.04805)"
+    unused = (*OF_TWO_STACKS, "output_bias")
 
     def assembled(self, hyperparameters, policy, **more):
         hp = hyperparameters
@@ -115,7 +117,7 @@ class MaskedLanguageModel(TextEncoder):
     """
 
     def headed(self, hp, policy, parts):
-        own_table = hp.tie_embeddings == "none"
+        own_table = "projection" in TIES[hp.tie_embeddings]
         onto_pieces = projection(hp, policy) if own_table else parts["embedding"]
         prediction = PiecePrediction(
             activation(hp.activation), hp.norm_epsilon, dtype=policy, name="prediction"

@@ -7,7 +7,7 @@ import dataclasses
 
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.models.architectures import ArchitectureChoice
-from keras_transformer.models.hyperparameters import Hyperparameters
+from keras_transformer.models.hyperparameters import OF_TWO_STACKS, Hyperparameters
 from pipelines.corpora import CorpusChoice
 from pipelines.options import FIXED, Options, like, option
 from pipelines.vocabularies.options import VocabularyOptions
@@ -62,9 +62,7 @@ class TextBatches(Options):
 
 
 # Of a model that is one stack.
-ONE_STACK = like(
-    Hyperparameters, without=("num_decoder_layers", "output_bias", "source_end", "block_size")
-)
+ONE_STACK = like(Hyperparameters, without=(*OF_TWO_STACKS, "output_bias"))
 ONE_VOCABULARY = like(VocabularyOptions, without=("vocabularies",))
 SEARCH = like(DecodingOptions, without=("constrained",))
 OF_ONE_LANGUAGE = (CorpusChoice, ONE_VOCABULARY)

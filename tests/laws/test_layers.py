@@ -271,6 +271,8 @@ def shaken(name):
         (lambda: layers.LearnedEncoding(0), "`max_positions`"),
         (lambda: layers.PositionalEmbedding(0, D), "`vocabulary_size`"),
         (lambda: layers.PatchEmbedding(0, D), "`patch_size`"),
+        (lambda: layers.PreRmsNorm(epsilon=0), "`epsilon` must be above 0.*epsilon=0"),
+        (lambda: layers.Encoder(1, **SIZES, norm_epsilon=-1.0), "`epsilon`.*=-1.0"),
         (lambda: layers.HalvesEncoding(rates="Paper"), "`rates` must be .*='Paper'"),
         # A part in the place of another.
         (lambda: layers.MultiHeadAttention(2, D, heads=Rotary()), "`heads`.*of AttentionHeads"),

@@ -15,7 +15,9 @@ from keras_transformer.models import (
     Ensemble,
     Hyperparameters,
     LanguageModel,
+    MaskedLanguageModel,
     RecurrentTranslator,
+    TextClassifier,
     Transformer,
 )
 from keras_transformer.training.loss import (
@@ -212,13 +214,33 @@ def test_fit_traces_a_dataset_of_buckets_once_and_arrays_at_most_once_a_shape():
     assert len(traces) <= before + 1
 
 
+HP = Hyperparameters(50, d_model=8, num_heads=2)
+NO_HP = r"^`hyperparameters` must be Hyperparameters\(\.\.\.\), with no field .*Received: "
+
+
 @pytest.mark.parametrize(
-    ("given", "sizes"), [(50, {}), (Hyperparameters(50, d_model=8, num_heads=2), {"d_ff": 3})]
+    ("make", "said"),
+    [
+        # They were taken for hyperparameters, lost beside them, or ignored.
+        (lambda: Transformer(50), f"{NO_HP}50 and no field"),
+        (lambda: Transformer(HP, d_ff=3), f"{NO_HP}.* and d_ff"),
+        (lambda: TextClassifier({"d_ff": 3}, labels=3), f"{NO_HP}.*'d_ff': 3"),
+        (lambda: LanguageModel(50, num_decoder_layers=3), NO_HP),
+        *(
+            (lambda name=name, value=value: LanguageModel(**SIZES, **{name: value}), said)
+            for name, value, said in (
+                ("num_decoder_layers", 1, "`num_decoder_layers` decides nothing in a LanguageM"),
+                ("source_end", False, r"`source_end` .*Received: source_end=False\. Leave it out"),
+                ("block_size", 2, "`block_size` decides nothing"),
+                ("attention", "low_rank:2", "attention=low_rank:2 mixes the keys of a whole text"),
+            )
+        ),
+        (lambda: MaskedLanguageModel(**SIZES, output_bias=True), "`output_bias` decides nothing"),
+    ],
 )
-def test_sizes_are_named_or_an_object(given, sizes):
-    """They were taken for hyperparameters, and lost beside them."""
-    with pytest.raises(ValueError, match=r"must be Hyperparameters, or each be named: Transformer"):
-        Transformer(given, **sizes)
+def test_hyperparameters_that_would_be_ignored_are_refused(make, said):
+    with pytest.raises(ValueError, match=said):
+        make()
 
 
 # A decoder-only model; its logits are compared with GPT-2's in tests/imports.
@@ -232,8 +254,9 @@ def language_model(**variants):
     return model
 
 
-def test_the_table_is_the_projection_unless_told_otherwise():
-    tied, untied = (language_model(tie_embeddings=ties) for ties in ("decoder", "none"))
+@pytest.mark.parametrize("apart", ["none", "inputs"])
+def test_the_table_is_the_projection_unless_told_otherwise(apart):
+    tied, untied = (language_model(tie_embeddings=ties) for ties in ("decoder", apart))
     assert untied.count_params() - tied.count_params() == 11 * 8
     assert tied.projection is tied.embedding
 

@@ -98,6 +98,7 @@ def test_another_vit_is_refused(folder, tmp_path):
         ({"channels": 0}, r"`channels` must be an integer, at least 1"),
         ({"d_model": 15}, r"`d_model` must be divisible by .* Try d_model=16"),
         ({"norm": "none"}, r"`norm` must be one of post, pre"),
+        ({"norm_epsilon": 0.0}, r"`norm_epsilon` must be a number, at least 1e-12"),
         ({"dropout": 1}, r"`dropout` must be a number from 0 to 0.99"),
     ],
 )

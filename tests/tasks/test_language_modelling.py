@@ -129,7 +129,7 @@ def test_a_mixture_s_weights_and_tags_are_refused(values_of, folder, key, value)
 
 
 def test_an_attention_of_encoders_alone_is_refused(task_of):
-    with pytest.raises(ValueError, match=r"^--attention=low_rank:4 mixes the keys of a whole text"):
+    with pytest.raises(ValueError, match=r"^attention=low_rank:4 mixes the keys of a whole text"):
         task_of("--attention=low_rank:4", "--positions=sinusoidal")
 
 

@@ -3,6 +3,7 @@
 """
 
 from keras_transformer.inference.generator import Generator, in_words
+from keras_transformer.models import LanguageModel
 from keras_transformer.runs.description import most_positions
 from keras_transformer.tasks.corpus_settings import language
 from keras_transformer.tasks.language_modelling.module import GenerationModule
@@ -61,11 +62,7 @@ class LanguageModelling(OneLanguage):
 
     def __init__(self, values):
         super().__init__(values)
-        if values["attention"].startswith("low_rank"):
-            raise ValueError(
-                f"--attention={values['attention']} mixes the keys of a whole text, so it is the "
-                "encoder's alone, and a language model has none. Try --attention=local:64."
-            )
+        LanguageModel.check_attention(values["attention"])
         self.decoding = GenerationModule.options_of_flags(values)
 
     @classmethod
