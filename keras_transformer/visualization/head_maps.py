@@ -107,6 +107,8 @@ def agreement_with(translator, phrases: Sequence[Phrases]) -> tuple[np.ndarray, 
     """
     agreed = []
     expected = []
+    # What stands before every text: the label of its language, or nothing.
+    first = len(translator.attention("", "")["source_pieces"]) - 1
     for words, spans in phrases:
         attention = translator.attention(" ".join(words), "")
         if "encoder" not in attention:
@@ -116,10 +118,10 @@ def agreement_with(translator, phrases: Sequence[Phrases]) -> tuple[np.ndarray, 
             )
         read, numbers = words_of(attention["source_pieces"])
         # A vocabulary that normalizes text may join words or drop one.
-        if len(read) != len(words) + 1 or len(words) < 2:
+        if len(read) != first + len(words) + 1 or len(words) < 2:
             continue
         require_shares(attention["encoder"], "encoder", "Leave --trees out.")
-        weights = between_words(attention["encoder"], numbers, numbers)[..., :-1, :-1]
+        weights = between_words(attention["encoder"], numbers, numbers)[..., first:-1, first:-1]
         belongs = together(len(words), spans)
         agreed.append(agreement(weights, belongs))
         expected.append(by_chance(belongs))

@@ -34,6 +34,9 @@ from keras_transformer.visualization.head_measures import (
     together,
     without_head,
 )
+from pipelines.special_ids import EOS
+from pipelines.vocabularies.other_order import in_order
+from pipelines.vocabularies.vocabulary import Vocabulary
 
 SOURCE = np.array([[5, 6, 7, 3]])
 TARGET = np.array([[2, 9, 8]])
@@ -104,15 +107,29 @@ def test_a_survey_reads_each_sentence(translator):
     np.testing.assert_allclose(found["on itself"]["encoder"], mean, rtol=1e-5)
 
 
-def test_agreement_is_over_the_words_of_all_trees(translator):
+@pytest.fixture(scope="module")
+def labelled(pieces):
+    """A translator with a label of the language before the text."""
+    own = [*pieces.pieces[EOS + 1 :], "__en__"]
+    vocabulary = Vocabulary(in_order(pieces.model, own, labels=own[-1:])[0])
+    options = DecodingOptions(beam_size=1, source_language="en", target_language="en")
+    with eagerly():
+        model = drawn(vocabulary_size=vocabulary.size)
+        yield Translator(TranslationModule(model, vocabulary, options))
+
+
+@pytest.mark.parametrize(("name", "labels"), [("translator", 0), ("labelled", 1)])
+def test_agreement_is_over_the_words_of_all_trees(name, labels, request):
+    translator = request.getfixturevalue(name)
     trees = [(["a", "b", "c"], [(0, 3), (1, 3)]), (["b", "a"], [(0, 2)])]
     agreed, chance = agreement_with(translator, trees)
     rows = []
     for words, spans in trees:
         weights = translator.attention(" ".join(words), "")["encoder"]
         # Each letter is a piece, and the last column is EOS.
-        assert weights.shape[-1] == len(words) + 1
-        rows.append(agreement(weights[..., :-1, :-1], together(len(words), spans)))
+        assert weights.shape[-1] == labels + len(words) + 1
+        weights = weights[..., labels:-1, labels:-1]
+        rows.append(agreement(weights, together(len(words), spans)))
     np.testing.assert_allclose(agreed, np.concatenate(rows, axis=-1).mean(axis=-1))
     chances = [by_chance(together(len(words), spans)) for words, spans in trees]
     assert chance == pytest.approx(np.concatenate(chances).mean())
