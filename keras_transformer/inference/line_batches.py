@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 
 BATCH_TOKENS = 2048
+# Where only the model itself counts tokens. A text is at least as long as the shortest.
+BATCH_BYTES = 8192
+SHORTEST = 16
 # With fewer lines the bar would be gone before it is read.
 MANY_LINES = 500
 # What may be done about a line that is too long.
@@ -103,6 +106,14 @@ def in_batches(
             if report:
                 report(done)
     return results
+
+
+def in_batches_of_bytes(function: Callable, texts: Sequence[str], least: int = SHORTEST) -> list:
+    """What a function of texts gives for each, in order, by batches of similar length; a text
+    counts as `least` bytes or more.
+    """
+    lengths = [max(least, len(text.encode())) for text in texts]
+    return in_batches(function, [texts], lengths, BATCH_BYTES)
 
 
 @contextlib.contextmanager

@@ -8,13 +8,14 @@ import numpy as np
 import tensorflow as tf
 
 from keras_transformer.inference.functions import SavedFunctions, saved_functions
+from keras_transformer.inference.line_batches import BATCH_BYTES, SHORTEST, in_batches_of_bytes
 from keras_transformer.inference.live import as_strings
 from keras_transformer.inference.text_reader import refuse_without_mask
 from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.saved_models.signature import DEFAULT_SIGNATURE
 from keras_transformer.tensorflow_errors import reason_of
 
-INPUTS_A_CALL = 64
+PICTURES_A_CALL = 64
 # The input whose lines name files.
 PNG = "png"
 # Where pictures are files, the model's own signature takes numbers instead.
@@ -37,6 +38,8 @@ class Predictor:
         self._name = name
         self._signature = functions.signatures[name]
         [self._input] = self._signature.required
+        # The bytes that an input counts as at least. Of a picture, only the name's are known.
+        self._least = BATCH_BYTES // PICTURES_A_CALL if self._input == PNG else SHORTEST
 
     @classmethod
     def load(cls, path: str | os.PathLike, signature: str | None = None) -> "Predictor":
@@ -69,11 +72,11 @@ class Predictor:
                 "for a line. Add --json."
             )
         self._check(inputs)
-        return [
-            line
-            for start in range(0, len(inputs), INPUTS_A_CALL)
-            for line in as_strings(self._answer(inputs[start : start + INPUTS_A_CALL])[names[0]])
-        ]
+
+        def answers(batch):
+            return as_strings(self._answer(batch)[names[0]])
+
+        return in_batches_of_bytes(answers, inputs, self._least)
 
     def objects(self, inputs: Sequence[str]) -> Iterator[dict]:
         """All outputs for each input, and the input itself, by name, as JSON has values.
@@ -81,17 +84,20 @@ class Predictor:
         Inputs are asked alone where the width of an output depends on the others in a batch.
         """
         self._check(inputs)
-        at_once = INPUTS_A_CALL if self._signature.is_mergeable else 1
-        for start in range(0, len(inputs), at_once):
-            batch = inputs[start : start + at_once]
-            answer = self._answer(batch)
-            for number, one in enumerate(batch):
-                outputs = {name: _plain(values[number]) for name, values in answer.items()}
-                yield {self._input: one, **outputs}
+        if self._signature.is_mergeable:
+            rows = in_batches_of_bytes(self._rows, inputs, self._least)
+        else:
+            rows = (row for one in inputs for row in self._rows([one]))
+        for one, row in zip(inputs, rows, strict=True):
+            yield {self._input: one, **{name: _plain(value) for name, value in row.items()}}
 
     def _check(self, inputs):
         if FILLED in self._signature.outputs:
             refuse_without_mask(inputs, self._facts)
+
+    def _rows(self, inputs):
+        answer = self._answer(inputs)
+        return [dict(zip(answer, row, strict=True)) for row in zip(*answer.values(), strict=True)]
 
     def _answer(self, inputs):
         is_file = self._input == PNG

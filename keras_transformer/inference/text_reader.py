@@ -1,15 +1,15 @@
 """What an encoder-only model says of texts: masked words, labels, tags, vectors."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from keras_transformer.inference.functions import Functions, LiveFunctions, saved_functions
+from keras_transformer.inference.line_batches import in_batches_of_bytes
 from keras_transformer.inference.live import as_bytes, as_strings
 from keras_transformer.runs.model_path import ModelPath
 
-TEXTS_A_CALL = 64
 # What hides a word where a model does not say it: in a vocabulary of ours, and in a BERT's.
 MASKS = ("<mask>", "[MASK]")
 
@@ -40,52 +40,51 @@ class TextReader:
         text without a mask (`<mask>`, of an imported BERT `[MASK]`) is refused.
         """
         refuse_without_mask(texts, self._functions.facts)
-        return [
-            [
-                dict(zip(as_strings(of_mask), map(float, likely), strict=True))
-                for of_mask, likely in zip(pieces, shares, strict=True)
-                if of_mask[0]
-            ]
-            for answer in self._answers("fill_mask", texts)
-            for pieces, shares in zip(answer["pieces"], answer["probabilities"], strict=True)
-        ]
+        return self._each("fill_mask", texts, _guesses)
 
     def filled(self, texts: Sequence[str]) -> list[str]:
         """Texts with the likeliest piece in place of each mask."""
         refuse_without_mask(texts, self._functions.facts)
-        return [
-            text for one in self._answers("fill_mask", texts) for text in as_strings(one["filled"])
-        ]
+        return self._each("fill_mask", texts, lambda answer: as_strings(answer["filled"]))
 
     def labels(self, texts: Sequence[str]) -> list[str]:
         """The likeliest label of each text."""
-        return [
-            label for one in self._answers("classify", texts) for label in as_strings(one["label"])
-        ]
+        return self._each("classify", texts, lambda answer: as_strings(answer["label"]))
 
     def tags(self, texts: Sequence[str]) -> list[list[str]]:
         """The tags of each text's words, which stand between white space."""
-        rows = [row for answer in self._answers("tag", texts) for row in answer["tags"]]
+        rows = self._each("tag", texts, lambda answer: answer["tags"])
         return [as_strings([tag for tag in row if tag]) for row in rows]
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
         """Vectors of length 1, (texts, d_model): the product of two is the cosine."""
-        return np.concatenate([answer["vector"] for answer in self._answers("embed", texts)])
+        return np.stack(self._each("embed", texts, lambda answer: answer["vector"]))
 
     def search(self, queries: Sequence[str], texts: Sequence[str], count: int) -> np.ndarray:
         """The numbers of the texts nearest to each query, the nearest first, (queries, count)."""
         cosines = self.vectors(queries) @ self.vectors(texts).T
         return np.argsort(-cosines, axis=1, kind="stable")[:, :count]
 
-    def _answers(self, name, texts):
+    def _each(self, name: str, texts: Sequence[str], rows_of: Callable) -> list:
+        """What a function of an answer gives for each text."""
         if name not in self._functions:
             raise ValueError(
                 f"{self._functions.name} has no {name}. Received: a model with "
                 f"{', '.join(sorted(self._functions))}. Name a model of the task that has it."
             )
         function = self._functions[name]
-        for start in range(0, len(texts), TEXTS_A_CALL):
-            yield function(text=as_bytes(texts[start : start + TEXTS_A_CALL]))
+        return in_batches_of_bytes(lambda batch: rows_of(function(text=as_bytes(batch))), texts)
+
+
+def _guesses(answer):
+    return [
+        [
+            dict(zip(as_strings(of_mask), map(float, likely), strict=True))
+            for of_mask, likely in zip(pieces, shares, strict=True)
+            if of_mask[0]
+        ]
+        for pieces, shares in zip(answer["pieces"], answer["probabilities"], strict=True)
+    ]
 
 
 def refuse_without_mask(texts: Sequence[str], facts: Mapping) -> None:

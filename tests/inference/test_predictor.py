@@ -62,8 +62,26 @@ def pictures(tmp_path):
     return {name: str(tmp_path / f"{name}.png") for name in names}
 
 
-def test_a_line_for_a_line(models):
-    assert Predictor.load(models / "upper").lines(TEXTS) == [f"{text.upper()}!" for text in TEXTS]
+def asked(predictor):
+    """The lengths of the inputs of each call that is made from now on."""
+    calls = []
+    function = predictor._function
+
+    def called(**inputs):
+        calls.append([len(one) for one in next(iter(inputs.values()))])
+        return function(**inputs)
+
+    predictor._function = called
+    return calls
+
+
+def test_a_line_for_a_line_and_none_is_padded_to_a_long_one(models):
+    predictor = Predictor.load(models / "upper")
+    calls = asked(predictor)
+    texts = [*TEXTS[:9], "a b" * 2000, *TEXTS[9:], "c" * 9000]
+    assert predictor.lines(texts) == [f"{text.upper()}!" for text in texts]
+    assert [lengths for lengths in calls if max(lengths) > 16] == [[9000], [6000]]
+    assert sum(map(len, calls)) == len(texts)
     assert Predictor.load(models / "upper" / "1").lines([]) == []
 
 
@@ -96,7 +114,9 @@ def test_numbers_have_the_digits_of_a_float32(models):
 def test_a_line_of_pictures_names_a_file(models, pictures):
     predictor = Predictor.load(models / "eyes")
     names = [pictures["dark"], pictures["bright"]]
-    assert predictor.lines(names) == ["dark", "bright"]
+    calls = asked(predictor)
+    assert predictor.lines(names * 50) == ["dark", "bright"] * 50
+    assert max(map(len, calls)) <= 64
     first, _ = predictor.objects(names)
     assert first == {
         "png": pictures["dark"],
