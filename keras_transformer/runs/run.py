@@ -21,6 +21,9 @@ from pipelines.batches import batching, bucketing
 from pipelines.options import FIXED, TOLD, Sections, active, places, recipe
 from pipelines.whole_files import as_read, write_json, write_text
 
+# Of what cannot change, what 0.6 had and did not write: nothing is known of it.
+OF_0_6 = ("optimizer", "ema", "static_shapes", "vocabulary_model")
+
 
 class Run:
     """A run of a `Task`, on the replicas of a strategy, by the values of all flags of the command;
@@ -262,7 +265,8 @@ def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
     `RunFolder`; refuse to go on with another. As each option says by `resumed`, another value is
     refused, told or free; without checkpoints all are told. Returns what is told, in words.
     """
-    resumed = {one.option.name: one.option.setting.resumed for one in places(sections)}
+    declared = {one.option.name: one.option for one in places(sections)}
+    resumed = {name: one.setting.resumed for name, one in declared.items()}
     description = task.description()
     training = {"batch_tokens": values["batch_tokens"], **description.get("training", {})}
     description["training"] = {**training, "seed": values["seed"]}
@@ -272,15 +276,15 @@ def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
         # Its curve ends there.
         settings["max_steps"] = values["max_steps"]
     asked = {name: value for name, value in values.items() if resumed.get(name) == FIXED}
+    # What an earlier version did not write had its default.
+    defaults = {name: declared[name].default for name in asked if name not in OF_0_6}
+    unwritten = as_read({**asked, **defaults})
     now = as_read({**description, "asked": asked, "settings": settings})
     was = folder.read_description().get("settings", {}) if folder.description.exists() else {}
 
     def fixed(whole):
-        before = whole.get("asked", {})
         parts = {name: part for name, part in task.fixed(whole).items() if name != "settings"}
-        # What an earlier version did not write is as it is now.
-        then = {name: before.get(name, one) for name, one in now["asked"].items()}
-        return {**parts, "asked": then}
+        return {**parts, "asked": {**unwritten, **whole.get("asked", {})}}
 
     told = folder.describe(now, fixed)
     write_text(folder.path / "recipe.flags", f"--task={task.name}\n{recipe(sections, values)}")

@@ -226,4 +226,9 @@ def test_a_run_of_an_earlier_version_goes_on(tmp_path):
     run = RunFolder(tmp_path)
     run.describe({"task": "t", "sizes": {"width": 3}, "training": {"batch_tokens": 1, "seed": 1}})
     checkpoint.write_archive(checkpoint.path_of(run.checkpoints, 1), {})
-    assert resume(run, {**BEGUN, "vocabulary_size": 7}, sizes={"width": 3}) == []
+    # It had no flag of a later one, and may have had any optimizer.
+    defaults = {one.option.name: one.option.default for one in options.places(SECTIONS)}
+    values = {**BEGUN, **{name: defaults[name] for name in {*FIXED} - {*runs.OF_0_6}}}
+    with pytest.raises(ValueError, match=r"another run: lora_alpha was None, now 4\. Name"):
+        resume(run, {**values, "lora_alpha": 4}, sizes={"width": 3})
+    assert resume(run, {**values, "vocabulary_size": 7}, sizes={"width": 3}) == []
