@@ -63,11 +63,13 @@ def save(path: pathlib.Path, model: keras.Model, progress: Mapping) -> None:
     write_archive(path, {**arrays, "progress": np.array(json.dumps(progress))})
 
 
-def restore(path: pathlib.Path, model: keras.Model) -> dict:
-    """Set a model, its optimizer and its random generators to what `save` wrote; the progress, with
-    "step" and "seconds".
+def restore(
+    path: pathlib.Path, model: keras.Model, arrays: Mapping[str, np.ndarray] | None = None
+) -> dict:
+    """Set a model, its optimizer and its random generators to what `save` wrote, which is read
+    unless its arrays are given; the progress, with "step" and "seconds".
     """
-    arrays = read_archive(path)
+    arrays = read_archive(path) if arrays is None else arrays
     progress = _progress_in(path, arrays)
     _assign(path, _state(model), arrays)
     return progress
@@ -164,16 +166,22 @@ def newest(folder: pathlib.Path, log: Callable = print) -> pathlib.Path | None:
     """Find the checkpoint of the highest step that can be read in a folder; None if there is none.
     `log` takes a line about each damaged checkpoint, which is passed over.
     """
+    return read_newest(folder, log)[0]
+
+
+def read_newest(folder: pathlib.Path, log: Callable = print) -> tuple[pathlib.Path | None, dict]:
+    """The `newest` checkpoint of a folder, and its arrays."""
     every = checkpoints(folder)
     while every:
         path = every.pop()
         try:
-            _progress_in(path, read_archive(path))
+            arrays = read_archive(path)
+            _progress_in(path, arrays)
         except ValueError as error:
             log(f"{error} {'Taking the one before.' if every else 'There is none before it.'}")
         else:
-            return path
-    return None
+            return path, arrays
+    return None, {}
 
 
 def remedy_of(error: OSError) -> str:

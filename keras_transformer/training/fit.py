@@ -101,8 +101,8 @@ def resume(model: keras.Model, folder: pathlib.Path) -> tuple[int, float]:
     """Set a compiled model to the newest checkpoint of a folder that can be read, if there is one:
     the updates made, and the seconds that the run has trained.
     """
-    newest = checkpoint.newest(folder)
-    progress = checkpoint.restore(newest, model) if newest else {"step": 0, "seconds": 0.0}
+    newest, arrays = checkpoint.read_newest(folder)
+    progress = checkpoint.restore(newest, model, arrays) if newest else {"step": 0, "seconds": 0.0}
     return progress["step"], progress["seconds"]
 
 

@@ -91,7 +91,9 @@ def test_it_ends_at_the_last_step_and_each_epoch_counts_anew(whole):
 @pytest.mark.parametrize("stop", [2, 3, 5])
 def test_two_sessions_equal_one_bit_for_bit_and_keep_the_epochs_aligned(tmp_path, whole, stop):
     run(tmp_path, last_step=stop)
-    resumed, begun, start = run(tmp_path, last_step=8)
+    with mock.patch.object(checkpoint, "read_archive", wraps=checkpoint.read_archive) as read:
+        resumed, begun, start = run(tmp_path, last_step=8)
+    assert read.call_count == 1
     assert start == stop
     expected = [(stop // 3, stop), *((n, 3 * n) for n in range(stop // 3 + 1, 3))]
     assert [(epoch, step) for epoch, step, _ in begun] == expected
