@@ -25,7 +25,7 @@ from pipelines.prepare.beam_runner import beam_options
 from pipelines.prepare.filtering import Filters, sample, scripts_of, usable_pairs
 from pipelines.prepare.options import EACH, Preparation
 from pipelines.prepare.sharding import Shards, make_shards
-from pipelines.vocabularies.other_order import language_labels
+from pipelines.vocabularies.other_order import require_trainable
 from pipelines.whole_files import write_json, write_text
 
 SIDES = ("source_language", "target_language")
@@ -178,17 +178,8 @@ def chosen_vocabulary(files: str | None, folder: pathlib.Path):
         vocabulary = vocabularies.load(folder)
     else:
         return None
-    if "word_pieces" in (vocabulary.source.kind, vocabulary.target.kind):
-        raise ValueError(
-            "`vocabulary` must be a SentencePiece model. Received: the word pieces in "
-            f"{files or folder}, from which text cannot be put together again. Name a "
-            "vocabulary.model, or another --output_dir."
-        )
-    if language_labels(vocabulary.target):
-        raise ValueError(
-            "`vocabulary` must have no labels of languages, for training gives texts none. "
-            f"Received: those in {files or folder}. Name another, or another --output_dir."
-        )
+    remedy = "Name a vocabulary.model of a translator, or another --output_dir."
+    require_trainable(vocabulary, files or folder, remedy)
     return vocabulary
 
 

@@ -90,6 +90,17 @@ def language_labels(vocabulary: Vocabulary) -> dict[str, int]:
     return {vocabulary.pieces[number].strip("_"): number for number in found}
 
 
+def require_trainable(vocabulary: Any, origin: str | pathlib.Path, remedy: str) -> None:
+    """Refuse the vocabulary of an origin that no translator is trained with."""
+    if "word_pieces" in (vocabulary.source.kind, vocabulary.target.kind):
+        reason = "word pieces, from which text cannot be put together again"
+    elif language_labels(vocabulary.target):
+        reason = "labels of languages, and training gives texts no labels"
+    else:
+        return
+    raise ValueError(f"the vocabulary of {origin} has {reason}. {remedy}")
+
+
 def of_words(pieces: Sequence[str]) -> bytes:
     """A SentencePiece model that cuts text at spaces alone, into the words of a list, which have
     the ids behind PAD, UNK, BOS and EOS.

@@ -10,9 +10,9 @@ from keras_transformer.tasks.translation.options import Augmentation
 from keras_transformer.training.objective import ScheduledSampling
 from pipelines import vocabularies
 from pipelines.batches.texts import check_pieces
-from pipelines.vocabularies import OF_SIDES, SeparateVocabularies
+from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabularies.augmentation import AugmentedText
-from pipelines.vocabularies.other_order import language_labels
+from pipelines.vocabularies.other_order import require_trainable
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 from pipelines.vocabularies.segmentation import BpeDropout, Variation
 from pipelines.vocabularies.subword_regularization import SubwordRegularization
@@ -72,16 +72,7 @@ def vocabulary_with(
 ) -> Vocabulary | SeparateVocabularies:
     """The vocabulary of the run or SavedModel that --vocabulary_from names."""
     found = vocabulary_of(origin)
-    if found.kind not in OF_SIDES:
-        raise ValueError(
-            f"{origin} has the word pieces of a text encoder, which write no text. Name a run of a "
-            "translator, or leave --vocabulary_from out."
-        )
-    if language_labels(found.target):
-        raise ValueError(
-            f"the vocabulary of {origin} has labels of languages, and training gives texts no "
-            "labels. Name another run, or leave --vocabulary_from out."
-        )
+    require_trainable(found, origin, "Name another run, or leave --vocabulary_from out.")
     if lacking := sorted(set(tags) - set(found.source.pieces)):
         raise ValueError(
             f"the vocabulary of {origin} lacks the tags {', '.join(lacking[:5])} of this corpus. "
