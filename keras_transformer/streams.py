@@ -2,13 +2,13 @@
 
 import os
 import pathlib
-import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pipelines import line_files, whole_files
 from pipelines.documents import Document
+from pipelines.line_files import as_lines
 from pipelines.whole_files import errors_naming
 
 
@@ -62,11 +62,6 @@ def answer_lines(answer: Callable[[str], str]) -> None:
             raise ValueError(f"standard input, line {number}: {error}") from error
         if not write_text("-", text):
             break
-
-
-def as_lines(strings: Iterable[str]) -> str:
-    """Each string as one line of a text, as `line_files` reads them: U+2028 and the like stay."""
-    return "".join(re.sub(r"\r\n?|\n", " ", one.rstrip("\r\n")) + "\n" for one in strings)
 
 
 def require_writable(name: str) -> None:

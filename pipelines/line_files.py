@@ -2,8 +2,9 @@
 
 import gzip
 import os
+import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +20,11 @@ def read_lines(path: str | os.PathLike) -> list[str]:
     """
     with open_bytes(path) as file:
         return list(decode_lines(file, path))
+
+
+def as_lines(texts: Iterable[str]) -> str:
+    """Each text as one line, as `read_lines` reads them: U+2028 and the like stay."""
+    return "".join(re.sub(r"\r\n?|\n", " ", one.rstrip("\r\n")) + "\n" for one in texts)
 
 
 def read_aligned(

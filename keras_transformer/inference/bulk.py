@@ -18,7 +18,7 @@ from typing import NamedTuple
 from keras_transformer.inference.line_batches import BATCH_TOKENS, batches_of_tokens
 from keras_transformer.runs.model_path import ModelPath
 from pipelines.json_files import MOST_BYTES_OF_LISTS, read_object
-from pipelines.line_files import byte_lines, decode, open_bytes
+from pipelines.line_files import as_lines, byte_lines, decode, open_bytes
 from pipelines.prepare.beam_runner import pipeline_of
 from pipelines.whole_files import write_json, write_text
 
@@ -118,10 +118,8 @@ class Plan:
         return len(lines), len(failed)
 
     def _write(self, path, rows):
-        cells = (
-            [" ".join(str(one).replace("\t", " ").splitlines()) for one in row] for row in rows
-        )
-        write_text(path, "".join("\t".join(row) + "\n" for row in cells))
+        cells = ([str(one).replace("\t", " ") for one in row] for row in rows)
+        write_text(path, as_lines(map("\t".join, cells)))
 
 
 def _content(name):

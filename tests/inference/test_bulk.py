@@ -28,6 +28,7 @@ from keras_transformer.flags import RESUMES
 from keras_transformer.inference import bulk, portable_export
 from keras_transformer.inference.translator import Translator
 from keras_transformer.tasks.translation.module import TranslationModule
+from pipelines.line_files import as_lines
 from pipelines.prepare import beam_runner
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -93,11 +94,12 @@ def test_each_line_is_there_once_in_order_with_its_number(folder, corpus, tmp_pa
     files = written(tmp_path)
     shards = [name for name in files if not name.endswith(".failed.tsv")]
     assert shards == [f"t-{number:05d}-of-00007.tsv" for number in range(7)]
-    rows = [line.split("\t") for name in shards for line in files[name].decode().splitlines()]
+    whole = "".join(files[name].decode() for name in shards)
+    rows = [line.split("\t") for line in whole.split("\n")[:-1]]
     good = [number for number in range(1, 33) if number not in (6, 26)]
     assert [int(number) for number, _ in rows] == good
     expected = Translator.load(folder).translate([corpus[number - 1].decode() for number in good])
-    assert [text for _, text in rows] == [" ".join(text.splitlines()) for text in expected]
+    assert as_lines(text for _, text in rows) == as_lines(expected)
     failed = {name: files[name].decode() for name in files if name not in shards}
     assert [*failed] == ["t-00001-of-00007.failed.tsv", "t-00005-of-00007.failed.tsv"]
     [number, reason, text] = failed["t-00001-of-00007.failed.tsv"].strip("\n").split("\t")
@@ -282,8 +284,9 @@ def test_a_shard_whose_lines_are_not_all_there_is_not_written(tmp_path):
 def test_what_has_tabs_and_line_ends_stays_a_line(tmp_path):
     shard = bulk.Shard(0, "x", 0, 2, 1)
     plan = bulk.Plan(str(tmp_path / "t"), (shard,), "")
-    plan.write(0, [[bulk.Line(1, "a\tb", None, "no\nway"), bulk.Line(2, "a", "b\tc\u2028d")]])
-    assert plan.path(shard).read_text(encoding="utf-8") == "2\tb c d\n"
+    plan.write(0, [[bulk.Line(1, "a\tb", None, "no\nway"), bulk.Line(2, "a", "b\tc\r\nd\u2028e")]])
+    # As `translate` writes them: a line ends at "\n" alone.
+    assert plan.path(shard).read_text(encoding="utf-8") == "2\tb c d\u2028e\n"
     assert plan.path(shard, bulk.FAILED).read_text() == "1\tno way\ta b\n"
 
 
