@@ -27,7 +27,7 @@ from keras_transformer.runs.model_path import portable_folder
 from keras_transformer.startup import start_tensorflow
 from keras_transformer.streams import leave_standard_output
 from keras_transformer.tensorflow_errors import reason_of
-from pipelines.documents import BILINGUAL, ENDINGS
+from pipelines.documents import BILINGUAL, format_of
 from pipelines.options import Options, Sections, recipe, settings
 
 # Where each flag stands that the command was given, by name.
@@ -130,8 +130,7 @@ def file_format(FLAGS: absl_flags.FlagValues) -> str:
     """--file_format, or that of the ending of --input. What a file that is no file of lines has no
     room for is refused, and --all of another.
     """
-    named = pathlib.Path(FLAGS.input.lower().removesuffix(".gz"))
-    kind = FLAGS.file_format or ENDINGS.get(named.suffix, "lines")
+    kind = FLAGS.file_format or format_of(FLAGS.input)
     if FLAGS.all and kind not in BILINGUAL:
         raise ValueError(
             f"--all is for --file_format={' or '.join(BILINGUAL)}. Received: "

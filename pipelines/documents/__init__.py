@@ -1,6 +1,7 @@
 """Files that people translate: catalogues, translation units, strings, subtitles, pages."""
 
 import dataclasses
+import pathlib
 import re
 from collections.abc import Callable, Sequence
 
@@ -18,6 +19,8 @@ FORMATS = {
 }
 # By how the name of a file ends.
 ENDINGS = {**{f".{one}": one for one in FORMATS}, ".pot": "po", ".xlf": "xliff", ".htm": "html"}
+# Files that are no text in lines, nor of one of these formats.
+UNREAD = (".jsonl", ".ndjson", ".sdlxliff", ".mqxliff", ".mxliff", ".vtt", ".tmx")
 # What such a file says of its own encoding; in a template of gettext this is "CHARSET".
 ENCODING = re.compile(
     r"""(?:<meta\b[^>]*?\bcharset=|<\?xml\b[^>]*?\bencoding=|^"Content-Type:.*\bcharset=)"""
@@ -26,6 +29,17 @@ ENCODING = re.compile(
 )
 # Those with the source and its translation beside each other.
 BILINGUAL = ("po", "xliff")
+
+
+def format_of(name: str) -> str:
+    """The format that the ending of a file's name says, or "lines"."""
+    ending = pathlib.PurePath(name.lower().removesuffix(".gz")).suffix
+    if ending in UNREAD:
+        raise ValueError(
+            f"files of {ending} are not read. Received: {name}. Convert it to one of "
+            f"{', '.join(ENDINGS)}, or add --file_format=lines to translate each line as it stands."
+        )
+    return ENDINGS.get(ending, "lines")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -28,6 +28,9 @@ ENDS = {
 SILENT = {"script", "style", "template", "svg", "math", "noscript", "object", "iframe"}
 LITERAL = {"code", "kbd", "samp", "var"}
 PREFORMATTED = {"pre", "textarea"}
+# A browser ends it at the first ">", PHP at its own mark, or with the file.
+PHP = re.compile(r"<\?(?:php\b|=).*?(?:\?>|\Z)", re.DOTALL)
+CHARSET = re.compile(r"<meta\b[^>]*\bcharset\s*=", re.IGNORECASE)
 UNIT = re.compile(
     r"&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);?|[ \t\r\n\f]+|.", re.DOTALL
 )
@@ -38,13 +41,19 @@ def segments(text: str, everything: bool) -> Iterator[Segment]:
     page = _Page(text)
     if not page.has_tags:
         raise ValueError("it has no tag")
+    # Bytes beyond ASCII would be read by a browser's guess.
+    escaped = _in_ascii if text.isascii() and not CHARSET.search(text) else _escaped
     for start, end, parts in page.found:
         if has_words(parts):
-            yield Segment(start, end, parts, escaped=_escaped, before=text[start:end])
+            yield Segment(start, end, parts, escaped=escaped, before=text[start:end])
 
 
 def _escaped(text):
     return html.escape(text, quote=False).replace("\xa0", "&nbsp;")
+
+
+def _in_ascii(text):
+    return _escaped(text).encode("ascii", "xmlcharrefreplace").decode()
 
 
 class _Page(HTMLParser):
@@ -56,7 +65,7 @@ class _Page(HTMLParser):
         self._text = text
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
         self._events = []
-        self.feed(text)
+        self.feed(PHP.sub(lambda one: f"<?{re.sub('.', 'x', one[0][2:-1])}>", text))
         self.close()
         self.has_tags = any(kind in ("open", "close") for kind, *_ in self._events)
         self._group()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pipelines.documents.segments import Segment, has_words, with_codes
 
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"(?P<name>\s*:)?')
+SURROGATE = re.compile("[\ud800-\udfff]")
 TIME = r"\d+:\d\d:\d\d[,.]\d{1,3}"
 TIMES = re.compile(rf"[ \t]*{TIME}[ \t]*-->[ \t]*{TIME}(?:[ \t].*)?")
 
@@ -28,6 +29,9 @@ def strings(text: str, everything: bool) -> Iterator[Segment]:
         if match["name"]:
             continue
         value = json.loads(match[0])
+        if SURROGATE.search(value):
+            line = text.count("\n", 0, match.start()) + 1
+            raise ValueError(f"line {line}: half of a surrogate pair, which is no letter")
         parts = with_codes(value)
         if has_words(parts):
             yield Segment(*match.span(), parts, written, before=value)

@@ -16,6 +16,8 @@ KNOWN = re.compile("&(?:lt|gt|amp|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);")
 NATIVE = {"ph", "bpt", "ept", "it"}
 PROTECTED = re.compile(r"<\S+[^>]*\s(?:translate\s*=\s*.no|mtype\s*=\s*.protected)\b")
 UNITS = {"trans-unit", "segment"}
+# What XML has no room for, however it is written.
+FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # A translation in such a state is made again.
 AGAIN = re.compile("new|initial|needs-.*")
 
@@ -45,7 +47,7 @@ def segments(text: str, everything: bool) -> Iterator[Segment]:
             end,
             parts,
             lambda new, ends=ends: ends[0] + new + ends[1],
-            lambda new: html.escape(new, quote=False),
+            lambda new: html.escape(FORBIDDEN.sub("", new), quote=False),
             before,
         )
 

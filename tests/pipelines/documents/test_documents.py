@@ -129,7 +129,7 @@ EXPECTED = {
         "here &amp;\n   now": "HERE &amp; NOW",
         "> or <": "> OR <",
         ">Second": ">SECOND",
-        "line &copy;": "LINE ©",
+        "line &copy;": "LINE &#169;",
         "two\nlines": "TWO\nLINES",
     },
 }
@@ -195,6 +195,11 @@ def test_tags_that_have_no_text_may_have_none():
     assert translated("<p>a <b></b> c</p>", "html", moved) == "<p><b></b> A c</p>"
 
 
+def test_a_letter_that_xml_has_no_room_for_is_left_out():
+    text = "<xliff><segment><source>a</source></segment></xliff>"
+    assert "<target>b&lt;c</target>" in translated(text, "xliff", lambda _: ["b<\x0bc\ufffe"])
+
+
 def test_tags_that_are_not_nested_any_more_are_no_translation():
     def crossed(texts):
         return [
@@ -217,6 +222,7 @@ def test_tags_that_are_not_nested_any_more_are_no_translation():
         ("xliff", "<xliff>\n<a></xliff>", "line 2: mismatched tag"),
         ("xliff", "<html/>", "its root is <html>"),
         ("json", '{"a":\n}', "line 2: Expecting value"),
+        ("json", '[1,\n"a\\ud800b"]', "line 2: half of a surrogate pair"),
         ("json", "[" * 100_000, "too many levels|Expecting value"),
         ("srt", "hello\n", "line 1: not the number of a cue"),
         ("srt", "1\nhello\n", "line 2: not the times of a cue"),
@@ -251,6 +257,12 @@ def test_what_is_no_such_file_is_told_with_its_line(file_format, text, told):
         ("json", '["5%% a %{b} %b.c% %zu %.*s"]', '["5%% A %{b} %b.c% %zu %.*s"]'),
         ("json", '["%dx%d in %dms", "5%de, %date%%d%%"]', '["%dX%d IN %dMS", "5%DE, %date%%d%%"]'),
         ("po", 'msgid "\\x4F\\303\\274"\nmsgstr ""', 'msgid "\\x4F\\303\\274"\nmsgstr "OÜ"'),
+        ("html", "<META charset=utf-8>&uuml;", "<META charset=utf-8>Ü"),
+        (
+            "html",
+            '<?php $a->b;\n"c"?><p title="<?=e("f")?>">g<?php h',
+            '<?php $a->b;\n"c"?><p title="<?=e("f")?>">G<?php h',
+        ),
         ("html", "<p translate=no>a<b>c<hr>d</p>e", "<p translate=no>a<b>c<hr>D</p>E"),
         ("html", "<p translate=no>a</i>b</div>c", "<p translate=no>a</i>b</div>C"),
         ("html", "<li translate=no>a<ul><li>b</ul><li>c", "<li translate=no>a<ul><li>b</ul><li>C"),
@@ -384,6 +396,10 @@ def test_the_command_writes_the_file(file_format, protected, tmp_path, monkeypat
         (["--all"], "--all is for --file_format=po or xliff. Received: --file_format=lines"),
         (["--file_format=po", "--json"], "--file_format=po is written as it was read: leave out"),
         (["--file_format=po", "--stream"], "--file_format=po is written as it was read: leave"),
+        (
+            ["--input=a.SDLXLIFF.gz"],
+            "files of .sdlxliff are not read. Received: a.SDLXLIFF.gz. Con",
+        ),
         ([f"--input={__file__}", "--prefix_file=/dev/null"], "--prefix_file must have as many"),
     ],
 )
