@@ -52,8 +52,6 @@ class Records:
         self.map_dir = map_dir
         self.folder = pathlib.Path(folder).expanduser()
         self.manifest = read_manifest(self.folder)
-        self.source_language = self.manifest["source_language"]
-        self.target_language = self.manifest["target_language"]
         for shard in self.manifest["shards"]:
             path = self.folder / shard["file"]
             if not path.exists():
@@ -127,9 +125,8 @@ def write_shard(path: str | os.PathLike, pairs: TokenizedPairs) -> None:
     """Write the pairs of a shard, whole or not at all, in blocks, with ids of their dtype."""
 
     def write(temporary):
-        with tf.io.TFRecordWriter(
-            str(temporary), tf.io.TFRecordOptions(compression_type="GZIP")
-        ) as file:
+        packed = tf.io.TFRecordOptions(compression_type="GZIP")
+        with tf.io.TFRecordWriter(str(temporary), packed) as file:
             for start in range(0, len(pairs), BLOCK):
                 sides = (pairs.sources, pairs.targets)
                 file.write(serialize(*(_rows(side, start, start + BLOCK) for side in sides)))

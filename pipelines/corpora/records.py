@@ -2,6 +2,7 @@
 et al. 2017, section 5.1). Its `manifest.json` is written last, when all the rest is there.
 """
 
+import itertools
 import os
 from pathlib import Path
 
@@ -33,17 +34,15 @@ class PreparedRecords(Folder, name="records"):
         from pipelines.corpora.record_files import AGAIN, Records
 
         records = Records(folder, self.map_dir)
-        for path in (*text_paths(folder, "valid"), *text_paths(folder, "test")):
+        paths = {split: text_paths(folder, split) for split in ("valid", "test")}
+        for path in itertools.chain(*paths.values()):
             if not path.exists():
                 raise FileNotFoundError(f"{path} is missing. {AGAIN}")
-        texts = {
-            split: ParallelText(*map(read_lines, text_paths(folder, split)))
-            for split in ("valid", "test")
-        }
+        texts = {split: ParallelText(*map(read_lines, sides)) for split, sides in paths.items()}
         return Corpus(
             "records",
-            records.source_language,
-            records.target_language,
+            records.manifest["source_language"],
+            records.manifest["target_language"],
             records,
             **texts,
             dropped=records.manifest["dropped"],

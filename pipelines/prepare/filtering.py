@@ -127,8 +127,8 @@ def usable_pairs(pairs, filters, dropped):
 
 
 def sample(pairs, size):
-    """The `size` different pairs, as `kept` gives them, with the least digests, in their order: a
-    random sample that does not depend on the order of reading.
+    """The `size` different pairs, as `usable_pairs` gives them, with the least digests, in their
+    order: a random sample that does not depend on the order of reading.
     """
     least = {}
     bound = b"\xff" * (DIGEST + 1)

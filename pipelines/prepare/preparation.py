@@ -69,11 +69,13 @@ def _text(settings):
     paths = [pathlib.Path(one.get(name) or "") for one in settings for name in FILES]
     for one in (one for one in settings if one.get("data_dir")):
         prefixes = one.get("prefixes") or ("train", "valid", "test")
-        parts = itertools.product(prefixes, SIDES, ("", ".gz"))
-        paths += [pathlib.Path(one["data_dir"], f"{a}.{one.get(b)}{end}") for a, b, end in parts]
+        kind = corpora.CORPORA[one.get("name") or one["corpus"]]
+        languages = dict.fromkeys(kind.languages(*map(one.get, SIDES)))
+        folder = pathlib.Path(one["data_dir"])
+        parts = itertools.product(prefixes, languages, ("", ".gz"))
+        paths += [folder / f"{prefix}.{language}{end}" for prefix, language, end in parts]
         if one.get("dataset") == TRANSLATE_FOLDER:
-            folder = pathlib.Path(one["data_dir"])
-            paths += sorted(path for a in SIDES for path in folder.glob(f"{one.get(a)}.*.txt"))
+            paths += sorted(path for one in languages for path in folder.glob(f"{one}.*.txt"))
     whole = hashlib.sha256()
     for path in (found := [path for path in paths if path.is_file()]):
         with path.open("rb") as file:

@@ -19,12 +19,13 @@ import struct
 import numpy as np
 
 from pipelines import corpora
-from pipelines.batches.texts import TokenizedPairs
+from pipelines.batches.texts import TokenizedPairs, token_ids
 from pipelines.corpora.record_files import read_json, write_shard
 from pipelines.dropped import Dropped
 from pipelines.prepare.beam_runner import beam_options, pipeline_of
 from pipelines.prepare.filtering import DIGEST, usable_pairs
 from pipelines.vocabularies.token_ids import TokenIds, smallest_dtype
+from pipelines.vocabularies.vocabulary import Vocabulary
 from pipelines.whole_files import write_json
 
 BATCH = 8192
@@ -36,34 +37,28 @@ DROPPED = ".dropped.json"
 logger = logging.getLogger(__name__)
 
 
+# As in training: it replaces text too, where a model says so.
+_vocabulary = functools.cache(Vocabulary)
+
+
 def tokenized(pairs, models, shards, wanted):
-    """Tokenize pairs, as `kept` gives them, in batches, by the bytes of the SentencePiece models of
+    """Tokenize pairs, as `usable_pairs` gives them, in batches, by the bytes of the models of
     sources and of targets: (shard, all its pairs in a row, each a header and its ids). Pairs of
     other shards than those wanted are not tokenized.
     """
-    processors = [_processor(model) for model in models]
-    dtype = smallest_dtype(processors[0].vocab_size()).newbyteorder("<")
+    vocabularies = [_vocabulary(model) for model in models]
+    dtype = smallest_dtype(vocabularies[0].size).newbyteorder("<")
     wanted = frozenset(wanted)
     numbered = ((int.from_bytes(pair[0][-8:], "little") % shards, *pair) for pair in pairs)
     numbered = (pair for pair in numbered if pair[0] in wanted)
     while batch := list(itertools.islice(numbered, BATCH)):
         packed = collections.defaultdict(bytearray)
         numbers, keys, *sides = zip(*batch, strict=True)
-        sides = (
-            processor.encode(list(side), add_eos=True)
-            for processor, side in zip(processors, sides, strict=True)
-        )
+        sides = map(token_ids, sides, vocabularies)
         for number, key, *ids in zip(numbers, keys, *sides, strict=True):
-            source, target = (np.array(side, dtype).tobytes() for side in ids)
+            source, target = (side.astype(dtype, copy=False).tobytes() for side in ids)
             packed[number] += HEADER.pack(key, len(source), len(target)) + source + target
         yield from ((number, bytes(pairs)) for number, pairs in packed.items())
-
-
-@functools.cache
-def _processor(model):
-    import sentencepiece
-
-    return sentencepiece.SentencePieceProcessor(model_proto=model)
 
 
 def unpacked(packed):
@@ -88,16 +83,13 @@ class Shards:
         self.fingerprint = vocabulary.fingerprint
         self.dtype = smallest_dtype(vocabulary.size)
 
-    def path(self, shard):
-        return self.folder / f"train-{shard:05d}-of-{self.number:05d}.tfrecord.gz"
-
-    def counts_path(self, shard):
-        return self.folder / f"train-{shard:05d}-of-{self.number:05d}.json"
+    def path(self, shard, ending="tfrecord.gz"):
+        return self.folder / f"train-{shard:05d}-of-{self.number:05d}.{ending}"
 
     def counts(self, shard):
         """The counts of a shard; None if it is not whole, or is of another vocabulary."""
         try:
-            counts = read_json(self.counts_path(shard))
+            counts = read_json(self.path(shard, "json"))
             whole = {"bytes": self.path(shard).stat().st_size, "vocabulary": self.fingerprint}
             return counts if counts and whole.items() <= counts.items() else None
         except (ValueError, FileNotFoundError):
@@ -121,10 +113,9 @@ class Shards:
         counts["bytes"] = path.stat().st_size
         for name, ids in zip(("source", "target"), sides, strict=True):
             counts[f"{name}_tokens"] = len(ids.flat)
-            counts[f"{name}_lengths"] = np.bincount(
-                np.minimum(ids.lengths, LONGEST_COUNTED)
-            ).tolist()
-        write_json(self.counts_path(shard), counts)
+            lengths = np.minimum(ids.lengths, LONGEST_COUNTED)
+            counts[f"{name}_lengths"] = np.bincount(lengths).tolist()
+        write_json(self.path(shard, "json"), counts)
         logger.info("%s: %s pairs", path.name, f"{len(pairs):,}")
 
     def _token_ids(self, sentences):

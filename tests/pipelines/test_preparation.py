@@ -172,6 +172,14 @@ def test_control_without_filters_all_but_the_empty_pair_stays(houses, tmp_path):
     assert collections.Counter(texts(prepared))[ENGLISH[3], GERMAN[3]] == 2
 
 
+def test_text_is_replaced_before_it_is_cut_as_in_training(houses, own, tmp_path):
+    """By the rules of an imported vocabulary."""
+    ruled = Vocabulary(in_order(own.model, own.pieces[4:], rules=[("house", "Haus")])[0])
+    ruled.save(tmp_path / "vocabulary.model")
+    prepared = run(tmp_path / "p", **houses, vocabulary=str(tmp_path / "vocabulary.model"))
+    assert ("the Haus number 3 is big", GERMAN[3]) in texts(prepared)
+
+
 def test_the_same_command_again_does_nothing(copy):
     before = {path: path.stat().st_mtime_ns for path in copy.iterdir()}
     run(copy)
@@ -187,12 +195,12 @@ SEVERAL = {
 
 @pytest.mark.parametrize(
     ("damages", "whole"),
-    [(SEVERAL, 1), ({"00002-of-00004.json": lambda path: path.write_text("{")}, 3)],
-    ids=["several files", "a file that is cut"],
+    [(SEVERAL, 1), ({"00002-of-00004.json": lambda path: path.write_text("{")}, 3), ({}, 4)],
+    ids=["several files", "a file that is cut", "the manifest alone"],
 )
 def test_only_what_is_missing_is_made_again(toy, copy, damages, whole, capsys):
     before = times(copy)
-    (copy / "manifest.json").unlink()
+    (copy / "manifest.json").write_text("{")
     shards = set()
     for name, damage in damages.items():
         damage(copy / f"train-{name}")
@@ -202,13 +210,6 @@ def test_only_what_is_missing_is_made_again(toy, copy, damages, whole, capsys):
     made = {f"{shard}.{ending}" for shard in shards for ending in ("tfrecord.gz", "json")}
     assert {name for name, when in times(copy).items() if when != before[name]} == made
     assert f"going on: {whole} of 4 shards are whole" in capsys.readouterr().out
-
-
-def test_a_lost_manifest_is_made_again_without_a_shard(toy, copy):
-    before = times(copy)
-    (copy / "manifest.json").write_text("{")
-    run(copy)
-    assert (contents(copy), times(copy)) == (contents(toy), before)
 
 
 @pytest.mark.slow
@@ -382,7 +383,9 @@ def test_a_mixture_whose_file_has_changed_is_another_preparation(houses, tmp_pat
         run(tmp_path / "p", **mixture_of(houses, tmp_path, tag="<2de>"))
 
 
-@pytest.mark.parametrize("kind", ["text files", "a mixture of them", "translate_folder"])
+@pytest.mark.parametrize(
+    "kind", ["text files", "a mixture of them", "translate_folder", "treebank"]
+)
 def test_text_that_has_changed_is_another_preparation(houses, tmp_path, kind):
     settings = mixture_of(houses, tmp_path) if kind == "a mixture of them" else houses
     text = pathlib.Path(houses["data_dir"]) / "train.de"
@@ -393,6 +396,12 @@ def test_text_that_has_changed_is_another_preparation(houses, tmp_path, kind):
         text = text.parent / "de.train.txt"
         splits = ("train", "valid", "test")
         settings = houses | {"corpus": "tfds", "dataset": kind, "splits": splits}
+    if kind == "treebank":
+        for path in [*text.parent.glob("*.de")]:
+            trees = "".join(f"(S (N Haus) (V {number}))\n" for number in range(30))
+            path.with_suffix(".trees").write_text(trees)
+        text = text.with_suffix(".trees")
+        settings = houses | {"corpus": kind}
     run(tmp_path / "p", **settings)
     before = contents(tmp_path / "p")
     text.with_suffix(".fr").write_text("Other languages change nothing.")
