@@ -168,10 +168,8 @@ def _archive(wheel: Path) -> Iterator[zipfile.ZipFile]:
     with open(wheel, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                listed = {
-                    row[0] for row in csv.reader(io.StringIO(archive.read(RECORD).decode("utf-8")))
-                }
-                if listed != set(archive.namelist()):
+                rows = csv.reader(io.StringIO(archive.read(RECORD).decode("utf-8")))
+                if {row[0] for row in rows} != set(archive.namelist()):
                     raise zipfile.BadZipFile("its members are not those that its RECORD lists")
                 yield archive
         except Exception as error:  # Damaged bytes make zipfile raise a dozen unrelated types.

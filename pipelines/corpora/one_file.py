@@ -3,19 +3,17 @@ are named to validate and to test on, a pair's split is decided by its source al
 """
 
 import abc
-import os
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from typing import Any
 
 from pipelines.corpora.options import Strictness, Target
-from pipelines.corpora.parallel_text import Corpus, Origin, ParallelText, objection, split_of
+from pipelines.corpora.parallel_text import Corpus, ParallelText, objection, split_of
 from pipelines.dropped import Dropped
 from pipelines.line_files import DAMAGED_GZIP, byte_lines, decode, open_bytes
 from pipelines.options import option
 
-SPLITS = ("train", "valid", "test")
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
@@ -42,29 +40,33 @@ class OneFile(Target, Strictness):
     def load(self):
         languages = self.two_languages()
         dropped = Dropped(strict=self.strict)
-        files = {"valid": self.valid_file, "test": self.test_file}
-        found: dict[str, list[Any]] = {split: [] for split in SPLITS}
-        drawn = {split for split, path in files.items() if path is None}
+        whole = self.require("data_file", "a file of pairs")
+        # The training side last: what is validated or tested on is not trained on.
+        files = {"valid": self.valid_file, "test": self.test_file, "train": whole}
+        found: dict[str, list[Any]] = {split: [] for split in files}
         seen = {}
-        for split, path in {**files, "train": self.require("data_file", "a file of pairs")}.items():
+        for split, path in files.items():
             for number, *pair in self.pairs(path, dropped) if path else ():
                 by_source = split_of(pair[0])
-                home = by_source if split == "train" and by_source in drawn else split
+                home = by_source if split == "train" and not files[by_source] else split
                 place = f"{path}, {self.unit} {number}"
                 if reason := objection(*pair):
                     dropped.leave_out(reason, place)
                 elif seen.setdefault(tuple(pair), place) != place:
                     dropped.count("duplicate", place)
                 else:
-                    found[home].append((path, number, *pair))
+                    found[home].append((number, *pair))
         for split, rows in found.items():
             if not rows:
                 raise ValueError(
-                    f"no usable pair is left for the {split} split of {self.data_file} (dropped: "
+                    f"no usable pair is left for the {split} split of {whole} (dropped: "
                     f"{dropped.describe()}). Add pairs, or name --valid_file and --test_file."
                 )
-        texts = [_text(found[split], self.unit) for split in SPLITS]
-        return Corpus(self.name, *languages, *texts, dropped=dropped)
+        texts = {
+            split: ParallelText.from_rows(rows, str(files[split] or whole), self.unit)
+            for split, rows in found.items()
+        }
+        return Corpus(self.name, *languages, **texts, dropped=dropped)
 
 
 class Tsv(OneFile, name="tsv"):
@@ -115,23 +117,14 @@ class Tmx(OneFile, name="tmx"):
 def _units(path):
     try:
         with open_bytes(path) as file:
-            yield from (node for _, node in ElementTree.iterparse(file) if _name(node.tag) == "tu")
+            for _, node in ElementTree.iterparse(file):
+                if node.tag.rpartition("}")[2] == "tu":
+                    yield node
     # Of an encoding that expat does not read: ValueError, LookupError.
     except (ElementTree.ParseError, ValueError, LookupError, *DAMAGED_GZIP) as error:
         raise ValueError(
             f"{path} is no translation memory, or is damaged: {error}. Export it again, in UTF-8."
         ) from error
-
-
-def _text(rows, unit):
-    """A `ParallelText` of (path, number, source, target)."""
-    origins: list[Origin] = []
-    for path, number, *_ in rows:
-        if not origins or origins[-1].name != os.fspath(path):
-            origins.append(Origin(os.fspath(path), [], unit))
-        origins[-1].numbers.append(number)
-    sources, targets = ([row[side] for row in rows] for side in (2, 3))
-    return ParallelText(sources, targets, tuple(origins))
 
 
 def _places(columns, header, path):
@@ -146,19 +139,14 @@ def _places(columns, header, path):
     return [names.index(column) + 1 for column in columns]
 
 
-def _name(tag):
-    return tag.rpartition("}")[2]
-
-
 def _segments(unit):
     """The text of each language of a unit, by its code in lower case."""
     found = {}
     for variant in unit:
         language = variant.get(LANGUAGE) or variant.get("lang") or ""
-        for node in variant:
-            if _name(node.tag) == "seg":
-                text = re.sub(r"\s*\n\s*", " ", "".join(node.itertext()).strip())
-                found.setdefault(language.lower().replace("_", "-"), text)
+        for node in variant.findall("{*}seg"):
+            text = re.sub(r"\s*\n\s*", " ", "".join(node.itertext()).strip())
+            found.setdefault(language.lower().replace("_", "-"), text)
     return found
 
 

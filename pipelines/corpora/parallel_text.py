@@ -108,9 +108,8 @@ class Corpus:
     test: ParallelText
     dropped: dict[str, int]
     tags: tuple[str, ...] = ()
-    weights: np.ndarray | None = dataclasses.field(
-        default=None, compare=False
-    )  # Arrays have no one truth value.
+    # Arrays have no one truth value.
+    weights: np.ndarray | None = dataclasses.field(default=None, compare=False)
 
     def __post_init__(self):
         if self.weights is not None and self.weights.shape != (len(self.train),):

@@ -77,15 +77,14 @@ class Treebank(Files, TreeLeaves, name="treebank"):
 
     def _kept(self, path, dropped):
         """Each tree that is kept, plain, with its line before it, its sentence and its symbols."""
-        with open_bytes(path) as file:
-            for line, whole in tree_lines(_lines(file, path), str(path), dropped):
-                tree = plain(whole)
-                sentence = words_of(tree) if tree else ""
-                symbols = " ".join(to_symbols(tree, self.tree_leaves)) if tree else ""
-                if reason := objection(sentence, symbols):
-                    dropped.count(reason, f"{path}, line {line}")
-                else:
-                    yield line, tree, sentence, symbols
+        for line, whole in tree_lines(_lines(path), str(path), dropped):
+            tree = plain(whole)
+            sentence = words_of(tree) if tree else ""
+            symbols = " ".join(to_symbols(tree, self.tree_leaves)) if tree else ""
+            if reason := objection(sentence, symbols):
+                dropped.count(reason, f"{path}, line {line}")
+            else:
+                yield line, tree, sentence, symbols
 
 
 def treebanks_of(settings) -> list[Treebank]:
@@ -124,8 +123,7 @@ def gold_trees(settings, split: str, dropped: Dropped | None = None) -> list[Tre
 
 def read_trees(path: str | os.PathLike) -> Iterator[Tree]:
     """Read the trees of a file, gzipped if its name ends in ".gz". Damaged ones are refused."""
-    with open_bytes(path) as file:
-        yield from (tree for _, tree in tree_lines(_lines(file, path), str(path)))
+    return (tree for _, tree in tree_lines(_lines(path), str(path)))
 
 
 def words_of(tree: Tree) -> str:
@@ -133,10 +131,11 @@ def words_of(tree: Tree) -> str:
     return " ".join(map(unescaped, tree.words))
 
 
-def _lines(file, path):
+def _lines(path):
     """Decoded lines with the white space that they begin with."""
-    for number, line in enumerate(byte_lines(file, path), start=1):
-        yield " " * _indentation(line) + decode(line, path, number)
+    with open_bytes(path) as file:
+        for number, line in enumerate(byte_lines(file, path), start=1):
+            yield " " * _indentation(line) + decode(line, path, number)
 
 
 def tree_lines(

@@ -256,14 +256,6 @@ def test_what_a_killed_writer_of_a_folder_left_goes_with_the_next_and_not_before
     assert sorted(os.listdir(tmp_path)) == sorted([*others, "2", "3"])
 
 
-def test_a_folder_that_exists_stays(tmp_path):
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "kept").write_text(OLD)
-    with pytest.raises(OSError), whole_folder(tmp_path / "folder"):
-        pass
-    assert listed(tmp_path) == ["folder", "folder/kept"]
-
-
 def no_space(path):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
