@@ -25,9 +25,9 @@ from keras_transformer.flags.of_commands import Dump, Errors
 from keras_transformer.flags.scopes import read_sections, tasks_of
 from keras_transformer.runs.model_path import portable_folder
 from keras_transformer.startup import start_tensorflow
-from keras_transformer.streams import leave_standard_output
+from keras_transformer.streams import format_of, leave_standard_output
 from keras_transformer.tensorflow_errors import reason_of
-from pipelines.documents import BILINGUAL, format_of
+from pipelines.documents import BILINGUAL
 from pipelines.options import Options, Sections, recipe, settings
 
 # Where each flag stands that the command was given, by name.

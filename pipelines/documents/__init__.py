@@ -1,7 +1,6 @@
 """Files that people translate: catalogues, translation units, strings, subtitles, pages."""
 
 import dataclasses
-import pathlib
 import re
 from collections.abc import Callable, Sequence
 
@@ -29,17 +28,6 @@ ENCODING = re.compile(
 )
 # Those with the source and its translation beside each other.
 BILINGUAL = ("po", "xliff")
-
-
-def format_of(name: str) -> str:
-    """The format that the ending of a file's name says, or "lines"."""
-    ending = pathlib.PurePath(name.lower().removesuffix(".gz")).suffix
-    if ending in UNREAD:
-        raise ValueError(
-            f"files of {ending} are not read. Received: {name}. Convert it to one of "
-            f"{', '.join(ENDINGS)}, or add --file_format=lines to translate each line as it stands."
-        )
-    return ENDINGS.get(ending, "lines")
 
 
 @dataclasses.dataclass(frozen=True)
