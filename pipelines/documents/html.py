@@ -28,8 +28,8 @@ ENDS = {
 SILENT = {"script", "style", "template", "svg", "math", "noscript", "object", "iframe"}
 LITERAL = {"code", "kbd", "samp", "var"}
 PREFORMATTED = {"pre", "textarea"}
-# A browser ends it at the first ">", PHP at its own mark, or with the file.
-PHP = re.compile(r"<\?(?:php\b|=).*?(?:\?>|\Z)", re.DOTALL)
+# A browser ends "<?" at the first ">", code at its own mark; that of PHP also with the file.
+CODE = re.compile(r"<\?(?:php\b|[=\s]).*?(?:\?>|\Z)|<%.*?%>", re.DOTALL)
 CHARSET = re.compile(r"<meta\b[^>]*\bcharset\s*=", re.IGNORECASE)
 UNIT = re.compile(
     r"&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);?|[ \t\r\n\f]+|.", re.DOTALL
@@ -65,7 +65,7 @@ class _Page(HTMLParser):
         self._text = text
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
         self._events = []
-        self.feed(PHP.sub(lambda one: f"<?{re.sub('.', 'x', one[0][2:-1])}>", text))
+        self.feed(CODE.sub(lambda one: f"<?{re.sub('.', 'x', one[0][2:-1])}>", text))
         self.close()
         self.has_tags = any(kind in ("open", "close") for kind, *_ in self._events)
         self._group()

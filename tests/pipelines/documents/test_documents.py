@@ -260,8 +260,8 @@ def test_what_is_no_such_file_is_told_with_its_line(file_format, text, told):
         ("html", "<META charset=utf-8>&uuml;", "<META charset=utf-8>Ü"),
         (
             "html",
-            '<?php $a->b;\n"c"?><p title="<?=e("f")?>">g<?php h',
-            '<?php $a->b;\n"c"?><p title="<?=e("f")?>">G<?php h',
+            '<?php $a->b;\n"c"?><p title="<?=e("f")?>">g <%=h->i%>j<? k ?>l<?php m',
+            '<?php $a->b;\n"c"?><p title="<?=e("f")?>">G <%=h->i%>J<? k ?>L<?php m',
         ),
         ("html", "<p translate=no>a<b>c<hr>d</p>e", "<p translate=no>a<b>c<hr>D</p>E"),
         ("html", "<p translate=no>a</i>b</div>c", "<p translate=no>a</i>b</div>C"),
