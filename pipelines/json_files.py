@@ -66,7 +66,7 @@ def read_text(path: str | os.PathLike, most_bytes: int = MOST_BYTES) -> str:
 def read_json(path: str | os.PathLike, remedy: str, most_bytes: int = MOST_BYTES) -> Any:
     """Read what a JSON file says. An error ends with the remedy."""
     try:
-        text = read_text(path, most_bytes)
+        text = read_text(path, most_bytes).removeprefix("\ufeff")
     except ValueError as error:
         raise ValueError(f"{error} {remedy}") from error
     try:

@@ -43,7 +43,7 @@ class OneFile(Target, Strictness):
         whole = self.require("data_file", "a file of pairs")
         # The training side last: what is validated or tested on is not trained on.
         files = {"valid": self.valid_file, "test": self.test_file, "train": whole}
-        found: dict[str, list[Any]] = {split: [] for split in files}
+        found: dict[str, list[Any]] = {"train": [], "valid": [], "test": []}
         seen = {}
         for split, path in files.items():
             for number, *pair in self.pairs(path, dropped) if path else ():

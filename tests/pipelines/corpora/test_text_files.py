@@ -151,7 +151,8 @@ def test_pairs_of_a_mixture_know_the_lines_of_its_members(tmp_path):
     languages = {"source_language": "en", "target_language": "de"}
     members = [{"corpus": "reverse", "seed": 1}, {"corpus": "text_files", "data_dir": "."}]
     mixture = tmp_path / "mixture.json"
-    mixture.write_text(json.dumps({"corpora": [one | languages for one in members]}))
+    # With the mark that Windows' programs put there.
+    mixture.write_text("\ufeff" + json.dumps({"corpora": [one | languages for one in members]}))
     settings = dict.fromkeys(languages)
     corpus = corpora.load("mixture", **settings, mixture=mixture)
     assert corpus.test.place(len(corpus.test) - 1, "") == f"{tmp_path}/test.de, line 4"
