@@ -3,7 +3,6 @@ model that learned it (see `pipelines.corpora.terms`); else each becomes a prote
 is the given translation (see `pipelines.vocabularies.span_marks`).
 """
 
-import functools
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -17,6 +16,11 @@ from pipelines.vocabularies.protected_spans import OF_TERMS, ProtectedSpans, wit
 # Letters that are written without spaces between words: Thai, Lao, Burmese, Khmer, hiragana, Han.
 UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u309f\u3400-\u9fff\U00020000-\U0003ffff"
 MARKS = re.compile(f"[⟦⟧{''.join(OF_TERMS)}]")
+# Where a term may begin and end: if it does so with a letter, no other stands beside it.
+OF_WORD = rf"[\w{accents()}]"
+APART = rf"(?![{accents()}])(?:(?<=[{UNSPACED}])|(?=[{UNSPACED}]))"
+BEGIN = re.compile(rf"(?!\w)|(?<!{OF_WORD})|{APART}")
+END = re.compile(rf"(?!{OF_WORD})|(?<!{OF_WORD})|{APART}")
 
 
 class Glossary:
@@ -27,10 +31,10 @@ class Glossary:
     then; in a text all in capitals each is found in capitals, as its translation is then. What is
     protected anyway stays as it is, such as a term in the name of a placeholder. `terms` are
     translations by term, the same text for what is not translated; none is empty or has a mark such
-    as ⟦ or ⟫.
+    as ⟦ or ⟫. They come before those of `others`, a glossary of the same model.
     """
 
-    def __init__(self, terms: Mapping[str, str], protected: ProtectedSpans | None):
+    def __init__(self, terms: Mapping[str, str], protected: ProtectedSpans | None, others=None):
         if protected is None:
             raise ValueError(
                 "a glossary needs a model that was trained with --protect or --glossary_rate. "
@@ -39,38 +43,40 @@ class Glossary:
         for term, translation in terms.items():
             _refuse("a glossary", term, translation)
         forms = [(normalize(form, term), terms[term]) for form in ("NFD", "NFC") for term in terms]
-        self._given = dict(forms) | dict(terms)
+        given = dict(forms) | dict(terms)
+        lower = {_capital(term): _capital(one) for term, one in given.items() if term[0].islower()}
+        upper = {term.upper(): one.upper() for term, one in given.items()}
+        self._in_sentences = (others._in_sentences if others else {}) | lower | given
+        self._in_capitals = (others._in_capitals if others else {}) | upper | given
+        self._lengths = sorted({*map(len, [*self._in_sentences, *self._in_capitals])}, reverse=True)
         self._write = with_translation if protected.glossary_rate else _in_place
-        self._spans = protected.in_python.pattern
+        self._spans = protected.in_python
+        self.protected = protected
 
     def applied(self, text: str) -> str:
         """A text whose terms are marked with their translations."""
-        words = re.sub(self._spans, "", text)
-        terms, expression = self._in_capitals if words == words.upper() else self._in_sentences
-        for match in reversed([*expression.finditer(text)]):
-            if term := match["term"]:
-                text = self._write(text, *match.span(), terms[term])
+        words = self._spans.sub("", text)
+        terms = self._in_capitals if words == words.upper() else self._in_sentences
+        found = []
+        place = 0
+        while place < len(text):
+            if term := self._term_at(place, text, terms):
+                found.append((place, place + len(term), terms[term]))
+                place += len(term)
+            else:
+                span = self._spans.match(text, place)
+                place = max(place + 1, span.end() if span else 0)
+        for begin, end, translation in reversed(found):
+            text = self._write(text, begin, end, translation)
         return text
 
-    @functools.cached_property
-    def _in_sentences(self):
-        lower = {term: one for term, one in self._given.items() if term[0].islower()}
-        return self._found({_capital(term): _capital(one) for term, one in lower.items()})
-
-    @functools.cached_property
-    def _in_capitals(self):
-        return self._found({term.upper(): one.upper() for term, one in self._given.items()})
-
-    def _found(self, others):
-        """Translation by term, of those that are given and others, and what finds the terms."""
-        terms = others | self._given
-        words = "|".join(map(re.escape, sorted(terms, key=len, reverse=True))) or r"(?!)"
-        of_word = rf"[\w{accents()}]"
-        # Where a term begins or ends with a letter, no other stands beside it.
-        apart = rf"(?![{accents()}])(?:(?<=[{UNSPACED}])|(?=[{UNSPACED}]))"
-        ends = rf"(?:(?!{of_word})|(?<!{of_word})|{apart})"
-        whole = rf"(?:(?!\w)|(?<!{of_word})|{apart})(?:{words}){ends}"
-        return terms, re.compile(f"(?P<term>{whole})|(?:{self._spans})")
+    def _term_at(self, begin, text, terms):
+        """The longest term that stands at a place; None if there is none."""
+        for length in self._lengths if BEGIN.match(text, begin) else ():
+            piece = text[begin : begin + length]
+            if piece in terms and END.match(text, begin + len(piece)):
+                return piece
+        return None
 
 
 def _in_place(text, begin, end, translation):

@@ -106,8 +106,7 @@ def _infer_by_the_model(app, service, counters):
 
     @app.get(V2, summary="The server and its extensions", response_model=openapi.ServerMetadata)
     async def server():
-        extensions = open_inference.EXTENSIONS
-        return {"name": app.title, "version": __version__, "extensions": extensions}
+        return {"name": app.title, "version": __version__, "extensions": open_inference.EXTENSIONS}
 
     @app.get(V2 + "/health/live", summary="Whether the server runs", response_model=openapi.Live)
     async def live():

@@ -206,9 +206,8 @@ def document(app: fastapi.FastAPI) -> dict:
             for operation in path.values():
                 operation["responses"].pop("422", None)
         components = described["components"]["schemas"]
-        template = "#/components/schemas/{model}"
         for request in (PredictRequest, InferRequest):
-            schema = request.model_json_schema(ref_template=template)
+            schema = request.model_json_schema(ref_template="#/components/schemas/{model}")
             components |= {**schema.pop("$defs", {}), request.__name__: schema}
         for unused in ("HTTPValidationError", "ValidationError"):
             components.pop(unused, None)

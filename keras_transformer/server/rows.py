@@ -60,7 +60,13 @@ def rows(given: dict[str, np.ndarray], signature: Signature, limits: ServeOption
         if default.shape[:1] == (1,) and len(array) > 1 and (array == array[:1]).all():
             array = array[:1]
         (inputs if array.ndim and count > 1 and array.shape[0] == count else options)[name] = array
-    for name, array in fitted.items():
+    refuse_long(fitted, limits)
+    return Rows(count, inputs, options)
+
+
+def refuse_long(arrays: dict[str, np.ndarray], limits: ServeOptions) -> None:
+    """Refuse a text that is longer than the server takes."""
+    for name, array in arrays.items():
         if array.dtype == object and name != PICTURE:
             longest = max(map(len, array.reshape(-1)), default=0)
             if longest > limits.max_text_bytes:
@@ -68,7 +74,6 @@ def rows(given: dict[str, np.ndarray], signature: Signature, limits: ServeOption
                     f"`{name}` must be no longer than {limits.max_text_bytes:,} bytes. Received: "
                     f"{longest:,}. Split the text."
                 )
-    return Rows(count, inputs, options)
 
 
 def _fitted(name, array, shape):

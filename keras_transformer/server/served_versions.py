@@ -52,14 +52,9 @@ class Version:
         return costs.Sizes.of(self.model)
 
     @functools.cached_property
-    def protected(self) -> ProtectedSpans | None:
-        """What it puts back as it stands, read once."""
-        return ProtectedSpans.load(self.model.extras)
-
-    @functools.cached_property
     def glossary(self) -> Glossary:
         """What marks the server's terms in its texts, made once."""
-        return Glossary(self.terms, self.protected)
+        return Glossary(self.terms, ProtectedSpans.load(self.model.extras))
 
 
 @dataclasses.dataclass(frozen=True)

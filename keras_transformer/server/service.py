@@ -1,6 +1,7 @@
 """Answer a request's body with a body, without HTTP."""
 
 import asyncio
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,7 +10,7 @@ from keras_transformer.saved_models.signature import DEFAULT_SIGNATURE
 from keras_transformer.server import costs, from_json, open_inference, to_json
 from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.options import RequestError, ServeOptions
-from keras_transformer.server.rows import in_parts, rows
+from keras_transformer.server.rows import in_parts, refuse_long, rows
 from keras_transformer.server.served_versions import Versions, not_served
 from pipelines.glossary import Glossary
 
@@ -122,9 +123,8 @@ class Service:
     def metadata(self, name: str, number: int | None = None) -> dict:
         """The signatures of a version, as TF Serving's GetModelMetadataResponse."""
         with self._use(name, number) as version:
-            spec = {"name": name, "signature_name": "", "version": str(version.number)}
             return {
-                "model_spec": spec,
+                "model_spec": {"name": name, "signature_name": "", "version": str(version.number)},
                 "metadata": {"signature_def": {"signature_def": version.model.described}},
             }
 
@@ -160,20 +160,16 @@ class Service:
         """A request to a signature of some name as `Rows`."""
         signature = version.model.signatures[name]
         try:
-            given = self._with_terms(glossary, read(signature), signature, version)
+            task = rows(read(signature), signature, self.options)
         except RecursionError as error:
             raise RequestError("JSON Parse error: lists too deep") from error
+        task = self._with_terms(glossary, task, version)
         return costs.within_limits(
-            name,
-            signature,
-            rows(given, signature, self.options),
-            version.sizes,
-            self.options,
-            self.batcher.most_memory,
+            name, signature, task, version.sizes, self.options, self.batcher.most_memory
         )
 
-    def _with_terms(self, asked, given, signature, version):
-        """The arrays of a request, with the terms of a glossary marked in its texts."""
+    def _with_terms(self, asked, task, version):
+        """A request with the terms of a glossary marked in its texts."""
         if not isinstance(asked, dict) or not all(isinstance(one, str) for one in asked.values()):
             raise RequestError('"glossary" must be an object of terms and their translations.')
         longest = max(map(len, (*asked, *asked.values())), default=0)
@@ -183,17 +179,17 @@ class Service:
                 f"Received: {len(asked):,}, the longest of {longest:,}. Give the server a file of "
                 "more by --glossary."
             )
-        if "text" not in given or not (asked or version.terms):
-            return given
-        # Terms are searched in no text that is too long.
-        rows(given, signature, self.options)
-        texts = given["text"]
+        if "text" not in task.inputs or not (asked or version.terms):
+            return task
+        texts = task.inputs["text"]
         how = ("utf-8", "surrogateescape")
         try:
-            terms = {**version.terms, **asked}
-            glossary = Glossary(terms, version.protected) if asked else version.glossary
+            own = version.glossary
+            glossary = Glossary(asked, own.protected, own) if asked else own
             marked = [glossary.applied(one.decode(*how)).encode(*how) for one in texts.reshape(-1)]
         # Terms may have half a surrogate pair.
         except ValueError as error:
             raise RequestError(str(error)) from error
-        return {**given, "text": np.array(marked, object).reshape(texts.shape)}
+        inputs = {**task.inputs, "text": np.array(marked, object).reshape(texts.shape)}
+        refuse_long(inputs, self.options)
+        return dataclasses.replace(task, inputs=inputs)

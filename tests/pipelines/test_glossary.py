@@ -4,6 +4,7 @@ them in training text.
 
 import random
 import re
+import time
 from unicodedata import normalize
 
 import pytest
@@ -11,6 +12,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines import glossary
 from pipelines.batches.batching import training_batches
 from pipelines.batches.texts import TokenizedPairs, token_ids
 from pipelines.corpora.parallel_text import ParallelText
@@ -49,10 +51,10 @@ def test_terms_are_marked(text, expected):
 
 
 def test_a_model_that_learned_it_reads_translations_behind_their_terms():
-    glossary = Glossary(TERMS, LEARNED)
+    applied = Glossary(TERMS, LEARNED).applied
     expected = "⟪ Light⟹ Leuchte⟫: the⟪ light switch⟹ Lichtschalter⟫, {light}"
-    assert glossary.applied("Light: the light switch, {light}") == expected
-    assert glossary.applied("⟦light⟧ no term") == "⟦light⟧ no term"
+    assert applied("Light: the light switch, {light}") == expected
+    assert applied("⟦light⟧ no term") == "⟦light⟧ no term"
 
 
 def test_the_case_of_the_first_letter_is_kept():
@@ -95,12 +97,27 @@ def test_in_a_text_in_capitals_terms_are_in_capitals():
     assert marked("Bring the US LIGHT to us", terms) == "Bring the US LIGHT to ⟦uns⟧"
 
 
-def test_without_terms_nothing_is_marked():
-    assert marked("the light {x}", {}) == "the light {x}"
+def test_terms_come_before_those_of_another_glossary_which_are_not_read_again(monkeypatch):
+    server = Glossary({"light": "Leuchte", "Lamp": "Lampe", "on": "an"}, ALL)
+    read = []
+    monkeypatch.setattr(glossary, "_refuse", lambda place, *term: read.append(term))
+    both = Glossary({"light": "Licht", "light on": "Licht an", "lamp": "Lämpchen"}, ALL, server)
+    assert [term for term, _ in read] == ["light", "light on", "lamp"]
+    assert both.applied("Light on, on: a light") == "⟦Licht an⟧, ⟦an⟧: a ⟦Licht⟧"
+    assert both.applied("Lamp") == "⟦Lämpchen⟧"
+    assert server.applied("Lamp, light") == "⟦Lampe⟧, ⟦Leuchte⟧"
+
+
+def test_terms_that_begin_alike_take_no_longer():
+    terms = {f"{'.' * 190}{number}": "x" for number in range(2000)} | {"b": "x"}
+    began = time.thread_time()
+    assert marked("." * 2000, terms) == "." * 2000
+    assert time.thread_time() - began < 0.5
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_kept_but_for_the_marks(text):
+    assert marked(text, {}) == text
     found = marked(text, {"light": "light"})
     assert found.replace("⟦light⟧", "light").replace("⟦Light⟧", "Light") == text.replace(
         "⟦light⟧", "light"

@@ -6,6 +6,8 @@ import threading
 import pytest
 from string_model import StringModel
 
+from pipelines.vocabularies.protected_spans import ProtectedSpans
+
 
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory):
@@ -14,6 +16,8 @@ def exported(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("exported")
     StringModel("").write(folder / "m" / "1")
+    (folder / "m" / "1" / "assets.extra").mkdir()
+    ProtectedSpans(("tags",)).save(folder / "m" / "1" / "assets.extra")
     StringModel("!").write(folder / "marked")
     return folder
 

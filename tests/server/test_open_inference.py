@@ -174,7 +174,12 @@ def test_bytes_go_in_and_out_behind_the_json(client):
         ({"parameters": {"glossary": {"a": "b" * 501}}}, "the longest of 501"),
         (
             {"inputs": [tensor("text", "a" * 5001)], "parameters": {"glossary": {"a": "b"}}},
-            "`text` must be no longer than 5,000 bytes",
+            "`text` must be no longer than 5,000 bytes. Received: 5,001",
+        ),
+        # Marks lengthen it.
+        (
+            {"inputs": [tensor("text", "a " * 20)], "parameters": {"glossary": {"a": "b" * 300}}},
+            "`text` must be no longer than 5,000 bytes. Received: 6,140",
         ),
     ],
 )
