@@ -233,7 +233,7 @@ def test_labels_that_could_not_be_scored_are_told_before_training(task_of, kind,
         task.introduce()
 
 
-def test_hidden_pieces_are_guessed_among_those_of_text(task_of):
+def test_hidden_pieces_are_guessed_among_those_of_text(task_of, monkeypatch):
     task = task_of(Masking)
     own = task.vocabulary
     texts = tf.constant([f"turn {own.marks.name} the {own.marks.name}", "the lamp"])
@@ -255,9 +255,14 @@ def test_hidden_pieces_are_guessed_among_those_of_text(task_of):
     assert answer["filled"].tolist() == [whole, b"the lamp"]
     # The end of a text that is too long is not read, and comes back. A space before a mask is its.
     ends = [" on the lamp", f" on the lamp{own.marks.name}"]
+    calls = []
+    tokenize = type(own).tokenize
+    monkeypatch.setattr(type(own), "tokenize", lambda *its: calls.append(1) or tokenize(*its))
     with eagerly():
         module.longest = 4
-        filled = module.fill(tf.constant([own.marks.name + end for end in ends]))["filled"].numpy()
+        texts = tf.constant([own.marks.name + end for end in ends])
+        filled = module.fill_mask(text=texts)["filled"].numpy()
+    assert len(calls) == 1
     assert [one.decode().partition(" ")[2] for one in filled] == [end[1:] for end in ends]
     assert not any(one.decode().startswith(own.marks.name) for one in filled)
 

@@ -41,7 +41,7 @@ class MaskedTextModule(TextEncoderModule):
             marks.ordinary[:, None], tf.ones(len(marks.ordinary), tf.bool), [vocabulary.size]
         )
         self._is_ordinary = is_ordinary.numpy()
-        self.fill = traced(self._fill, TEXT)
+        self.fill = traced(lambda text: {"filled": self._guessed(text)[0]}, TEXT)
         self.fill_mask = traced(self._fill_mask, TEXT)
 
     def functions(self):
@@ -49,21 +49,6 @@ class MaskedTextModule(TextEncoderModule):
 
     def facts(self):
         return {**super().facts(), "mask": self.vocabulary.marks.name}
-
-    def _fill(self, text):
-        """Strings (B,) to the same with the likeliest piece for each mask, guessed by itself."""
-        tokens, places, is_hidden = self._hidden(text)
-        best = tf.argmax(self._possible(tokens, places), axis=-1, output_type=tf.int32)
-        rows = tf.broadcast_to(tf.range(tf.shape(tokens)[0])[:, None], tf.shape(places))
-        chosen = tf.stack([rows[is_hidden], places[is_hidden]], axis=-1)
-        filled = tf.tensor_scatter_nd_update(tokens, chosen, best[is_hidden])
-        marks = self.vocabulary.marks
-        # What the model does not read, for it is too long, stays.
-        whole = read(self.vocabulary.tokenize(text), marks, tf.int32.max)
-        filled = tf.concat([filled, whole[:, self.longest - 1 :]], axis=1)
-        is_text = (filled != PAD) & (filled != marks.first) & (filled != marks.last)
-        words = self.vocabulary.detokenize(tf.ragged.boolean_mask(filled, is_text))
-        return {"filled": tf.where(tf.reduce_any(is_hidden, axis=1), words, text)}
 
     def _fill_mask(self, text):
         """Strings (B,) to the likeliest pieces for each mask.
@@ -73,26 +58,41 @@ class MaskedTextModule(TextEncoderModule):
             pieces: (B, M, K), best first; "" where a text has fewer masks than M.
             probabilities: (B, M, K), of all pieces of text; 0 there.
         """
-        tokens, places, is_hidden = self._hidden(text)
-        probabilities = tf.nn.softmax(self._possible(tokens, places))
+        filled, logits, is_hidden = self._guessed(text)
+        probabilities = tf.nn.softmax(logits)
         probabilities, ids = tf.math.top_k(probabilities, min(GUESSES, self.vocabulary.size))
         pieces = tf.gather(tf.constant(self.vocabulary.pieces), ids)
         return {
-            **self.fill(text),
+            "filled": filled,
             "pieces": tf.where(is_hidden[..., None], pieces, ""),
             "probabilities": tf.where(is_hidden[..., None], probabilities, 0.0),
         }
 
-    def _hidden(self, text):
-        """Tokens (B, T), the places of masks (B, M), M at least 1, and which of these there are."""
-        tokens = self.tokens(text)
+    def _guessed(self, text):
+        """Strings (B,) with the likeliest piece for each mask, guessed by itself; logits (B, M, V)
+        without those of marks; and which masks (B, M) there are.
+        """
+        ids = self.vocabulary.tokenize(text)
+        marks = self.vocabulary.marks
+        tokens = read(ids, marks, self.longest)
+        places, is_hidden = self._hidden(tokens)
+        logits = self.logits(tokens, tf.zeros_like(tokens), places)
+        logits = tf.where(self._is_ordinary, logits, tf.float32.min)
+        best = tf.argmax(logits, axis=-1, output_type=tf.int32)
+        rows = tf.broadcast_to(tf.range(tf.shape(tokens)[0])[:, None], tf.shape(places))
+        chosen = tf.stack([rows[is_hidden], places[is_hidden]], axis=-1)
+        filled = tf.tensor_scatter_nd_update(tokens, chosen, best[is_hidden])
+        # What the model does not read, for it is too long, stays.
+        rest = read(ids, marks, tf.int32.max)[:, self.longest - 1 :]
+        filled = tf.concat([filled, rest], axis=1)
+        is_text = (filled != PAD) & (filled != marks.first) & (filled != marks.last)
+        words = self.vocabulary.detokenize(tf.ragged.boolean_mask(filled, is_text))
+        return tf.where(tf.reduce_any(is_hidden, axis=1), words, text), logits, is_hidden
+
+    def _hidden(self, tokens):
+        """The places of masks (B, M) in tokens (B, T), M at least 1, and which there are."""
         length = tf.shape(tokens)[1]
         is_mask = tokens == self.vocabulary.marks.mask
         most = tf.maximum(1, tf.reduce_max(tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=1)))
         places = tf.sort(tf.where(is_mask, tf.range(length), length), axis=1)[:, :most]
-        return tokens, tf.minimum(places, length - 1), places < length
-
-    def _possible(self, tokens, places):
-        """Logits (B, M, V) without those of marks."""
-        logits = self.logits(tokens, tf.zeros_like(tokens), places)
-        return tf.where(self._is_ordinary, logits, tf.float32.min)
+        return tf.minimum(places, length - 1), places < length
