@@ -8,10 +8,13 @@ import dataclasses
 import json
 import math
 import sys
+from fractions import Fraction
 
 import numpy as np
 import sentencepiece
 
+from keras_transformer.decoding.lengths import LONGEST, MAX_SOURCE_LENGTH, in_tokens, parse_length
+from keras_transformer.decoding.options import MOST_HYPOTHESES
 from keras_transformer.saved_models.signature import Signature
 from keras_transformer.server.options import RequestError, ServeOptions
 from keras_transformer.server.rows import PICTURE, Rows
@@ -21,12 +24,8 @@ FLOAT = 4
 WRITTEN = 14
 # A text's begin and end.
 ENDS = 2
-READ = 1024
-# Tokens of a result beyond its source's where nothing says how long it may be, and the most that a
-# request may ask for.
-BEYOND = 64
-LONGEST = 2048
-WIDEST = 32
+# How long a result may be where nothing says it.
+UNKNOWN = "+64"
 SEARCHES = ("serving_default", "translate", "nbest", "sample", "blockwise")
 READINGS = ("score", "next_pieces")
 
@@ -34,8 +33,8 @@ READINGS = ("score", "next_pieces")
 @dataclasses.dataclass(frozen=True)
 class Sizes:
     """Sizes of a model, those of the paper's base model for a SavedModel that says none; its
-    beam_size as exported, 0 if it does not search; how many tokens its result may be longer than
-    its source; how many tokens of a text it reads; and its tokenizers.
+    beam_size and max_length as exported, 0 if it does not search; how many tokens of a text it
+    reads; and its tokenizers.
     """
 
     num_layers: int = 6
@@ -44,7 +43,7 @@ class Sizes:
     num_heads: int = 8
     vocabulary_size: int = 37000
     beam_size: int = 4
-    beyond: int = BEYOND
+    max_length: tuple[Fraction, int] = parse_length("max_length", UNKNOWN)
     most_tokens: int = sys.maxsize
     tokenizers: tuple[sentencepiece.SentencePieceProcessor, ...] = ()
 
@@ -67,10 +66,9 @@ class Sizes:
             }
             widths = [] if decoding is None else ["beam_size", "samples"]
             beam = max((decoding.get(name) or 1 for name in widths), default=0)
-            extra = str((decoding or {}).get("max_length", "")).rpartition("+")[2]
-            sizes |= {"beyond": int(extra)} if extra.isdecimal() else {}
-            sizes |= {"beam_size": beam, "most_tokens": READ, "tokenizers": tokenizers}
-            return cls(**sizes)
+            length = parse_length("max_length", (decoding or {}).get("max_length", UNKNOWN))
+            sizes |= {"beam_size": beam, "max_length": length, "tokenizers": tokenizers}
+            return cls(**sizes, most_tokens=MAX_SOURCE_LENGTH)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return cls(tokenizers=tokenizers)
 
@@ -118,8 +116,11 @@ def row_memory(
     read = FLOAT * longest * (8 * sizes.d_model + 2 * sizes.d_ff)
     read += 3 * FLOAT * sizes.num_heads * longest**2
     if name in SEARCHES and sizes.beam_size:
-        beam = min(_option(task, "beam_size", sizes.beam_size), WIDEST)
-        positions = longest + (min(_option(task, "max_length", 0), LONGEST) or sizes.beyond)
+        widest = max(MOST_HYPOTHESES, sizes.beam_size)
+        beam = min(_option(task, "beam_size", sizes.beam_size), widest)
+        asked = min(_option(task, "max_length", 0), LONGEST)
+        limit = longest + asked if asked else in_tokens(sizes.max_length, longest)
+        positions = max(longest, limit)
         remembered = 2 * FLOAT * sizes.num_layers * sizes.d_model
         # Each step makes new ones of the remembered keys and values.
         return read + beam * (2 * remembered * positions + 6 * FLOAT * sizes.vocabulary_size)

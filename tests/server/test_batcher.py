@@ -1,7 +1,9 @@
 """Requests that share a batch get what they would get alone."""
 
 import dataclasses
+import json
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -256,6 +258,18 @@ def test_a_wide_long_search_is_refused_and_options_beyond_the_limits_count_as_th
         within("translate", SEARCH, asked(1, 1500, "text", beam_size=2**31 - 1, max_length=2**31))
     short = (asked(1, 9, "text", beam_size=size) for size in (32, 2**31 - 1))
     assert len({within("translate", SEARCH, one).row_memory for one in short}) == 1
+
+
+def test_an_export_that_searches_wider_or_longer_counts_so(tmp_path):
+    def memory(**decoding):
+        decoding = {"beam_size": 4, "max_length": "+50", **decoding}
+        card = {"hyperparameters": {"d_model": 64}, "decoding": decoding}
+        (tmp_path / "model.json").write_text(json.dumps(card))
+        sizes = costs.Sizes.of(types.SimpleNamespace(folder=tmp_path, sentencepiece_models=()))
+        return costs.row_memory("translate", SEARCH, asked(1, 9, "text"), sizes, [100])
+
+    assert memory() == memory(max_length=150) < memory(max_length="3x") < memory(max_length="4x+9")
+    assert memory(beam_size=32) < memory(beam_size=100)
 
 
 def test_texts_are_counted_by_the_model_s_own_pieces_as_far_as_it_reads_them(tmp_path):
