@@ -12,6 +12,11 @@ LONGEST = 2048
 LENGTH = re.compile(r"(?:(?P<factor>\d+(?:\.\d+)?)x)?(?P<extra>\+?\d+)?")
 
 
+def most_read(positions: int) -> int:
+    """The most tokens of a text that a model of so many positions reads."""
+    return min(positions, MAX_SOURCE_LENGTH)
+
+
 @functools.lru_cache
 def parse_length(name: str, length: int | str) -> tuple[Fraction, int]:
     """Read a length such as 80, "80", "+50", "1.5x" or "2x+10": (factor on the source's tokens, how

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from keras_transformer.decoding.lengths import in_tokens, most_read, parse_length
 from keras_transformer.inference.line_batches import BATCH_TOKENS, LINE, checked_lengths, in_batches
 from keras_transformer.inference.live import as_bytes, as_strings
 from keras_transformer.inference.loading import (
@@ -24,17 +25,19 @@ TASK = "language_modelling"
 class Generator:
     """Continue texts, and compute how likely texts are."""
 
-    def __init__(self, functions: Mapping[str, Callable], lengths: Callable, positions: int):
+    def __init__(self, functions: Mapping, lengths: Callable, positions: int, max_length="+50"):
         self._functions = functions
         self._lengths = lengths
         self._positions = positions
+        self._max_length = parse_length("max_length", max_length)
 
     @classmethod
     def of(cls, module) -> "Generator":
         """That of a live `GenerationModule`."""
         from keras_transformer.inference.functions import LiveFunctions
 
-        return cls(LiveFunctions(module), _counting(module.source_tokenizer), module.positions)
+        lengths = _counting(module.source_tokenizer)
+        return cls(LiveFunctions(module), lengths, module.positions, module.options.max_length)
 
     @classmethod
     def load(cls, path: str | os.PathLike, precision: str = "float32", **options) -> "Generator":
@@ -55,8 +58,10 @@ class Generator:
         return _exported(model, options)
 
     def generate(self, prompts: Sequence[str], batch_tokens: int = BATCH_TOKENS) -> list[str]:
-        """Each prompt with what comes after it, by batches of so many tokens; a text has 50 new."""
-        lengths = [length + 50 for length in self._checked(prompts, "Shorten it.")]
+        """Each prompt with what comes after it, by batches of so many tokens, new ones included."""
+        lengths = self._checked(prompts, "Shorten it.")
+        limits = (min(in_tokens(self._max_length, one), self._positions) for one in lengths)
+        lengths = [*map(max, lengths, limits)]
         return in_batches(self._generated, [prompts], lengths, batch_tokens)
 
     def perplexities(self, lines: Sequence[str], batch_tokens: int | None = None) -> dict:
@@ -76,7 +81,7 @@ class Generator:
         }
 
     def _checked(self, lines, remedy):
-        return checked_lengths(self._lengths, lines, LINE, remedy, self._positions)
+        return checked_lengths(self._lengths, lines, LINE, remedy, most_read(self._positions))
 
     def _generated(self, prompts):
         return as_strings(self._functions["serving_default"](text=as_bytes(prompts))["generated"])
@@ -92,6 +97,7 @@ def _of_portable(model: ModelPath, precision: str, options: Mapping) -> Generato
     refuse_precision(model.path, precision)
     refuse_other_task(model.describe(), model.path, TASK)
     portable = Portable(model.path, options)
+    max_length = portable.options.max_length
 
     def score(text):
         # A text is what is forced; there is no source.
@@ -103,7 +109,7 @@ def _of_portable(model: ModelPath, precision: str, options: Mapping) -> Generato
         return {"generated": as_bytes(portable.translate(as_strings(text)))}
 
     functions = {"serving_default": generate, "score": score}
-    return Generator(functions, portable.lengths, portable.positions)
+    return Generator(functions, portable.lengths, portable.positions, max_length)
 
 
 def _exported(model: ModelPath, options: Mapping) -> Generator:
@@ -124,7 +130,9 @@ def _exported(model: ModelPath, options: Mapping) -> Generator:
         )
     tokenizer, _ = tokenizers_of(functions)
     vocabulary = Vocabulary(tokenizer.serialized_model_proto())
-    return Generator(functions, _counting(vocabulary.tokenizer), most_positions(functions.facts))
+    lengths = _counting(vocabulary.tokenizer)
+    max_length = functions.facts.get("decoding", {}).get("max_length", "+50")
+    return Generator(functions, lengths, most_positions(functions.facts), max_length)
 
 
 def _counting(tokenizer):

@@ -47,7 +47,6 @@ def checked_lengths(
     """How many tokens each line has, by a function of some lines. An error calls one that has too
     many as `named` says of its number, from 1 ("the line" if there is no other), and quotes it.
     """
-    most = min(most, MAX_SOURCE_LENGTH)
     lengths = []
     for start in range(0, len(lines), MAX_SOURCE_LENGTH):
         lengths += lengths_of(lines[start : start + MAX_SOURCE_LENGTH])

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
-from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, parse_length
+from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, most_read, parse_length
 from keras_transformer.decoding.numpy_blocks import NumpyBlocks
 from keras_transformer.decoding.numpy_rules import Spans, refuse_unknown, shares
 from keras_transformer.decoding.numpy_search import NumpySearch, beam_and_penalty
@@ -148,7 +148,7 @@ class Portable:
         if self.reads_source:
             [ids] = self._labelled("target_language", [ids])
         else:
-            ids = [*source, *ids][: min(self.positions, MAX_SOURCE_LENGTH) - 1]
+            ids = [*source, *ids][: most_read(self.positions) - 1]
         logs, tokens = self._model.last_step(source, ids, self._target.vocab_size())
         pieces = self._target.id_to_piece(tokens[:count].tolist())
         return pieces, shares(logs, **drawing)[:count], np.exp(logs[:count])
@@ -196,7 +196,7 @@ class Portable:
         return self._labelled("source_language", _encoded(self._source, texts))
 
     def _cut_sources(self, lines):
-        return [ids[: min(self.positions, MAX_SOURCE_LENGTH) - 1] for ids in self._sources(lines)]
+        return [ids[: most_read(self.positions) - 1] for ids in self._sources(lines)]
 
     def _labelled(self, name, rows):
         """Ids, behind the label of their language if the model has labels."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
+from keras_transformer.decoding.lengths import most_read
 from keras_transformer.inference.model_graphs import IDS, traced
 from keras_transformer.inference.text_module import TEXT
 from keras_transformer.models import BareTextEncoder, MaskedLanguageModel, TextClassifier
@@ -37,7 +37,7 @@ class TextEncoderModule(ServedText):
     ):
         super().__init__(model, vocabulary, "text_encoder")
         self.tokenizer = vocabulary.tokenizer
-        self.longest = min(self.hyperparameters.max_positions, MAX_SOURCE_LENGTH)
+        self.longest = most_read(self.hyperparameters.max_positions)
         self._states = traced(model.states, IDS, IDS)
         self._attention = traced(
             lambda *inputs: model.attention_weights(*inputs)["encoder"], IDS, IDS

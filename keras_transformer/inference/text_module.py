@@ -18,7 +18,7 @@ from keras_transformer.decoding import DecodingOptions, GreedySearch
 from keras_transformer.decoding.candidates import next_tokens
 from keras_transformer.decoding.constraints import Preference, under
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
-from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, MOST_TOKENS
+from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, MOST_TOKENS, most_read
 from keras_transformer.decoding.options import NEXT_PIECES, TEMPERATURES
 from keras_transformer.decoding.other_beams import BEAMS
 from keras_transformer.decoding.remembered_options import check_heads
@@ -233,7 +233,7 @@ class TextModule(ServedText):
 
     def source_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Strings (B,) to ragged ids (B, None), each row closed by EOS and no longer than 1,024."""
-        return cut(self.source_tokens(text), min(self.positions, MAX_SOURCE_LENGTH))
+        return cut(self.source_tokens(text), most_read(self.positions))
 
     def source_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Likewise, not cut."""

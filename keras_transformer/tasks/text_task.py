@@ -201,12 +201,11 @@ def refuse_long_lines(
     corpus: Corpus,
     vocabulary: Vocabulary | SeparateVocabularies,
     validated: int,
-    positions: int = MAX_SOURCE_LENGTH,
+    most: int = MAX_SOURCE_LENGTH,
 ) -> None:
     """Refuse, before the training, sources that a search or the score of a text does not take:
     all of the test, and as many of the validation sentences as are translated.
     """
-    most = min(positions, MAX_SOURCE_LENGTH)
     for split, text, count in (
         ("validation", corpus.valid, validated),
         ("test", corpus.test, len(corpus.test)),

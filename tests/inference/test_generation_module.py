@@ -90,9 +90,17 @@ def test_long_texts_go_through_the_model_few_at_a_time():
         sizes.append(len(text))
         return {"log_probability": np.zeros(len(text)), "tokens": np.ones(len(text))}
 
-    generator = Generator({"score": score}, lambda lines: [*map(len, lines)], 1024)
+    def generate(text):
+        sizes.append(len(text))
+        return {"generated": text}
+
+    functions = {"score": score, "serving_default": generate}
+    generator = Generator(functions, lambda lines: [*map(len, lines)], 1024, "+1000")
     generator.perplexities(["a", *["b" * 1000] * 5])
     assert sizes == [2, 2, 2]
+    # With what comes after them, up to the model's positions, they are long.
+    generator.generate(["a"] * 3)
+    assert sizes[3:] == [2, 1]
 
 
 def test_learned_positions_bound_a_text(pieces):

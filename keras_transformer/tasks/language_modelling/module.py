@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.candidates import token_log_probabilities
-from keras_transformer.decoding.lengths import LONGEST, MAX_SOURCE_LENGTH
+from keras_transformer.decoding.lengths import LONGEST, most_read
 from keras_transformer.decoding.remembered_options import decoding_flags
 from keras_transformer.inference.model_graphs import IDS, shifted, traced
 from keras_transformer.inference.text_module import TEXT, TextModule, with_options
@@ -134,7 +134,7 @@ class GenerationModule(TextModule):
         pieces = tf.strings.split(prefix)
         came = pieces.with_flat_values(self.target_tokenizer.string_to_id(pieces.flat_values))
         prompts = tf.concat([self.source_ids(text)[:, :-1], came], axis=1)
-        prompts = prompts[:, : min(self.positions, MAX_SOURCE_LENGTH) - 1]
+        prompts = prompts[:, : most_read(self.positions) - 1]
         ids = tf.pad(prompts.to_tensor(default_value=PAD), [[0, 0], [1, 0]], constant_values=BOS)
         return tf.gather(self.logits(ids), prompts.row_lengths(), batch_dims=1)
 

@@ -2,6 +2,7 @@
 "Improving Language Understanding by Generative Pre-Training").
 """
 
+from keras_transformer.decoding.lengths import most_read
 from keras_transformer.inference.generator import Generator, in_words
 from keras_transformer.models import LanguageModel
 from keras_transformer.runs.description import most_positions
@@ -72,7 +73,7 @@ class LanguageModelling(OneLanguage):
     def introduce(self):
         """Print what is trained on; what could not be measured later is told now."""
         described = {"task": self.name, **self.description()}
-        refuse_long_lines(self.corpus, self.vocabulary, 0, most_positions(described))
+        refuse_long_lines(self.corpus, self.vocabulary, 0, most_read(most_positions(described)))
         super().introduce()
 
     def examples(self, split):
