@@ -12,8 +12,6 @@ from keras_transformer.decoding.constraints import Constraints
 from pipelines.special_ids import BOS, EOS, PAD
 
 LEAST = 1e-10
-
-
 # c of lp by the name of its form: the paper's, and Marian's |Y|^alpha.
 FORMS = {"paper": 5.0, "length": 0.0}
 

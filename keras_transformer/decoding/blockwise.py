@@ -42,24 +42,13 @@ class BlockwiseSearch(GreedySearch):
         }
         found = (tf.fill([sentences, longest + size], PAD), tf.zeros([sentences]))
 
-        def unfinished(turn, searched, found, source, state):
-            # Each turn gives a token at least.
-            return (tf.size(searched["sentence"]) > 0) & (turn < longest)
-
+        # Each turn gives a token at least.
         def turn(number, *carried):
-            return number + 1, *self._turn(stepper, *carried)
+            return self._turn(stepper, *carried)
 
         state = stepper.start(sentences)
-        shapes = (
-            tf.TensorShape([]),
-            loop.shape_invariants(searched, {**dict.fromkeys(searched, -1), "came": 1}),
-            loop.shape_invariants(found, (1, -1)),
-            loop.shape_invariants(source, loop.fixed(source)),
-            loop.shape_invariants(state, stepper.growing),
-        )
-        _, _, (ids, scores), _, _ = tf.while_loop(
-            unfinished, turn, (0, searched, found, source, state), shape_invariants=shapes
-        )
+        growing = ({"came": 1}, (1, -1), stepper.growing)
+        ids, scores = loop.turns(turn, searched, found, source, state, growing)
         ids = tf.where(scores[:, None] > -float("inf"), ids, PAD)
         used = tf.math.count_nonzero(tf.reduce_any(ids != PAD, axis=0), dtype=tf.int32)
         return ids[:, :used], scores

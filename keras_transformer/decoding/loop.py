@@ -34,35 +34,38 @@ def run(
     Returns:
         `found` after the last turn.
     """
-    ids = searched["ids"]
-    state = stepper.start(tf.size(ids))
-    longest = tf.reduce_max(searched["limit"])
-
-    def unfinished(position, searched, found, source, state):
-        # The second half ends the search of a model whose logits are not numbers.
-        return (tf.size(searched["sentence"]) > 0) & (position < longest)
+    state = stepper.start(tf.size(searched["ids"]))
 
     def turn(position, searched, found, source, state):
         newest = searched["ids"][:, :, -1]
         logits, state, _ = stepper(newest, position, state, source)
         searched, found, going_on, parents = extend(logits, state, position, searched, found)
-        return (
-            position + 1,
-            take(searched, going_on),
-            found,
-            take_some(source, going_on),
-            _follow(state, going_on, parents),
-        )
+        state = _follow(state, going_on, parents)
+        return take(searched, going_on), found, take_some(source, going_on), state
 
-    loop_state = (0, searched, found, source, state)
-    shapes = (
-        tf.TensorShape([]),
-        shape_invariants(searched, {**dict.fromkeys(searched, -1), "ids": 2}),
-        shape_invariants(found, (len(found[0].shape) - 1, -1)),
-        shape_invariants(source, fixed(source)),
-        shape_invariants(state, stepper.growing),
+    growing = ({"ids": 2}, (len(found[0].shape) - 1, -1), stepper.growing)
+    return turns(turn, searched, found, source, state, growing)
+
+
+def turns(turn: Callable, searched: dict, found: tuple, source: Rows, state: Rows, growing: tuple):
+    """What is found when every sentence is finished, or as many turns are over as the longest limit
+    has tokens. A turn takes its number and the four that follow, and gives these four anew.
+    `growing` says which axes of what is searched (by name), found and of the state grow.
+    """
+    longest = tf.reduce_max(searched["limit"])
+    axes = {**dict.fromkeys(searched, -1), **growing[0]}, growing[1], fixed(source), growing[2]
+
+    def unfinished(number, searched, *others):
+        # The second half ends the search of a model whose logits are not numbers.
+        return (tf.size(searched["sentence"]) > 0) & (number < longest)
+
+    carried = (searched, found, source, state)
+    _, _, found, _, _ = tf.while_loop(
+        unfinished,
+        lambda number, *before: (number + 1, *turn(number, *before)),
+        (0, *carried),
+        shape_invariants=(tf.TensorShape([]), *map(shape_invariants, carried, axes)),
     )
-    _, _, found, _, _ = tf.while_loop(unfinished, turn, loop_state, shape_invariants=shapes)
     return found
 
 

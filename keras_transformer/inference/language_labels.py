@@ -44,14 +44,11 @@ class LanguageLabels:
         with tf.control_dependencies([check]):
             return tf.where(languages == "", default, found)
 
-    def before(self, tokens: tf.RaggedTensor, ids: tf.Tensor) -> tf.RaggedTensor:
-        """Ragged ids (B, None), each with its label before it; labels are (1,) or (B,)."""
-        return tf.concat([tf.broadcast_to(ids, [tokens.nrows()])[:, None], tokens], axis=1)
-
-    def begin(self, prefixes: tf.Tensor | None, ids: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
-        """What `count` translations begin with, ids (B, P) or None, behind the labels."""
-        labels = tf.broadcast_to(ids, [count])[:, None]
-        return labels if prefixes is None else tf.concat([labels, prefixes], axis=1)
+    @staticmethod
+    def before(tokens: tf.Tensor | tf.RaggedTensor | None, labels: tf.Tensor, count: tf.Tensor):
+        """Ids (B, None), or None, of `count` texts, behind their labels, which are (1,) or (B,)."""
+        labels = tf.broadcast_to(labels, [count])[:, None]
+        return labels if tokens is None else tf.concat([labels, tokens], axis=1)
 
     @staticmethod
     def after_label(search):

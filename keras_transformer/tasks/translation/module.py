@@ -199,8 +199,8 @@ class TranslationModule(TextModule):
         if not self.labels:
             return super().search(search, text, prefixes, limits)
         source, target = map(self.labels.ids_of, LANGUAGES, languages)
-        tokens = cut(self.labels.before(super().source_tokens(text), source))
-        prefixes = self.labels.begin(prefixes, target, tf.size(text))
+        tokens = cut(self.labels.before(super().source_tokens(text), source, tf.size(text)))
+        prefixes = self.labels.before(prefixes, target, tf.size(text))
         return super().search(self.labels.after_label(search), text, prefixes, limits, tokens)
 
     def begin(self, source, prefixes):
@@ -237,7 +237,8 @@ class TranslationModule(TextModule):
         return self._after_label(super().source_tokens(text), "source_language")
 
     def _after_label(self, ids, name):
-        return self.labels.before(ids, self.labels.ids_of(name)) if self.labels else ids
+        labels = self.labels
+        return labels.before(ids, labels.ids_of(name), ids.nrows()) if labels else ids
 
     def target_text(self, ids, text):
         """As `TextModule`, but empty where `text` is blank."""
