@@ -52,6 +52,8 @@ class DecoderLayer(EncoderLayer):
         **kwargs,
     ):
         super().__init__(num_heads, d_model, d_ff, **kwargs)
+        if cross_heads is not None and not has_memory:
+            raise ValueError("`cross_heads` attend to a memory. Received: has_memory=False.")
         self.has_memory = has_memory
         if has_memory:
             self.cross_attention = self._attention(heads=cross_heads, name="cross_attention")
@@ -63,8 +65,11 @@ class DecoderLayer(EncoderLayer):
 
     def build(self, x_shape, memory_shape=None):
         # Before anything is built: Keras may build once more, and would tell of that.
-        if self.has_memory and memory_shape is None:
-            raise ValueError("Without `memory`, a decoder's layer needs has_memory=False.")
+        if self.has_memory != (memory_shape is not None):
+            raise ValueError(
+                "Without `memory`, a decoder's layer needs has_memory=False, and with it True. "
+                f"Received: has_memory={self.has_memory}."
+            )
         super().build(x_shape)
         if self.has_memory:
             self.cross_attention.build(x_shape, memory_shape, memory_shape)

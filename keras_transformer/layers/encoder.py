@@ -175,10 +175,10 @@ class Encoder(KeepsShape):
         check_sizes(num_layers=num_layers)
         start = class_of("residual_initialization", residual_initialization, None, depth_scaled)
         self.residual_initialization = start
-        variants["output_initializer"] = start(self.layer.sublayers_of(**variants) * num_layers)
-        variants["dtype"] = self.dtype_policy
+        initializer = start(self.layer.sublayers_of(**variants) * num_layers)
+        of_stack = {"output_initializer": initializer, "dtype": self.dtype_policy}
         self.layers = [
-            self.layer(num_heads, d_model, d_ff, name=f"layer_{n}", **variants)
+            self.layer(num_heads, d_model, d_ff, name=f"layer_{n}", **of_stack, **variants)
             for n in range(num_layers)
         ]
         norm = self.layers[-1].feed_forward_norm

@@ -10,7 +10,7 @@ from keras_transformer.layers.add_and_norm import PostNorm
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.feed_forward import FeedForward
 from keras_transformer.layers.linear_maps import Dense, Matrix
-from keras_transformer.layers.prototypes import KeepsShape
+from keras_transformer.layers.prototypes import KeepsShape, check_sizes
 from keras_transformer.layers.tensors import KeysAndValues, Sublayer, Tensor
 
 
@@ -62,6 +62,7 @@ class ProposalHeads(KeepsShape):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        check_sizes(2, block_size=block_size)
         policy = self.dtype_policy
         self.block_size = block_size
         self.num_heads = num_heads

@@ -53,6 +53,8 @@ class ConvolutionalHyperparameters(Sizes):
 
     def __post_init__(self):
         super().__post_init__()
+        if self.positions == "sinusoidal":
+            check_even(self)
         if self.kernel_size % 2 == 0:
             raise ValueError(
                 "`kernel_size` must be odd, so that a convolution sees as far ahead as behind. "

@@ -16,6 +16,7 @@ from keras_transformer.layers import (
     padding_mask,
 )
 from keras_transformer.layers.linear_maps import Dense
+from keras_transformer.layers.prototypes import check_sizes
 from keras_transformer.layers.tensors import Tensor
 from keras_transformer.models.hyperparameters import OF_TWO_STACKS, Hyperparameters
 from keras_transformer.models.sized_model import (
@@ -99,7 +100,7 @@ class BareTextEncoder(TextEncoder):
 class MaskedLanguageModel(TextEncoder):
     """Logits of the pieces that may stand at some places of a text.
 
-        P(piece at t | text) = softmax(LayerNorm(gelu(x_t W + b)) E^T + c),    x = Encoder(text)
+        P(piece at t | text) = softmax(LayerNorm(activation(x_t W + b)) E^T + c),  x = Encoder(text)
 
     In a small model, logits of V pieces cost as much as two layers. So they are computed at
     `places` alone: in training, at one token in seven.
@@ -144,8 +145,9 @@ class Labeller(TextEncoder):
         name: str | None = None,
         **more,
     ):
-        self._assemble(hyperparameters, dtype, name, labels=labels, **more)
-        self.labels = labels
+        check_sizes(labels=labels)
+        self._assemble(hyperparameters, dtype, name, labels=int(labels), **more)
+        self.labels = int(labels)
 
     def headed(self, hp, policy, parts, labels, **more):
         inputs = _inputs("tokens", "segments")

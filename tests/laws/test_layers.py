@@ -262,6 +262,8 @@ def shaken(name):
         (lambda: layers.EncoderLayer(**SIZES, d_k=0), "`d_k`"),
         (lambda: layers.Encoder(0, **SIZES), "`num_layers`.*at least 1.*num_layers=0"),
         (lambda: layers.Decoder(1.5, **SIZES), "`num_layers`"),
+        (lambda: layers.DecoderLayer(**SIZES, has_memory=False, cross_heads=HEADS), "`cross_heads"),
+        (lambda: layers.ProposalHeads(1, 2, 16), "`block_size`.*at least 2"),
         (lambda: layers.LocalHeads(0), "`radius`"),
         (lambda: layers.SparseHeads(-1), "`stride`"),
         (lambda: layers.LowRankHeads(0), "`rank`"),
@@ -283,6 +285,11 @@ def shaken(name):
 def test_an_argument_that_no_layer_can_have_is_refused_by_name(make, said):
     with pytest.raises(ValueError, match=f"^{said}"):
         make()
+
+
+def test_a_stack_makes_the_initializer_of_its_layers():
+    with pytest.raises(TypeError, match=r"multiple values .*'output_initializer'"):
+        layers.Encoder(1, **SIZES, output_initializer="zeros")
 
 
 def test_sizes_may_be_numpy_s():

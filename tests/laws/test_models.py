@@ -122,7 +122,7 @@ ROWS = {
     ),
     "BareTextEncoder": text_encoder(text_encoders.BareTextEncoder),
     "MaskedLanguageModel": text_encoder(text_encoders.MaskedLanguageModel, places=True),
-    "TextClassifier": text_encoder(text_encoders.TextClassifier, 5, time=False),
+    "TextClassifier": text_encoder(text_encoders.TextClassifier, np.int64(5), time=False),
     "TextClassifier mean": text_encoder(text_encoders.TextClassifier, 5, "mean", time=False),
     "TokenClassifier": text_encoder(text_encoders.TokenClassifier, 5),
     "VisionTransformer": Row(

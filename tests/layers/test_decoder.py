@@ -109,10 +109,13 @@ def test_under_mixed_bfloat16_the_state_keeps_its_dtype(x, memory, norm):
     assert [keras.backend.standardize_dtype(dtype) for dtype in types] == ["bfloat16"] * 2
 
 
-def test_a_memory_that_is_forgotten_is_told():
+def test_a_memory_that_is_forgotten_or_not_attended_to_is_told():
     layer = DecoderLayer(2, 8, 16)
     # Keras builds the layers of a model once more where that failed.
     for _ in range(2):
         with pytest.raises(ValueError, match=r"Without `memory`.* has_memory=False"):
             layer(np.zeros((1, 3, 8)))
-    assert DecoderLayer(2, 8, 16, has_memory=False)(np.zeros((1, 3, 8))).shape == (1, 3, 8)
+    alone = Decoder(1, 2, 8, 16, has_memory=False)
+    with pytest.raises(ValueError, match=r"and with it True\. Received: has_memory=False"):
+        alone(np.zeros((1, 3, 8)), np.zeros((1, 3, 8)))
+    assert alone(np.zeros((1, 3, 8))).shape == (1, 3, 8)

@@ -317,6 +317,7 @@ def test_a_description_without_an_architecture_is_a_transformer_s():
         ("--architecture=convolutional --kernel_size=4", "Received: kernel_size=4. Try 5."),
         ("--architecture=convolutional --positions=rotary", "must be one of sinusoidal, learned"),
         ("--architecture=recurrent --d_model=7", "Received: d_model=7. Try 8."),
+        ("--architecture=convolutional --d_model=7", "Received: d_model=7. Try 8."),
         ("--architecture=recurrent --dropout=-1", "dropout"),
     ],
 )

@@ -225,6 +225,7 @@ NO_HP = r"^`hyperparameters` must be Hyperparameters\(\.\.\.\), with no field .*
         (lambda: Transformer(50), f"{NO_HP}50 and no field"),
         (lambda: Transformer(HP, d_ff=3), f"{NO_HP}.* and d_ff"),
         (lambda: TextClassifier({"d_ff": 3}, labels=3), f"{NO_HP}.*'d_ff': 3"),
+        (lambda: TextClassifier(HP, labels=["a", "b"]), "`labels` must be an integer, at least 1"),
         (lambda: LanguageModel(50, num_decoder_layers=3), NO_HP),
         *(
             (lambda name=name, value=value: LanguageModel(**SIZES, **{name: value}), said)
