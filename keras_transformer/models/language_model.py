@@ -8,13 +8,12 @@ from keras_transformer.models.hyperparameters import OF_TWO_STACKS
 from keras_transformer.models.sized_model import (
     SizedModel,
     Stepper,
-    embeddings,
     encoding,
     heads,
-    projection,
     stack_arguments,
 )
-from keras_transformer.models.variants import TIES, attention_and_number
+from keras_transformer.models.transformer import tied_tables
+from keras_transformer.models.variants import attention_and_number
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -52,19 +51,14 @@ class LanguageModel(SizedModel):
     def assembled(self, hyperparameters, policy):
         hp = hyperparameters
         self.check_attention(hp.attention)
-        is_tied = "projection" not in TIES[hp.tie_embeddings]
-        more = {"dropout": hp.dropout, "output_bias": hp.output_bias and is_tied}
-        embedding = embeddings(hp, policy, encoding(hp), **more)
-        onto_pieces = embedding
-        if not is_tied:
-            onto_pieces = projection(hp, policy, output_bias=hp.output_bias)
+        tables = tied_tables(hp, encoding(hp), policy, sides=("embedding",))
         _, of_decoder, _ = heads(hp)
         decoder = Decoder(
             **stack_arguments(hp), has_memory=False, heads=of_decoder, dtype=policy, name="decoder"
         )
         ids = keras.Input((None,), dtype="int32", name="text")
-        parts = {"embedding": embedding, "decoder": decoder, "projection": onto_pieces}
-        return ids, onto_pieces(decoder(embedding(ids)), reverse=True), parts
+        x = decoder(tables["embedding"](ids))
+        return ids, tables["projection"](x, reverse=True), {**tables, "decoder": decoder}
 
     def stepper(self, table: Tensor | None = None) -> Stepper:
         """Make a `Stepper` for decoding, with the current weights."""

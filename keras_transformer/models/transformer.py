@@ -148,13 +148,17 @@ def source_mask(source: Tensor, sizes: Sizes) -> Tensor:
 
 
 def tied_tables(
-    hyperparameters: Sizes, encoding: PositionEncoding, policy: keras.DTypePolicy
+    hyperparameters: Sizes,
+    encoding: PositionEncoding,
+    policy: keras.DTypePolicy,
+    sides: tuple[str, ...] = ("embedding", "source_embedding"),
 ) -> dict[str, PositionalEmbedding]:
-    """The embeddings of target and source, to which an encoding is added, and the projection onto
-    the vocabulary (section 3.4); the same layer where they are tied.
+    """The embeddings of the sides, target and source, to which an encoding is added, and the
+    projection onto the vocabulary (section 3.4); the same layer where they are tied.
     """
     hp = hyperparameters
-    names = TIES[hp.tie_embeddings]
+    every = (*sides, "projection")
+    names = [name for name in TIES[hp.tie_embeddings] if name in every]
     made = {}
     for name in names:
         if name == "projection":
@@ -163,7 +167,6 @@ def tied_tables(
             projects = name == "embedding" and "projection" not in names
             more = {"dropout": hp.dropout, "output_bias": hp.output_bias and projects}
             made[name] = embeddings(hp, policy, encoding, name, **more)
-    every = ("embedding", "source_embedding", "projection")
     return {name: made.get(name, made["embedding"]) for name in every}
 
 

@@ -257,6 +257,7 @@ def shaken(name):
     [
         (lambda: layers.MultiHeadAttention(2, D, d_k=0), "`d_k`.*at least 1.*d_k=0"),
         (lambda: layers.MultiHeadAttention(2, D, d_v=-3), "`d_v`.*d_v=-3"),
+        (lambda: layers.MultiHeadAttention(0, D), "`num_heads` must be an integer, at least 1"),
         (lambda: layers.MultiHeadAttention(2.0, D), "`num_heads` must be an integer.*=2.0"),
         (lambda: layers.MultiHeadAttention(2, "8"), "`d_model` must be an integer.*='8'"),
         (lambda: layers.EncoderLayer(**SIZES, d_k=0), "`d_k`"),
@@ -276,7 +277,19 @@ def shaken(name):
         (lambda: layers.PreRmsNorm(epsilon=0), "`epsilon` must be above 0.*epsilon=0"),
         (lambda: layers.Encoder(1, **SIZES, norm_epsilon=-1.0), "`epsilon`.*=-1.0"),
         (lambda: layers.HalvesEncoding(rates="Paper"), "`rates` must be .*='Paper'"),
+        (lambda: Rotary().build((None, 2, None, 7), (None, 2, None, 7)), "`d_k`.*=7. Try 8"),
+        *(
+            (lambda rate=rate: layers.Dropout(rate), r"`rate` must be .* \[0, 255/256\].*rate=")
+            for rate in (-0.1, 1.0, float("nan"))
+        ),
         # A part in the place of another.
+        *(
+            (lambda one=one: layers.EncoderLayer(**SIZES, feed_forward=one), "`feed_forward` must")
+            for one in (layers.EncoderLayer, None, "Dense", 3)
+        ),
+        (lambda: layers.Encoder(1, **SIZES, residual_initialization="glorot"), "`residual_initial"),
+        (lambda: layers.MultiHeadAttention(2, D, heads="local:3"), "`heads`.*Received: 'local"),
+        (lambda: layers.MultiHeadAttention(2, D, heads=LocalHeads), "`heads`.*class.*LocalHe"),
         (lambda: layers.MultiHeadAttention(2, D, heads=Rotary()), "`heads`.*of AttentionHeads"),
         (lambda: SoftmaxHeads(positions=LEARNED), "`positions`.*of RelativePositions"),
         (lambda: layers.PositionalEmbedding(9, D, encoding=Rotary()), "`encoding`.*of Position"),

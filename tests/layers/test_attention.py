@@ -118,8 +118,6 @@ def test_widths_of_a_head_default_to_the_paper_s(d_k, d_v, expected, qkv):
 
 
 def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works():
-    with pytest.raises(ValueError, match="`num_heads` must be an integer, at least 1"):
-        MultiHeadAttention(0, 8)
     for h, d, remedy in ((8, 500, 504), (3, 8, 9)):
         told = rf"d_model={d}, num_heads={h}\. Try d_model={remedy}, or pass `d_k` and"
         with pytest.raises(ValueError, match=rf"`d_model`.*`num_heads`.*{told}"):
@@ -199,11 +197,3 @@ def test_heads_need_no_registered_class_until_they_are_loaded(qkv, tmp_path):
     np.testing.assert_array_equal(loaded(list(qkv)), expected)
     with pytest.raises(ValueError, match=r"`heads` must be an object .* register_keras_serializa"):
         MultiHeadAttention(H, D_MODEL, heads=attention.get_config()["heads"])
-
-
-@pytest.mark.parametrize("heads", ["local:3", Uniform], ids=["name", "class"])
-def test_what_are_no_heads_is_refused(heads):
-    with pytest.raises(
-        ValueError, match=r"`heads` must be an object .* Received: .*(local|Uniform)"
-    ):
-        MultiHeadAttention(H, D_MODEL, heads=heads)

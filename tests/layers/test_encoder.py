@@ -166,14 +166,6 @@ def test_dropout_stands_behind_the_activation_in_training_only(kind, x):
     assert not kept[plain != 0].all()
 
 
-@pytest.mark.parametrize("kind", [EncoderLayer, None, "Dense", 3])
-def test_what_is_no_feed_forward_network_is_refused_by_name(kind):
-    with pytest.raises(ValueError, match="`feed_forward` must be a subclass of FeedForward"):
-        EncoderLayer(2, 8, 16, feed_forward=kind)
-    with pytest.raises(ValueError, match="`residual_initialization` must be a function"):
-        Encoder(1, 2, 8, 16, residual_initialization="glorot")
-
-
 @pytest.mark.parametrize(
     ("layer", "shape", "said"),
     [

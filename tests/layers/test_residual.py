@@ -210,13 +210,6 @@ def test_the_seed_of_the_process_decides_what_falls():
     assert (of_seed(1) != of_seed(2)).any()
 
 
-@pytest.mark.usefixtures("_seed")
-@pytest.mark.parametrize("rate", [-0.1, 1.0, float("nan")])
-def test_a_rate_that_is_no_probability_of_this_layer_is_refused(rate):
-    with pytest.raises(ValueError, match=r"`rate` must be .* \[0, 255/256\]. Received: rate="):
-        Dropout(rate)
-
-
 # Section 3.1: layer normalization and its explicit gradient, against float64, Keras and torch.
 @pytest.fixture
 def far_from_0(random):

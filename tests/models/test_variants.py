@@ -13,7 +13,7 @@ from keras_transformer.layers.attention_variants.relative_positions import (
 )
 from keras_transformer.layers.attention_variants.restricted import LocalHeads, SparseHeads
 from keras_transformer.layers.scaled_dot_product import Additive, DotProduct, SoftmaxHeads
-from keras_transformer.models import Hyperparameters, Transformer, sized_model
+from keras_transformer.models import Hyperparameters, LanguageModel, Transformer, sized_model
 from keras_transformer.runs.initialization import initialize
 
 V, LENGTH = 23, 5
@@ -87,6 +87,9 @@ def test_tables_that_are_tied_are_one(ties, names):
     three = (model.source_embedding, model.embedding, model.projection)
     assert tuple(one.name for one in three) == names
     assert len({id(one) for one in three}) == len(set(names))
+    alone = LanguageModel(**SIZES, tie_embeddings=ties)
+    assert (alone.embedding.name, alone.projection.name) == names[1:]
+    assert len([w for w in alone.weights if w.shape == (V, 8)]) == len(set(names[1:]))
 
 
 def test_each_table_is_used_where_it_belongs():

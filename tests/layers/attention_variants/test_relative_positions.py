@@ -66,8 +66,3 @@ def test_rotations_in_bfloat16_tell_position_256_from_257(random):
     expected = angles[:, 1::2] - angles[:, 0::2]
     np.testing.assert_allclose(turned[:, 0::2], expected, atol=2**-7)
     assert np.abs(expected[0] - expected[1]).max() > 0.4
-
-
-def test_an_odd_width_is_refused_with_a_remedy():
-    with pytest.raises(ValueError, match=r"`d_k` must be even.*d_k=7\. Try 8\."):
-        Rotary().build((None, 2, None, 7), (None, 2, None, 7))
