@@ -21,7 +21,7 @@ from keras_transformer.inference.picture_classifier import TASK
 from keras_transformer.inference.text_encoder_module import TextEncoderModule
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule
-from keras_transformer.tasks import IMPORTED_ALONE, TASKS, module_class
+from keras_transformer.tasks import IMPORTED_ALONE, module_class
 from keras_transformer.tasks.labelling.module import LABELS_FILE, LabelModule, TagModule
 from keras_transformer.tasks.language_modelling.module import GenerationModule
 from keras_transformer.tasks.masking.module import MaskedTextModule
@@ -52,26 +52,13 @@ def module_of(
         return "translation", TranslationModule(folder.model(), vocabulary, options)
     if hasattr(folder.family, "decoding"):
         return "translation", _translator(folder, languages)
-    kinds = {
-        bert.MODEL_TYPE: _of_text,
-        gpt2.MODEL_TYPE: _of_prompts,
-        t5.MODEL_TYPE: _of_text_to_text,
-    }
     if languages:
         raise ValueError(
             f"{' and '.join(languages)} are for a model of many languages. Received: "
             f"{folder.path}, a {folder.family.MODEL_TYPE}. Leave them out."
         )
-    if TASK in TASKS:
-        kinds[vit.MODEL_TYPE] = _of_pictures
-    name = folder.family.MODEL_TYPE
-    if name not in kinds:
-        raise ValueError(
-            f"`model_type` of {folder.path} must be {' or '.join(kinds)}: we cannot cut the text "
-            f"of others into pieces. Received: {name}. `imports.hugging_face.load` makes a model "
-            "of it that takes ids."
-        )
-    return kinds[name](folder)
+    kinds = {bert: _of_text, gpt2: _of_prompts, t5: _of_text_to_text, vit: _of_pictures}
+    return kinds[folder.family](folder)
 
 
 def _translator(folder, languages):
