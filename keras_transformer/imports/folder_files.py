@@ -174,6 +174,14 @@ class WeightFiles(Mapping):
         return [name for name, place in self._places.items() if place not in read]
 
 
+def required_file(folder: pathlib.Path, name: str, remedy: str) -> pathlib.Path:
+    """A file of a folder, which must exist."""
+    path = folder / name
+    if not path.exists():
+        raise FileNotFoundError(f"{folder} has no {name}. It has {listed(folder)}. {remedy}")
+    return path
+
+
 def listed(folder: pathlib.Path, most: int = 5) -> str:
     """What a folder holds, in words."""
     if not folder.is_dir():

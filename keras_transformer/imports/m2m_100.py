@@ -17,7 +17,8 @@ import sentencepiece
 
 from keras_transformer.imports import seq2seq, seq2seq_files
 from keras_transformer.imports.family import ANOTHER, Natural, Weight, norm, pieces_by_id
-from keras_transformer.imports.seq2seq_files import AGAIN, TOKENIZER, required_file
+from keras_transformer.imports.folder_files import required_file
+from keras_transformer.imports.seq2seq_files import AGAIN, TOKENIZER
 from keras_transformer.models import Hyperparameters
 from pipelines import json_files
 from pipelines.json_files import Schema, refuse
@@ -94,7 +95,8 @@ def vocabulary(folder: Any) -> Vocabulary:
             f"deu_Latn, by additional_special_tokens. Received: none. {AGAIN}"
         )
     how = {"labels": labels, "unknown": ""}
-    return read_in_order(required_file(folder, SPM), others, AGAIN, folder.files.unused, **how)
+    path = required_file(folder.path, SPM, AGAIN)
+    return read_in_order(path, others, AGAIN, folder.files.unused, **how)
 
 
 @functools.lru_cache(maxsize=1)
@@ -104,7 +106,7 @@ def _pieces(folder):
     if (folder.path / "vocab.json").exists():
         pieces = seq2seq_files.read_pieces(folder, "vocab.json", size)
     else:
-        model = read_model(required_file(folder, SPM), AGAIN)
+        model = read_model(required_file(folder.path, SPM, AGAIN), AGAIN)
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         own = range(len(OF_FAIRSEQ) - 1, processor.vocab_size())
         pieces = [*OF_FAIRSEQ, *map(processor.id_to_piece, own)]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from keras_transformer.imports.family import ANOTHER, NEVER, Weight, pieces_by_id
-from keras_transformer.imports.folder_files import listed
+from keras_transformer.imports.folder_files import required_file
 from keras_transformer.imports.marian_files import (
     WHOLE,
     Arrays,
@@ -76,14 +76,10 @@ class MarianFolder(TranslatorFolder):
             raise ValueError(
                 f"{self.path / DECODER} must name files beside it. Received: {quote(name)}. {WHOLE}"
             )
-        if not (self.path / name).exists():
-            more = ""
-            if name in SPM and list(self.path.glob("*.bpe")):
-                more = " Its *.bpe needs Moses' tokenizer, which no SavedModel has."
-            raise FileNotFoundError(
-                f"{self.path} has no {name}. It has {listed(self.path)}.{more} {WHOLE}"
-            )
-        return self.path / name
+        remedy = WHOLE
+        if name in SPM and list(self.path.glob("*.bpe")):
+            remedy = f"Its *.bpe needs Moses' tokenizer, which no SavedModel has. {WHOLE}"
+        return required_file(self.path, name, remedy)
 
     def _settings(self, schema, document, name):
         read, unknown = json_files.settings(schema, document, self.path / name, ANOTHER)

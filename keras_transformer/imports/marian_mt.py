@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Literal
 
 from keras_transformer.imports import seq2seq, seq2seq_files
 from keras_transformer.imports.family import Size, Weight
-from keras_transformer.imports.seq2seq_files import AGAIN, read_pieces, required_file
+from keras_transformer.imports.folder_files import required_file
+from keras_transformer.imports.seq2seq_files import AGAIN, read_pieces
 from keras_transformer.models import Hyperparameters
 from pipelines.json_files import Schema, refuse
 from pipelines.vocabularies import SeparateVocabularies
@@ -108,7 +109,7 @@ def vocabulary(folder: Any) -> SeparateVocabularies:
         special = {piece: getattr(config, key) for piece, key in SPECIAL.items()}
         seq2seq_files.check_special(pieces, special, folder.path / name)
         others = seq2seq_files.pieces_in_order(config, pieces, size)
-        path = required_file(folder, spm)
+        path = required_file(folder.path, spm, AGAIN)
         # As `skip_special_tokens` leaves it out.
         made.append(read_in_order(path, others, AGAIN, folder.files.unused, unknown=""))
     return SeparateVocabularies(*made)

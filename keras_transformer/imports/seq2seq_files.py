@@ -3,12 +3,11 @@ and how it decodes, in generation_config.json (Wolf et al. 2020, "Transformers: 
 Natural Language Processing").
 """
 
-import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from keras_transformer.imports.family import ANOTHER, NEVER, Factor, Natural, Size, pieces_by_id
-from keras_transformer.imports.folder_files import listed
+from keras_transformer.imports.folder_files import required_file
 from pipelines import json_files
 from pipelines.json_files import MOST_BYTES_OF_LISTS, Schema, refuse
 from pipelines.special_ids import BOS, PAD
@@ -114,16 +113,6 @@ def read_tokenizer(folder: Any, schema: type[Schema], name: str = TOKENIZER) -> 
     return said
 
 
-def required_file(folder: Any, name: str) -> pathlib.Path:
-    """A file of a `PretrainedFolder`, which must exist."""
-    path = folder.path / name
-    if not path.exists():
-        raise FileNotFoundError(
-            f"{folder.path} has no {name}. It has {listed(folder.path)}. {AGAIN}"
-        )
-    return path
-
-
 def pieces_in_order(config: Any, pieces: Sequence[str], size: int) -> list[str]:
     """The pieces behind our special ones, of those by their ids; rows without one are named too."""
     taken = {name for name, _ in SPECIAL.values()}
@@ -143,7 +132,7 @@ def check_special(pieces: Sequence[str], ids: Mapping[str, int], place: Any) -> 
 
 def read_pieces(folder: Any, name: str, most: int) -> list[str]:
     """The pieces by their ids, of a JSON object of ids."""
-    path = required_file(folder, name)
+    path = required_file(folder.path, name, AGAIN)
     folder.files.unused.setdefault(name, [])
     ids = json_files.read_object(path, AGAIN, MOST_BYTES_OF_LISTS)
     if len(ids) > most:

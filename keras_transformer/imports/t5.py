@@ -16,7 +16,7 @@ import sentencepiece
 
 from keras_transformer.imports import family
 from keras_transformer.imports.family import ANOTHER, NEVER, Epsilon, Natural, Share, Size, Weight
-from keras_transformer.imports.folder_files import WHOLE, SettingsFiles, listed
+from keras_transformer.imports.folder_files import WHOLE, SettingsFiles, required_file
 from keras_transformer.models import Hyperparameters, Transformer
 from pipelines.json_files import Schema, refuse
 from pipelines.special_ids import BOS
@@ -123,13 +123,8 @@ def hyperparameters(config: Config) -> Hyperparameters:
 
 def vocabulary(files: SettingsFiles, config: Config) -> Vocabulary:
     """The pieces of spiece.model by our ids, its sentinels, and names for rows without a piece."""
-    path = files.path / PIECES
-    if not path.exists():
-        raise FileNotFoundError(
-            f"{files.path} has no {PIECES}. It has {listed(files.path)}. Save the slow tokenizer "
-            "into it, or take the file from where the model is from."
-        )
-    model = read_model(path, WHOLE)
+    remedy = "Save the slow tokenizer into it, or take the file from where the model is from."
+    model = read_model(required_file(files.path, PIECES, remedy), WHOLE)
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     pieces = [processor.id_to_piece(number) for number in range(processor.vocab_size())]
     count = files.read(Tokenizer, "tokenizer_config.json", ANOTHER).extra_ids
