@@ -162,6 +162,7 @@ def _of_lines(path):
 
 
 MODULES = "modules.json"
+PROMPTS = "config_sentence_transformers.json"
 POOLING = "1_Pooling"
 # What settings begin with that say how states become one vector.
 MODE = "pooling_mode_"
@@ -200,12 +201,28 @@ class Sentences(Schema):
     max_seq_length: Size = MOST
 
 
+class Prompts(Schema):
+    """What config_sentence_transformers.json may say."""
+
+    HARMLESS: ClassVar = ("__version__", "model_type", "similarity_fn_name")
+
+    default_prompt_name: str | None = None
+    prompts: dict[str, str] | None = None
+
+
 def for_vectors(files: SettingsFiles, config: Any) -> Any:
     """A BERT's config with no more positions than texts have tokens in sentence-transformers.
-    Vectors that are not, as ours, the mean of the states divided by its length, are refused.
+    Vectors that are not, as ours, the mean of the states divided by its length, are refused, and
+    those of texts behind a prompt.
     """
     path = files.path / MODULES
     _refuse_another_pooling(files, _pooling_of(files, path) if path.exists() else POOLING)
+    asked = files.read(Prompts, PROMPTS, ANOTHER)
+    name = asked.default_prompt_name
+    if prompt := (asked.prompts or {}).get(name):
+        remedy = f"Make it null, and write {prompt!r} before each text."
+        wanted = "null, for our vectors are of the text alone"
+        refuse("default_prompt_name", files.path / PROMPTS, wanted, name, remedy)
     said = files.read(Sentences, "sentence_bert_config.json", ANOTHER)
     longest = min(said.max_seq_length, config.max_position_embeddings)
     return msgspec.structs.replace(config, max_position_embeddings=longest)

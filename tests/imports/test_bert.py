@@ -92,6 +92,23 @@ def test_vectors_that_are_no_mean_are_refused(tmp_path, settings, is_mean):
         bert_text.for_vectors(SettingsFiles(tmp_path), config_of(bert, BERT))
 
 
+@pytest.mark.parametrize(
+    ("default", "is_refused"),
+    [("query", True), ("document", False), (None, False), ("other", False)],
+)
+def test_a_prompt_before_each_text_is_refused(tmp_path, default, is_refused):
+    prompts = {"prompts": {"query": "query: ", "document": ""}, "similarity_fn_name": "cosine"}
+    path = tmp_path / "config_sentence_transformers.json"
+    path.write_text(json.dumps({**prompts, "default_prompt_name": default}))
+    told = pytest.raises(
+        ValueError, match=r"must be null, .* Received: query\. .* 'query: ' before"
+    )
+    files = SettingsFiles(tmp_path)
+    with told if is_refused else contextlib.nullcontext():
+        bert_text.for_vectors(files, config_of(bert, BERT))
+    assert files.unused[path.name] == []
+
+
 # What the command `import_model` makes of a folder, and what it refuses before it reads one.
 PIECES = [*SPECIAL, "turn", "on", "the", "lamp", "##s", "off", "kitchen"]
 TEXTS = ["turn on the kitchen lamps", "off"]
