@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import sys
 import time
 
 import keras
@@ -30,6 +31,7 @@ class ProgressBar(keras.callbacks.Callback):
         self.max_minutes = max_minutes
         self.console = console or Console()
         self.labels = labels
+        self.is_heard = True
         words = TextColumn("{task.description}", table_column=Column(no_wrap=False))
         self.bar = Progress(BarColumn(24), words, console=self.console, auto_refresh=False)
 
@@ -69,10 +71,18 @@ class ProgressBar(keras.callbacks.Callback):
             self.bar.stop()
 
     def report(self, line):
-        """Print a line without tearing the bar. Training goes on where it cannot be printed."""
-        # rich answers a reader that left, such as `head`, by SystemExit, and prints no more.
-        with contextlib.suppress(OSError, SystemExit):
+        """Print a line without tearing the bar. Training goes on where it cannot be printed, which
+        the standard error says once.
+        """
+        try:
             self.console.print(line, highlight=False, markup=False, soft_wrap=True)
+        except (OSError, SystemExit):
+            # rich answers a reader that left, such as `head`, by SystemExit, and prints no more.
+            if self.is_heard:
+                with contextlib.suppress(OSError):
+                    told = "standard output cannot be written: training goes on without a word"
+                    print(told, file=sys.stderr, flush=True)
+            self.is_heard = False
 
     def share_done(self):
         """Of the run, in [0, 1], by whichever limit is nearer."""

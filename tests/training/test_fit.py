@@ -279,11 +279,13 @@ def test_a_log_file_gets_a_line_every_half_minute(clock):
 
 # rich answers a reader that left by the first.
 @pytest.mark.parametrize("error", [SystemExit, OSError])
-def test_training_goes_on_where_a_line_cannot_be_printed(clock, error):
+def test_training_goes_on_where_a_line_cannot_be_printed(clock, error, capsys):
     watcher = bar(clock)
     watcher.console.print = mock.Mock(side_effect=error)
     watcher.report("a line")
-    assert watcher.console.print.called
+    watcher.report("another")
+    assert watcher.console.print.call_count == 2
+    assert capsys.readouterr().err.count("training goes on") == 1
 
 
 def test_tokens_a_second_count_training_alone_over_all_epochs(clock):
