@@ -23,6 +23,8 @@ OPTIMIZER = "optimizer/"
 LOW_RANK = ("_lora_a", "_lora_b", "_lora_scale")
 # In the file of an adapter, of the weights that it was trained on.
 BASE = "base"
+# Of the system's errors: none, a place before a file's beginning, and a folder.
+OF_DAMAGE = (None, errno.EINVAL, errno.EISDIR)
 # No run has as many steps or seconds.
 MOST = 2**60
 
@@ -45,9 +47,10 @@ def read_archive(path: pathlib.Path, under: str = "") -> dict[str, np.ndarray]:
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files if name.startswith(under)}
-    except (FileNotFoundError, PermissionError):
-        raise
     except DAMAGE as error:
+        # What the system cannot do, such as reach a disk of a network, is no damage.
+        if isinstance(error, OSError) and error.errno not in OF_DAMAGE:
+            raise
         told = f"{path} is damaged or no checkpoint ({error}). Remove it, or name another."
         raise ValueError(told) from error
 
