@@ -73,13 +73,13 @@ class ModelPath:
     @property
     def run(self):
         """The `RunFolder`; of a checkpoint, that which it lies in, and whose weights it is."""
-        from keras_transformer.runs.folder import RunFolder
-
         if self.is_portable:
             raise ValueError(
                 f"{self.path} has graphs, which only answer: translate and generate take it "
                 "alone. Name the folder of the run."
             )
+        from keras_transformer.runs.folder import RunFolder
+
         if self.path.suffix != CHECKPOINT:
             return RunFolder(self.path)
         for parent in self.path.parents[:2]:

@@ -83,9 +83,15 @@ class Maps(OfALine):
         """Run the model on the line; without a translation, it translates as `search` says."""
         from keras_transformer.inference.live import as_bytes
         from keras_transformer.inference.translator import Translator
-        from keras_transformer.tasks.text_task import attend_of
+        from keras_transformer.runs.model_path import ModelPath
 
         line = self.required_line()
+        path = ModelPath.of(model)
+        if not path.version:
+            # Graphs of ONNX, which have no attention, are refused before TensorFlow is imported.
+            path.run.read_description()
+        from keras_transformer.tasks.text_task import attend_of
+
         if attend := attend_of(model):
             return Attended.of(_of_one_text(attend(text=as_bytes([line]))), self.stack, self.pieces)
         translator = Translator.load(model, **search)

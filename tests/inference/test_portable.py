@@ -27,6 +27,7 @@ from keras_transformer.inference.translator import Translator
 from keras_transformer.tasks.language_modelling.module import GenerationModule
 from keras_transformer.tasks.task import Task
 from keras_transformer.tasks.translation.module import TranslationModule
+from keras_transformer.visualization.attention_pictures import Maps
 from pipelines import corpora, vocabularies
 from pipelines.glossary import Glossary
 from pipelines.vocabularies.protected_spans import KINDS, ProtectedSpans
@@ -448,12 +449,14 @@ def test_a_folder_that_lost_something_is_refused_by_the_name_of_the_file(protect
 
 def test_what_it_has_not_is_refused(folder):
     translator = Translator.load(folder)
+    of_line = Maps(line="a", translation="b")
     with pytest.raises(ValueError, match="has no attention"):
         translator.attention("a", "b")
     with pytest.raises(ValueError, match="exported with its own precision"):
         Translator.load(folder, "bfloat16")
-    with pytest.raises(ValueError, match="which only answer"):
-        Translator.load([folder, folder])
+    for read in (lambda: Translator.load([folder, folder]), lambda: of_line.attended(folder, {})):
+        with pytest.raises(ValueError, match="which only answer"):
+            read()
 
 
 def test_an_export_that_cannot_be_is_refused_by_name(pieces, module, folder, form, tmp_path):
