@@ -168,15 +168,11 @@ class MarianFolder(TranslatorFolder):
         """The pieces of source and target, with ids of one table."""
         others = [piece for piece in self._pieces if piece not in (END, UNKNOWN)]
         script = self.path / PREPROCESS
-        rules = (read_rules(script) if script.exists() else (), ())
-        names = [
-            vocab if vocab.endswith(OF_SENTENCE_PIECE) else spm
-            for vocab, spm in zip(self.decoder.vocabs, SPM, strict=True)
-        ]
-        made = (
-            read_in_order(self._file(name), others, WHOLE, self.unused, rules=of_side)
-            for name, of_side in zip(names, rules, strict=True)
-        )
+        rules = read_rules(script) if script.exists() else ()
+        made = []
+        for vocab, spm, of_side in zip(self.decoder.vocabs, SPM, (rules, ()), strict=True):
+            path = self._file(vocab if vocab.endswith(OF_SENTENCE_PIECE) else spm)
+            made.append(read_in_order(path, others, WHOLE, self.unused, rules=of_side))
         return SeparateVocabularies(*made)
 
     def table(self) -> Iterator[Weight]:
