@@ -212,8 +212,7 @@ class Prompts(Schema):
 
 def for_vectors(files: SettingsFiles, config: Any) -> Any:
     """A BERT's config with no more positions than texts have tokens in sentence-transformers.
-    Vectors that are not, as ours, the mean of the states divided by its length, are refused, and
-    those of texts behind a prompt.
+    Vectors that are not, as ours, the mean of the text's states by its length, are refused.
     """
     path = files.path / MODULES
     _refuse_another_pooling(files, _pooling_of(files, path) if path.exists() else POOLING)

@@ -153,12 +153,10 @@ def initialize(
     are named. `parts` cut a piece into ids of the other vocabulary, of "source" and of "target".
     """
     if (pieces is None) != (old_pieces is None):
-        given, lacking = (
-            ("pieces", "old_pieces") if old_pieces is None else ("old_pieces", "pieces")
-        )
+        lacking = "pieces" if pieces is None else "old_pieces"
         raise ValueError(
-            f"`{lacking}` must come with `{given}`. Received: {lacking}=None. Pass both, or "
-            "neither for one vocabulary."
+            f"`pieces` and `old_pieces` must come together. Received: {lacking}=None. Pass both, "
+            "or neither for one vocabulary."
         )
     named = {WEIGHTS + one.path: one for one in model.weights}
     added = [name for name in named if name.startswith(ADDED) and name not in weights]

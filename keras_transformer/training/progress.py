@@ -71,17 +71,14 @@ class ProgressBar(keras.callbacks.Callback):
             self.bar.stop()
 
     def report(self, line):
-        """Print a line without tearing the bar. Training goes on where it cannot be printed, which
-        the standard error says once.
-        """
+        """Print a line without tearing the bar. Training goes on where it cannot be printed."""
         try:
             self.console.print(line, highlight=False, markup=False, soft_wrap=True)
         except (OSError, SystemExit):
             # rich answers a reader that left, such as `head`, by SystemExit, and prints no more.
             if self.is_heard:
                 with contextlib.suppress(OSError):
-                    told = "standard output cannot be written: training goes on without a word"
-                    print(told, file=sys.stderr, flush=True)
+                    print("training goes on; standard output cannot be written", file=sys.stderr)
             self.is_heard = False
 
     def share_done(self):
