@@ -1,12 +1,17 @@
 """BERT in Hugging Face's layout as an encoder-only model of ours (Devlin et al. 2019, "BERT:
-Pre-training of Deep Bidirectional Transformers for Language Understanding").
+Pre-training of Deep Bidirectional Transformers for Language Understanding"), and how
+sentence-transformers makes a vector by it (Reimers and Gurevych 2019, "Sentence-BERT: Sentence
+Embeddings using Siamese BERT-Networks").
 """
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import msgspec
 
 from keras_transformer.imports import family
-from keras_transformer.imports.family import ANOTHER, Share, Size, Weight, linear, norm
+from keras_transformer.imports.family import ANOTHER, MOST, Share, Size, Weight, linear, norm
+from keras_transformer.imports.folder_files import SettingsFiles
 from keras_transformer.models import (
     BareTextEncoder,
     Hyperparameters,
@@ -14,7 +19,7 @@ from keras_transformer.models import (
     TextClassifier,
     TokenClassifier,
 )
-from pipelines.json_files import refuse
+from pipelines.json_files import Schema, quote, read_json, refuse
 
 MODEL_TYPE = "bert"
 PREFIX = "bert."
@@ -135,3 +140,106 @@ def plain_name(theirs: str) -> str:
         if theirs.endswith(end):
             return theirs.removesuffix(end) + today
     return theirs
+
+
+MODULES = "modules.json"
+PROMPTS = "config_sentence_transformers.json"
+POOLING = "1_Pooling"
+# What settings begin with that say how states become one vector.
+MODE = "pooling_mode_"
+MEAN = (["mean"], ["mean_tokens"])
+KINDS = ("Transformer", "Pooling", "Normalize")
+
+
+class Module(Schema):
+    """One step from a text to its vector."""
+
+    HARMLESS: ClassVar = ("idx", "kwargs", "name")
+
+    type: str
+    path: str = ""
+
+
+class PoolingSettings(Schema):
+    """The config.json of a pooling."""
+
+    HARMLESS: ClassVar = ("embedding_dimension", "include_prompt", "word_embedding_dimension")
+
+    pooling_mode: str | None = None
+    pooling_mode_cls_token: bool = False
+    pooling_mode_mean_tokens: bool = False
+    pooling_mode_max_tokens: bool = False
+    pooling_mode_mean_sqrt_len_tokens: bool = False
+    pooling_mode_weightedmean_tokens: bool = False
+    pooling_mode_lasttoken: bool = False
+
+
+class Sentences(Schema):
+    """What sentence_bert_config.json may say."""
+
+    FIXED: ClassVar = {"do_lower_case": (False,)}
+
+    max_seq_length: Size = MOST
+
+
+class Prompts(Schema):
+    """What config_sentence_transformers.json may say."""
+
+    HARMLESS: ClassVar = ("__version__", "model_type", "similarity_fn_name")
+
+    default_prompt_name: str | None = None
+    prompts: dict[str, str] | None = None
+
+
+def for_vectors(files: SettingsFiles, config: Any) -> Any:
+    """A BERT's config with no more positions than texts have tokens in sentence-transformers.
+    Vectors that are not, as ours, the mean of the text's states by its length, are refused.
+    """
+    path = files.path / MODULES
+    _refuse_another_pooling(files, _pooling_of(files, path) if path.exists() else POOLING)
+    asked = files.read(Prompts, PROMPTS, ANOTHER)
+    name = asked.default_prompt_name
+    if prompt := (asked.prompts or {}).get(name):
+        remedy = f"Make it null, and write {prompt!r} before each text."
+        refuse("default_prompt_name", files.path / PROMPTS, "null, for we add none", name, remedy)
+    said = files.read(Sentences, "sentence_bert_config.json", ANOTHER)
+    longest = min(said.max_seq_length, config.max_position_embeddings)
+    return msgspec.structs.replace(config, max_position_embeddings=longest)
+
+
+def _pooling_of(files, path):
+    """The folder of the pooling that modules.json names."""
+    said = read_json(path, ANOTHER)
+    if not isinstance(said, list) or not all(isinstance(module, dict) for module in said):
+        raise ValueError(
+            f"{path} is damaged: it must hold a list of objects. Received: {quote(said)}. {ANOTHER}"
+        )
+    modules = [files.of(Module, module, MODULES, ANOTHER) for module in said]
+    kinds = [module.type.rpartition(".")[2] for module in modules]
+    # Ours have the length 1 in any case.
+    if (*kinds, KINDS[-1])[:3] != KINDS or len(kinds) > len(KINDS):
+        raise ValueError(
+            f"{path} must have the modules {', '.join(KINDS)}, as our vectors are made. Received: "
+            f"{', '.join(map(quote, kinds)) or 'none'}. {ANOTHER}"
+        )
+    if modules[0].path:
+        refuse("path", f"the first module of {path}", '""', modules[0].path, ANOTHER)
+    if not (files.path / modules[1].path).resolve().is_relative_to(files.path.resolve()):
+        refuse("path", f"the second module of {path}", "in it", modules[1].path, ANOTHER)
+    return modules[1].path
+
+
+def _refuse_another_pooling(files, pooling):
+    name = f"{pooling}/config.json"
+    found = files.read(PoolingSettings, name, ANOTHER)
+    # Newer versions write "pooling_mode": "cls", older ones "pooling_mode_cls_token": true.
+    fields = msgspec.structs.asdict(found)
+    modes = [key.removeprefix(MODE) for key, is_used in fields.items() if is_used is True]
+    if found.pooling_mode is not None:
+        modes = [found.pooling_mode]
+    if modes and modes not in MEAN:
+        raise ValueError(
+            f"the pooling of {files.path / name} must be mean, as that of our vectors. Received: "
+            f"{', '.join(map(quote, modes))}. Import another model, or delete {pooling} for "
+            "vectors that are the mean all the same."
+        )

@@ -94,7 +94,7 @@ def _of_text(folder):
     # All that is read is told before the model is built.
     vocabulary = bert_text.load_vocabulary(folder.files, folder.config.vocab_size)
     if not bert.HEADS_OF[folder.config.our_class]:
-        folder.config = bert_text.for_vectors(folder.files, folder.config)
+        folder.config = bert.for_vectors(folder.files, folder.config)
     model = folder.model(vocabulary.size)
     labels = folder.config.labels()
     if isinstance(model, models.TokenClassifier):

@@ -83,13 +83,13 @@ PROMPT = {"include_prompt": True}
     ],
 )
 def test_vectors_that_are_no_mean_are_refused(tmp_path, settings, is_mean):
-    bert_text.for_vectors(SettingsFiles(tmp_path), config_of(bert, BERT))
+    bert.for_vectors(SettingsFiles(tmp_path), config_of(bert, BERT))
     path = tmp_path / "1_Pooling" / "config.json"
     path.parent.mkdir()
     path.write_text(json.dumps({"word_embedding_dimension": 8, **settings}))
     told = pytest.raises(ValueError, match=r"config\.json must be mean, .* Received: cls")
     with contextlib.nullcontext() if is_mean else told:
-        bert_text.for_vectors(SettingsFiles(tmp_path), config_of(bert, BERT))
+        bert.for_vectors(SettingsFiles(tmp_path), config_of(bert, BERT))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_prompt_before_each_text_is_refused(tmp_path, default, is_refused):
     )
     files = SettingsFiles(tmp_path)
     with told if is_refused else contextlib.nullcontext():
-        bert_text.for_vectors(files, config_of(bert, BERT))
+        bert.for_vectors(files, config_of(bert, BERT))
     assert files.unused[path.name] == []
 
 
