@@ -80,11 +80,11 @@ class Sizes(Options):
 class Hyperparameters(Sizes):
     """Model: what decides a `Transformer`'s weights. The defaults are the paper's base row.
 
-    In the paper's letters `num_layers` is N, `num_heads` h, `dropout` P_drop and `label_smoothing`
+    What each field does, and its choices, `python -m keras_transformer.train --help=Model` says. In
+    the paper's letters `num_layers` is N, `num_heads` h, `dropout` P_drop and `label_smoothing`
     epsilon_ls. `vocabulary_size` is V, the number of pieces that source and target share, or that
     each has; the logits have this width. A d_k or d_v of None is d_model / h, whatever the other
-    is: rows B of table 3 change d_k alone. R and K of an attention are integers, in tokens.
-    `architecture` distinguishes these from the hyperparameters of other models.
+    is: rows B of table 3 change d_k alone. `architecture` is the name of this kind of model.
     """
 
     model: ClassVar[str] = "Transformer"
@@ -141,8 +141,8 @@ class Hyperparameters(Sizes):
     )
     positions: str = option(
         "sinusoidal",
-        "How the model knows positions: by the paper's sinusoids, learned vectors, T5's "
-        "relative biases, the relative vectors of Shaw et al., rotations, or not at all. "
+        "How the model knows positions: by the paper's sinusoids, learned vectors, T5's relative "
+        "biases, ALiBi's, the relative vectors of Shaw et al., rotations, or not at all. "
         "tensor2tensor: sines before cosines, with the rates of the authors' program, as in "
         "Marian and OpenNMT-tf; marian_mt: the same with the paper's rates, as in Hugging Face's.",
         choices=POSITIONS,

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from keras_transformer.evaluation.metrics import tokenizer_of
+from keras_transformer.models.variants import TIES
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.text_task import vocabulary_of
 from keras_transformer.tasks.translation.options import Augmentation
@@ -18,8 +19,6 @@ from pipelines.vocabularies.segmentation import BpeDropout, Variation
 from pipelines.vocabularies.subword_regularization import SubwordRegularization
 from pipelines.vocabularies.vocabulary import Vocabulary
 
-# What may share a table of embeddings, by whether an id means one piece in both languages.
-TIES = {True: ("three_way", "decoder", "none", "inputs"), False: ("decoder", "none")}
 # By the flag that asks for it.
 SEGMENTATIONS = {"bpe_dropout": BpeDropout, "subword_regularization": SubwordRegularization}
 
@@ -48,12 +47,12 @@ def check_flags(values: Mapping) -> None:
 def check_vocabulary(values: Mapping, kind: str, shares_ids: bool, vocabulary_size: int) -> None:
     """Refuse tables of embeddings that a vocabulary cannot have, and a start that these cannot."""
     tie_embeddings = values["tie_embeddings"]
-    if tie_embeddings not in TIES[shares_ids]:
-        fitting = " or ".join(TIES[shares_ids])
+    if not shares_ids and "source_embedding" not in TIES[tie_embeddings]:
+        fitting = [name for name, tables in TIES.items() if "source_embedding" in tables]
         raise ValueError(
-            f"vocabularies that are {kind} need --tie_embeddings={fitting}: an id means another "
-            f"piece in each language. Received: tie_embeddings={tie_embeddings}. Pass "
-            f"--tie_embeddings={TIES[shares_ids][0]}."
+            f"vocabularies that are {kind} need --tie_embeddings={' or '.join(fitting)}: an id "
+            f"means another piece in each language. Received: tie_embeddings={tie_embeddings}. "
+            f"Pass --tie_embeddings={fitting[0]}."
         )
     start = values["embedding_initialization"]
     if start == "drawn" or values["init_from"]:
