@@ -119,16 +119,15 @@ class ConvolutionStepper:
         self._width = block.kernel_size * block.d_model
         self._dtype = block.compute_dtype
         kernel = ops.reshape(convolution.kernel, (self._width, -1))
-        self._kernel = Matrix([kernel], block.dtype_policy)
-        self._bias = ops.cast(convolution.bias, self._dtype)
+        self._map = Matrix([kernel], block.dtype_policy, [convolution.bias])
 
     def start(self, rows: int | Tensor) -> State:
         return ops.zeros((rows, *self._before), dtype=self._dtype)
 
     def __call__(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         window = ops.concatenate([state, x[:, None]], axis=1)
-        [y] = self._kernel(ops.reshape(window, (-1, self._width)))
-        return (gated(y + self._bias) + x) * HALVED, window[:, 1:]
+        [y] = self._map(ops.reshape(window, (-1, self._width)))
+        return (gated(y) + x) * HALVED, window[:, 1:]
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

@@ -220,9 +220,8 @@ class Encoder(KeepsShape):
 
     def get_config(self):
         config = keras.layers.Layer.get_config(self)
-        of_layer = self.layers[0].get_config().items()
-        layer = {name: value for name, value in of_layer if name not in config}
+        layer = self.layers[0].get_config()
         del layer["output_initializer"]
         start = keras.saving.get_registered_name(self.residual_initialization)
         sizes = {"num_layers": len(self.layers), "residual_initialization": start}
-        return {**config, **sizes, **layer}
+        return {**layer, **config, **sizes}

@@ -81,8 +81,7 @@ class LSTMStepper:
         self._units = layer.units
         self._dtype = layer.compute_dtype
         kernel = ops.concatenate([cell.kernel, cell.recurrent_kernel], axis=0)
-        self._gates = Matrix([kernel], layer.dtype_policy)
-        self._bias = ops.cast(cell.bias, self._dtype)
+        self._gates = Matrix([kernel], layer.dtype_policy, [cell.bias])
 
     def start(self, rows: int | Tensor) -> State:
         return tuple(ops.zeros((rows, self._units), dtype=self._dtype) for _ in range(2))
@@ -90,7 +89,7 @@ class LSTMStepper:
     def __call__(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         h, c = state
         [gates] = self._gates(ops.concatenate([x, h], axis=-1))
-        h, c = _next_state(gates + self._bias, c)
+        h, c = _next_state(gates, c)
         return h, (h, c)
 
 

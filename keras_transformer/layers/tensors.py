@@ -32,6 +32,11 @@ def causal_mask(length: int | Tensor) -> Tensor:
     """True where the key does not come after the query, booleans (1, T, T), lower triangular:
     "prevent positions from attending to subsequent positions". The length may be a tensor.
     """
+    if length is None:
+        raise ValueError(
+            "`length` must be an integer or a tensor. Received: None, as of a Keras input without "
+            "a length. Give it one, or take a `Decoder`, which makes its own mask."
+        )
     positions = ops.arange(length)
     return (positions[:, None] >= positions[None, :])[None]
 

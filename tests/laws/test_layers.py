@@ -276,6 +276,9 @@ def shaken(name):
         (lambda: layers.PatchEmbedding(0, D), "`patch_size`"),
         (lambda: layers.PreRmsNorm(epsilon=0), "`epsilon` must be above 0.*epsilon=0"),
         (lambda: layers.Encoder(1, **SIZES, norm_epsilon=-1.0), "`epsilon`.*=-1.0"),
+        (lambda: layers.sinusoidal_positions(IDS, 7), r"`d_model` must be even.*=7\. Try 8\."),
+        (lambda: layers.PositionalEmbedding(10, 7)(IDS), r"[^`]*`d_model` must.*=7\. Try 8\."),
+        (lambda: layers.causal_mask(None), "`length` must be an integer or a tensor"),
         (lambda: layers.HalvesEncoding(rates="Paper"), "`rates` must be .*='Paper'"),
         (lambda: Rotary().build((None, 2, None, 7), (None, 2, None, 7)), "`d_k`.*=7. Try 8"),
         *(

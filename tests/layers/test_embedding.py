@@ -74,13 +74,6 @@ def test_the_projection_is_not_dropped(embedding, random):
     assert np.abs(embedding(IDS, training=True) - embedding(IDS)).max() > 0.1
 
 
-def test_an_odd_d_model_is_refused_with_a_remedy():
-    with pytest.raises(ValueError, match=r"`d_model` must be even.*d_model=7\. Try 8\."):
-        PositionalEmbedding(10, 7)(IDS)
-    with pytest.raises(ValueError, match=r"`d_model` must be even.*d_model=7\. Try 8\."):
-        sinusoidal_positions(np.arange(3), 7)
-
-
 def test_mixed_bfloat16_keeps_a_float32_table_and_float32_positions():
     layer = PositionalEmbedding(10, 8, dtype="mixed_bfloat16")
     layer(IDS)

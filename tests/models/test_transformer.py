@@ -12,6 +12,7 @@ from oracles import paper
 
 from keras_transformer.layers import Dropout
 from keras_transformer.models import (
+    ConvolutionalTranslator,
     Ensemble,
     Hyperparameters,
     LanguageModel,
@@ -265,10 +266,9 @@ ONE_LAYER = {"vocabulary_size": 11, "num_layers": 1, "d_model": 8, "d_ff": 16, "
 @pytest.fixture(scope="module")
 def models():
     keras.utils.set_random_seed(0)
-    return [
-        Transformer(**ONE_LAYER),
-        Transformer(**{**ONE_LAYER, "num_layers": 2, "d_model": 12, "num_heads": 3}),
-    ]
+    small = {"vocabulary_size": 11, "num_layers": 2, "d_model": 12}
+    others = (RecurrentTranslator(**small), ConvolutionalTranslator(**small))
+    return [Transformer(**ONE_LAYER), *others]
 
 
 def mean_log_probabilities(models):
@@ -288,7 +288,7 @@ def test_its_log_p_is_that_of_the_mean_probability(models):
 
 def test_it_has_the_weights_of_all_its_models_and_says_that_it_gives_no_attention(models):
     ensemble = Ensemble(models)
-    expected = [*models[0].weights, *models[1].weights]
+    expected = [weight for model in models for weight in model.weights]
     assert [id(weight) for weight in ensemble.weights] == [id(weight) for weight in expected]
     assert ensemble.hyperparameters == models[0].hyperparameters
     assert [ensemble.gives_attention, models[0].gives_attention] == [False, True]

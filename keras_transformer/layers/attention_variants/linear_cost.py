@@ -18,8 +18,6 @@ from keras_transformer.layers.tensors import ALL, Masks, Tensor
 
 # Positions of a block of a causal sequence. Within one, all pairs are computed.
 BLOCK = 64
-
-
 # No sum of features is smaller unless it is 0, that of a query that may attend to nothing.
 LEAST = 1e-30
 

@@ -48,7 +48,6 @@ class Augmentation(Options):
         "Share of the marks of punctuation that are missing or doubled.",
         **_rate_of("punctuation"),
     )
-
     augmented_share: float = option(
         1.0,
         "Share of the sentences that --augment changes at these rates, drawn anew each time; the "
