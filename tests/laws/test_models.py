@@ -274,6 +274,10 @@ def test_token_by_token_gives_what_the_whole_gives(name, monkeypatch):
         np.testing.assert_allclose(shares.reshape(of_last.shape), of_last, rtol=0, atol=5e-6)
     else:
         assert attention == [None] * T
+        shares = np.array(model.attention_weights(*rows)["decoder"])
+        assert shares.shape == (2 * B, 2, 2, T, T)
+        np.testing.assert_allclose(shares.sum(axis=-1), 1, rtol=1e-6)
+        assert not np.triu(shares, 1).any()
     # A table that is too large is read where it lies.
     monkeypatch.setattr(embedding, "MOST_LAID_OUT", 0)
     in_place, _ = steps(model, targets, encoded(name))

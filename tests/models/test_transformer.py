@@ -239,24 +239,6 @@ def test_hyperparameters_that_would_be_ignored_are_refused(make, said):
         make()
 
 
-# A decoder-only model; its logits are compared with GPT-2's in tests/imports.
-CONTINUED = np.array([[2, 5, 9, 4], [2, 7, 7, 10]])
-
-
-def language_model(**variants):
-    model = LanguageModel(**SIZES | variants)
-    random = np.random.default_rng(1)
-    model.set_weights([random.normal(w, 0.3) for w in model.get_weights()])
-    return model
-
-
-def test_attention_weights_are_causal_shares():
-    weights = np.array(language_model().attention_weights(CONTINUED)["decoder"])
-    assert weights.shape == (2, 2, 2, 4, 4)
-    np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-6)
-    assert not np.triu(weights, 1).any()
-
-
 # Several models as one: the mean of their probabilities, in NumPy.
 SOURCES = np.array([[5, 6, 7, 3], [8, 3, 0, 0]])
 TARGETS = np.array([[2, 5, 9], [2, 4, 4]])
