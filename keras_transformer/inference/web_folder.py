@@ -116,7 +116,8 @@ def write(folder: pathlib.Path, module: TextModule, title: str, size: int) -> No
         with tarfile.open(package.path) as archive:
             for name, kept in package.files.items():
                 (runtime / kept).write_bytes(archive.extractfile(f"package/{name}").read())
-    (folder / "translator.js").write_bytes((PAGE / "translator.js").read_bytes())
+    for script in PAGE.glob("*.js"):
+        (folder / script.name).write_bytes(script.read_bytes())
     page = (PAGE / "index.html").read_text(encoding="utf-8")
     # Before the title, which is a user's.
     page = page.replace("{{style}}", STYLE.read_text(encoding="utf-8"))

@@ -58,7 +58,7 @@ def test_the_folder_has_all_that_its_page_loads_and_no_other_host(packages, piec
     assert "12 MB" in page
     assert "{{" not in page
     loaded = re.findall(r'(?:src|href)="([^"]+)"', page)
-    assert len(loaded) == 4
+    assert len(loaded) == 5
     for one in loaded:
         assert one == "data:," or (tmp_path / one).exists()
     policy = re.search(r'Content-Security-Policy"\s+content="([^"]+)"', page)[1]

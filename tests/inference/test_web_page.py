@@ -14,6 +14,7 @@ pytest.importorskip("tf2onnx")
 from drawn_models import drawn
 from headless_browser import chromium, wait_for
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from keras_transformer.decoding import DecodingOptions
@@ -174,6 +175,13 @@ def test_languages_are_chosen_in_two_lists_and_forbidden_words_never_come(browse
         unknown = "translator.translate('a', {target_language: 'tlh'})"
         said = browser.execute_async_script(f"{unknown}.catch((one) => arguments[0](one.message))")
         assert said == "target_language=tlh: the model has de, en, fr. Name one of these."
+        # While it translates, another text does not begin, whose answer would come first.
+        browser.execute_script("translator.translate = async () => { window.begun += 1; }")
+        browser.execute_script("window.begun = 0; get('go').disabled = true")
+        browser.find_element(By.ID, "text").send_keys(Keys.CONTROL, Keys.ENTER)
+        assert browser.execute_script("get('go').disabled = false; return begun") == 0
+        browser.find_element(By.ID, "text").send_keys(Keys.CONTROL, Keys.ENTER)
+        wait_for(browser, lambda: browser.execute_script("return begun") == len(LINES))
     for pair, texts in found.items():
         translator = Translator.load(many_languages, **dict(zip(LANGUAGES, pair, strict=True)))
         assert texts == [translator.translate([line])[0] for line in LINES]

@@ -23,7 +23,9 @@ from pipelines.special_ids import BOS, EOS, PAD
 from pipelines.vocabularies import casing
 from pipelines.vocabularies.protected_spans import KINDS, MARKS, MOST, ProtectedSpans, TextMarks
 
-SCRIPT = (web_folder.PAGE / "translator.js").read_text(encoding="utf-8")
+SCRIPT = "".join(
+    (web_folder.PAGE / name).read_text(encoding="utf-8") for name in ("search.js", "translator.js")
+)
 TEXT = [f"w{number}" for number in range(8)]
 PIECES = ["<pad>", "<unk>", "<s>", "</s>", *MARKS, *TEXT]
 SUMS = 97

@@ -57,9 +57,15 @@ def test_a_text_is_translated(browser, page):
     assert page("error") == page("lacking") == ""
 
 
-def test_ctrl_enter_translates(browser, page):
+def test_ctrl_enter_translates_unless_an_answer_is_waited_for(browser, page):
+    browser.execute_script("get('go').disabled = true; get('text').value = 'another'")
+    browser.find_element(By.ID, "text").send_keys(Keys.CONTROL, Keys.ENTER)
+    browser.execute_script("get('go').disabled = false; get('text').value = ''")
     type_and_wait(browser, "it's", "best", Keys.CONTROL, Keys.ENTER)
     assert page("best") == "IT'S"
+    asked = "return performance.getEntries().filter(({ name }) => name.endsWith(':predict')).length"
+    wait_for(browser, lambda: browser.execute_script(asked) >= 3)
+    assert browser.execute_script(asked) == 3
 
 
 def test_the_curl_line_does_the_same(browser, page, client):

@@ -140,7 +140,9 @@ function curlOf(body) {
 
 get("form").addEventListener("submit", translate);
 get("text").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) get("form").requestSubmit();
+  const isAsked = event.key === "Enter" && (event.ctrlKey || event.metaKey);
+  // While an answer is waited for the button is locked, and this with it.
+  if (isAsked && !get("go").disabled) get("form").requestSubmit();
 });
 describe().catch((error) => {
   get("error").textContent = error.message;
