@@ -86,15 +86,12 @@ def test_a_text_that_the_model_would_cut_is_refused(module_of):
 def test_long_texts_go_through_the_model_few_at_a_time():
     sizes = []
 
-    def score(text):
+    def answer(text):
         sizes.append(len(text))
-        return {"log_probability": np.zeros(len(text)), "tokens": np.ones(len(text))}
+        ones = np.ones(len(text))
+        return {"log_probability": -ones, "tokens": ones, "generated": text}
 
-    def generate(text):
-        sizes.append(len(text))
-        return {"generated": text}
-
-    functions = {"score": score, "serving_default": generate}
+    functions = dict.fromkeys(("score", "serving_default"), answer)
     generator = Generator(functions, lambda lines: [*map(len, lines)], 1024, "+1000")
     generator.perplexities(["a", *["b" * 1000] * 5])
     assert sizes == [2, 2, 2]

@@ -87,6 +87,8 @@ SHARED = {
 def test_requests_share_a_batch_and_each_gets_its_own_rows(make, run, name):
     size, requests, keys, batches = SHARED[name]
     batcher = make(max_batch_size=size)
+    told = []
+    batcher.on_batch = told.append
     pairs = zip(requests, keys, strict=False)
     futures = [batcher.submit(task(*values), run, key) for values, key in pairs]
     # What is full is run at once.
@@ -94,14 +96,12 @@ def test_requests_share_a_batch_and_each_gets_its_own_rows(make, run, name):
         batcher.hurry()
     assert results(futures) == [[2 * value for value in values] for values in requests]
     assert run.batches == batches
+    assert told == [*map(len, batches)]
 
 
-def test_a_batch_that_is_not_full_is_run_after_its_time(make, run):
-    batcher = make(batch_timeout_micros=1)
-    assert results([batcher.submit(task(1), run, "key")]) == [[2]]
-
-
-def test_a_batch_waits_until_it_is_full(make, run):
+def test_a_batch_waits_until_it_is_full_or_its_time_is_over(make, run):
+    assert results([make(batch_timeout_micros=1).submit(task(1), run, "key")]) == [[2]]
+    run.batches.clear()
     batcher = make(max_batch_size=2)
     first = batcher.submit(task(1), run, "key")
     assert not first.done()
@@ -161,14 +161,6 @@ def test_threads_work_at_the_same_time(make, run):
     run.at_work.acquire()
     run.gate.set()
     assert results(futures) == [[2], [4]]
-
-
-def test_each_batch_is_told(make, run):
-    told = []
-    batcher = make(max_batch_size=2)
-    batcher.on_batch = told.append
-    results([batcher.submit(task(*values), run, "key") for values in ([1, 2], [3], [4])])
-    assert told == [2, 2]
 
 
 def test_a_batch_that_nobody_waits_for_is_not_begun(make, run):
