@@ -127,14 +127,10 @@ def test_any_text_is_kept_but_for_the_marks(text):
 @pytest.mark.parametrize(
     ("terms", "sense"), [({" ": "a"}, "empty"), ({"a": ""}, "empty"), ({"a": "⟦b⟧"}, "mark ⟦")]
 )
-def test_terms_that_cannot_be_are_refused(terms, sense):
-    with pytest.raises(ValueError, match=sense):
-        Glossary(terms, ALL)
-
-
-def test_a_model_without_protected_spans_is_refused():
-    with pytest.raises(ValueError, match="--protect"):
-        Glossary(TERMS, None)
+def test_terms_that_cannot_be_and_a_model_without_spans_are_refused(terms, sense):
+    for protected, words in ((ALL, sense), (None, "--protect")):
+        with pytest.raises(ValueError, match=words):
+            Glossary(terms, protected)
 
 
 def test_a_file_has_two_columns(tmp_path):

@@ -152,24 +152,6 @@ def test_closing_answers_what_was_taken_and_takes_no_more(make, run):
     assert refused.value.status == 503
 
 
-def test_threads_work_at_the_same_time(make, run):
-    batcher = make(num_batch_threads=2, batch_timeout_micros=0)
-    run.gate.clear()
-    futures = [batcher.submit(task(value), run) for value in (1, 2)]
-    # Neither can end before both have begun.
-    run.at_work.acquire()
-    run.at_work.acquire()
-    run.gate.set()
-    assert results(futures) == [[2], [4]]
-
-
-def test_a_batch_that_nobody_waits_for_is_not_begun(make, run):
-    batcher = make()
-    batcher.submit(task(1), run, "key").cancel()
-    assert batcher.depth == 0
-    assert run.batches == []
-
-
 def large_task(value):
     return dataclasses.replace(task(value), row_memory=50)
 

@@ -177,6 +177,7 @@ def test_health_is_answered_while_all_threads_are_held(exported, start):
         work = Work(client)
         # More than the threads that parse.
         held = [pool.submit(predict, client, "slow") for _ in range(20)]
+        # Threads work at the same time.
         for _ in range(2):
             work.begun.acquire()
         while client.service.batcher.depth == 0:
