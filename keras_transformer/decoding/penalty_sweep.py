@@ -85,5 +85,4 @@ class PenaltySweep(BeamSearch):
         within_reach = likeliest / self._lp(searched["limit"][:, None], searched)
         greedy = (finished_scores > -float("inf")) | (likeliest == -float("inf"))
         is_greedy = searched["beam_size"][:, None] == 1
-        done = tf.where(is_greedy, greedy, finished_scores >= within_reach)
-        return tf.reduce_all(done, axis=-1)
+        return tf.reduce_all(tf.where(is_greedy, greedy, finished_scores >= within_reach), axis=-1)
