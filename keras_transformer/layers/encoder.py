@@ -124,7 +124,7 @@ class EncoderLayer(KeepsShape):
         attention = self.self_attention.get_config()
         feed_forward = self.feed_forward.get_config()
         return {
-            **keras.layers.Layer.get_config(self),
+            **super().get_config(),
             **{name: attention[name] for name in ("num_heads", "d_model", "d_k", "d_v")},
             **{name: feed_forward[name] for name in ("d_ff", "activation", "output_initializer")},
             "dropout": self.feed_forward_norm.dropout,
@@ -219,7 +219,7 @@ class Encoder(KeepsShape):
         return x, ops.stack(weights, axis=1)
 
     def get_config(self):
-        config = keras.layers.Layer.get_config(self)
+        config = super().get_config()
         layer = self.layers[0].get_config()
         del layer["output_initializer"]
         start = keras.saving.get_registered_name(self.residual_initialization)

@@ -14,13 +14,14 @@ import keras
 
 class Layer(keras.layers.Layer):
     """A Keras layer that keeps each argument of its constructor as an attribute of the same name:
-    its config is made of these.
+    its config is made of these. A class with a `get_config` of its own says its own arguments.
     """
 
     def get_config(self):
         config = super().get_config()
         for kind in type(self).__mro__:
-            if issubclass(kind, Layer) and "__init__" in vars(kind):
+            own = vars(kind)
+            if issubclass(kind, Layer) and "__init__" in own and "get_config" not in own:
                 _, *arguments = inspect.signature(kind.__init__).parameters.values()
                 for one in arguments:
                     if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD):

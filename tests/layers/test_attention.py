@@ -180,14 +180,19 @@ def test_a_mask_that_is_added_would_be_part_of_it(monkeypatch):
 class Uniform(AttentionHeads):
     """Heads of one's own, of a class that is not registered."""
 
+    def __init__(self, share=1.0, **kwargs):
+        super().__init__(**kwargs)
+        self.share = share
+
     def with_weights(self, query, key, value, masks):
-        weights = keras.ops.ones((*query.shape[:3], key.shape[2])) / key.shape[2]
+        weights = keras.ops.ones((*query.shape[:3], key.shape[2])) * self.share / key.shape[2]
         return keras.ops.matmul(weights, value), weights
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_heads_need_no_registered_class_until_they_are_loaded(qkv, tmp_path):
-    attention = MultiHeadAttention(H, D_MODEL, heads=Uniform())
+    attention = MultiHeadAttention(H, D_MODEL, heads=Uniform(0.5))
+    assert attention.heads.share == 0.5
     expected = np.array(attention(*qkv))
     np.testing.assert_allclose(expected, np.broadcast_to(expected[:, :1], expected.shape), 1e-5)
     inputs = [keras.Input(one.shape[1:]) for one in qkv]
