@@ -85,8 +85,8 @@ class HalvesEncoding(PositionEncoding):
     """The sinusoids of the authors' program, tensor2tensor, and of Marian, OpenNMT-tf and fairseq:
     sines in the first half of the columns, cosines in the second.
 
-        PE(pos, i)         = sin((first + pos) / 10000^(i / (d_model / 2 - 1)))
-        PE(pos, i + d / 2) = cos((first + pos) / 10000^(i / (d_model / 2 - 1)))
+        PE(pos, i)               = sin((first + pos) / 10000^(i / (d_model / 2 - 1)))
+        PE(pos, i + d_model / 2) = cos((first + pos) / 10000^(i / (d_model / 2 - 1)))
 
     Args:
         first: number of the first position.

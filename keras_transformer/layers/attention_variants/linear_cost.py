@@ -26,7 +26,7 @@ LEAST = 1e-30
 class LinearHeads(AttentionHeads):
     """Linear attention: a product of features replaces the softmax.
 
-        head_t = phi(q_t) sum_s phi(k_s)^T v_s / phi(q_t) sum_s phi(k_s)^T,    phi(x) = elu(x) + 1
+        head_t = phi(q_t) sum_s phi(k_s)^T v_s / (phi(q_t) sum_s phi(k_s)^T),  phi(x) = elu(x) + 1
 
     Only the two sums are kept of keys and values, so that a decoder's state has a fixed size. It
     replaces self-attention, in the encoder and in the decoder; the attention to the memory stays
