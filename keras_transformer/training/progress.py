@@ -34,6 +34,8 @@ class ProgressBar(keras.callbacks.Callback):
         self.is_heard = True
         words = TextColumn("{task.description}", table_column=Column(no_wrap=False))
         self.bar = Progress(BarColumn(24), words, console=self.console, auto_refresh=False)
+        # A run that resumes inside an epoch is two calls of `fit`, and still one bar.
+        self.task = self.bar.add_task("", total=1.0)
 
     def on_train_begin(self, logs=None):
         self.step = self.first_step = checkpoint.step_of(self.model)
@@ -41,10 +43,6 @@ class ProgressBar(keras.callbacks.Callback):
         self.training_seconds = 0.0
         self.printed_at = time.monotonic()
         if self.console.is_terminal:
-            # A run that resumes inside an epoch is two calls of `fit`, and still one bar.
-            self.task = (
-                self.bar.task_ids[0] if self.bar.task_ids else self.bar.add_task("", total=1.0)
-            )
             self.bar.start()
 
     def on_train_batch_begin(self, batch, logs=None):
