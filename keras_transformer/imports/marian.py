@@ -188,13 +188,8 @@ class MarianFolder(TranslatorFolder):
         projects = "embedding"
         if self._ties == "none":
             projects = "projection"
-            flipped = (width, pieces)
-            yield Weight(
-                "projection/table",
-                "decoder_ff_logit_out_W",
-                flipped,
-                lambda one: self._by_our_ids(one.T),
-            )
+            name = "decoder_ff_logit_out_W"
+            yield Weight("projection/table", name, rows[::-1], lambda one: self._by_our_ids(one.T))
         bias = f"{projects}/output_bias"
         yield Weight(bias, "decoder_ff_logit_out_b", (1, pieces), self._bias_by_our_ids)
         for number in range(config.enc_depth):

@@ -15,7 +15,7 @@ import numpy as np
 from keras_transformer.imports.family import ANOTHER, NEVER, Weight
 from keras_transformer.imports.marian_files import WHOLE, TranslatorFolder
 from keras_transformer.imports.opennmt_tf_checkpoint import Checkpoint, read_description
-from keras_transformer.imports.opennmt_tf_files import BLANK, DESCRIPTION, SIDES, TextFiles
+from keras_transformer.imports.opennmt_tf_files import BLANK, CONFIG, DESCRIPTION, SIDES, TextFiles
 from keras_transformer.models import Hyperparameters
 from pipelines.json_files import refuse
 from pipelines.vocabularies import SeparateVocabularies
@@ -75,6 +75,12 @@ class OpenNMTFolder(TranslatorFolder):
         for name, value in wanted.items():
             if said[name] != value:
                 refuse(name, self._description, f"{value}, as in the checkpoint", said[name], WHOLE)
+        controls = {"end": said.get("source_end", False)}
+        controls |= self._files.data.source_sequence_controls or {}
+        if controls.get("start"):
+            place = f"`source_sequence_controls` of {self._files.find(CONFIG)}"
+            refuse("start", place, "false, for our sources have none", True, ANOTHER)
+        self._source_end = controls["end"]
         heads = said["num_heads"]
         if not isinstance(heads, int) or not 0 < heads <= self._width or self._width % heads:
             refuse("num_heads", self._description, f"a divisor of {self._width}", heads, WHOLE)
@@ -110,7 +116,7 @@ class OpenNMTFolder(TranslatorFolder):
             attention_bias=self._has_attention_bias,
             norm_epsilon=EPSILON,
             output_bias=True,
-            source_end=bool((self._files.data.source_sequence_controls or {}).get("end")),
+            source_end=self._source_end,
         )
 
     def decoding(self) -> dict[str, Any]:

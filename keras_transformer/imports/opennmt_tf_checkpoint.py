@@ -39,7 +39,8 @@ ARGUMENTS = {
 }
 BIG = {"num_units": 1024, "num_heads": 16, "ffn_inner_dim": 4096}
 RELATIVE = {"position_encoder_class": None, "maximum_relative_position": 20}
-SCALING = {**BIG, "pre_norm": False, "output_layer_bias": False}
+# Its --auto_config gives these sources an end.
+SCALING = {**BIG, "pre_norm": False, "output_layer_bias": False, "source_end": True}
 # Of the models of its catalog, what is not the default.
 CATALOG = {
     "Transformer": {},

@@ -308,6 +308,7 @@ def test_text_without_a_model_of_pieces_is_cut_at_spaces(tmp_path):
 
 DESCRIPTIONS = {
     "model = lambda: models.get_model_from_catalog('TransformerBig')": {"num_heads": 16},
+    "model = lambda: models.get_model_from_catalog('ScalingNmtEnDe')": {"source_end": True},
     "model = opennmt.models.TransformerBase": None,
     "model = lambda: catalog.TransformerTiny()": {"num_layers": 2, "num_units": 64},
     "class Own(onmt.models.Transformer):\n  def __init__(self):\n    super().__init__("
@@ -384,6 +385,10 @@ BAD = {
     "case marks": (
         tokenizer(mode="none", sp_model_path="sp_en.model", case_markup=True),
         "`case_markup` of .* must be left out. Received: true",
+    ),
+    "a start": (
+        config(data={"source_sequence_controls": {"start": True, "end": True}}),
+        "`start` of `source_sequence_controls` of .*yml must be false, .*Received: true",
     ),
     "coverage": (config(params={"coverage_penalty": 0.2}), "`coverage_penalty` of `params` of"),
     "unknowns replaced": (config(params={"replace_unknown_target": True}), "`replace_unknown_tar"),
