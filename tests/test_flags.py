@@ -405,18 +405,31 @@ def test_a_search_that_other_commands_refuse_is_not_tuned(sizes, advised):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, BrokenPipeError])
-@pytest.mark.parametrize("trains", [True, False])
-def test_only_training_goes_on_where_it_was_interrupted(trains, error, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("given", "writes"),
+    [
+        ({"max_steps": 1, "model_dir": 1}, True),
+        # Such as import_model, prepare, and visualize.
+        ({"model_dir": 1}, True),
+        ({"output_dir": 1}, True),
+        ({"output": types.SimpleNamespace(value="a.svg")}, True),
+        ({"output": types.SimpleNamespace(value="-")}, False),
+        ({}, False),
+    ],
+)
+def test_only_training_goes_on_where_it_was_interrupted(given, writes, error, monkeypatch, capsys):
     def interrupted(*_):
         raise error
 
     monkeypatch.setattr(flags, "start_tensorflow", lambda: None)
     monkeypatch.setattr(flags, "leave_standard_output", lambda: None)
-    # To others a reader that leaves, such as `head`, is no error.
-    is_error = trains or error is KeyboardInterrupt
+    # To what answers there a reader that leaves, such as `head`, is no error.
+    is_error = writes or error is KeyboardInterrupt
     with pytest.raises(SystemExit) if is_error else contextlib.nullcontext():
-        flags._call(interrupted, {"max_steps": 1} if trains else {})
-    assert ("the same command resumes" in capsys.readouterr().err) == trains
+        flags._call(interrupted, given)
+    told = capsys.readouterr().err
+    assert told.startswith("error: ") == is_error
+    assert ("the same command resumes" in told) == ("max_steps" in given)
 
 
 READS = """

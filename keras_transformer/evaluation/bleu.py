@@ -37,9 +37,7 @@ def score(hypotheses, references, tokenize="13a"):
 
 
 def doubt(references, tokenize):
-    """A warning, before a training starts, if the references look tokenized and `tokenize` is not
-    "none"; else None.
-    """
+    """The `warning`; a ValueError, before a training starts, if the tokenizer is not installed."""
     told = warning(references, tokenize)
     bleu_of(tokenize)
     return told

@@ -241,8 +241,11 @@ def _call(main, FLAGS, on_interrupt=signal.default_int_handler):
         _exit(RESUMES if "max_steps" in FLAGS else "interrupted.", status=130)
     except BrokenPipeError:
         leave_standard_output()
-        if "max_steps" in FLAGS:
-            _exit(f"the reader of standard output left: {RESUMES}")
+        # What was to write a folder or a file may not have come to it.
+        is_file = "output" in FLAGS and FLAGS["output"].value != "-"
+        if is_file or "model_dir" in FLAGS or "output_dir" in FLAGS:
+            remedy = RESUMES if "max_steps" in FLAGS else "run the command again."
+            _exit(f"the reader of standard output left: {remedy}")
     except Exception as error:
         told = (ValueError, OSError, ImportError, MemoryError)
         if tensorflow := sys.modules.get("tensorflow"):

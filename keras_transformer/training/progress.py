@@ -81,9 +81,8 @@ class ProgressBar(keras.callbacks.Callback):
 
     def share_done(self):
         """Of the run, in [0, 1], by whichever limit is nearer."""
-        return min(
-            1.0, max(self.step / self.last_step, self.stopwatch.seconds / 60 / self.max_minutes)
-        )
+        done = max(self.step / self.last_step, self.stopwatch.seconds / 60 / self.max_minutes)
+        return min(1.0, done)
 
     def line(self, logs):
         here = self.step - self.first_step
