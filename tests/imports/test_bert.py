@@ -67,46 +67,36 @@ def test_only_line_feeds_part_the_pieces_of_a_vocabulary(tmp_path, end, closed):
     assert bert_text.load_vocabulary(SettingsFiles(tmp_path)).pieces == pieces
 
 
-PROMPT = {"include_prompt": True}
+PROMPT = {"include_prompt": True, "word_embedding_dimension": 8, "pooling_mode_cls_token": False}
+POOLING = "1_Pooling/config.json"
+PROMPTS = "config_sentence_transformers.json"
+IS_CLS = r"config\.json must be mean, .* Received: cls"
+QUERY = {"prompts": {"query": "query: ", "document": ""}, "similarity_fn_name": "cosine"}
 
 
 @pytest.mark.parametrize(
-    ("settings", "is_mean"),
+    ("name", "settings", "told"),
     [
         # Such as those of BGE.
-        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, False),
-        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}, False),
-        ({"pooling_mode": "cls"}, False),
-        ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True, **PROMPT}, True),
-        ({"pooling_mode": "mean", **PROMPT}, True),
-        ({}, True),
+        (POOLING, {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, IS_CLS),
+        (POOLING, {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}, IS_CLS),
+        (POOLING, {"pooling_mode": "cls"}, IS_CLS),
+        (POOLING, {"pooling_mode_mean_tokens": True, **PROMPT}, None),
+        (POOLING, {"pooling_mode": "mean", **PROMPT}, None),
+        (POOLING, {}, None),
+        (PROMPTS, {"default_prompt_name": "query"}, r"null, .* Received: query\. .* 'query: ' bef"),
+        *((PROMPTS, {"default_prompt_name": name}, None) for name in ("document", "other", None)),
     ],
 )
-def test_vectors_that_are_no_mean_are_refused(tmp_path, settings, is_mean):
-    bert.for_vectors(SettingsFiles(tmp_path), config_of(bert, BERT))
-    path = tmp_path / "1_Pooling" / "config.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps({"word_embedding_dimension": 8, **settings}))
-    told = pytest.raises(ValueError, match=r"config\.json must be mean, .* Received: cls")
-    with contextlib.nullcontext() if is_mean else told:
-        bert.for_vectors(SettingsFiles(tmp_path), config_of(bert, BERT))
-
-
-@pytest.mark.parametrize(
-    ("default", "is_refused"),
-    [("query", True), ("document", False), (None, False), ("other", False)],
-)
-def test_a_prompt_before_each_text_is_refused(tmp_path, default, is_refused):
-    prompts = {"prompts": {"query": "query: ", "document": ""}, "similarity_fn_name": "cosine"}
-    path = tmp_path / "config_sentence_transformers.json"
-    path.write_text(json.dumps({**prompts, "default_prompt_name": default}))
-    told = pytest.raises(
-        ValueError, match=r"must be null, .* Received: query\. .* 'query: ' before"
-    )
+def test_vectors_that_are_no_mean_of_the_text_are_refused(tmp_path, name, settings, told):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(settings | (QUERY if name == PROMPTS else {})))
     files = SettingsFiles(tmp_path)
-    with told if is_refused else contextlib.nullcontext():
+    refused = pytest.raises(ValueError, match=told) if told else contextlib.nullcontext()
+    with refused:
         bert.for_vectors(files, config_of(bert, BERT))
-    assert files.unused[path.name] == []
+    assert files.unused[name] == []
 
 
 # What the command `import_model` makes of a folder, and what it refuses before it reads one.

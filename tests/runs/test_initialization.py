@@ -230,11 +230,7 @@ LAYER = "weights/encoder/layer_0/self_attention/query_kernel"
         ({"vocabulary_size": 6}, (OLD, OLD), r"`pieces` must name the 6 rows .*: 5 pieces\."),
         ({}, (OLD, NEW), r"`old_pieces` must name the 5 rows .*: 6 pieces\."),
         ({}, (OLD,), r"`pieces` and `old_pieces` must come tog.* Received: old_pieces=None\."),
-        (
-            {},
-            (None, OLD),
-            r"`pieces` and `old_pieces` must come together\. Received: pieces=None\.",
-        ),
+        ({}, (None, OLD), r"`old_pieces` must come together\. Received: pieces=None\."),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name_and_nothing_is_set(old, sizes, vocabularies, message):

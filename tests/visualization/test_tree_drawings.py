@@ -96,22 +96,15 @@ def test_a_word_alone():
     assert as_text(parse("(NP (XX a))")).split() == ["NP", "│", "a"]
 
 
-def test_without_nltk_it_is_told(monkeypatch):
-    monkeypatch.setitem(sys.modules, "nltk", None)
-    monkeypatch.setitem(sys.modules, "nltk.tree", None)
-    with pytest.raises(
-        ValueError, match=r"^--tree_format=drawn needs nltk.*pip install '.*\[parsing\]'"
-    ):
-        as_text(parse("(S (XX a))"))
-
-
-def test_parse_tells_it_before_anything_is_parsed(monkeypatch):
+def test_without_nltk_it_is_told_before_anything_is_parsed(monkeypatch):
     monkeypatch.setitem(sys.modules, "nltk", None)
     asked = types.SimpleNamespace(
         num_hypotheses=1, tree_format="drawn", stream=False, input="-", output="-"
     )
-    with pytest.raises(ValueError, match=r"^--tree_format=drawn needs nltk"):
-        parse_command._refuse(asked)
+    told = r"^--tree_format=drawn needs nltk.*pip install '.*\[parsing\]'"
+    for draw in (lambda: parse_command._refuse(asked), lambda: as_text(parse("(S (XX a))"))):
+        with pytest.raises(ValueError, match=told):
+            draw()
     asked.tree_format = "brackets"  # A control.
     parse_command._refuse(asked)
 
