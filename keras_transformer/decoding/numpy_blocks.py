@@ -70,10 +70,9 @@ def _asked(
     """
     position = len(ids) - 1
     if position in rules.free and position + len(block) - 1 in rules.free:
-        return rules(wished, position)
+        return rules(wished, [ids], position)
     each = [
-        rules({**wished, "ids": np.array([[ids + block[1 : 1 + place]]])}, position + place)
-        for place in range(len(block))
+        rules(wished, [ids + block[1 : 1 + place]], position + place) for place in range(len(block))
     ]
     bias, factor = (np.concatenate(np.broadcast_arrays(*one)) for one in zip(*each, strict=True))
     return bias, factor

@@ -32,8 +32,9 @@ class NumpyRules:
     """The rules that options ask for, with a vocabulary of V, those of spans, and forbidden words.
     The first `given` tokens of each prefix cost nothing.
 
-    Called with what is searched, arrays by name with b rows, and how many tokens have come, it
-    gives the bias and the factor of a step of `numpy_search`.
+    Called with what is searched, arrays by name with b rows, the ids of b K hypotheses that have
+    come, BOS the first of each, and how many tokens these are, it gives the bias and the factor of
+    a step of `numpy_search`.
 
     Attributes:
         free: the numbers of tokens after which no rule asks for more than is always barred.
@@ -80,12 +81,12 @@ class NumpyRules:
         return {**searched, "limit": limits}
 
     def __call__(
-        self, searched: Mapping[str, np.ndarray], position: int
+        self, searched: Mapping[str, np.ndarray], came: Sequence[list[int]], position: int
     ) -> tuple[np.ndarray, np.ndarray]:
         if position in self.free:
             return self._always, NO_FACTOR
-        sentences, beam = searched["ids"].shape[:2]
-        rows = searched["ids"][:, :, 1:].reshape(sentences * beam, position)
+        beam = len(came) // len(searched["limit"])
+        rows = np.array([ids[1:] for ids in came], np.int32)
         factor = NO_FACTOR
         if self._penalizes and position:
             factor = np.ones((len(rows), self._size), np.float32)
@@ -123,7 +124,7 @@ class NumpyRules:
         if position >= self._given and not self._fills:
             return logs
         costs_nothing = (searched["limit"] == position + 1) | (position < self._given)
-        of_rows = np.repeat(costs_nothing, searched["ids"].shape[1])[:, None]
+        of_rows = np.repeat(costs_nothing, len(logs) // len(costs_nothing))[:, None]
         return np.where(of_rows, np.where(np.arange(logs.shape[1]), NEVER, np.float32(0)), logs)
 
     def _keep_spans(self, bias, rows, position, searched, beam):

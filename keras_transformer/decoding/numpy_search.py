@@ -16,7 +16,6 @@ Shapes as in `keras_transformer.decoding`; a row is one of b K hypotheses. A mod
                     and BOS -inf
 """
 
-import functools
 import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -61,14 +60,12 @@ class NumpySearch:
         self._forbidden = forbidden
         self._vocabulary_size = vocabulary_size
         self._samples = options.samples
-        beam, alpha = beam_and_penalty(options)
-        self._beam = 1 if options.samples else beam
-        self._alpha = np.float32(alpha if self._beam > 1 else 0.0)
-        self._form = options.beam_form if self._beam > 1 else "leaving"
-        # How many must have ended before a sentence is done.
-        most = self._beam if self._form in FILLING else options.num_hypotheses
-        self._most = min(most, self._beam)
-        count = (options.top_k or vocabulary_size) if self._samples else 2 * self._beam
+        beam, alpha = (1, 0.0) if options.samples else beam_and_penalty(options)
+        form = options.beam_form if beam > 1 else "leaving"
+        most = beam if form in FILLING else options.num_hypotheses
+        penalty = (np.float32(alpha if beam > 1 else 0.0), options.length_penalty_form)
+        self._manner = Manner(beam, form, min(most, beam), given, *penalty)
+        count = (options.top_k or vocabulary_size) if options.samples else 2 * beam
         self._count = np.array(min(count, vocabulary_size), np.int32)
 
     def __call__(
@@ -95,7 +92,7 @@ class NumpySearch:
         found = self._run(model, source, searched, rules)
         each = (found[start : start + copies] for start in range(0, len(found), copies))
         # Hypotheses that stay in the beam are in its order.
-        in_order = list if self._form == "staying" else functools.partial(_best, count=None)
+        in_order = list if self._manner.form == "staying" else _best_first
         return [in_order(itertools.chain(*one))[: self._options.num_hypotheses] for one in each]
 
     def _keys(self, seeds):
@@ -108,156 +105,40 @@ class NumpySearch:
 
     def _run(self, model, source, searched, rules):
         """What is found for each row of `searched`, a beam each, under rules."""
-        sentences = len(searched["limit"])
-        # Those of a beam that stay have their places from the beginning.
-        beam = self._beam if self._form == "staying" else 1
-        scores = np.where(np.arange(beam) == 0, np.float32(0), NEVER)
-        searched |= {
-            "sentence": np.arange(sentences),
-            "places": np.full(sentences, self._beam),
-            # The score of the last one that is asked for.
-            "last": np.full(sentences, NEVER),
-            "longest": self._lp(searched["limit"]),
-            "ids": np.full((sentences, beam, 1), BOS, np.int32),
-            "scores": np.tile(scores, (sentences, 1)),
-            "logs": np.zeros((sentences, beam, 0), np.float32),
-        }
-        found = [[] for _ in range(sentences)]
-        state = model.start(sentences * beam)
-        rows = np.arange(sentences * beam, dtype=np.int32)
-        longest = max(searched["limit"], default=0)
-        position = 0
-        while len(searched["sentence"]) and position < longest:
-            bias, factor = rules(searched, position)
-            newest = searched["ids"][:, :, -1]
+        kind = StayingBeam if self._manner.form == "staying" else Beam
+        beams = [kind(self._manner, limit) for limit in searched["limit"].tolist()]
+        going = beams
+        rows = np.arange(sum(len(beam.hypotheses) for beam in beams), dtype=np.int32)
+        state = model.start(len(rows))
+        for position in range(max(searched["limit"], default=0)):
+            came, _, sums = zip(*(one for beam in going for one in beam.hypotheses), strict=True)
+            bias, factor = rules(searched, came, position)
+            newest = np.array([ids[-1] for ids in came], np.int32).reshape(len(going), -1)
             place = np.array(position, np.int32)
             logs, tokens, state = model.step(
                 newest, place, rows, self._count, bias, factor, state, source
             )
             if self._samples:
                 logs, tokens = self._drawn(logs, tokens, position, searched["key"])
-            costs = rules.costs(logs, searched, position)
-            extended = self._stayed if self._form == "staying" else self._extended
-            searched, parents = extended(searched, costs, logs, tokens, found)
-            hopeful = self._hopeful(searched)
-            if np.count_nonzero(hopeful) < hopeful.size:
-                goes_on = hopeful.any(axis=1)
-                searched = {name: array[goes_on] for name, array in searched.items()}
-                source = [one[goes_on] for one in source]
-                # The last places in the beams of all.
-                kept = hopeful.any(axis=0)
-                for name in ("scores", "ids", "logs"):
-                    searched[name] = searched[name][:, kept]
-                parents = parents[goes_on][:, kept]
-            rows = parents.reshape(-1).astype(np.int32)
-            position += 1
-        return found
-
-    def _extended(self, searched, costs, logs, tokens, found):
-        """One turn: the beam after it, and the rows that it extends. `found` gets what ends."""
-        sentences, width = searched["scores"].shape
-        count = logs.shape[1]
-        # Places in all rows: `take` by them takes a third of the time of two indices.
-        each = np.arange(sentences)[:, None]
-        scores = searched["scores"].reshape(-1, 1) + costs
-        order = _descending(scores.reshape(sentences, -1), 2 * self._beam)
-        order += each * (width * count)
-        scores, newest, logs = (one.take(order) for one in (scores, tokens, logs))
-        parents = order // count
-        came = _came(searched)
-        self._bar(scores, searched)
-        is_end = newest == EOS
-        kept = parents, scores, newest, logs
-        if np.count_nonzero(is_end):
-            self._end(is_end, searched, scores, came, parents, logs, found)
-            scores[is_end] = NEVER
-            order = is_end.argsort(axis=1, kind="stable") + each * order.shape[1]
-            kept = (one.take(order) for one in kept)
-        parents, scores, newest, logs = (one[:, : self._beam] for one in kept)
-        self._bar(scores, searched)
-        ids, logs = map(_longer, came, (parents, parents), (newest, logs))
-        return {**searched, "scores": scores, "ids": ids, "logs": logs}, parents
-
-    def _stayed(self, searched, costs, logs, tokens, found):
-        """`_extended` where a hypothesis that ends stays in the beam: see `StayingBeamSearch`."""
-        sums = searched["scores"]
-        sentences, beam = sums.shape
-        count = logs.shape[1]
-        lengths, ended = _lengths(searched["ids"])
-        at_limit = searched["limit"][:, None] == searched["ids"].shape[2]
-        # What has ended has one extension: itself.
-        itself = np.where(np.arange(count), NEVER, np.float32(0))
-        costs = costs.reshape(sentences, beam, count)
-        scores = sums[:, :, None] + np.where((ended | at_limit)[:, :, None], itself, costs)
-        newest = np.where(ended[:, :, None], PAD, tokens.reshape(scores.shape))
-        ranks = scores / self._lp(lengths + 1)[:, :, None]
-        order = _descending(ranks.reshape(sentences, -1), beam)
-        order = np.where(at_limit, np.arange(beam) * count, order)
-        order += np.arange(sentences)[:, None] * (beam * count)
-        parents = order // count
-        # As in OpenNMT-tf, what has ended has the sum of its new place.
-        sums = np.where(ended.take(parents), sums, scores.take(order))
-        both = newest.take(order), logs.take(order)
-        ids, logs = map(_longer, _came(searched), (parents, parents), both)
-        lengths, ended = _lengths(ids)
-        first = self._given
-        results = np.where(ended, sums / self._lp(lengths), NEVER)
-        for row, sentence in enumerate(searched["sentence"]):
-            found[sentence] = [
-                Hypothesis(score, one[1 + first : 1 + end].tolist(), log[first:end].tolist())
-                for score, one, log, end in zip(
-                    results[row].tolist(), ids[row], logs[row], lengths[row], strict=True
-                )
-                if score > NEVER
-            ]
-        return {**searched, "scores": sums, "ids": ids, "logs": logs}, parents
-
-    def _bar(self, scores, searched):
-        """In a beam that shrinks only its first places go on."""
-        if self._form == "shrinking":
-            scores[np.arange(scores.shape[1]) >= searched["places"][:, None]] = NEVER
-
-    def _end(self, is_end, searched, scores, came, parents, logs, found):
-        """Put the candidates that end in the beam in `found`."""
-        ended = is_end & (scores > NEVER)
-        ended[:, self._beam :] = False
-        for row, column in zip(*np.nonzero(ended), strict=True):
-            ids, of_ids = (one[parents[row, column]].tolist() for one in came)
-            ids = [*ids[1:], EOS]
-            of_ids.append(float(logs[row, column]))
-            score = float(scores[row, column] / self._lp(len(ids)))
-            new = Hypothesis(score, ids[self._given :], of_ids[self._given :])
-            one = found[searched["sentence"][row]]
-            one[:] = _best([*one, new], self._beam)
-            if len(one) >= self._most:
-                searched["last"][row] = one[self._most - 1].score
-        searched["places"] -= ended.sum(axis=1) * (self._form == "shrinking")
-
-    def _lp(self, length):
-        """The length penalty of one length or several, float32."""
-        length = np.float32(length)
-        base = length if self._options.length_penalty_form == "length" else (5 + length) / 6
-        return np.asarray(base, np.float32) ** self._alpha
-
-    def _hopeful(self, searched):
-        """Which hypotheses may still lead to one of the n best, (b, K): see `_settled` of
-        `BeamSearch` and `other_beams`. The paper's search finds nothing else without the others.
-        """
-        scores = searched["scores"]
-        last = searched["last"]
-        likeliest = scores[:, 0]
-        if self._form == "leaving":
-            return scores / searched["longest"][:, None] > last[:, None]
-        goes_on = likeliest > NEVER
-        if self._form == "shrinking":
-            goes_on &= searched["places"] > 0
-        elif self._form == "staying":
-            goes_on = ~(_lengths(searched["ids"])[1] | (scores == NEVER)).all(axis=1)
-        else:
-            bound = likeliest / self._lp(searched["ids"].shape[2] - 1)
-            is_worse = (self._form == "until_full") | (last >= bound)
-            goes_on &= (last == NEVER) | ~is_worse
-        return np.broadcast_to(goes_on[:, None], scores.shape)
+            scores = np.array(sums, np.float32)[:, None] + rules.costs(logs, searched, position)
+            # For a few candidates of each sentence lists are faster than arrays.
+            each = (one.reshape(len(going), -1).tolist() for one in (scores, tokens, logs))
+            parents = [beam.extend(*of_beam) for beam, *of_beam in zip(going, *each, strict=True)]
+            hopeful = [beam.hopeful() for beam in going]
+            most = max(hopeful)
+            if not most:
+                break
+            kept = [number for number, count in enumerate(hopeful) if count]
+            width = newest.shape[1]
+            rows = [number * width + one for number in kept for one in parents[number][:most]]
+            rows = np.array(rows, np.int32)
+            if len(kept) < len(going):
+                going = [going[number] for number in kept]
+                searched = {name: array[kept] for name, array in searched.items()}
+                source = [one[kept] for one in source]
+            for beam in going:
+                del beam.hypotheses[most:]
+        return [beam.found for beam in beams]
 
     def _drawn(self, logs, tokens, position, keys):
         """Log P and the id of the token that is drawn, (rows, 1) each: see `Sampling`."""
@@ -270,25 +151,145 @@ class NumpySearch:
         return np.take_along_axis(logs, drawn, 1), np.take_along_axis(tokens, drawn, 1)
 
 
-def _descending(scores, count):
-    """Where the highest are, (b, count), of equal ones the first before the others."""
-    return (-scores).argsort(axis=1, kind="stable")[:, :count]
+class Manner(NamedTuple):
+    """K, what becomes of a hypothesis that ends, how many have ended when a sentence is done, how
+    many tokens are given, and alpha and the form of the length penalty.
+    """
+
+    beam: int
+    form: str
+    most: int
+    given: int
+    alpha: np.float32
+    length_penalty_form: str
+
+    def lp(self, length: int | np.ndarray) -> np.ndarray:
+        """The length penalty of one length or several, float32."""
+        length = np.float32(length)
+        base = length if self.length_penalty_form == "length" else (5 + length) / 6
+        return np.asarray(base, np.float32) ** self.alpha
 
 
-def _came(searched):
-    """The tokens of each row, and log P of those behind BOS."""
-    return [searched[name].reshape(searched["scores"].size, -1) for name in ("ids", "logs")]
+class Beam:
+    """The hypotheses of a sentence that go on, likeliest first: BOS and the ids of each, log P of
+    these, and its sum; and `found`, those that have ended.
+    """
+
+    def __init__(self, manner: Manner, limit: int):
+        self._manner = manner
+        self._limit = limit
+        self._longest = manner.lp(limit)
+        # Marian's loses one with each hypothesis that ends.
+        self._places = manner.beam
+        # The score of the last one that is asked for.
+        self._last = NEVER
+        self.found: list[Hypothesis] = []
+        self.hypotheses: list[tuple[list[int], list[float], float]] = [([BOS], [], 0.0)]
+
+    def extend(self, scores: list[float], tokens: list[int], logs: list[float]) -> list[int]:
+        """One turn, by the candidates of all hypotheses, equally many of each: their scores, the
+        last token and its log P. Gives, for each hypothesis after it, the place of that before.
+        """
+        beam = self._manner.beam
+        before = self.hypotheses
+        count = len(scores) // len(before)
+        places = self._places
+        going = []
+        ended = []
+        best = sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
+        for place, one in enumerate(best[: 2 * beam]):
+            (ended if tokens[one] == EOS else going).append(one)
+            if tokens[one] == EOS and place < places and scores[one] > NEVER:
+                self._end(before[one // count], scores[one], logs[one])
+        alive = min(len(going), self._places)
+        # All beams have as many hypotheses.
+        chosen = [*going, *ended][:beam]
+        self.hypotheses = []
+        for place, one in enumerate(chosen):
+            ids, of_ids, _ = before[one // count]
+            score = scores[one] if place < alive else NEVER
+            self.hypotheses.append(([*ids, tokens[one]], [*of_ids, logs[one]], score))
+        return [one // count for one in chosen]
+
+    def hopeful(self) -> int:
+        """How many hypotheses, from the first on, may still lead to one of the n best: see
+        `_settled` of `BeamSearch` and `other_beams`. The paper's search finds nothing else without
+        the others.
+        """
+        form = self._manner.form
+        sums = [score for *_, score in self.hypotheses]
+        if form == "leaving":
+            return sum(bool(np.float32(score) / self._longest > self._last) for score in sums)
+        goes_on = sums[0] > NEVER and self._places > 0
+        if form in FILLING and self._last > NEVER:
+            bound = np.float32(sums[0]) / self._manner.lp(len(self.hypotheses[0][0]) - 1)
+            goes_on = goes_on and form == "until_worse" and self._last < bound
+        return len(sums) if goes_on else 0
+
+    def _end(self, hypothesis, score, log):
+        """Put a hypothesis with an EOS in `found`."""
+        ids, logs, _ = hypothesis
+        _, form, most, first, *_ = self._manner
+        score = float(np.float32(score) / self._manner.lp(len(ids)))
+        new = Hypothesis(score, [*ids[1 + first :], EOS], [*logs[first:], log])
+        self.found = _best_first([*self.found, new])[: self._manner.beam]
+        if len(self.found) >= most:
+            self._last = self.found[most - 1].score
+        self._places -= form == "shrinking"
 
 
-def _longer(came, rows, newest):
-    """What came of the rows that hypotheses (b, K) extend, and one more of each."""
-    return np.concatenate([came.take(rows, axis=0), newest[:, :, None]], axis=2)
+class StayingBeam(Beam):
+    """A beam in which hypotheses that end stay: see `StayingBeamSearch`."""
+
+    def __init__(self, manner: Manner, limit: int):
+        super().__init__(manner, limit)
+        # They have their places from the beginning.
+        self.hypotheses += [([BOS], [], NEVER)] * (manner.beam - 1)
+
+    def extend(self, scores: list[float], tokens: list[int], logs: list[float]) -> list[int]:
+        before = self.hypotheses
+        count = len(scores) // len(before)
+        at_limit = len(before[0][0]) == self._limit
+        for place, (ids, _, score) in enumerate(before):
+            if at_limit or _has_ended(ids):
+                # What has ended has one extension: itself.
+                scores[place * count : (place + 1) * count] = [score] + [NEVER] * (count - 1)
+        lengths = np.array([_length(ids) for ids, *_ in before])
+        ranks = np.array(scores, np.float32) / np.repeat(self._manner.lp(lengths + 1), count)
+        ranks = ranks.tolist()
+        best = sorted(range(len(scores)), key=ranks.__getitem__, reverse=True)[: len(before)]
+        chosen = range(0, len(scores), count) if at_limit else best
+        self.hypotheses = []
+        self.found = []
+        for place, one in enumerate(chosen):
+            ids, of_ids, _ = before[one // count]
+            # As in OpenNMT-tf, what has ended has the sum of its new place.
+            token, score = (
+                (PAD, before[place][2]) if _has_ended(ids) else (tokens[one], scores[one])
+            )
+            self.hypotheses.append(([*ids, token], [*of_ids, logs[one]], score))
+        first = self._manner.given
+        for ids, of_ids, score in self.hypotheses:
+            if _has_ended(ids) and score > NEVER:
+                end = _length(ids)
+                rank = float(np.float32(score) / self._manner.lp(end))
+                self.found.append(Hypothesis(rank, ids[1 + first : 1 + end], of_ids[first:end]))
+        return [one // count for one in chosen]
+
+    def hopeful(self) -> int:
+        every = self.hypotheses
+        goes_on = any(score > NEVER and not _has_ended(ids) for ids, _, score in every)
+        return len(every) if goes_on else 0
 
 
-def _lengths(ids):
-    """|Y| of hypotheses, (b, K), and which of them have ended."""
-    return (ids[:, :, 1:] != PAD).sum(axis=2), (ids[:, :, -1] == EOS) | (ids[:, :, -1] == PAD)
+def _has_ended(ids):
+    return ids[-1] in (EOS, PAD)
 
 
-def _best(found, count):
-    return sorted(found, key=lambda one: -one.score)[:count]
+def _length(ids):
+    """|Y| of the ids behind BOS."""
+    return len(ids) - 1 - ids.count(PAD)
+
+
+def _best_first(found):
+    return sorted(found, key=lambda one: -one.score)

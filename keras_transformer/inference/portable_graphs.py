@@ -106,6 +106,7 @@ class GraphModel:
         self.has_encoder = bool(_numbered("source", self._decoder.inputs))
         encoder = decoder.with_stem("encoder")
         self._encoder = _graph(form, encoder, ["source_0"]) if self.has_encoder else None
+        self._sources = _numbered("source", self._encoder.outputs) if self._encoder else []
         self._stop = None
         self._states = _numbered("state", self._decoder.inputs)
         self._next = _numbered("next", self._decoder.outputs)
@@ -126,7 +127,7 @@ class GraphModel:
         ids = np.full((len(sources), max(map(len, sources)) + 1), PAD, np.int32)
         for row, of_line in zip(ids, sources, strict=True):
             row[: len(of_line) + 1] = [*of_line, EOS]
-        return self._encoder(_numbered("source", self._encoder.outputs), {"ids": ids})
+        return self._encoder(self._sources, {"ids": ids})
 
     def start(self, rows: int) -> list[np.ndarray]:
         """Zeros; an axis that grows, whose size the graph leaves open, begins with none."""
@@ -147,11 +148,8 @@ class GraphModel:
     def _run(self, graph, names, given, state, source):
         if self._stop:
             self._stop()
-        feeds = {
-            **given,
-            **{f"source_{number}": one for number, one in enumerate(source)},
-            **dict(zip(self._states, state, strict=True)),
-        }
+        sources = zip(self._sources, source, strict=True)
+        feeds = {**given, **dict(sources), **dict(zip(self._states, state, strict=True))}
         # A graph has no input that its architecture does not read, such as the position.
         feeds = {name: array for name, array in feeds.items() if name in graph.inputs}
         outputs = graph([*names, *self._next], feeds)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from oracles import enumeration
 from oracles.enumeration import BOS, EOS, PAD, TableStepper, assert_lists_equal, decode
 
-from keras_transformer.decoding import DecodingOptions, numpy_search
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.constraints import under
 from keras_transformer.decoding.numpy_blocks import NumpyBlocks
 from keras_transformer.decoding.numpy_rules import Spans
-from keras_transformer.decoding.numpy_search import NumpySearch
+from keras_transformer.decoding.numpy_search import Beam, NumpySearch
 from keras_transformer.decoding.span_constraints import SpanConstraints
 
 WORDS = 5
@@ -234,12 +234,13 @@ def test_a_beam_searches_on_only_from_what_may_still_win(monkeypatch):
 
 
 def test_control_a_beam_that_gives_up_too_early_finds_others(monkeypatch):
-    hopeful = NumpySearch._hopeful
+    hopeful = Beam.hopeful
 
-    def too_early(self, searched):
-        return hopeful(self, {**searched, "longest": np.ones_like(searched["longest"])})
+    def too_early(self):
+        self._longest = np.float32(1)
+        return hopeful(self)
 
-    monkeypatch.setattr(NumpySearch, "_hopeful", too_early)
+    monkeypatch.setattr(Beam, "hopeful", too_early)
     sentences = [(seed, 9, 1, ()) for seed in (6, 7, 9)]
     with pytest.raises(AssertionError):
         test_it_finds_what_tensorflow_s_searches_find.hypothesis.inner_test(OPTIONS[2], sentences)
@@ -260,11 +261,12 @@ def test_no_sentences_give_nothing():
 
 
 def test_control_rows_that_keep_the_state_of_others_fail_the_law(monkeypatch):
-    longer = numpy_search._longer
+    extend = Beam.extend
 
-    def of_the_first(came, rows, newest):
-        return longer(came, np.broadcast_to(rows[:, :1], rows.shape), newest)
+    def of_the_first(self, *candidates):
+        [first, *others] = extend(self, *candidates)
+        return [first] * (1 + len(others))
 
-    monkeypatch.setattr(numpy_search, "_longer", of_the_first)
+    monkeypatch.setattr(Beam, "extend", of_the_first)
     with pytest.raises(AssertionError):
         test_it_finds_what_tensorflow_s_searches_find.hypothesis.inner_test({}, VARIED)
