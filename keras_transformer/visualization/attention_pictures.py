@@ -83,13 +83,12 @@ class Maps(OfALine):
         """Run the model on the line; without a translation, it translates as `search` says."""
         from keras_transformer.inference.live import as_bytes
         from keras_transformer.inference.translator import Translator
-        from keras_transformer.runs.model_path import ModelPath
+        from keras_transformer.runs.model_path import ModelPath, portable_folder
 
         line = self.required_line()
-        path = ModelPath.of(model)
-        if not path.version:
-            # Graphs of ONNX, which have no attention, are refused before TensorFlow is imported.
-            path.run.read_description()
+        if portable_folder(model):
+            # Graphs, which have no attention, are refused before TensorFlow is imported.
+            ModelPath.of(model).run.read_description()
         from keras_transformer.tasks.text_task import attend_of
 
         if attend := attend_of(model):
