@@ -3,6 +3,7 @@ are named to validate and to test on, a pair's split is decided by its source al
 """
 
 import abc
+import os
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
@@ -44,17 +45,27 @@ class OneFile(Target, Strictness):
         # The training side last: what is validated or tested on is not trained on.
         files = {"valid": self.valid_file, "test": self.test_file, "train": whole}
         found: dict[str, list[Any]] = {"train": [], "valid": [], "test": []}
-        seen = {}
+        seen = set()
         for split, path in files.items():
-            for number, *pair in self.pairs(path, dropped) if path else ():
+            if not path:
+                continue
+            if split != "train" and os.path.samefile(path, whole):
+                raise ValueError(
+                    f"`{split}_file` must be another file than `data_file`, whose pairs are "
+                    f"trained on. Received: {path}. Leave it out: 3 % of them are kept for it."
+                )
+            if split == "test" and files["valid"] and os.path.samefile(path, files["valid"]):
+                found["test"] = found["valid"]
+                continue
+            for number, *pair in self.pairs(path, dropped):
                 by_source = split_of(pair[0])
                 home = by_source if split == "train" and not files[by_source] else split
-                place = f"{path}, {self.unit} {number}"
                 if reason := objection(*pair):
-                    dropped.leave_out(reason, place)
-                elif seen.setdefault(tuple(pair), place) != place:
-                    dropped.count("duplicate", place)
+                    dropped.leave_out(reason, f"{path}, {self.unit} {number}")
+                elif tuple(pair) in seen:
+                    dropped.count("duplicate", f"{path}, {self.unit} {number}")
                 else:
+                    seen.add(tuple(pair))
                     found[home].append((number, *pair))
         for split, rows in found.items():
             if not rows:

@@ -6,6 +6,7 @@ import collections
 import gzip
 import itertools
 import json
+import os
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -236,6 +237,12 @@ def test_files_that_are_named_have_their_own_pairs_which_are_not_trained_on(writ
     found = rows(written(PAIRS, valid_file=other, test_file=other))
     assert found["valid"] == found["test"] == own
     assert not set(found["train"]) & set(own)
+    path = tmp_path / f"pairs.{written.kind}"
+    (tmp_path / "link").symlink_to(path)
+    for one in (path, tmp_path / "link", os.path.relpath(path)):
+        for split in ("valid_file", "test_file"):
+            with pytest.raises(ValueError, match=f"^`{split}` must be another file than `data_f"):
+                written(PAIRS, **{split: one})
 
 
 def test_faulty_pairs_are_counted_with_the_first_place(written):
