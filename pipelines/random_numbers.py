@@ -45,6 +45,13 @@ def mix(number: Tensor | np.ndarray) -> Tensor | np.ndarray:
     return number ^ shifted(number, 31)
 
 
+def drawn(keys: Tensor, number: int) -> Tensor:
+    """Another random number of each key, by the number of what is drawn."""
+    import tensorflow as tf
+
+    return mix(keys + GOLDEN * tf.constant(number, tf.uint64))
+
+
 def permuted(places: Tensor, size: Tensor, key: Tensor) -> Tensor:
     """Where a random permutation of 0 .. size-1 takes some places.
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from pipelines.corpora.parallel_text import ParallelText
 from pipelines.corpora.spans import SENTINELS, cut, restored
-from pipelines.random_numbers import GOLDEN, mix
+from pipelines.random_numbers import drawn
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabularies.segmentation import OtherVersion, Variation
 from pipelines.vocabularies.vocabulary import Vocabulary
@@ -66,9 +66,7 @@ class SpansAnew(OtherVersion):
         whole = tf.gather(self._wholes, rows)
         is_new = whole != ""
         # What is not cut needs two words too.
-        source, target = _cut(
-            tf.where(is_new, whole, "a b"), mix(keys + GOLDEN * tf.constant(SPANS, tf.uint64))
-        )
+        source, target = _cut(tf.where(is_new, whole, "a b"), drawn(keys, SPANS))
         texts = (tf.gather(self._heads, rows) + source, target)
         sides = [one.tokenize(text) for one, text in zip(self._vocabularies, texts, strict=True)]
         for side in sides:

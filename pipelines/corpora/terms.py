@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from pipelines.corpora.parallel_text import ParallelText
-from pipelines.random_numbers import GOLDEN, mix
+from pipelines.random_numbers import drawn
 from pipelines.vocabularies.casing import accents
 from pipelines.vocabularies.protected_spans import with_translation
 from pipelines.vocabularies.segmentation import OtherVersion, Variation, sequences_at
@@ -37,6 +37,9 @@ ENDING = 3
 APART = 0.1
 # As many pairs are counted, from all parts of the text.
 MOST_PAIRS = 100_000
+# Of so many words that come together it is known how often, and so many are counted at once.
+MOST_COUNTED = 2**25
+AT_ONCE = 2**23
 # The number of this draw; `augmentation` has others.
 GIVEN = 6
 
@@ -57,9 +60,7 @@ class Terms:
         self._of_source, self._of_target = (
             np.bincount(np.concatenate(side)) for side in zip(*pairs, strict=True)
         )
-        self._codes, self._counts = np.unique(
-            np.concatenate([self._code(*pair).ravel() for pair in pairs]), return_counts=True
-        )
+        self._codes, self._counts = _together(pairs)
         self._by_stem = collections.defaultdict(list)
         for word in self._targets:
             self._by_stem[word[:STEM]].append(word)
@@ -108,13 +109,10 @@ class Terms:
             )
         )
 
-    def _code(self, sources, targets):
-        return sources[:, None] << 32 | targets
-
     def _count(self, sources, targets):
         """How many pairs have words of both sides, (S, T)."""
-        codes = self._code(sources, targets)
-        places = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
+        codes = _code(sources, targets)
+        places = np.searchsorted(self._codes, codes)
         return np.where(self._codes[places] == codes, self._counts[places], 0)
 
     def _links(self, sources, targets):
@@ -167,6 +165,32 @@ class Terms:
         return forms[counts.argmax()]
 
 
+def _code(sources, targets):
+    return sources[:, None] << 32 | targets
+
+
+def _together(pairs):
+    """The codes of words that come together, increasing, and how often they do; the last is none.
+    Where they are too many, those that came together least are forgotten.
+    """
+    codes = np.array([np.iinfo(np.int64).max])
+    counts = np.array([MOST_PAIRS + 1], np.int32)
+    cells = np.cumsum([len(sources) * len(targets) for sources, targets in pairs])
+    for _, some in itertools.groupby(zip(cells // AT_ONCE, pairs, strict=True), lambda one: one[0]):
+        codes = np.concatenate([codes, *(_code(*pair).ravel() for _, pair in some)])
+        counts = np.concatenate([counts, np.ones(len(codes) - len(counts), np.int32)])
+        order = codes.argsort(kind="stable")
+        codes = codes[order]
+        first = np.flatnonzero(np.diff(codes, prepend=-1))
+        codes = codes[first]
+        counts = np.add.reduceat(counts[order], first)
+        while len(codes) > MOST_COUNTED:
+            is_kept = counts > counts.min()
+            codes = codes[is_kept]
+            counts = counts[is_kept]
+    return codes, counts
+
+
 def _are_beside(one, other):
     """Whether nothing but a space or a hyphen is between two words."""
     return one.string[one.end() : other.start()] in (" ", "-")
@@ -215,5 +239,5 @@ class GivenTerms(OtherVersion):
         self._starts = as_tensor(sentences.starts)
 
     def others(self, plain, rows, keys):
-        is_given = mix(keys + GOLDEN * tf.constant(GIVEN, tf.uint64)) < self._threshold
+        is_given = drawn(keys, GIVEN) < self._threshold
         return sequences_at(self._flat, self._starts, rows), is_given

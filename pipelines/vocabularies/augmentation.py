@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from pipelines.random_numbers import GOLDEN, mix
+from pipelines.random_numbers import GOLDEN, drawn, mix
 from pipelines.vocabularies.model_proto import whole_pieces
 from pipelines.vocabularies.protected_spans import GIVEN
 from pipelines.vocabularies.segmentation import OtherVersion, Segmentation
@@ -121,7 +121,7 @@ class AugmentedText(OtherVersion):
 
     def _is_drawn(self, what, draws, name):
         threshold = min(int(self.rates.get(name, 0) * 2**64), 2**64 - 1)
-        return _draw(draws, what) < tf.constant(threshold, tf.uint64)
+        return drawn(draws, what) < tf.constant(threshold, tf.uint64)
 
     def _with_slips(self, typed):
         """The characters with typing errors, each none, one or two."""
@@ -129,11 +129,11 @@ class AugmentedText(OtherVersion):
         slips = may_slip & self._is_drawn(TYPO, typed.draws, "typos")
         # The letter after a slip is typed as it should be: it may have been swapped.
         slips &= ~_shifted(slips, False)
-        kind = tf.cast(_draw(typed.draws, SLIP) % 4, tf.int32)
+        kind = tf.cast(drawn(typed.draws, SLIP) % 4, tf.int32)
         following = tf.concat([typed.texts[1:], [""]], axis=0)[: tf.size(typed.texts)]
         may_swap = tf.concat([may_slip[1:], [False]], axis=0)
         swaps = slips & (kind == 0) & may_swap[: tf.size(slips)]
-        key = tf.cast(_draw(typed.draws, KEY) % NEIGHBOURS, tf.int32)
+        key = tf.cast(drawn(typed.draws, KEY) % NEIGHBOURS, tf.int32)
         keys = keys_beside()
         known = typed.codes < len(keys)
         where = tf.stack([tf.where(known, typed.codes, 0), key], axis=1)
@@ -146,24 +146,19 @@ class AugmentedText(OtherVersion):
 
     def _with_other_punctuation(self, typed, written):
         is_other = typed.is_point & self._is_drawn(MARKS, typed.draws, "punctuation")
-        is_missing = _draw(typed.draws, SLIP) % 2 == 0
+        is_missing = drawn(typed.draws, SLIP) % 2 == 0
         other = tf.where(is_missing, "", typed.texts + typed.texts)
         return tf.where(is_other, other, written)
 
     def _in_other_case(self, typed, written, keys):
-        drawn = typed.is_letter & tf.gather(self._is_drawn(CASE, keys, "case"), typed.sentences)
-        kind = tf.gather(_draw(keys, SLIP) % 3, typed.sentences)
+        changes = typed.is_letter & tf.gather(self._is_drawn(CASE, keys, "case"), typed.sentences)
+        kind = tf.gather(drawn(keys, SLIP) % 3, typed.sentences)
         upper = tf.strings.upper(written, "utf-8")
-        written = tf.where(drawn & (kind == 0), upper, written)
+        written = tf.where(changes & (kind == 0), upper, written)
         if not self.is_source:
             return written
-        written = tf.where(drawn & (kind == 1), tf.strings.lower(written, "utf-8"), written)
-        return tf.where(drawn & (kind == 2) & ~typed.goes_on, upper, written)
-
-
-def _draw(draws, number):
-    """Another random number of each one."""
-    return mix(draws + GOLDEN * tf.constant(number, tf.uint64))
+        written = tf.where(changes & (kind == 1), tf.strings.lower(written, "utf-8"), written)
+        return tf.where(changes & (kind == 2) & ~typed.goes_on, upper, written)
 
 
 def _shifted(values, first):

@@ -5,6 +5,7 @@ them in training text.
 import random
 import re
 import time
+import tracemalloc
 from unicodedata import normalize
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from pipelines import glossary
 from pipelines.batches.batching import training_batches
 from pipelines.batches.texts import TokenizedPairs, token_ids
+from pipelines.corpora import terms
 from pipelines.corpora.parallel_text import ParallelText
 from pipelines.corpora.terms import GivenTerms, with_terms
 from pipelines.glossary import Glossary, read_terms
@@ -181,6 +183,22 @@ def test_words_get_the_translations_of_the_dictionary():
     # A control: nothing is found where sentences do not translate each other.
     mixed = ParallelText(text.sources, random.Random(2).sample(text.targets, len(text)))
     assert right(with_terms(mixed, 1, [TAG]))[1] < 0.05 * words
+
+
+def test_words_of_paragraphs_take_no_memory_where_they_come_together_once(monkeypatch):
+    monkeypatch.setattr(terms, "MOST_COUNTED", 2**17, raising=False)
+    monkeypatch.setattr(terms, "AT_ONCE", 2**15, raising=False)
+    draw = random.Random(4)
+    text = text_of(draw, count=100)
+    for side in (text.sources, text.targets):
+        rare = ["".join(draw.choices("abcdef", k=9)) for _ in range(20_000)]
+        side[:] = [" ".join([line, *rare[row::100]]) for row, line in enumerate(side)]
+    tracemalloc.start()
+    found = right(with_terms(text, 1, [TAG]))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found[1] > 0.98 * found[0] > 30
+    assert peak < 40e6
 
 
 def test_a_translation_has_the_form_that_comes_most_often():
