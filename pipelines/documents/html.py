@@ -30,6 +30,9 @@ LITERAL = {"code", "kbd", "samp", "var"}
 PREFORMATTED = {"pre", "textarea"}
 # A browser ends "<?" at the first ">", code at its own mark; that of PHP also with the file.
 CODE = re.compile(r"<\?(?:php\b|[=\s]).*?(?:\?>|\Z)|<%.*?%>", re.DOTALL)
+COVERED = r"<\?[x\n]*>"
+# Its end is none of the tag that it stands in.
+TAG = re.compile(rf"""</?[A-Za-z](?:=\s*"[^"]*"|=\s*'[^']*'|{COVERED}|[^<>])*""")
 CHARSET = re.compile(r"<meta\b[^>]*\bcharset\s*=", re.IGNORECASE)
 UNIT = re.compile(
     r"&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);?|[ \t\r\n\f]+|.", re.DOTALL
@@ -56,6 +59,10 @@ def _in_ascii(text):
     return _escaped(text).encode("ascii", "xmlcharrefreplace").decode()
 
 
+def _covered(code):
+    return re.sub(".", "x", code)
+
+
 class _Page(HTMLParser):
     """Where the texts of blocks stand: an event begins where the one before ends."""
 
@@ -65,7 +72,10 @@ class _Page(HTMLParser):
         self._text = text
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
         self._events = []
-        self.feed(CODE.sub(lambda one: f"<?{re.sub('.', 'x', one[0][2:-1])}>", text))
+        text = CODE.sub(lambda one: f"<?{_covered(one[0][2:-1])}>", text)
+        self.feed(
+            TAG.sub(lambda one: re.sub(COVERED, lambda code: _covered(code[0]), one[0]), text)
+        )
         self.close()
         self.has_tags = any(kind in ("open", "close") for kind, *_ in self._events)
         self._group()

@@ -49,6 +49,8 @@ def cues(text: str, everything: bool) -> Iterator[Segment]:
             if has_words(parts):
                 yield Segment(start, end, parts, before=text[start:end])
             state = "between"
+        elif state == "text" and TIMES.fullmatch(bare):
+            raise ValueError(f"line {number}: times within a text. Put a blank line between cues.")
         elif state == "between" and bare:
             if not bare.isdecimal():
                 raise ValueError(f"line {number}: not the number of a cue: {bare[:60]!r}")

@@ -226,6 +226,7 @@ def test_tags_that_are_not_nested_any_more_are_no_translation():
         ("json", "[" * 100_000, "too many levels|Expecting value"),
         ("srt", "hello\n", "line 1: not the number of a cue"),
         ("srt", "1\nhello\n", "line 2: not the times of a cue"),
+        ("srt", SRT.replace("\r\n\r\n", "\r\n"), "line 6: times within a text"),
         ("html", "no page", "it has no tag"),
         (
             "html",
@@ -262,6 +263,11 @@ def test_what_is_no_such_file_is_told_with_its_line(file_format, text, told):
             "html",
             '<?php $a->b;\n"c"?><p title="<?=e("f")?>">g <%=h->i%>j<? k ?>l<?php m',
             '<?php $a->b;\n"c"?><p title="<?=e("f")?>">G <%=h->i%>J<? k ?>L<?php m',
+        ),
+        (
+            "html",
+            "<a href=/<?= $b->c ?>>d</a><input <?php if ($e > 1)\n echo 'f' ?> class='>'>g",
+            "<a href=/<?= $b->c ?>>D</a><input <?php if ($e > 1)\n echo 'f' ?> class='>'>G",
         ),
         ("html", "<p translate=no>a<b>c<hr>d</p>e", "<p translate=no>a<b>c<hr>D</p>E"),
         ("html", "<p translate=no>a</i>b</div>c", "<p translate=no>a</i>b</div>C"),
