@@ -123,8 +123,8 @@ class Mixture(TreeLeaves, Downloaded, Strictness, name="mixture"):
             )
         return Corpus(
             "mixture",
-            _joined(corpus.source_language for corpus in corpora),
-            _joined(corpus.target_language for corpus in corpora),
+            "+".join(dict.fromkeys(corpus.source_language for corpus in corpora)),
+            "+".join(dict.fromkeys(corpus.target_language for corpus in corpora)),
             **splits,
             dropped=Dropped.joined(corpus.dropped for corpus in corpora),
             tags=tuple(dict.fromkeys(all_tags)),
@@ -134,7 +134,7 @@ class Mixture(TreeLeaves, Downloaded, Strictness, name="mixture"):
 
 def members(path: str | os.PathLike) -> list[dict]:
     """What a mixture's file says of each member, with paths beside the file."""
-    file = Path(path).expanduser()
+    file = Path(os.path.expanduser(path))
     if not file.is_file():
         raise FileNotFoundError(
             f"`mixture` must be an existing JSON file. Received: {path}. Check the path."
@@ -153,7 +153,7 @@ def members(path: str | os.PathLike) -> list[dict]:
             raise ValueError(f"{path}, member {number}: {error}") from error
         # gs:// is no path.
         for key in (one for one in PLACES if "://" not in member.get(one, "://")):
-            member[key] = str(file.parent / Path(member[key]).expanduser())
+            member[key] = str(file.parent / os.path.expanduser(member[key]))
     return listed
 
 
@@ -218,10 +218,6 @@ def _keys(kind):
     """What a member of a kind of corpus may say, besides what every member says."""
     names = set(settings(kind)) - set(SHARED)
     return names if names.isdisjoint(PREFIXES) else names - set(PREFIXES) | {"prefixes"}
-
-
-def _joined(languages) -> str:
-    return "+".join(dict.fromkeys(languages))
 
 
 def _concatenated(texts: Sequence[ParallelText], tags: Sequence[str | None], path) -> ParallelText:

@@ -121,6 +121,7 @@ def test_paths_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere(
         {**text, "data_dir": "~/e"},
         {**text, "data_dir": "gs://bucket/f"},
         {**text, "data_dir": "/c"},
+        {**text, "data_dir": "~nobody_here/i"},
         {**REVERSE, "corpus": "tsv", "data_file": "g/h.tsv"},
         {**REVERSE, "corpus": "home_assistant"},
     ]
@@ -129,7 +130,8 @@ def test_paths_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere(
     names = ("data_dir", "data_file", "cache_dir")
     places = [next(filter(None, (getattr(one, name, None) for name in names))) for one in made]
     expected = [str(tmp_path / "a/b"), str(tmp_path / "d"), "/home/someone/e", "gs://bucket/f"]
-    assert places == [*expected, "/c", str(tmp_path / "g/h.tsv"), "given"]
+    others = [str(tmp_path / "~nobody_here/i"), str(tmp_path / "g/h.tsv")]
+    assert places == [*expected, "/c", *others, "given"]
 
 
 def test_treebanks_alone_are_told_how_trees_are_written(tmp_path):
