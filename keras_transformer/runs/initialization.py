@@ -167,7 +167,9 @@ def initialize(
     copied_rows = {}
     mean_rows = {}
     for name, side in TABLES.items() if pieces is not None else ():
-        if _width(variables.get(name)) != _width(weights.get(name)) or name not in variables:
+        if name not in variables or name not in weights:
+            continue
+        if tuple(variables[name].shape[1:]) != weights[name].shape[1:]:
             continue
         table = np.array(np.asarray(keras.ops.stop_gradient(variables[name])))
         _refuse_other_length("pieces", pieces[side], table)
@@ -228,10 +230,6 @@ def _within(layers, named):
         for name, one in named.items()
         if name.removeprefix(WEIGHTS).partition("/")[0] in layers
     }
-
-
-def _width(table):
-    return None if table is None else tuple(table.shape[1:])
 
 
 def _refuse_other_length(name, pieces, table):

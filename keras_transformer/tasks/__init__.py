@@ -2,6 +2,7 @@
 each its options alone.
 """
 
+import dataclasses
 import importlib
 import pkgutil
 
@@ -39,7 +40,9 @@ def _found() -> dict[str, Registered]:
     tasks: dict[str, Registered] = {}
     for folder in pkgutil.iter_modules(__path__):
         if folder.ispkg:
-            tasks |= importlib.import_module(f"{__name__}.{folder.name}.options").TASKS
+            home = importlib.import_module(f"{__name__}.{folder.name}.options")
+            for name, one in home.TASKS.items():
+                tasks[name] = dataclasses.replace(one, folder=folder.name)
     return dict(sorted(tasks.items(), key=lambda pair: pair[1].place))
 
 

@@ -18,16 +18,15 @@ class Registered:
     """A task of this package; its folder's `options` has it in `TASKS`, by its name.
 
     Attributes:
-        folder: of `keras_transformer.tasks`, where its `task` and its `module` lie.
         task: the class of the task.
         module: the class of what is exported of its models.
         aim: what is learned, in words: "to ...".
         place: where it stands among the tasks.
         options, export_options: see `task.Task`.
         makes_sentences: whether its models make a sentence or a tree of each sentence.
+        folder: of `keras_transformer.tasks`, which finds it: where its `task` and `module` lie.
     """
 
-    folder: str
     task: str
     module: str
     aim: str
@@ -35,6 +34,7 @@ class Registered:
     options: tuple[type[Options], ...]
     export_options: tuple[type[Options], ...]
     makes_sentences: bool = False
+    folder: str = ""
 
 
 class VocabularySource(Options):

@@ -47,10 +47,6 @@ class TextTask(Task):
     @functools.cached_property
     def corpus(self) -> Corpus:
         """The text."""
-        return self.read_corpus()
-
-    def read_corpus(self) -> Corpus:
-        """Read it."""
         return corpus_settings.load(self.corpus_settings, self.values)
 
     @property

@@ -36,7 +36,6 @@ ROOMS = (
     *("terrace", "workshop"),
 )
 FLOORS = ("first", "second", "third", "ground", "upper", "lower", "top", "main")
-ZONES = ("home", "work", "school", "the gym", "the office", "grandma's house")
 # By the domain of a device, as Home Assistant calls it.
 DEVICES = {
     "light": ("desk lamp", "ceiling light", "bedside lamp", "chandelier", "fairy lights"),
@@ -67,7 +66,7 @@ WILDCARDS = {
         *("the planets", "some smooth jazz", "abbey road", "bohemian rhapsody", "piano music"),
         *("morning news", "nina simone"),
     ),
-    "zone": ZONES,
+    "zone": ("home", "work", "school", "the gym", "the office", "grandma's house"),
     "timer_name": ("pizza", "laundry", "tea", "homework", "bread", "egg", "workout"),
     "timer_command": (
         *("turn off the lights", "open the blinds", "lock the front door", "stop the music"),

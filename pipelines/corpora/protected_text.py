@@ -9,6 +9,7 @@ from pipelines.corpora.parallel_text import Corpus, ParallelText
 from pipelines.corpora.record_files import Records
 from pipelines.dropped import Dropped
 from pipelines.vocabularies.protected_spans import ProtectedSpans
+from pipelines.vocabularies.span_marks import SpanMarks
 
 REASON = "with unequal protected spans"
 
@@ -25,8 +26,6 @@ class ProtectedText(NamedTuple):
 
 def protect(corpus: Corpus, protected: ProtectedSpans, strict: bool) -> ProtectedText:
     """Put marks in the place of spans. Pairs whose sides differ are counted, or refused."""
-    from pipelines.vocabularies.span_marks import SpanMarks
-
     if isinstance(corpus.train, Records):
         raise ValueError(
             "--protect and --glossary_rate read text. Received: corpus=records, which holds ids. "

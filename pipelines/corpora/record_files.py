@@ -12,9 +12,15 @@ A record is a `tf.train.Example` with a block of up to 1,024 pairs in four byte 
 reading it is copying. `source_ids` and `target_ids` are little-endian uint16, or int32 for a
 vocabulary above 65,536, each sentence closed by EOS. `source_lengths` and `target_lengths`, the
 tokens of each sentence, are little-endian int32.
+
+Ids that are mapped into memory lie uncompressed in a folder that is written whole, once:
+source.ids, target.ids, and where each sentence begins, source.starts, target.starts, int64.
 """
 
 import concurrent.futures
+import contextlib
+import hashlib
+import json
 import os
 import pathlib
 from collections.abc import Iterable
@@ -26,13 +32,15 @@ from google.protobuf import message
 
 from pipelines import json_files, vocabularies
 from pipelines.batches.texts import TokenizedPairs
-from pipelines.corpora import mapped_ids
 from pipelines.vocabularies.token_ids import TokenIds, smallest_dtype
-from pipelines.whole_files import write_whole
+from pipelines.whole_files import whole_folder, write_json, write_whole
 
+SIDES = ("source", "target")
 BLOCK = 1024
 LENGTH = np.dtype("<i4")
 AGAIN = "Run python -m keras_transformer.prepare again: it makes only what is missing."
+COUNTS = "counts.json"
+MAPPED_AGAIN = "Delete its folder: it is written again."
 FORMAT = 1
 MANIFEST = "manifest.json"
 # What a folder is prepared with, written first.
@@ -69,12 +77,12 @@ class Records:
     def pairs(self, max_length: int | None = None) -> TokenizedPairs:
         """Read the ids of all pairs, shard by shard in the order of the files. Pairs with a side
         above `max_length` tokens, EOS among them, are dropped and counted; None keeps every pair.
-        With `map_dir` they are mapped: see `mapped_ids`.
+        With `map_dir` they are mapped.
         """
         if self.map_dir:
             what = [self.manifest["vocabulary"], self.manifest["shards"], max_length]
             parts = (self._read(shard, max_length) for shard in self.manifest["shards"])
-            return mapped_ids.mapped(pathlib.Path(self.map_dir).expanduser(), what, parts)
+            return _mapped(pathlib.Path(self.map_dir).expanduser(), what, parts)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             parts = list(
                 pool.map(lambda shard: self._read(shard, max_length), self.manifest["shards"])
@@ -160,9 +168,7 @@ def deserialize(records: Iterable[bytes], dtype: np.dtype) -> TokenizedPairs:
     """The pairs of some records, bytes as `serialize` gives them, in order."""
     try:
         blocks = [tf.train.Example.FromString(record).features.feature for record in records]
-        return TokenizedPairs(
-            *(_side(blocks, name, np.dtype(dtype)) for name in ("source", "target"))
-        )
+        return TokenizedPairs(*(_side(blocks, name, np.dtype(dtype)) for name in SIDES))
     except (message.DecodeError, IndexError) as error:
         raise ValueError("a record that is no block of pairs") from error
 
@@ -205,3 +211,54 @@ def read_manifest(folder: str | os.PathLike) -> dict[str, Any]:
     if missing := ENTRIES - manifest.keys():
         raise ValueError(damaged(path, f"it does not say {', '.join(sorted(missing))}"))
     return manifest
+
+
+def _mapped(folder, what, parts):
+    """The pairs of all parts, in order. They are read only if their files are not there yet."""
+    name = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+    if not (folder / name).exists():
+        with whole_folder(folder / name) as path:
+            _write_mapped(path, parts)
+    counts = json_files.read_object(folder / name / COUNTS, MAPPED_AGAIN)
+    sides = (_mapped_side(folder / name, side, counts) for side in SIDES)
+    return TokenizedPairs(*sides, too_long=counts["too_long"])
+
+
+def _write_mapped(path, parts):
+    ends = dict.fromkeys(SIDES, 0)
+    too_long = pairs = 0
+    dtype = None
+    with contextlib.ExitStack() as opened:
+        files = {
+            name: opened.enter_context(open(path / name, "wb"))
+            for side in SIDES
+            for name in _names(side)
+        }
+        for side in SIDES:
+            files[f"{side}.starts"].write(np.zeros(1, np.int64).tobytes())
+        for part in parts:
+            too_long += part.too_long
+            pairs += len(part)
+            for side, ids in zip(SIDES, (part.sources, part.targets), strict=True):
+                dtype = ids.flat.dtype
+                files[f"{side}.ids"].write(ids.flat.tobytes())
+                files[f"{side}.starts"].write((ids.starts[1:] + ends[side]).tobytes())
+                ends[side] += len(ids.flat)
+    said = {"dtype": np.dtype(dtype).name, "pairs": pairs, "too_long": too_long}
+    write_json(path / COUNTS, said | {f"{side}_tokens": ends[side] for side in SIDES})
+
+
+def _mapped_side(folder, side, counts):
+    sizes = (counts[f"{side}_tokens"], counts["pairs"] + 1)
+    arrays = []
+    for name, size, dtype in zip(_names(side), sizes, (counts["dtype"], "int64"), strict=True):
+        path = folder / name
+        if path.stat().st_size != size * np.dtype(dtype).itemsize:
+            raise ValueError(f"{path} is damaged: it has another size than written. {MAPPED_AGAIN}")
+        # Copied on write, which nobody does: TensorFlow shares only memory that could be written.
+        arrays.append(np.memmap(path, dtype, "c") if size else np.zeros(0, dtype))
+    return TokenIds(*arrays)
+
+
+def _names(side):
+    return f"{side}.ids", f"{side}.starts"

@@ -5,7 +5,7 @@ line N of one file translates line N of the other; in one, each line stands for 
 import itertools
 
 from pipelines.corpora.options import Files, Streamed
-from pipelines.corpora.parallel_text import Corpus, Origin, ParallelText, objection
+from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
 from pipelines.dropped import Dropped
 from pipelines.line_files import byte_lines, decode, locate, open_bytes, read_lines, unequal
 
@@ -83,14 +83,12 @@ class Lines(Files, name="lines"):
 
 
 def _lines(path, dropped):
-    lines = read_lines(path)
-    keep = []
-    for number, line in enumerate(lines, 1):
-        reason = objection(line, line)
-        keep.append(not reason)
-        if reason:
+    rows = []
+    for number, line in enumerate(read_lines(path), 1):
+        if reason := objection(line, line):
             dropped.leave_out(reason, f"{path}, line {number}")
-    if not any(keep):
+        else:
+            rows.append((number, line, line))
+    if not rows:
         raise ValueError(f"{path} holds no text. Fill it, or name another prefix.")
-    origin = Origin(str(path), range(1, len(lines) + 1))
-    return ParallelText(lines, lines, (origin,)).where(keep)
+    return ParallelText.from_rows(rows, str(path))

@@ -37,11 +37,12 @@ def trees(alphabet: Alphabet, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
     # Rule 4: a root that was not written is left out around a single child.
     writes_root = tf.reduce_any(opens[:, :1] >= 0, axis=1)
     adds_root = ~writes_root & (_outside(kept, takes, closings, counts) != 1)
+    opening = tf.constant([*(f" ({label}" for label in alphabet.labels), ""])
     escaped = _escaped(words)
     taken = tf.reduce_sum(tf.cast(takes, tf.int32), axis=1)
     bodies = tf.strings.join(
         [
-            _opening_brackets(alphabet.labels, opens, kept),
+            tf.gather(opening, tf.where(kept, opens, len(alphabet.labels))),
             _leaves(
                 tf.gather(alphabet.parts_of_speech, tf.maximum(number, 0)),
                 tf.gather(escaped, before, batch_dims=1),
@@ -99,11 +100,6 @@ def _outside(kept, takes, closings, counts):
     outside = tf.math.count_nonzero((kept | takes) & (depths == 0), axis=1, dtype=tf.int32)
     left = counts - tf.reduce_sum(tf.cast(takes, tf.int32), axis=1)
     return outside + tf.where(closings[:, -1] == 0, left, 0)
-
-
-def _opening_brackets(labels, opens, kept):
-    table = tf.constant([*(f" ({label}" for label in labels), ""])
-    return tf.gather(table, tf.where(kept, opens, len(labels)))
 
 
 def _closing_brackets(counts):

@@ -32,7 +32,7 @@ FILES = {
 READERS = {".model": Vocabulary.load, ".json": WordPieces.load}
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(eq=False)
 class SeparateVocabularies:
     """A vocabulary for each language, of equal size, for a model has one V."""
 
@@ -64,10 +64,6 @@ class SeparateVocabularies:
         return f"{self.source.fingerprint}-{self.target.fingerprint}"
 
 
-# From the source's and the target's vocabulary to both as one thing, by kind.
-OF_SIDES = {"joint": lambda source, target: source, "separate": SeparateVocabularies}
-
-
 def learn(
     sources: Iterable[str],
     targets: Iterable[str],
@@ -92,8 +88,9 @@ def learn(
             break
         logger.info("%s pieces a language: a model needs as many of each", f"{smallest:,}")
         size = smallest
-    by_name = dict(zip(lines, learned, strict=True))
-    return _with(protected, OF_SIDES[kind](*(by_name[name] for name in FILES[kind])))
+    both = learned[0] if kind == "joint" else SeparateVocabularies(*learned)
+    both.protected = protected
+    return both
 
 
 def save(both: Vocabulary | SeparateVocabularies, folder: str | os.PathLike) -> None:
@@ -122,7 +119,9 @@ def load(folder: str | os.PathLike) -> Vocabulary | SeparateVocabularies:
         kind for kind, names in FILES.items() if any((folder / name).exists() for name in names)
     ]
     [kind, *_] = [*found, "joint"]
-    return _with(ProtectedSpans.load(folder), of_files(paths(kind, folder)))
+    both = of_files(paths(kind, folder))
+    both.protected = ProtectedSpans.load(folder)
+    return both
 
 
 def of_files(files: Sequence[str | os.PathLike]) -> Vocabulary | SeparateVocabularies:
@@ -134,13 +133,6 @@ def of_files(files: Sequence[str | os.PathLike]) -> Vocabulary | SeparateVocabul
         )
     loaded = [READERS.get(pathlib.Path(file).suffix, Vocabulary.load)(file) for file in files]
     return loaded[0] if len(loaded) == 1 else SeparateVocabularies(*loaded)
-
-
-def _with(protected, both):
-    if both.kind == "separate":
-        return dataclasses.replace(both, protected=protected)
-    both.protected = protected
-    return both
 
 
 def pieces_by_side(both: Vocabulary | SeparateVocabularies) -> dict[str, list[str]]:

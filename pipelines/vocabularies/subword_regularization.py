@@ -72,7 +72,9 @@ class SubwordRegularization(Segmentation):
     def join(self, characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
         prefixes = self._prefixes_by_end(characters)
         weights = tf.gather(self._weight_of, prefixes)
-        begins, lengths = _words(characters.words)
+        # Where words begin, and how many characters each has.
+        lengths = tf.math.bincount(tf.cast(characters.words, tf.int32), dtype=tf.int64)
+        begins = tf.cumsum(lengths, exclusive=True)
         drawn = _filter(weights, characters.draws, begins, lengths)
         is_end = _trace(drawn, begins, lengths)
         chosen = tf.gather(prefixes, drawn - 1, axis=1, batch_dims=1)
@@ -149,9 +151,3 @@ def _trace(drawn, begins, lengths):
         shape_invariants=(tf.TensorShape([None]),) * 3,
     )
     return is_end
-
-
-def _words(words):
-    """Where words begin, and how many characters each has, int64 (W,), of characters (N,)."""
-    lengths = tf.math.bincount(tf.cast(words, tf.int32), dtype=tf.int64)
-    return tf.cumsum(lengths, exclusive=True), lengths

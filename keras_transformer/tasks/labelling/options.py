@@ -29,7 +29,6 @@ class ClassificationOptions(Options):
 MODEL_OF_LABELS = like(ONE_STACK, without=("tie_embeddings",))
 TASKS = {
     "classification": Registered(
-        "labelling",
         "Classification",
         "LabelModule",
         "to classify texts",
@@ -38,7 +37,6 @@ TASKS = {
         export_options=(Precision,),
     ),
     "tagging": Registered(
-        "labelling",
         "Tagging",
         "TagModule",
         "to tag words",

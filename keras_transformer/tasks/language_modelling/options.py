@@ -13,7 +13,6 @@ from pipelines.options import like
 SEARCH_OF_TEXT = like(SEARCH, without=("coverage_penalty", "protect_all", "blockwise"))
 TASKS = {
     "language_modelling": Registered(
-        "language_modelling",
         "LanguageModelling",
         "GenerationModule",
         "to continue text of one language",

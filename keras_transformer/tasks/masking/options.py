@@ -21,7 +21,6 @@ class MaskingOptions(Options):
 
 TASKS = {
     "masking": Registered(
-        "masking",
         "Masking",
         "MaskedTextModule",
         "to predict masked pieces of text",

@@ -9,7 +9,6 @@ from pipelines.options import like
 SEARCH = like(DecodingOptions, without=("protect_all", "forbidden"))
 TASKS = {
     "parsing": Registered(
-        "parsing",
         "Parsing",
         "ParsingModule",
         "to parse sentences, from a treebank",

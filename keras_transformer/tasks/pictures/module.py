@@ -50,7 +50,7 @@ class PictureModule(ServedModule):
             lambda pictures: model.attention_weights(pictures)["encoder"], fitting
         )
         self.classify = traced(self._classify, PICTURE)
-        self.classify_png = traced(self._classify_png, PNG)
+        self.classify_png = traced(lambda png: self.classify(self._decoded(png)), PNG)
         self.attend = traced(self._attend, PICTURE)
         self.attend_png = traced(self._attend_png, PNG)
 
@@ -104,10 +104,6 @@ class PictureModule(ServedModule):
             "classes": tf.broadcast_to(classes, tf.shape(probabilities)),
             "probabilities": probabilities,
         }
-
-    def _classify_png(self, png):
-        """PNG or JPEG files (B,) to what `classify` gives."""
-        return self.classify(self._decoded(png))
 
     def _attend(self, picture):
         """Pictures to what the class token looks at, (B, N, h, H / P, W / P): the share of each

@@ -35,7 +35,6 @@ class PictureOptions(Options):
 
 TASKS = {
     "image_classification": Registered(
-        "pictures",
         "ImageClassification",
         "PictureModule",
         "to classify images",

@@ -36,14 +36,6 @@ def scheduled_sampling(values: Mapping) -> ScheduledSampling | None:
     return ScheduledSampling(probability, values["scheduled_sampling_steps"])
 
 
-def check_flags(values: Mapping) -> None:
-    """Refuse what cannot be, before the text is read. How many pieces it gives is not known yet:
-    --vocabulary_size is the most.
-    """
-    kind = values["vocabularies"]
-    check_vocabulary(values, kind, kind == "joint" or bool(values["vocabulary_from"]), 0)
-
-
 def check_vocabulary(values: Mapping, kind: str, shares_ids: bool, vocabulary_size: int) -> None:
     """Refuse tables of embeddings that a vocabulary cannot have, and a start that these cannot."""
     tie_embeddings = values["tie_embeddings"]

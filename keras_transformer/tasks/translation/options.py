@@ -123,7 +123,6 @@ class ValidationSearch(Options):
 OF_TRANSLATORS = (*OF_PAIRS, EmbeddingStart, Augmentation, ValidationSearch)
 TASKS = {
     "translation": Registered(
-        "translation",
         "Translation",
         "TranslationModule",
         "to translate sentences",

@@ -26,7 +26,6 @@ from keras_transformer.tasks.text_task import (
     refuse_long_lines,
 )
 from keras_transformer.tasks.translation.choices import (
-    check_flags,
     check_vocabulary,
     refuse_other_vocabulary,
     scheduled_sampling,
@@ -88,7 +87,9 @@ class Translation(TextTask):
         self.decoding = decoding_options(values, defaults)
         self.module_class.check(self.decoding)
         self._variations = variations(values, self.upper_targets)
-        check_flags(values)
+        kind = values["vocabularies"]
+        # How many pieces the text gives is not known yet.
+        check_vocabulary(values, kind, kind == "joint" or bool(values["vocabulary_from"]), 0)
         self._tokenize = values.get("tokenize")
         self.protected = ProtectedSpans.of(values)
 
@@ -100,7 +101,7 @@ class Translation(TextTask):
     @functools.cached_property
     def _texts(self):
         """The corpus, and what the model reads of it to train and to validate."""
-        corpus = self.read_corpus()
+        corpus = corpus_settings.load(self.corpus_settings, self.values)
         if not self.protected.are_any:
             return ProtectedText(corpus, corpus.train, corpus.valid)
         return protect(corpus, self.protected, self.values.get("strict", False))
