@@ -59,11 +59,6 @@ def test_a_model_that_learned_it_reads_translations_behind_their_terms():
     assert applied("⟦light⟧ no term") == "⟦light⟧ no term"
 
 
-def test_the_case_of_the_first_letter_is_kept():
-    assert marked("Dog and dog", {"dog": "hund"}) == "⟦Hund⟧ and ⟦hund⟧"
-    assert marked("Öl öl", {"öl": "oil"}) == "⟦Oil⟧ ⟦oil⟧"
-
-
 @pytest.mark.parametrize("given", ["NFC", "NFD"])
 @pytest.mark.parametrize("written", ["NFC", "NFD"])
 def test_letters_with_accents_are_the_same_in_one_character_or_two(given, written):
@@ -92,7 +87,9 @@ def test_a_vowel_sign_belongs_to_its_word(term, text, expected):
     assert marked(text, {term: "x"}) == expected
 
 
-def test_in_a_text_in_capitals_terms_are_in_capitals():
+def test_a_term_has_the_case_of_its_first_letter_or_of_its_text():
+    assert marked("Dog and dog", {"dog": "hund"}) == "⟦Hund⟧ and ⟦hund⟧"
+    assert marked("Öl öl", {"öl": "oil"}) == "⟦Oil⟧ ⟦oil⟧"
     terms = {"light": "Leuchte", "us": "uns", "Acme Hub": "Acme-Hub", "ON": "AN"}
     assert marked("ACME HUB: LIGHT {light}", terms) == "⟦ACME-HUB⟧: ⟦LEUCHTE⟧ {light}"
     assert marked("ON", terms) == "⟦AN⟧"
@@ -205,9 +202,7 @@ def test_a_translation_has_the_form_that_comes_most_often():
     targets = ["Schalter"] * 4 + ["Schalters"] * 2 + ["Schild"]
     text = ParallelText(["switch"] * 6 + ["sign"], targets)
     assert [*with_terms(text, 1)] == [*["⟪ switch⟹ Schalter⟫"] * 6, "⟪ sign⟹ Schild⟫"]
-
-
-def test_words_of_training_text_have_their_vowel_signs():
+    # Words have their vowel signs.
     text = ParallelText(["बत्ती जलाओ"], ["light on"])
     assert [*with_terms(text, 1)] == ["⟪ बत्ती जलाओ⟹ light on⟫"]
 

@@ -79,6 +79,9 @@ def test_it_has_the_size_that_was_asked_for_and_the_special_pieces_first(vocabul
     pieces = ["<pad>", "<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(BYTES))]
     assert vocabulary.pieces[: 4 + BYTES] == pieces
     assert [processor.piece_to_id(piece) for piece in vocabulary.pieces] == list(range(SIZE))
+    # Special ids leave no text.
+    ids = processor.encode("the house")
+    assert vocabulary.detokenize([[BOS, *ids, EOS, PAD, PAD]]).numpy().tolist() == [b"the house"]
 
 
 def test_learned_twice_it_is_the_same_and_from_other_text_or_with_tags_another(vocabulary):
@@ -142,11 +145,6 @@ def test_every_line_of_every_language_of_the_default_corpus_survives(lines_by_la
         assert [line.decode() for line in back] == expected, language
     counts = [len(lines) for lines in lines_by_language.values()]
     assert (len(counts), sum(counts)) == (LANGUAGES, DIFFERENT_LINES)
-
-
-def test_special_ids_leave_no_text(vocabulary, processor):
-    ids = processor.encode("the house")
-    assert vocabulary.detokenize([[BOS, *ids, EOS, PAD, PAD]]).numpy().tolist() == [b"the house"]
 
 
 def test_a_failing_write_leaves_the_old_file(vocabulary, tmp_path, monkeypatch):

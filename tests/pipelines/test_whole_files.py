@@ -159,9 +159,7 @@ def assert_writers_do_not_mix(write, path):
 
 def test_writers_at_the_same_time_write_a_whole_file_each(tmp_path):
     assert_writers_do_not_mix(write_whole, tmp_path / "file")
-
-
-def test_control_plain_writers_write_into_each_other(tmp_path):
+    # The control.
     with pytest.raises(AssertionError):
         assert_writers_do_not_mix(write_plainly, tmp_path / "file")
 
@@ -195,14 +193,11 @@ def make_folder(path):
         (temporary / "inside" / "two").write_text("22")
 
 
-def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+def test_files_are_on_the_disk_before_they_or_their_folder_have_a_name(tmp_path, monkeypatch):
     calls = calls_to_the_system(monkeypatch)
     write_whole(tmp_path / "file", lambda file: file.write_text(NEW))
     assert calls == [("flush", len(NEW)), ("rename", "file")]
-
-
-def test_all_files_of_a_folder_are_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
-    calls = calls_to_the_system(monkeypatch)
+    calls.clear()
     make_folder(tmp_path / "new" / "folder")
     assert (sorted(calls[:-1]), calls[-1]) == ([("flush", 1), ("flush", 2)], ("rename", "folder"))
     expected = ["folder", "folder/inside", "folder/inside/two", "folder/one"]

@@ -20,12 +20,9 @@ def templates():
     return intents.templates()
 
 
-def test_it_has_the_templates_of_the_package(templates):
+def test_no_template_of_the_package_has_sentences_in_two_splits(templates):
     assert len(templates) == 862
     assert len({template.intent for template in templates}) == 42
-
-
-def test_no_template_has_sentences_in_two_splits(templates):
     splits = collections.defaultdict(set)
     of_intent = collections.defaultdict(set)
     for split, template in intents.split_templates(templates):
@@ -71,6 +68,8 @@ def test_the_corpus_is_always_the_same_and_names_every_intent():
     every = [*corpus.train.sources, *corpus.valid.sources, *corpus.test.sources]
     assert len(set(every)) == len(every) > 9000
     assert not any(set("{}[]<>|()") & set(sentence) for sentence in every)
+    with pytest.raises(ValueError, match=r"intents is in English\. Received: source_language='de'"):
+        corpora.load("intents", source_language="de")
 
 
 def test_the_tags_are_those_of_the_slots_that_hassil_reads():
@@ -107,8 +106,3 @@ def test_words_get_the_slots_that_the_marks_tell(marked, sentence, tags):
     for name in ("area", "name", "a", "b"):
         marked = marked.replace(f"<{name}>", f"{begin}{name}{named}")
     assert intents._tagged(marked.replace(">", end)) == (sentence, tags)
-
-
-def test_another_language_is_refused():
-    with pytest.raises(ValueError, match=r"intents is in English\. Received: source_language='de'"):
-        corpora.load("intents", source_language="de")

@@ -161,9 +161,7 @@ def test_pairs_of_a_mixture_know_the_lines_of_its_members(tmp_path):
     assert corpus.dropped.firsts["empty"] == f"{tmp_path}/train.en, line 2"
     with pytest.raises(ValueError, match=r"mixture\.json, member 2: .*train\.en, line 2: empty"):
         corpora.load("mixture", **settings, mixture=mixture, strict=True)
-
-
-def test_a_text_of_unknown_origin_has_a_number():
+    # Of a text of unknown origin it is a number.
     assert ParallelText(["a", "b"], ["A", "B"]).place(1, "the test side") == "the test side, text 2"
 
 
@@ -237,12 +235,12 @@ def test_files_that_are_named_have_their_own_pairs_which_are_not_trained_on(writ
     found = rows(written(PAIRS, valid_file=other, test_file=other))
     assert found["valid"] == found["test"] == own
     assert not set(found["train"]) & set(own)
-    path = tmp_path / f"pairs.{written.kind}"
-    (tmp_path / "link").symlink_to(path)
-    for one in (path, tmp_path / "link", os.path.relpath(path)):
-        for split in ("valid_file", "test_file"):
-            with pytest.raises(ValueError, match=f"^`{split}` must be another file than `data_f"):
-                written(PAIRS, **{split: one})
+    whole = tmp_path / f"pairs.{written.kind}"
+    (tmp_path / "link").symlink_to(whole)
+    same = (whole, tmp_path / "link", os.path.relpath(whole))
+    for name, one in itertools.product(("valid_file", "test_file"), same):
+        with pytest.raises(ValueError, match=f"^`{name}` must be another file than `data_file`"):
+            written(PAIRS, **{name: one})
 
 
 def test_faulty_pairs_are_counted_with_the_first_place(written):

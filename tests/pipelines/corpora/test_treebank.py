@@ -69,11 +69,6 @@ def test_each_symbol_is_one_piece_and_comes_back(tmp_path, leaves):
         assert vocabulary.detokenize(ids).numpy().tolist() == [line.encode()]
 
 
-def test_a_file_without_words_is_told(tmp_path):
-    with pytest.raises(ValueError, match=r"train\.trees holds no tree with words"):
-        load(write(tmp_path, train=[NOTHING]), strict=True)
-
-
 def test_damaged_trees_are_dropped_and_counted_with_their_first_lines(tmp_path):
     """`(())` is what parsers write of a sentence that they cannot parse."""
     broken = [GO, "(())", CALL, "(S (N a)", GO, "(S (N a)))", "word", "(S a b)", "( () )", NOTHING]
@@ -91,6 +86,8 @@ def test_damaged_trees_are_dropped_and_counted_with_their_first_lines(tmp_path):
     assert len(Treebank(data_dir=str(folder)).trees("train")) == 3
     with pytest.raises(ValueError, match=r"train\.trees, line 2: the bracket \( that token 3 clo"):
         load(folder, strict=True)
+    with pytest.raises(ValueError, match=r"train\.trees holds no tree with words"):
+        load(write(tmp_path, train=[NOTHING]), strict=True)
     # The controls: nothing to refuse; a file of gold trees is refused as before.
     assert load(write(tmp_path), strict=True).dropped == {}
     (tmp_path / "train.trees").write_text("\n".join(broken))
