@@ -28,12 +28,7 @@ _HOMES = {
 }
 __all__ = list(_HOMES)
 
-
-__getattr__ = imported_at_first_use(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *_HOMES]
+__getattr__, __dir__ = imported_at_first_use(__name__, _HOMES)
 
 
 def end_when_interrupted(*_) -> None:

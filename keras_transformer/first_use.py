@@ -3,16 +3,19 @@ one layer, waits for nothing else, and loads no TensorFlow on another Keras back
 """
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def imported_at_first_use(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package: `homes` says of each name in which of its modules it is."""
+def imported_at_first_use(package: str, homes: Mapping[str, str]) -> tuple[Callable, Callable]:
+    """The `__getattr__` and the `__dir__` of a package: `homes` says of each name in which of its
+    modules it is.
+    """
 
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
 
-    return get
+    return get, lambda: [*vars(sys.modules[package]), *homes]

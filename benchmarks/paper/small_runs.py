@@ -157,7 +157,7 @@ def last_weights(folder: pathlib.Path) -> pathlib.Path:
     """
     from keras_transformer.training import checkpoint
 
-    return checkpoint.newest(folder / "checkpoints")
+    return checkpoint.read_newest(folder / "checkpoints")[0]
 
 
 def score(folder: pathlib.Path) -> dict[str, float]:

@@ -68,4 +68,4 @@ _HOMES = {
     "length_penalty": "beam_search",
 }
 __all__ = list(_HOMES)
-__getattr__ = imported_at_first_use(__name__, _HOMES)
+__getattr__, __dir__ = imported_at_first_use(__name__, _HOMES)

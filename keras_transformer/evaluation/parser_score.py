@@ -73,12 +73,11 @@ def _compared(gold, tree, parameters):
     sentence = compare(gold, with_leaves_of(gold, tree), parameters)
     if sentence.status != Status.VALID or len(tree.words) != len(gold.words):
         return sentence
-    pairs = [
-        (ours.label, theirs.label)
+    right = sum(
+        are_equal(ours.label, theirs.label, parameters.equal_labels)
         for ours, theirs in zip(gold.preterminals(), tree.preterminals(), strict=True)
         if ours.label not in parameters.deleted
-    ]
-    right = sum(are_equal(*pair, parameters.equal_labels) for pair in pairs)
+    )
     return dataclasses.replace(sentence, tags=right)
 
 

@@ -93,5 +93,4 @@ _BASELINES = {
     "RecurrentEncoder": "recurrent",
 }
 
-
-__getattr__ = imported_at_first_use(__name__, _BASELINES)
+__getattr__, __dir__ = imported_at_first_use(__name__, _BASELINES)

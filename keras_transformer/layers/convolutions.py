@@ -8,8 +8,8 @@ from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Matrix, plus_bias
-from keras_transformer.layers.prototypes import KeepsShape, Layer
-from keras_transformer.layers.tensors import State, Tensor
+from keras_transformer.layers.prototypes import KeepsShape, Layer, check_sizes
+from keras_transformer.layers.tensors import Masks, State, Tensor
 
 # A sum of two has the variance of one.
 HALVED = 0.5**0.5
@@ -153,6 +153,7 @@ class ConvolutionalEncoder(Layer):
         self, num_layers: int, d_model: int, kernel_size: int = 3, dropout: float = 0.0, **kwargs
     ):
         super().__init__(**kwargs)
+        check_sizes(num_layers=num_layers, d_model=d_model, kernel_size=kernel_size)
         self.num_layers = num_layers
         self.d_model = d_model
         self.kernel_size = kernel_size
@@ -169,8 +170,8 @@ class ConvolutionalEncoder(Layer):
 
     def call(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         tokens = None
-        if attention_mask is not None:
-            tokens = ops.cast(ops.transpose(attention_mask, (0, 2, 1)), x.dtype)
+        if (mask := Masks(attention_mask).of_keys()) is not None:
+            tokens = ops.cast(ops.transpose(mask, (0, 2, 1)), x.dtype)
         z = x
         for block in self.blocks:
             z = block(z, tokens=tokens)

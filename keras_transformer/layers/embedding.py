@@ -30,14 +30,19 @@ def sinusoidal_positions(positions: Tensor, d_model: int) -> Tensor:
     Returns:
         float32, (..., d_model), within 1e-6 of the formula in float64.
     """
-    if d_model % 2:
-        raise ValueError(
-            "`d_model` must be even, because sines and cosines come in pairs. Received: "
-            f"d_model={d_model}. Try {d_model + 1}."
-        )
+    check_even("sines and cosines come in pairs", d_model=d_model)
     sines, cosines = sines_and_cosines(positions, np.arange(0, d_model, 2) / d_model)
     shape = (*ops.shape(positions), d_model)
     return ops.reshape(ops.stack([sines, cosines], axis=-1), shape)
+
+
+def check_even(reason: str, **sizes: int) -> None:
+    """Refuse arguments, by name, that are odd."""
+    for name, size in sizes.items():
+        if size % 2:
+            raise ValueError(
+                f"`{name}` must be even, because {reason}. Received: {name}={size}. Try {size + 1}."
+            )
 
 
 def sines_and_cosines(positions: Tensor, exponents: np.ndarray) -> tuple[Tensor, Tensor]:
@@ -102,6 +107,7 @@ class HalvesEncoding(PositionEncoding):
         self.rates = rates
 
     def added(self, x: Tensor, positions: Tensor) -> Tensor:
+        check_even("half of the columns are sines", d_model=x.shape[-1])
         half = x.shape[-1] // 2
         last = half if self.rates == "paper" else max(half - 1, 1)
         numbers = ops.cast(positions, "int32") + self.first
@@ -207,7 +213,6 @@ class PositionalEmbedding(Layer):
         self.dropout = dropout
         self.token_dropout = token_dropout
         self.scaled = scaled
-        self.scale = d_model**0.5 if scaled else 1.0
         self.output_bias = output_bias
         self.sum_dropout = Dropout(dropout, dtype=self.dtype_policy, name="sum_dropout")
         self.whole_tokens = Dropout(token_dropout, dtype=self.dtype_policy, name="whole_tokens")
@@ -253,7 +258,7 @@ class PositionalEmbedding(Layer):
             inputs = ops.cast(inputs, "int32")
         if positions is None:
             positions = ops.arange(ops.shape(inputs)[1])[None]
-        x = ops.take(self.table, inputs, axis=0) * self.scale
+        x = ops.take(self.table, inputs, axis=0) * (self.d_model**0.5 if self.scaled else 1.0)
         if self.token_dropout:
             x = x * self.whole_tokens(ops.ones((*ops.shape(inputs), 1), dtype=x.dtype))
         return self.sum_dropout(self.encoding.added(x, positions))

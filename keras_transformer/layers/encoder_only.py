@@ -181,6 +181,7 @@ class PatchEmbedding(Layer):
 
     def __init__(self, patch_size: int, d_model: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
+        self.input_spec = keras.InputSpec(ndim=4)
         check_sizes(patch_size=patch_size, d_model=d_model)
         self.patch_size = patch_size
         self.d_model = d_model

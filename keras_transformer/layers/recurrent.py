@@ -13,10 +13,11 @@ from keras import ops
 
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.dropout import Dropout
+from keras_transformer.layers.embedding import check_even
 from keras_transformer.layers.linear_maps import Dense, Matrix, plus_bias
-from keras_transformer.layers.prototypes import KeepsShape
+from keras_transformer.layers.prototypes import KeepsShape, check_sizes
 from keras_transformer.layers.scaled_dot_product import Additive, SoftmaxHeads
-from keras_transformer.layers.tensors import KeysAndValues, State, Tensor
+from keras_transformer.layers.tensors import KeysAndValues, Masks, State, Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -109,6 +110,8 @@ class RecurrentEncoder(KeepsShape):
 
     def __init__(self, num_layers: int, d_model: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
+        check_sizes(num_layers=num_layers, d_model=d_model)
+        check_even("half of each layer reads forward", d_model=d_model)
         self.num_layers = num_layers
         self.d_model = d_model
         self.dropout = dropout
@@ -127,7 +130,8 @@ class RecurrentEncoder(KeepsShape):
             layer.build(x_shape)
 
     def call(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        tokens = None if attention_mask is None else attention_mask[:, 0]
+        mask = Masks(attention_mask).of_keys()
+        tokens = None if mask is None else mask[:, 0]
         layers = zip(self.forward_layers, self.backward_layers, self.output_dropouts, strict=True)
         for forward, backward, dropout in layers:
             ahead = forward(x, mask=tokens)
@@ -157,6 +161,7 @@ class RecurrentDecoder(KeepsShape):
 
     def __init__(self, num_layers: int, d_model: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
+        check_sizes(num_layers=num_layers, d_model=d_model)
         self.num_layers = num_layers
         self.d_model = d_model
         self.dropout = dropout

@@ -61,9 +61,9 @@ class Masks(NamedTuple):
     def of_keys(self) -> Tensor | None:
         """Return `attention` if it is a mask of keys, (B, 1, S); refuse one of single pairs."""
         mask = self.attention
-        if mask is not None and mask.shape[-2] != 1:
+        if mask is not None and tuple(mask.shape)[-2:-1] != (1,):
             raise ValueError(
-                "This attention can mask keys only, not single pairs: pass attention_mask of shape "
+                "This layer can mask keys only, not single pairs: pass attention_mask of shape "
                 f"(B, 1, S). Received: shape {tuple(mask.shape)}. Pass what is padding as "
                 "attention_mask=padding_mask(ids), and causal=causal_mask(T) beside it."
             )

@@ -32,12 +32,7 @@ _HOMES = {
 }
 __all__ = [*_HOMES, "model_of"]
 
-
-__getattr__ = imported_at_first_use(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *_HOMES]
+__getattr__, __dir__ = imported_at_first_use(__name__, _HOMES)
 
 
 def model_of(hyperparameters: Any, dtype: Any = None) -> Any:

@@ -105,16 +105,11 @@ def stack_arguments(hyperparameters: Sizes) -> dict[str, Any]:
     start = RESIDUAL_INITIALIZATIONS[hyperparameters.residual_initialization]
     return {
         **{name: sizes[name] for name in COPIED if name in sizes},
-        "activation": activation(hyperparameters.activation),
+        "activation": _named(ACTIVATIONS[hyperparameters.activation]),
         "feed_forward": _named(FEED_FORWARDS[hyperparameters.activation]),
         "norm": _named(NORMS[hyperparameters.norm]),
         "residual_initialization": _named(start),
     }
-
-
-def activation(name: str) -> Any:
-    """The function between the two maps of a feed-forward network."""
-    return _named(ACTIVATIONS[name])
 
 
 def _named(choice):

@@ -21,7 +21,6 @@ from keras_transformer.layers.tensors import Tensor
 from keras_transformer.models.hyperparameters import OF_TWO_STACKS, Hyperparameters
 from keras_transformer.models.sized_model import (
     SizedModel,
-    activation,
     embeddings,
     encoding,
     heads,
@@ -121,7 +120,7 @@ class MaskedLanguageModel(TextEncoder):
         own_table = "projection" in TIES[hp.tie_embeddings]
         onto_pieces = projection(hp, policy) if own_table else parts["embedding"]
         prediction = PiecePrediction(
-            activation(hp.activation), hp.norm_epsilon, dtype=policy, name="prediction"
+            stack_arguments(hp)["activation"], hp.norm_epsilon, dtype=policy, name="prediction"
         )
         bias = PieceBias(dtype=policy, name="output_bias")
         tokens, segments, places = _inputs("tokens", "segments", "places")

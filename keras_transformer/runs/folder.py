@@ -174,7 +174,9 @@ class RunFolder:
         if self.averaged.exists():
             return self.averaged
         # Standard output is what a command gives, such as translations.
-        weights = checkpoint.newest(self.checkpoints, lambda line: print(line, file=sys.stderr))
+        weights = checkpoint.read_newest(
+            self.checkpoints, lambda line: print(line, file=sys.stderr)
+        )[0]
         if weights is None:
             raise FileNotFoundError(f"{self.path} holds no checkpoint yet. Train first.")
         return weights

@@ -15,7 +15,7 @@ from keras_transformer.training.averaging import choose_weights, cross_entropy_o
 from keras_transformer.training.checkpoint import LOW_RANK, merged, step_of
 from keras_transformer.training.ending import Preempted, Stopwatch
 from keras_transformer.training.optimizer import averaged_weights, optimizer
-from keras_transformer.training.schedule import schedule
+from keras_transformer.training.schedule import cosine_schedule, schedule
 from keras_transformer.training.watchers import Watchers, window_of
 from pipelines.batches import batching, bucketing
 from pipelines.options import FIXED, TOLD, Sections, active, places, recipe
@@ -253,11 +253,8 @@ def _refuse_together(values, sections):
             f"Received: --keep_checkpoints={values['keep_checkpoints']}. Keep more, or average "
             "fewer."
         )
-    if values["schedule"] == "cosine" and values["max_steps"] <= values["warmup_steps"]:
-        raise ValueError(
-            f"--schedule=cosine needs --max_steps above --warmup_steps={values['warmup_steps']}"
-            f". Received: --max_steps={values['max_steps']}. Train longer, or warm up less."
-        )
+    if values["schedule"] == "cosine":
+        cosine_schedule(1.0, values["warmup_steps"], values["max_steps"])  # Refuses too few steps.
 
 
 def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:

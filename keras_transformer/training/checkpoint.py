@@ -165,15 +165,10 @@ def _progress_in(path, arrays):
     )
 
 
-def newest(folder: pathlib.Path, log: Callable = print) -> pathlib.Path | None:
-    """Find the checkpoint of the highest step that can be read in a folder; None if there is none.
-    `log` takes a line about each damaged checkpoint, which is passed over.
-    """
-    return read_newest(folder, log)[0]
-
-
 def read_newest(folder: pathlib.Path, log: Callable = print) -> tuple[pathlib.Path | None, dict]:
-    """The `newest` checkpoint of a folder, and its arrays."""
+    """Find the checkpoint of the highest step that can be read in a folder, and its arrays; None
+    and {} if there is none. `log` takes a line about each damaged one, which is passed over.
+    """
     every = checkpoints(folder)
     while every:
         path = every.pop()

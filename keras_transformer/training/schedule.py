@@ -59,6 +59,11 @@ def cosine_schedule(peak: float, warmup_steps: int, total_steps: int) -> Learnin
         done  = (step - warmup_steps) / (total_steps - warmup_steps), within [0, 1]
         lrate = peak * min(step / warmup_steps, 1) * (1 + cos(pi done)) / 2
     """
+    if total_steps <= warmup_steps:
+        raise ValueError(
+            f"--schedule=cosine needs --max_steps above --warmup_steps={warmup_steps}. Received: "
+            f"--max_steps={total_steps}. Train longer, or warm up less."
+        )
     # Keras counts from 0: it starts with the rate of step 1, and warms up in one update less.
     return CosineDecay(
         initial_learning_rate=peak / warmup_steps,

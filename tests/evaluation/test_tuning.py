@@ -36,21 +36,18 @@ def test_each_cell_is_the_quality_of_its_translations():
 
 
 @pytest.mark.parametrize(
-    ("scores", "best"),
+    ("scores", "best", "beam_sizes"),
     [
-        ([[1.0, 2.0], [3.0, 2.5]], (4, 0.0, 3.0)),
-        ([[1.0, 2.0], [1.0, 3.0]], (4, 0.6, 3.0)),
+        ([[1.0, 2.0], [3.0, 2.5]], (4, 0.0, 3.0), (1, 4)),
+        ([[1.0, 2.0], [1.0, 3.0]], (4, 0.6, 3.0), (1, 4)),
         # Of equal ones the smallest beam, and then the first penalty.
-        ([[2.0, 3.0], [3.0, 3.0]], (1, 0.6, 3.0)),
-        ([[3.0, 3.0], [3.0, 3.0]], (1, 0.0, 3.0)),
+        ([[2.0, 3.0], [3.0, 3.0]], (1, 0.6, 3.0), (1, 4)),
+        ([[3.0, 3.0], [3.0, 3.0]], (1, 0.0, 3.0), (1, 4)),
+        ([[3.0, 1.0], [3.0, 1.0]], (2, 0.0, 3.0), (8, 2)),
     ],
 )
-def test_the_best_is_the_highest(scores, best):
-    assert grid(scores).best == best
-
-
-def test_of_equal_ones_the_smallest_beam_wins_in_any_order():
-    assert grid([[3.0, 1.0], [3.0, 1.0]], beam_sizes=(8, 2)).best == (2, 0.0, 3.0)
+def test_the_best_is_the_highest(scores, best, beam_sizes):
+    assert grid(scores, beam_sizes).best == best
 
 
 def test_the_table_marks_the_best():

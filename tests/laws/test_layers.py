@@ -90,6 +90,21 @@ STACK = {"num_layers": 2, "trainable": False}
 LAYER = {"output_initializer": "he_normal"}
 HEADS = SoftmaxHeads(Additive(), RelativeBias(False, 8, 20), dropout=0.1)
 LEARNED = layers.LearnedEncoding(5)
+BUCKETS = {"num_buckets": 8, "max_distance": 9}
+# What may stand in the place of the paper's attention; the rest computes nothing else.
+VARIANTS_OF_ATTENTION = {
+    "additive": SoftmaxHeads(Additive(), dropout=0.2),
+    "dot_product": SoftmaxHeads(DotProduct(), dropout=0.2),
+    "relative": SoftmaxHeads(positions=RelativeBias(True, **BUCKETS), dropout=0.2),
+    "relative, causal": SoftmaxHeads(positions=RelativeBias(False, **BUCKETS), dropout=0.2),
+    "alibi": SoftmaxHeads(positions=layers.LinearBias(), dropout=0.2),
+    "shaw": SoftmaxHeads(positions=layers.RelativeKeysAndValues(2), dropout=0.2),
+    "rotary": SoftmaxHeads(positions=Rotary(), dropout=0.2),
+    "local": LocalHeads(3, dropout=0.2),
+    "sparse": layers.SparseHeads(2, dropout=0.2),
+    "linear": layers.LinearHeads(),
+    "low_rank": layers.LowRankHeads(4, max_positions=6, dropout=0.2),
+}
 SUBLAYER = {"sublayer": lambda x: (2 * x, "by-product")}
 ENCODER = {"mask": "attention_mask", "masked": (0,)}
 DECODER = {"mask": "memory_mask", "masked": (1,)}
@@ -119,6 +134,16 @@ ROWS = {
         mask="attention_mask",
         masked=(1, 2),
     ),
+    **{
+        f"MultiHeadAttention, {name}": Row(
+            layers.MultiHeadAttention,
+            {**WIDTHS, "d_k": 4, "num_heads": 2, "d_model": D, "heads": heads},
+            (MEMORY, MEMORY, MEMORY),
+            mask="attention_mask",
+            masked=(0, 1, 2),
+        )
+        for name, heads in VARIANTS_OF_ATTENTION.items()
+    },
     "FeedForward": Row(
         layers.FeedForward, {"d_ff": 16, "activation": "gelu", "dropout": 0.2, **LAYER}, (X,)
     ),
@@ -274,6 +299,17 @@ def shaken(name):
         (lambda: layers.LearnedEncoding(0), "`max_positions`"),
         (lambda: layers.PositionalEmbedding(0, D), "`vocabulary_size`"),
         (lambda: layers.PatchEmbedding(0, D), "`patch_size`"),
+        (lambda: layers.RecurrentEncoder(0, D), "`num_layers`"),
+        (lambda: layers.RecurrentEncoder(1, 7), r"`d_model` must be even.*=7\. Try 8\."),
+        (lambda: layers.RecurrentDecoder(0, D), "`num_layers`"),
+        (lambda: layers.ConvolutionalEncoder(0, D), "`num_layers`"),
+        (lambda: layers.ConvolutionalDecoder(1, D, 0), "`kernel_size`"),
+        (lambda: layers.HalvesEncoding().added(X[..., :7], IDS), "`d_model` must be even.*=7. Try"),
+        # A row of a mask of pairs would be taken for the mask of padding.
+        *(
+            (lambda kind=kind: kind(1, D)(MEMORY, **CAUSAL), r"[^:]*: pass .*\(B, 1, S\)\.")
+            for kind in (layers.RecurrentEncoder, layers.ConvolutionalEncoder)
+        ),
         (lambda: layers.PreRmsNorm(epsilon=0), "`epsilon` must be above 0.*epsilon=0"),
         (lambda: layers.Encoder(1, **SIZES, norm_epsilon=-1.0), "`epsilon`.*=-1.0"),
         (lambda: layers.sinusoidal_positions(IDS, 7), r"`d_model` must be even.*=7\. Try 8\."),
@@ -402,7 +438,8 @@ def test_dropout_acts_in_training_and_nowhere_else(name):
     layer = shaken(name)
     plain = np.array(row.output(layer))
     np.testing.assert_array_equal(row.output(layer, training=False), plain)
-    drops = {"rate", "dropout", "heads"} & row.arguments.keys()
+    # Linear attention has no weights to drop.
+    drops = "linear" not in name and {"rate", "dropout", "heads"} & row.arguments.keys()
     dropped = np.array(row.output(layer, training=True))
     assert (np.abs(dropped - plain).max() > 0.01) == bool(drops)
 

@@ -17,13 +17,15 @@ from keras_transformer.layers import (
     FeedForward,
     GatedFeedForward,
     MultiHeadAttention,
+    PatchEmbedding,
     PositionalEmbedding,
     PostNorm,
     PreNorm,
     causal_mask,
     padding_mask,
 )
-from keras_transformer.models.sized_model import activation as activation_of
+from keras_transformer.models import Hyperparameters
+from keras_transformer.models.sized_model import stack_arguments
 
 # Of one equation float32 gives 1e-6; of a chain of them, which norms stretch on the way, this.
 ATOL = 2e-6
@@ -129,7 +131,8 @@ FORMULAS = {"gelu": gelu, "swish": swish, "relu": lambda x: np.maximum(0.0, x)}
 
 @pytest.mark.parametrize("activation", FORMULAS)
 def test_an_activation_takes_its_place_between_the_maps(activation, x, randomized):
-    layer = randomized(FeedForward(32, activation=activation_of(activation)), x)
+    of_model = stack_arguments(Hyperparameters(9, activation=activation))["activation"]
+    layer = randomized(FeedForward(32, activation=of_model), x)
     w_1, b_1, w_2, b_2 = (weight.astype("float64") for weight in layer.get_weights())
     expected = {name: formula(3 * x @ w_1 + b_1) @ w_2 + b_2 for name, formula in FORMULAS.items()}
     actual = layer(3 * x)
@@ -175,6 +178,7 @@ def test_dropout_stands_behind_the_activation_in_training_only(kind, x):
         (Encoder(2, **SIZES), (S, D_MODEL), "expected ndim=3, found ndim=2"),
         (MultiHeadAttention(H, D_MODEL), (S, D_MODEL), "expected ndim=3"),
         (PositionalEmbedding(10, D_MODEL), (S,), "expected min_ndim=2"),
+        (PatchEmbedding(2, D_MODEL), (B, S, 8), "expected ndim=4"),
     ],
 )
 def test_an_input_of_another_shape_is_told_as_what_it_is(layer, shape, said):

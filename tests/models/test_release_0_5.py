@@ -34,7 +34,7 @@ def hypotheses():
 
 
 def archive():
-    return checkpoint.read_archive(checkpoint.newest(RUN / "checkpoints"))
+    return checkpoint.read_archive(checkpoint.read_newest(RUN / "checkpoints")[0])
 
 
 def test_the_run_translates_as_it_did():
@@ -70,7 +70,7 @@ def restored():
     model = Transformer(Hyperparameters(**description["hyperparameters"]))
     model.compile(optimizer(schedule.TransformerSchedule(24, 100)), "mse")
     model.optimizer.build(model.trainable_variables)
-    assert checkpoint.restore(checkpoint.newest(RUN / "checkpoints"), model)["step"] == 636
+    assert checkpoint.restore(checkpoint.read_newest(RUN / "checkpoints")[0], model)["step"] == 636
     return model
 
 

@@ -299,7 +299,7 @@ def run(request, base):
 
 
 def newest(folder):
-    return read_archive(checkpoint.newest(folder.checkpoints))
+    return read_archive(checkpoint.read_newest(folder.checkpoints)[0])
 
 
 def test_it_resumes_to_the_last_bit(run, tmp_path, capsys):

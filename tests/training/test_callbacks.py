@@ -138,14 +138,17 @@ def test_there_are_two_states_to_go_on_from_before_the_clock_s_first(model, stop
     fit(model, Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=3)
     assert names(tmp_path) == ["last-000000006.npz", "last-000000009.npz"]
     (tmp_path / "last-000000009.npz").write_bytes(b"damaged")
-    newest = checkpoint.newest(tmp_path, log=lambda line: None)
+    newest = checkpoint.read_newest(tmp_path, log=lambda line: None)[0]
     assert newest.name == "last-000000006.npz"
 
 
 def test_a_checkpoint_holds_its_step_and_the_seconds_of_the_run(model, stopwatch, tmp_path):
     stopwatch.seconds = 12.5
     fit(model, Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=1)
-    assert checkpoint.restore(checkpoint.newest(tmp_path), model) == {"step": 3, "seconds": 12.5}
+    assert checkpoint.restore(checkpoint.read_newest(tmp_path)[0], model) == {
+        "step": 3,
+        "seconds": 12.5,
+    }
 
 
 def test_what_a_killed_run_left_half_written_is_removed(model, stopwatch, tmp_path):
@@ -390,7 +393,7 @@ def test_the_count_of_labels_is_not_a_result(model, tmp_path):
     assert json.loads(line) == {"epoch": 1, "step": 0, "loss": 1.0}
 
 
-def test_several_hosts_stop_when_the_votes_are_counted():
+def test_several_hosts_stop_when_the_votes_are_counted_and_one_alone_at_once():
     model = types.SimpleNamespace(stop_training=False)
     ending = Ending(model, several_hosts=True)
     assert ending.votes == [0.0, 0.0]
@@ -404,14 +407,11 @@ def test_several_hosts_stop_when_the_votes_are_counted():
     assert (model.stop_training, ending.is_preempted) == (True, False)
     ending.count(2.0, 1.0)
     assert (model.stop_training, ending.is_preempted) == (True, True)
-
-
-@pytest.mark.parametrize("preempted", [False, True])
-def test_a_host_alone_stops_at_once(preempted):
-    model = types.SimpleNamespace(stop_training=False)
-    ending = Ending(model, several_hosts=False)
-    ending.ask(preempted)
-    assert (ending.votes, model.stop_training) == ([1.0, float(preempted)], True)
+    for preempted in (False, True):
+        model.stop_training = False
+        alone = Ending(model, several_hosts=False)
+        alone.ask(preempted)
+        assert (alone.votes, model.stop_training) == ([1.0, float(preempted)], True)
 
 
 @pytest.mark.parametrize("is_chief", [True, False])

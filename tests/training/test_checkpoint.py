@@ -176,22 +176,22 @@ def test_the_newest_is_taken_and_a_damaged_one_is_told_and_passed_over(small):
     second, third = (checkpoint.path_of(small.parent, step) for step in (20, 100))
     second.write_bytes(small.read_bytes())
     said = []
-    assert checkpoint.newest(small.parent, said.append) == second
+    assert checkpoint.read_newest(small.parent, said.append)[0] == second
     # A disk that cannot be read, such as one of a network, is no damage.
     failing = mock.patch.object(np, "load", side_effect=OSError(errno.EIO, "Input/output error"))
     with failing, pytest.raises(OSError, match="Input/output error"):
-        checkpoint.newest(small.parent, said.append)
+        checkpoint.read_newest(small.parent, said.append)[0]
     third.write_bytes(small.read_bytes()[:-10])
-    assert checkpoint.newest(small.parent, said.append) == second
+    assert checkpoint.read_newest(small.parent, said.append)[0] == second
     [line] = said
     assert line.startswith(f"{third} is damaged")
     assert line.endswith("Taking the one before.")
     small.unlink()
     second.write_bytes(b"")
-    assert checkpoint.newest(small.parent, said.append) is None
+    assert checkpoint.read_newest(small.parent, said.append)[0] is None
     assert said[-1].startswith(f"{second} is damaged")
     assert said[-1].endswith("There is none before it.")
-    assert checkpoint.newest(small.parent / "nowhere") is None
+    assert checkpoint.read_newest(small.parent / "nowhere")[0] is None
 
 
 def test_checkpoints_stand_in_the_order_of_their_steps_and_some_are_not_averaged(tmp_path):
@@ -266,7 +266,7 @@ def test_a_progress_that_is_none_is_damage_and_the_one_before_is_taken(small, pr
     newest = checkpoint.path_of(small.parent, 2)
     write_progress(newest, progress)
     said = []
-    assert checkpoint.newest(small.parent, said.append) == small
+    assert checkpoint.read_newest(small.parent, said.append)[0] == small
     [line] = said
     assert line.startswith(f"{newest} is damaged: its progress must have a step and seconds.")
     assert line.endswith("Taking the one before.")
@@ -292,7 +292,7 @@ def test_a_damaged_checkpoint_is_told_or_makes_no_difference(small, damaged):
     newest = checkpoint.path_of(small.parent, 2)
     newest.write_bytes(damaged(small.read_bytes()))
     said = []
-    found = checkpoint.newest(small.parent, said.append)
+    found = checkpoint.read_newest(small.parent, said.append)[0]
     if found == newest:
         assert not said
         assert checkpoint.progress_of(newest) == {"step": 1, "seconds": 0.5}

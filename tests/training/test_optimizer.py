@@ -466,3 +466,5 @@ def test_another_name_and_a_peak_of_the_paper_s_schedule_are_refused():
         schedule("x", 64, 5, 1.0, None, 50)
     with pytest.raises(ValueError, match=r"learning_rate=0\.1\. Pass --schedule=constant"):
         schedule("transformer", 8, 4, 1.0, 0.1, 10)
+    with pytest.raises(ValueError, match=r"needs --max_steps above --warmup_steps=5\. .*steps=5\."):
+        schedule("cosine", 64, 5, 1.0, None, 5)

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.layers.embedding import sines_and_cosines
+from keras_transformer.layers.embedding import check_even, sines_and_cosines
 from keras_transformer.layers.prototypes import Part, check_sizes
 from keras_transformer.layers.tensors import Tensor
 
@@ -214,11 +214,7 @@ class Rotary(RelativePositions):
     """
 
     def build(self, query_shape, value_shape):
-        if query_shape[-1] % 2:
-            raise ValueError(
-                "`d_k` must be even, because rotary positions turn pairs. Received: "
-                f"d_k={query_shape[-1]}. Try {query_shape[-1] + 1}."
-            )
+        check_even("rotary positions turn pairs", d_k=query_shape[-1])
 
     def placed(self, x: Tensor, after: Tensor | None = None) -> Tensor:
         positions = ops.arange(ops.shape(x)[-2])

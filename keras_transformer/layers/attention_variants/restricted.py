@@ -151,6 +151,12 @@ def _near_blocks(radius, query, key, value, masks):
     """What `SoftmaxHeads.attend` takes, so that each block attends to the keys at a distance of at
     most `radius`: queries, keys, values, a mask (B n, 1, width, keys), and `following`.
     """
+    lengths = [x.shape[2] for x in (query, key) if x.shape[2] is not None]
+    if lengths[:1] != lengths[-1:]:
+        raise ValueError(
+            "`query` and `key` must be of one length, because these heads are for self-attention. "
+            f"Received: {lengths[0]} and {lengths[1]}. Give attention to a memory SoftmaxHeads()."
+        )
     batch, _, length, _ = ops.shape(query)
     width = width_of_blocks(radius, length)
     # Blocks before and after that of the queries.

@@ -109,10 +109,8 @@ EITHER = {
     "linear": (LinearHeads(), kernel),
 }
 ALL = {**EITHER, "low_rank": (LowRankHeads(4, max_positions=6), low_rank)}
-SLOW = pytest.mark.slow
 # Without those that are two of the others together.
 SINGLE = [name for name in ALL if " " not in name]
-WEIGHTED = ["additive", "relative", "relative, causal", "shaw", "low_rank"]
 
 
 @pytest.fixture
@@ -212,6 +210,8 @@ def test_the_weights_to_look_at_come_with_what_call_gives(x, name, causal):
     actual = layer(x, x, x, attention_mask=PADDING, causal=causal)
     np.testing.assert_allclose(output[0], actual[0], rtol=0, atol=5e-6)
     assert weights.shape == (B, H, T, T)
+    heads_shape = layer.heads.compute_output_shape(*[(B, H, T, D_K)] * 2, (B, H, T, D_V))
+    assert heads_shape == (B, H, T, D_V)
     assert not np.array(weights)[1, ..., LENGTHS[1] :].any()
     if causal is not None:
         assert not np.array(weights)[..., ~CAUSAL[0]].any()
@@ -258,57 +258,16 @@ def test_nothing_but_padding_stays_finite_and_so_does_the_gradient(x, name):
     assert all(np.isfinite(gradient).all() for gradient in gradients(tape, out, sources))
 
 
-@pytest.mark.parametrize("name", WEIGHTED)
-def test_each_weight_gets_a_gradient(x, name):
-    layer = attention(name)
-    with tf.GradientTape() as tape:
-        out = tf.reduce_sum(layer(x, x, x, attention_mask=PADDING) ** 3)
-    variables = [variable.value for variable in layer.trainable_variables]
-    assert all(np.abs(gradient).max() > 0 for gradient in gradients(tape, out, variables))
-
-
-@pytest.mark.parametrize("name", SINGLE)
-def test_config_round_trip(x, name):
-    layer = attention(name)
-    clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
-    assert clone.get_config() == layer.get_config()
-    clone(x, x, x)
-    clone.set_weights(layer.get_weights())
-    np.testing.assert_array_equal(clone(x, x, x), layer(x, x, x))
-    shapes = [(B, H, T, D_K), (B, H, T, D_K), (B, H, T, D_V)]
-    told = layer.heads.compute_output_shape(*shapes)
-    assert told == layer.heads(*(np.ones(shape, "float32") for shape in shapes)).shape
-
-
 # The others compute nothing else than the default does, or the same as these.
-@pytest.mark.parametrize(
-    "name",
-    [
-        name
-        if name in ("additive", "relative", "rotary", "linear")
-        else pytest.param(name, marks=SLOW)
-        for name in SINGLE
-    ],
-)
-def test_mixed_bfloat16_computes_in_bfloat16_and_steps_keep_the_state_s_dtype(x, name):
+@pytest.mark.parametrize("name", ["additive", "relative", "rotary", "linear"])
+def test_steps_in_mixed_bfloat16_keep_the_state_s_dtype(x, name):
     mixed = MultiHeadAttention(H, D_MODEL, D_K, D_V, heads=ALL[name][0], dtype="mixed_bfloat16")
-    out = mixed(x, x, x)
-    assert keras.backend.standardize_dtype(out.dtype) == "bfloat16"
-    assert {weight.dtype for weight in mixed.weights} == {"float32"}
-    layer = attention(name)
-    mixed.set_weights(layer.get_weights())
-    np.testing.assert_allclose(
-        keras.ops.cast(mixed(x, x, x, attention_mask=PADDING), "float32")[0],
-        layer(x, x, x, attention_mask=PADDING)[0],
-        atol=0.1,
-        rtol=0.05,
-    )
-    if name in EITHER:
-        stepper = mixed.stepper()
-        before = stepper.start(B)
-        y, after = stepper(x[:, 0], before)
-        assert keras.backend.standardize_dtype(y.dtype) == "bfloat16"
-        assert [part.dtype for part in before] == [part.dtype for part in after]
+    mixed(x, x, x)
+    stepper = mixed.stepper()
+    before = stepper.start(B)
+    y, after = stepper(x[:, 0], before)
+    assert keras.backend.standardize_dtype(y.dtype) == "bfloat16"
+    assert [part.dtype for part in before] == [part.dtype for part in after]
 
 
 def test_each_layer_makes_heads_of_its_own(x):
@@ -443,15 +402,16 @@ def test_no_tensor_of_a_graph_grows_with_the_square_of_the_length(kind, exponent
     assert growth(lambda n: SoftmaxHeads()) == pytest.approx(2)  # a control
 
 
-def test_a_mask_with_a_row_for_each_query_is_refused(random):
+def test_what_blocks_and_projected_keys_cannot_mask_is_refused(random):
     x = random(1, 2, 6, D)
     for heads in (LocalHeads(2), SparseHeads(2), LowRankHeads(2)):
         with pytest.raises(ValueError, match=r"of shape \(B, 1, S\).*shape \(1, 6, 6\)"):
             built(heads)(x, x, x, masks=Masks(np.ones((1, 6, 6), bool)))
-
-
-def test_low_rank_attention_is_refused_in_a_decoder(random):
-    x = random(1, 2, 6, D)
+    # Of as many blocks, a shorter memory would be taken for a part of the sequence.
+    memory = x[:, :, 1:]
+    for heads in (LocalHeads(2), SparseHeads(2)):
+        with pytest.raises(ValueError, match=r"of one length.*Received: 6 and 5\. Give"):
+            built(heads)(x, memory, memory)
     with pytest.raises(ValueError, match="`causal` must be None"):
         built(LowRankHeads(2))(x, x, x, masks=Masks(causal=causal_mask(6)))
     with pytest.raises(NotImplementedError):
