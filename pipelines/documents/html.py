@@ -32,7 +32,7 @@ PREFORMATTED = {"pre", "textarea"}
 CODE = re.compile(r"<\?(?:php\b|[=\s]).*?(?:\?>|\Z)|<%.*?%>", re.DOTALL)
 COVERED = r"<\?[x\n]*>"
 # Its end is none of the tag that it stands in.
-TAG = re.compile(rf"""</?[A-Za-z](?:=\s*"[^"]*"|=\s*'[^']*'|{COVERED}|[^<>])*""")
+TAG = re.compile(rf"""</?[A-Za-z](?:=\s*"[^"]*"|=\s*'[^']*'|{COVERED}|[^<>])*+>""")
 CHARSET = re.compile(r"<meta\b[^>]*\bcharset\s*=", re.IGNORECASE)
 UNIT = re.compile(
     r"&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);?|[ \t\r\n\f]+|.", re.DOTALL
