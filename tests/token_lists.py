@@ -1,8 +1,9 @@
-"""What the pipelines make of text, as lists that a test can compare."""
+"""What the pipelines make of text, as lists that a test can compare, and say of its faults."""
 
 import itertools
 
 import numpy as np
+import pytest
 
 from pipelines.vocabularies.token_ids import TokenIds
 
@@ -22,6 +23,15 @@ def listed(ids):
 def pairs_of(text):
     """The pairs of a `ParallelText`."""
     return list(zip(text.sources, text.targets, strict=True))
+
+
+def complaint(error_type, call, *arguments, **options):
+    """The line of the error that a call ends with, which is of exactly this type."""
+    with pytest.raises(error_type) as caught:
+        call(*arguments, **options)
+    assert type(caught.value) is error_type
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
 def assert_same_batches(found, expected):

