@@ -106,8 +106,12 @@ class Mixture(TreeLeaves, Downloaded, Strictness, name="mixture"):
         all_members = self.members()
         corpora = [member.load() for member in all_members]
         tags = [member.tag for member in all_members]
-        # Those of the members themselves are the symbols of treebanks.
-        all_tags = [*filter(None, tags), *(tag for corpus in corpora for tag in corpus.tags)]
+        # Symbols of trees and sentinels of spans.
+        own = {tag: corpus.name for corpus in corpora for tag in corpus.tags}
+        for tag in own.keys() & tags:
+            raise ValueError(
+                f"{self.mixture}: the tag {tag} is one of corpus {own[tag]}. Name another."
+            )
         weights = np.repeat(
             [float(member.said.get("weight", 1)) for member in all_members],
             [len(corpus.train) for corpus in corpora],
@@ -127,7 +131,7 @@ class Mixture(TreeLeaves, Downloaded, Strictness, name="mixture"):
             "+".join(dict.fromkeys(corpus.target_language for corpus in corpora)),
             **splits,
             dropped=Dropped.joined(corpus.dropped for corpus in corpora),
-            tags=tuple(dict.fromkeys(all_tags)),
+            tags=tuple(dict.fromkeys([*filter(None, tags), *own])),
             weights=None if np.all(weights == 1) else weights,
         )
 

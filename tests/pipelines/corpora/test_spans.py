@@ -3,6 +3,7 @@ each time that a text is trained on.
 """
 
 import collections
+import json
 from itertools import chain, islice, pairwise
 
 import numpy as np
@@ -86,6 +87,10 @@ def test_the_corpus_names_its_sentinels_and_drops_what_has_no_span(tmp_path):
     assert (corpus.source_language, corpus.target_language) == ("en", "spans")
     again = corpora.load("spans", **settings, seed=3)
     assert again.train == corpus.train
+    member = {**settings, "corpus": "spans", "data_dir": ".", "tag": "<x0>"}
+    (tmp_path / "mixture.json").write_text(json.dumps({"corpora": [member]}))
+    with pytest.raises(ValueError, match=r"mixture\.json: the tag <x0> is one of corpus spans\. "):
+        corpora.load("mixture", mixture=tmp_path / "mixture.json")
     (tmp_path / "valid.en").write_text("Yes\n")
     with pytest.raises(ValueError, match=r"^the file valid holds no line of two words or more"):
         corpora.load("spans", **settings)
