@@ -37,9 +37,13 @@ def closed(ids: tf.RaggedTensor, marks: Marks, longest: int) -> tf.RaggedTensor:
     # The last id of a text is its mark, so where it matters the next id is of the same text.
     following = tf.concat([ids.values[1:], [marks.last]], axis=0)
     needless = (ids.values == marks.space) & (following == marks.mask)
-    pieces = tf.ragged.boolean_mask(ids, ids.with_values(~needless))
-    ends = tf.fill([ids.nrows(), 1], marks.last)
-    return tf.concat([pieces[:, :-1][:, : longest - 1], ends], axis=1)
+    return cut(tf.ragged.boolean_mask(ids, ids.with_values(~needless)), longest, marks.last)
+
+
+def cut(ids: tf.RaggedTensor, longest: int, end: int) -> tf.RaggedTensor:
+    """Texts (B, None) of at most `longest` numbers, with this end in the place of the last."""
+    ends = tf.fill([ids.nrows(), 1], end)
+    return tf.concat([ids[:, :-1][:, : longest - 1], ends], axis=1)
 
 
 def opened(ids: tf.Tensor, marks: Marks) -> tf.Tensor:
@@ -126,16 +130,14 @@ def tagged_examples(
     the text of an index stands, for errors.
     """
     check_tags(lines, tags, known, place)
-    longest = max_length - 1
     ids = []
     numbers = []
     for some_lines, some_tags in zip(slices(lines), slices(tags), strict=True):
         words = in_words(tf.constant(some_lines), vocabulary)
         tags_of_words = " ".join(some_tags).split()
         tagged = _at_places(words, numbers_of(tags_of_words, known, place) + 1)
-        ends = tf.fill([tagged.nrows(), 1], vocabulary.marks.last)
-        ids.append(tf.concat([words.ids[:, :-1][:, :longest], ends], axis=1))
-        numbers.append(tf.concat([tagged[:, :-1][:, :longest], tf.zeros_like(ends)], axis=1))
+        ids.append(cut(words.ids, max_length, vocabulary.marks.last))
+        numbers.append(cut(tagged, max_length, 0))
     columns = {"text": packed(ids, vocabulary.size), "tags": packed(numbers, len(known) + 1)}
 
     def to_batch(columns):

@@ -37,7 +37,7 @@ ENDING = 3
 APART = 0.1
 # As many pairs are counted, from all parts of the text.
 MOST_PAIRS = 100_000
-# Of so many words that come together it is known how often, and so many are counted at once.
+# Pairs of words whose counts are kept, 0.4 GB, and about how many are added at a time.
 MOST_COUNTED = 2**25
 AT_ONCE = 2**23
 # The number of this draw; `augmentation` has others.

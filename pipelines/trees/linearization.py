@@ -165,6 +165,9 @@ def alphabet_of(pieces: Sequence[str]) -> Alphabet:
         takes[number] = parts_of_speech.index(name)
     is_special = np.isin(np.arange(len(pieces)), (PAD, UNK, BOS, EOS))
     is_leaf = np.isin(np.arange(len(pieces)), list(words.values()))
+    leaves = "words"
+    if words:
+        leaves = "xx" if set(words) == {WORD} else "parts_of_speech"
     return Alphabet(
         tuple(labels),
         opens,
@@ -172,7 +175,7 @@ def alphabet_of(pieces: Sequence[str]) -> Alphabet:
         parts_of_speech,
         takes,
         is_leaf if words else ~is_bracket & ~is_special,
-        _leaves(words),
+        leaves,
     )
 
 
@@ -184,9 +187,3 @@ def _symbols(pieces):
     )
     longest = max((list(run) for is_run, run in runs if is_run), key=len, default=[])
     return {piece.removeprefix(SPACE): number for number, piece in longest}
-
-
-def _leaves(words):
-    if not words:
-        return "words"
-    return "xx" if set(words) == {WORD} else "parts_of_speech"

@@ -15,7 +15,7 @@ from keras_transformer.inference.text_module import TEXT
 from keras_transformer.models import TextClassifier, TokenClassifier, sizes_of_description
 from keras_transformer.runs.folder import RunFolder
 from pipelines import vocabularies
-from pipelines.batches.labelled_texts import NOWHERE, in_words, opened
+from pipelines.batches.labelled_texts import NOWHERE, cut, in_words, opened
 from pipelines.json_files import read_json
 from pipelines.special_ids import PAD
 from pipelines.vocabularies.vocabulary import Vocabulary
@@ -124,7 +124,10 @@ class TagModule(_OfLabels):
         without a piece, or after the longest text, is "O" with a probability of 0.
         """
         found = in_words(text, self.vocabulary)
-        tokens = self._read(found.ids)
+        # `labelled_texts.read` would leave out a space before a mask, and move the words after it.
+        marks = self.vocabulary.marks
+        ids = cut(found.ids, self.longest - 1, marks.last)
+        tokens = opened(ids.to_tensor(default_value=PAD), marks)
         shares = tf.nn.softmax(self._logits(tokens, tf.zeros_like(tokens)))
         # The mark of the beginning stands before the first piece.
         places = found.places.to_tensor(default_value=NOWHERE) + 1
@@ -138,15 +141,6 @@ class TagModule(_OfLabels):
             "tags": tf.where(is_read, tags, tf.where(words == "", "", OUTSIDE)),
             "probabilities": tf.where(is_read, tf.reduce_max(at_words, axis=-1), 0.0),
         }
-
-    def _read(self, ids):
-        """Ragged ids (B, None) to tokens (B, T), as in training. `labelled_texts.read` leaves out a
-        space before a mask, so that the places of the words after it would be others.
-        """
-        marks = self.vocabulary.marks
-        ends = tf.fill([ids.nrows(), 1], marks.last)
-        cut = tf.concat([ids[:, :-1][:, : self.longest - 2], ends], axis=1)
-        return opened(cut.to_tensor(default_value=PAD), marks)
 
 
 def names_of(folder: RunFolder) -> list[str]:
