@@ -145,9 +145,6 @@ def plain_name(theirs: str) -> str:
 MODULES = "modules.json"
 PROMPTS = "config_sentence_transformers.json"
 POOLING = "1_Pooling"
-# What settings begin with that say how states become one vector.
-MODE = "pooling_mode_"
-MEAN = (["mean"], ["mean_tokens"])
 KINDS = ("Transformer", "Pooling", "Normalize")
 
 
@@ -163,15 +160,17 @@ class Module(Schema):
 class PoolingSettings(Schema):
     """The config.json of a pooling."""
 
+    # Newer versions write "pooling_mode": "mean", older ones "pooling_mode_mean_tokens": true.
+    FIXED: ClassVar = {
+        "pooling_mode": ("mean", None),
+        "pooling_mode_mean_tokens": (True, None),
+        "pooling_mode_cls_token": (False, None),
+        "pooling_mode_max_tokens": (False, None),
+        "pooling_mode_mean_sqrt_len_tokens": (False, None),
+        "pooling_mode_weightedmean_tokens": (False, None),
+        "pooling_mode_lasttoken": (False, None),
+    }
     HARMLESS: ClassVar = ("embedding_dimension", "include_prompt", "word_embedding_dimension")
-
-    pooling_mode: str | None = None
-    pooling_mode_cls_token: bool = False
-    pooling_mode_mean_tokens: bool = False
-    pooling_mode_max_tokens: bool = False
-    pooling_mode_mean_sqrt_len_tokens: bool = False
-    pooling_mode_weightedmean_tokens: bool = False
-    pooling_mode_lasttoken: bool = False
 
 
 class Sentences(Schema):
@@ -196,7 +195,11 @@ def for_vectors(files: SettingsFiles, config: Any) -> Any:
     Vectors that are not, as ours, the mean of the text's states by its length, are refused.
     """
     path = files.path / MODULES
-    _refuse_another_pooling(files, _pooling_of(files, path) if path.exists() else POOLING)
+    pooling = _pooling_of(files, path) if path.exists() else POOLING
+    remedy = (
+        f"Import another model, or delete {pooling} for vectors that are the mean all the same."
+    )
+    files.read(PoolingSettings, f"{pooling}/config.json", remedy)
     asked = files.read(Prompts, PROMPTS, ANOTHER)
     name = asked.default_prompt_name
     if prompt := (asked.prompts or {}).get(name):
@@ -227,19 +230,3 @@ def _pooling_of(files, path):
     if not (files.path / modules[1].path).resolve().is_relative_to(files.path.resolve()):
         refuse("path", f"the second module of {path}", "in it", modules[1].path, ANOTHER)
     return modules[1].path
-
-
-def _refuse_another_pooling(files, pooling):
-    name = f"{pooling}/config.json"
-    found = files.read(PoolingSettings, name, ANOTHER)
-    # Newer versions write "pooling_mode": "cls", older ones "pooling_mode_cls_token": true.
-    fields = msgspec.structs.asdict(found)
-    modes = [key.removeprefix(MODE) for key, is_used in fields.items() if is_used is True]
-    if found.pooling_mode is not None:
-        modes = [found.pooling_mode]
-    if modes and modes not in MEAN:
-        raise ValueError(
-            f"the pooling of {files.path / name} must be mean, as that of our vectors. Received: "
-            f"{', '.join(map(quote, modes))}. Import another model, or delete {pooling} for "
-            "vectors that are the mean all the same."
-        )

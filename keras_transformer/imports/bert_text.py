@@ -3,6 +3,7 @@ tokenizer.json (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Tr
 Language Understanding").
 """
 
+from collections.abc import Collection
 from typing import Any, ClassVar, Literal
 
 from keras_transformer.imports.family import ANOTHER, pieces_by_id
@@ -56,6 +57,11 @@ class Tokenizer(Schema):
     pre_tokenizer: dict[str, Any] | None = None
     post_processor: dict[str, Any] | None = None
 
+    def others(self, known: Collection[str]) -> list[str]:
+        """The pieces that are added to those that are known, as settings that are not used."""
+        added = (str(one.get("content")) for one in self.added_tokens)
+        return [f"added_tokens.{one}" for one in added if one not in known]
+
 
 class Model(Schema):
     """The model in tokenizer.json."""
@@ -106,8 +112,7 @@ def load_vocabulary(files: SettingsFiles, most_pieces: int | None = None) -> Wor
     if tokenizer.model is not None:
         numbers = files.of(Model, tokenizer.model, TOKENIZER, ANOTHER, "model").vocab
         of_ids = pieces_by_id(numbers, files.path / TOKENIZER, AGAIN)
-        added = (str(one.get("content")) for one in tokenizer.added_tokens)
-        files.unused[TOKENIZER] += [f"added_tokens.{one}" for one in added if one not in numbers]
+        files.unused[TOKENIZER] += tokenizer.others(numbers)
         if pieces and pieces != of_ids:
             raise ValueError(
                 f"{path} and {files.path / TOKENIZER} must have the same pieces. Received: others. "

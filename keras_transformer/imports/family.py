@@ -31,6 +31,8 @@ NOTES = (
     *("sep_token_id", "torch_dtype", "torchscript", "transformers_version", "use_bfloat16"),
     *("use_cache",),
 )
+# Our attentions of a translator's layer, by stack.
+ATTENTIONS = {"encoder": ("self_attention",), "decoder": ("self_attention", "cross_attention")}
 # Names of activations of BERT and ViT, and ours.
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu", "silu": "swish"}
 
@@ -62,12 +64,13 @@ class Config(Schema):
         """The class of transformers that the model was saved from."""
         return (self.architectures or [default])[0]
 
-    def labels(self, path: str = "config.json") -> list[str]:
+    def labels(self) -> list[str]:
         """The names of a classifier's labels in the order of its logits, two if it names none."""
         names = self.id2label or {"0": "LABEL_0", "1": "LABEL_1"}
         numbers = [str(number) for number in range(len(names))]
         if gap := next((number for number in numbers if number not in names), None):
-            refuse("id2label", path, f"numbered from 0, with {gap}", self.id2label, AGAIN)
+            wanted = f"numbered from 0, with {gap}"
+            refuse("id2label", "config.json", wanted, self.id2label, AGAIN)
         return [names[number] for number in numbers]
 
     def refuse_no_choice(self, architecture: str) -> None:
@@ -103,6 +106,56 @@ def norm(ours: str, theirs: str, width: int) -> Iterator[Weight]:
     """Gain and bias of a layer norm."""
     yield Weight(f"{ours}/gamma", f"{theirs}.weight", (width,))
     yield Weight(f"{ours}/beta", f"{theirs}.bias", (width,))
+
+
+def tables(ties: str, target: tuple, source: tuple, projection: tuple, bias: tuple):
+    """The tables of a translator that are not tied, and its output bias: of each their name, its
+    shape and what ours is made by.
+    """
+    yield Weight("embedding/table", *target)
+    if ties != "three_way":
+        yield Weight("source_embedding/table", *source)
+    if ties == "none":
+        yield Weight("projection/table", *projection)
+    yield Weight(f"{'projection' if ties == 'none' else 'embedding'}/output_bias", *bias)
+
+
+def layers(
+    depths: Iterable[int], width: int, inner: int, linear: Callable, norm: Callable
+) -> Iterator[Weight]:
+    """The weights of the layers of a translator. `linear` gives those of a map and `norm` those of
+    a norm, by our name and their place: stack, number of the layer, sublayer, and of a map the part
+    that it is and its numbers of inputs and outputs. A map's name has braces for kernel and bias.
+    """
+    for (stack, attentions), depth in zip(ATTENTIONS.items(), depths, strict=True):
+        for number in range(depth):
+            ours = f"{stack}/layer_{number}"
+            for name in attentions:
+                place = (stack, number, name)
+                for part in ("query", "key", "value", "output"):
+                    yield from linear(f"{ours}/{name}/{part}_{{}}", *place, part, width, width)
+                yield from norm(f"{ours}/{name}_norm/norm", *place)
+            place = (stack, number, "feed_forward")
+            for part, *size in (("inner", width, inner), ("outer", inner, width)):
+                yield from linear(f"{ours}/feed_forward/{part}/{{}}", *place, part, *size)
+            yield from norm(f"{ours}/feed_forward_norm/norm", *place)
+
+
+def require_shape(found: tuple[int, ...], shape: tuple[int, ...], weight: str, those: str) -> None:
+    """Refuse a weight of another shape; `those` should belong together."""
+    if found != shape:
+        raise ValueError(f"{weight} is {found}, expected {shape}. Check that {those}.")
+
+
+def require_finite(array: np.ndarray, weight: str, remedy: str) -> np.ndarray:
+    """An array of finite numbers of float32; others are refused."""
+    is_float = array.dtype == np.float32
+    if not is_float or not np.isfinite(array).all():
+        wrong = f"{(~np.isfinite(array)).sum():,} others" if is_float else array.dtype
+        raise ValueError(
+            f"{weight} must have finite numbers of float32. Received: {wrong}. {remedy}"
+        )
+    return array
 
 
 class EncoderConfig(Config, kw_only=True):

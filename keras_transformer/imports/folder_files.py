@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_transformer.imports.family import require_finite, require_shape
 from pipelines import json_files, needing
 from pipelines.json_files import Schema, quote, regular_file
 
@@ -131,41 +132,28 @@ class WeightFiles(Mapping):
             )
         path, stored = self._places[name]
         found, dtype = self._headers[name]
-        if found != shape:
-            raise ValueError(
-                f"{path}: the weight {quote(stored)} is {found}, expected {shape}. Check that "
-                f"{config} and the weights belong together."
-            )
+        weight = f"{path}: the weight {quote(stored)}"
+        require_shape(found, shape, weight, f"{config} and the weights belong together")
         if dtype not in FLOATS:
             raise ValueError(
-                f"{path}: the weight {quote(stored)} must be of {', '.join(FLOATS)}. Received: "
-                f"{dtype}. Save the model in float32."
+                f"{weight} must be of {', '.join(FLOATS)}. Received: {dtype}. Save the model in "
+                "float32."
             )
 
     def __getitem__(self, name: str) -> np.ndarray:
         path, stored = self._places[name]
         self._read.add(name)
         shape, _ = self._headers[name]
-        if not shape:
-            return self._part(path, stored, None)
+        weight = f"{path}: the weight {quote(stored)}"
+        remedy = "Import a model that was saved whole."
         array = np.empty(shape, np.float32)
         # What a file has mapped counts as memory until it is closed.
         step = max(AT_ONCE // max(math.prod(shape[1:]), 1), 1)
         for begin in range(0, shape[0], step):
             rows = slice(begin, min(begin + step, shape[0]))
-            array[rows] = self._part(path, stored, rows)
-        return array
-
-    def _part(self, path, stored, rows):
-        with _opened(path) as file, np.errstate(all="ignore"):
-            part = file.get_tensor(stored) if rows is None else file.get_slice(stored)[rows]
-            array = np.asarray(part, np.float32)
-        if not np.isfinite(array).all():
-            raise ValueError(
-                f"{path}: the weight {quote(stored)} must have finite numbers in float32. "
-                f"Received: {(~np.isfinite(array)).sum():,} others. Import a model that was saved "
-                "whole."
-            )
+            with _opened(path) as file, np.errstate(all="ignore"):
+                part = np.asarray(file.get_slice(stored)[rows], np.float32)
+            array[rows] = require_finite(part, weight, remedy)
         return array
 
     def unread(self) -> list[str]:

@@ -10,8 +10,8 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from keras_transformer.imports import family
-from keras_transformer.imports.bert_text import TOKENIZER, Tokenizer
+from keras_transformer.imports import bert_text, family
+from keras_transformer.imports.bert_text import TOKENIZER
 from keras_transformer.imports.family import ANOTHER, Epsilon, Share, Size, Weight, norm
 from keras_transformer.imports.folder_files import WHOLE, SettingsFiles, listed
 from keras_transformer.models import Hyperparameters, LanguageModel
@@ -136,6 +136,21 @@ class Pieces(NamedTuple):
         return Vocabulary(of_byte_pairs({piece: ranks.get(piece) for piece in others}))
 
 
+class Tokenizer(bert_text.Tokenizer):
+    """What tokenizer.json may say."""
+
+    FIXED: ClassVar = {"normalizer": (None,)}
+
+
+class PreTokenizer(Schema):
+    """What parts words in tokenizer.json."""
+
+    FIXED: ClassVar = {"add_prefix_space": (False,), "use_regex": (True,)}
+    HARMLESS: ClassVar = ("trim_offsets",)
+
+    type: Literal["ByteLevel"]
+
+
 class Model(Schema):
     """What `model` of tokenizer.json may say."""
 
@@ -155,8 +170,11 @@ def read_pieces(files: SettingsFiles, config: Config) -> Pieces:
         pairs = [line for line in lines if line and not line.startswith("#version")]
     elif (files.path / TOKENIZER).exists():
         path = files.path / TOKENIZER
-        document = files.read(Tokenizer, TOKENIZER, WHOLE, MOST_BYTES_OF_LISTS).model
-        said = files.of(Model, document or {}, TOKENIZER, ANOTHER, part="model")
+        tokenizer = files.read(Tokenizer, TOKENIZER, WHOLE, MOST_BYTES_OF_LISTS)
+        said = files.of(Model, tokenizer.model or {}, TOKENIZER, ANOTHER, "model")
+        words = tokenizer.pre_tokenizer or {}
+        files.of(PreTokenizer, words, TOKENIZER, ANOTHER, "pre_tokenizer")
+        files.unused[TOKENIZER] += tokenizer.others(said.vocab)
         ids = said.vocab
         pairs = said.merges
     else:

@@ -4,7 +4,7 @@
 
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import keras
 import msgspec
@@ -114,12 +114,17 @@ class PretrainedFolder:
             "weights": self._tensors.unread(),
             "files": [*others, *self._tensors.unused],
         }
-        parts = []
-        for kind, names in kinds.items():
-            more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
-            if names:
-                parts.append(f"{kind}: {', '.join(map(quote, names[:MOST_TOLD]))}{more}")
-        return f"Not used of {self.path}: {'; '.join(parts)}." if parts else ""
+        return not_used(self.path, kinds)
+
+
+def not_used(folder: pathlib.Path, kinds: Mapping[str, Sequence[str]]) -> str:
+    """The line that tells what of a folder is not used, names by their kind; "" without any."""
+    parts = []
+    for kind, names in kinds.items():
+        more = f" and {len(names) - MOST_TOLD:,} more" if len(names) > MOST_TOLD else ""
+        if names:
+            parts.append(f"{kind}: {', '.join(map(quote, names[:MOST_TOLD]))}{more}")
+    return f"Not used of {folder}: {'; '.join(parts)}." if parts else ""
 
 
 def assign(model: keras.Model, arrays: Mapping[str, np.ndarray], folder: pathlib.Path) -> None:

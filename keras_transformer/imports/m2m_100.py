@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 import sentencepiece
 
-from keras_transformer.imports import seq2seq, seq2seq_files
-from keras_transformer.imports.family import ANOTHER, Natural, Weight, norm, pieces_by_id
+from keras_transformer.imports import family, seq2seq, seq2seq_files
+from keras_transformer.imports.family import Natural, Weight, norm, pieces_by_id
 from keras_transformer.imports.folder_files import required_file
 from keras_transformer.imports.seq2seq_files import AGAIN, TOKENIZER
 from keras_transformer.models import Hyperparameters
@@ -40,6 +40,7 @@ finish = seq2seq_files.finish
 class Config(seq2seq.Config, kw_only=True):
     """What the config.json of an M2M100 or NLLB-200 may say."""
 
+    FIXED: ClassVar = {**seq2seq.Config.FIXED, "tie_word_embeddings": (True,)}
     UNKNOWN: ClassVar = 3
 
     pad_token_id: Natural = 1
@@ -61,8 +62,6 @@ class Tokenizer(Schema):
 
 
 def hyperparameters(config: Config) -> Hyperparameters:
-    if not config.tie_word_embeddings:
-        refuse("tie_word_embeddings", "config.json", "true", False, ANOTHER)
     first = config.pad_token_id + 1
     return seq2seq.hyperparameters(
         config, norm="pre", positions="tensor2tensor", first_position=first
@@ -77,7 +76,7 @@ def table(config: Config) -> Iterator[Weight]:
     yield Weight("embedding/table", "shared.weight", shape, rows)
     yield Weight("embedding/output_bias", None, (), lambda _: seq2seq.bias(config, none))
     yield from seq2seq.layers(config)
-    for stack in seq2seq.ATTENTIONS:
+    for stack in family.ATTENTIONS:
         yield from norm(f"{stack}/final_norm", f"{stack}.layer_norm", config.d_model)
 
 
@@ -124,7 +123,7 @@ def _added(folder, count):
     said = seq2seq_files.read_tokenizer(folder, Tokenizer)
     if said.added_tokens_decoder:
         return {
-            one.get("content"): int(number)
+            str(one.get("content")): int(number)
             for number, one in said.added_tokens_decoder.items()
             if number.isdecimal() and int(number) >= count
         }

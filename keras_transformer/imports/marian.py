@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.imports.family import ANOTHER, NEVER, Weight, pieces_by_id
+from keras_transformer.imports.family import ANOTHER, NEVER, Weight, layers, pieces_by_id, tables
 from keras_transformer.imports.folder_files import required_file
 from keras_transformer.imports.marian_files import (
     WHOLE,
@@ -29,7 +29,7 @@ from keras_transformer.imports.preprocessing import PREPROCESS, read_rules
 from keras_transformer.models import Hyperparameters
 from pipelines import json_files
 from pipelines.json_files import quote
-from pipelines.special_ids import BOS, EOS, PAD, UNK
+from pipelines.special_ids import EOS, UNK
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabularies.model_proto import message
 from pipelines.vocabularies.other_order import SPECIAL, read_in_order, read_model
@@ -42,6 +42,11 @@ OF_SENTENCE_PIECE = ".spm"
 MOST_BYTES_OF_PIECES = 2**26
 # The steps before and behind a sublayer, without dropout, and behind the stack, by our norm.
 STEPS = {("", "an", ""): "post", ("n", "a", "n"): "pre"}
+# Sublayers of a layer, their maps and their norms, by our names.
+SUBLAYERS = {"self_attention": "self", "cross_attention": "context", "feed_forward": "ffn"}
+PARTS = {"query": "q", "key": "k", "value": "v", "output": "o", "inner": 1, "outer": 2}
+NORMS = {"self_attention": "self_Wo", "cross_attention": "context_Wo", "feed_forward": "ffn_ffn"}
+OUTPUT = "decoder_ff_logit_out"
 END = "</s>"
 UNKNOWN = "<unk>"
 
@@ -180,65 +185,45 @@ class MarianFolder(TranslatorFolder):
         config = self.config
         width = config.dim_emb
         pieces = len(self._pieces)
-        rows = (pieces, width)
         of_target = "Wemb" if config.tied_embeddings_all else "decoder_Wemb"
-        yield Weight("embedding/table", of_target, rows, self._by_our_ids)
-        if not config.tied_embeddings_all:
-            yield Weight("source_embedding/table", "encoder_Wemb", rows, self._by_our_ids)
-        projects = "embedding"
-        if self._ties == "none":
-            projects = "projection"
-            name = "decoder_ff_logit_out_W"
-            yield Weight("projection/table", name, rows[::-1], lambda one: self._by_our_ids(one.T))
-        bias = f"{projects}/output_bias"
-        yield Weight(bias, "decoder_ff_logit_out_b", (1, pieces), self._bias_by_our_ids)
-        for number in range(config.enc_depth):
-            theirs = f"encoder_l{number + 1}"
-            yield from self._layer(f"encoder/layer_{number}", theirs, {"self": "self_attention"})
-        tied = config.transformer_tied_layers
-        of_decoder = {"self": "self_attention", "context": "cross_attention"}
-        for number in range(config.dec_depth):
-            theirs = f"decoder_l{tied[number] if number < len(tied) else number + 1}"
-            yield from self._layer(f"decoder/layer_{number}", theirs, of_decoder)
-        if config.transformer_postprocess_top:
-            for side in ("encoder", "decoder"):
-                yield from self._norm_of(f"{side}/final_norm", f"{side}_top_ln")
+        yield from tables(
+            self._ties,
+            (of_target, (pieces, width), self._by_our_ids),
+            ("encoder_Wemb", (pieces, width), self._by_our_ids),
+            (f"{OUTPUT}_W", (width, pieces), lambda one: self._by_our_ids(one.T)),
+            (f"{OUTPUT}_b", (1, pieces), lambda one: self._by_our_ids(one[0], NEVER)),
+        )
+        depths = (config.enc_depth, config.dec_depth)
+        inner = config.transformer_dim_ffn
+        yield from layers(depths, width, inner, self._linear, self._norm_of_layer)
+        for side in ("encoder", "decoder") if config.transformer_postprocess_top else ():
+            yield from self._norm_of(f"{side}/final_norm", f"{side}_top_ln")
 
-    def _layer(self, ours, theirs, attentions):
-        width = self.config.dim_emb
-        inner = self.config.transformer_dim_ffn
-        parts = {"query": "q", "key": "k", "value": "v", "output": "o"}
-        for their_name, our_name in attentions.items():
-            for part, letter in parts.items():
-                kernel = f"{ours}/{our_name}/{part}_kernel"
-                yield Weight(kernel, f"{theirs}_{their_name}_W{letter}", (width, width))
-                bias = f"{ours}/{our_name}/{part}_bias"
-                yield Weight(bias, f"{theirs}_{their_name}_b{letter}", (1, width), np.ravel)
-            norm = f"{theirs}_{their_name}_Wo_ln"
-            yield from self._norm_of(f"{ours}/{our_name}_norm/norm", norm)
-        for part, number, rows, columns in (("inner", 1, width, inner), ("outer", 2, inner, width)):
-            place = f"{ours}/feed_forward/{part}"
-            yield Weight(f"{place}/kernel", f"{theirs}_ffn_W{number}", (rows, columns))
-            yield Weight(f"{place}/bias", f"{theirs}_ffn_b{number}", (1, columns), np.ravel)
-        yield from self._norm_of(f"{ours}/feed_forward_norm/norm", f"{theirs}_ffn_ffn_ln")
+    def _layer(self, stack, number):
+        tied = self.config.transformer_tied_layers if stack == "decoder" else ()
+        return f"{stack}_l{tied[number] if number < len(tied) else number + 1}"
+
+    def _linear(self, ours, stack, number, sublayer, part, rows, columns):
+        place = f"{self._layer(stack, number)}_{SUBLAYERS[sublayer]}"
+        letter = PARTS[part]
+        yield Weight(ours.format("kernel"), f"{place}_W{letter}", (rows, columns))
+        yield Weight(ours.format("bias"), f"{place}_b{letter}", (1, columns), np.ravel)
+
+    def _norm_of_layer(self, ours, stack, number, sublayer):
+        yield from self._norm_of(ours, f"{self._layer(stack, number)}_{NORMS[sublayer]}_ln")
 
     def _norm_of(self, ours, theirs):
         width = (1, self.config.dim_emb)
         yield Weight(f"{ours}/gamma", f"{theirs}_scale", width, np.ravel)
         yield Weight(f"{ours}/beta", f"{theirs}_bias", width, np.ravel)
 
-    def _by_our_ids(self, rows):
+    def _by_our_ids(self, rows, missing=0.0):
         """Rows (V, ...) in the order of our ids. Marian's decoder begins with a zero embedding."""
         ordinary = [n for n, one in enumerate(self._pieces) if one not in (END, UNKNOWN)]
-        made = np.zeros((len(rows) + 2, *rows.shape[1:]), rows.dtype)
+        made = np.full((len(rows) + 2, *rows.shape[1:]), missing, rows.dtype)
         made[UNK] = rows[self._pieces.index(UNKNOWN)]
         made[EOS] = rows[self._pieces.index(END)]
         made[len(SPECIAL) :] = rows[ordinary]
-        return made
-
-    def _bias_by_our_ids(self, bias):
-        made = self._by_our_ids(bias[0])
-        made[[PAD, BOS]] = NEVER
         return made
 
 

@@ -1,15 +1,17 @@
 """The files of a model of Marian, and what its folder shares with that of one of OpenNMT-tf."""
 
+import contextlib
 import os
 import pathlib
 import zipfile
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 import numpy as np
 
-from keras_transformer.imports.family import ANOTHER, ArraysByPath, Size
-from keras_transformer.imports.hugging_face import MOST_TOLD, assign
+from keras_transformer.imports import family
+from keras_transformer.imports.family import ANOTHER, ArraysByPath, Factor, Size
+from keras_transformer.imports.hugging_face import assign, not_used
 from keras_transformer.models import Transformer
 from pipelines import json_files, needing
 from pipelines.json_files import Schema, quote, read_text, regular_file
@@ -29,9 +31,11 @@ class TranslatorFolder:
         self.unused = {}
 
     def _check_shapes(self):
+        those = "its settings and its vocabularies belong to it"
         for weight in self.table():
-            if weight.theirs:
-                self._weights.check(weight.theirs, weight.shape)
+            if name := weight.theirs:
+                place = f"{self._weights.path}: the weight {name}"
+                family.require_shape(self._weights.shape(name), weight.shape, place, those)
 
     def model(self) -> Transformer:
         model = Transformer(self.hyperparameters)
@@ -40,13 +44,7 @@ class TranslatorFolder:
 
     def unused_parts(self) -> str:
         """What of the folder is not used, in one line; "" if nothing is. Call it after `model`."""
-        parts = [
-            f"{len(lost):,} pieces of {name} that the vocabulary lacks, such as {quote(lost[0])}"
-            for name, lost in self.unused.items()
-        ]
-        if names := self._weights.unread():
-            parts.append(f"weights: {', '.join(map(quote, names[:MOST_TOLD]))}")
-        return f"Not used of {self.path}: {'; '.join(parts)}." if parts else ""
+        return not_used(self.path, {**self.unused, "weights": self._weights.unread()})
 
 
 class Decoder(Schema, rename="kebab"):
@@ -63,9 +61,9 @@ class Decoder(Schema, rename="kebab"):
     models: list[str]
     vocabs: list[str]
     beam_size: Size = 12
-    normalize: float = 0.0
+    normalize: Factor = 0.0
     allow_unk: bool = False
-    max_length_factor: float = 3.0
+    max_length_factor: Annotated[float, msgspec.Meta(ge=0.01, le=1e5)] = 3.0
 
 
 class Config(Schema, rename="kebab", kw_only=True):
@@ -123,7 +121,7 @@ class Config(Schema, rename="kebab", kw_only=True):
     tied_embeddings: bool = False
 
 
-class Arrays(Mapping):
+class Arrays:
     """The arrays of an .npz: their headers are read first, and pickles never."""
 
     def __init__(self, path: pathlib.Path):
@@ -138,20 +136,20 @@ class Arrays(Mapping):
     def __contains__(self, name):
         return name in self._names
 
-    def __iter__(self):
-        return iter(self._names)
-
-    def __len__(self):
-        return len(self._names)
+    @contextlib.contextmanager
+    def _opened(self, name):
+        """The file of an array; what is damaged in it is told."""
+        try:
+            with zipfile.ZipFile(self.path) as archive, archive.open(f"{name}.npy") as file:
+                yield file
+        except DAMAGE as error:
+            raise ValueError(f"{self.path}: {quote(name)} is damaged. {WHOLE}") from error
 
     def read(self, name: str, dtype) -> np.ndarray:
         """An array that must be of a type."""
         self._read.add(name)
-        try:
-            with np.load(self.path, allow_pickle=False) as archive:
-                array = archive[name]
-        except DAMAGE as error:
-            raise ValueError(f"{self.path}: {quote(name)} is damaged. {WHOLE}") from error
+        with self._opened(name) as file:
+            array = np.lib.format.read_array(file, allow_pickle=False)
         if array.dtype != dtype:
             raise ValueError(
                 f"{self.path}: {quote(name)} must be {np.dtype(dtype)}. Received: {array.dtype}. "
@@ -159,37 +157,21 @@ class Arrays(Mapping):
             )
         return array
 
-    def check(self, name: str, shape: tuple[int, ...]) -> None:
-        """Refuse an array whose header says another shape than the settings."""
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape that the header of an array says."""
         if name not in self._names:
             raise ValueError(
                 f"{self.path} lacks the weight {name}, which a model of its settings has. {WHOLE}"
             )
-        header = self._header(name)
-        if header != shape:
-            raise ValueError(
-                f"{self.path}: the weight {name} is {header}, expected {shape}. Check that the "
-                "settings inside and the vocabulary belong to it."
-            )
-
-    def _header(self, name):
-        try:
-            with zipfile.ZipFile(self.path) as archive, archive.open(f"{name}.npy") as file:
-                lib = np.lib.format
-                major, _ = lib.read_magic(file)
-                read = {1: lib.read_array_header_1_0, 2: lib.read_array_header_2_0}[major]
-                return read(file)[0]
-        except DAMAGE as error:
-            raise ValueError(f"{self.path}: {quote(name)} is damaged. {WHOLE}") from error
+        with self._opened(name) as file:
+            lib = np.lib.format
+            major, _ = lib.read_magic(file)
+            read = {1: lib.read_array_header_1_0, 2: lib.read_array_header_2_0}[major]
+            return read(file)[0]
 
     def __getitem__(self, name: str) -> np.ndarray:
         array = self.read(name, np.float32)
-        if not np.isfinite(array).all():
-            raise ValueError(
-                f"{self.path}: the weight {name} must have finite numbers. Received: "
-                f"{(~np.isfinite(array)).sum():,} others. {ANOTHER}"
-            )
-        return array
+        return family.require_finite(array, f"{self.path}: the weight {name}", ANOTHER)
 
     def unread(self) -> list[str]:
         """Names of the arrays that were never asked for."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 from keras_transformer.imports import seq2seq, seq2seq_files
-from keras_transformer.imports.family import Size, Weight
+from keras_transformer.imports.family import ANOTHER, Size, Weight, tables
 from keras_transformer.imports.folder_files import required_file
 from keras_transformer.imports.seq2seq_files import AGAIN, read_pieces
 from keras_transformer.models import Hyperparameters
@@ -75,26 +75,22 @@ def table(config: Config) -> Iterator[Weight]:
     def rows(array):
         return seq2seq.rows(config, array)
 
-    if config.ties == "three_way":
-        yield Weight("embedding/table", "shared.weight", source, rows)
-    else:
-        yield Weight("source_embedding/table", "encoder.embed_tokens.weight", source, rows)
-        yield Weight("embedding/table", "decoder.embed_tokens.weight", target, rows)
-    projects = "embedding"
-    if config.ties == "none":
-        projects = "projection"
-        yield Weight("projection/table", "lm_head.weight", target, rows)
-    yield Weight(
-        f"{projects}/output_bias",
-        "final_logits_bias",
-        (1, target[0]),
-        lambda array: seq2seq.bias(config, array[0]),
+    of_target = "shared" if config.ties == "three_way" else "decoder.embed_tokens"
+    yield from tables(
+        config.ties,
+        (f"{of_target}.weight", target, rows),
+        ("encoder.embed_tokens.weight", source, rows),
+        ("lm_head.weight", target, rows),
+        ("final_logits_bias", (1, target[0]), lambda array: seq2seq.bias(config, array[0])),
     )
     yield from seq2seq.layers(config)
 
 
 def decoding(folder: Any, languages: dict[str, str | None]) -> dict[str, Any]:
     """How the model of a `PretrainedFolder` decodes: arguments of `DecodingOptions`."""
+    first = seq2seq_files.generation(folder).forced_bos_token_id
+    if first is not None:
+        refuse("forced_bos_token_id", seq2seq_files.place(folder), "null", first, ANOTHER)
     return {**seq2seq_files.decoding(folder), **languages}
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.imports.family import ANOTHER, NEVER, Weight
+from keras_transformer.imports.family import ANOTHER, ATTENTIONS, NEVER, Weight, layers, tables
 from keras_transformer.imports.marian_files import WHOLE, TranslatorFolder
 from keras_transformer.imports.opennmt_tf_checkpoint import Checkpoint, read_description
 from keras_transformer.imports.opennmt_tf_files import BLANK, CONFIG, DESCRIPTION, SIDES, TextFiles
 from keras_transformer.models import Hyperparameters
-from pipelines.json_files import refuse
+from pipelines.json_files import read_text, refuse
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabularies.other_order import SPECIAL, of_words, read_in_order
 from pipelines.vocabularies.vocabulary import Vocabulary
@@ -25,13 +25,18 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 # Rows of its tables by our PAD, UNK, BOS and EOS.
 ROWS = (0, -1, 1, 2)
 EPSILON = 1e-3
+CONTROLS = "source_sequence_controls"
 EMBEDDING = "model/examples_inputter/{}_inputter/embedding"
 FIRST = "model/encoder/layers/0"
 KERNEL = "model/decoder/output_layer/kernel"
 OUTPUT_BIAS = "model/decoder/output_layer/bias"
 ACTIVATIONS = {"nn.relu": "relu", "nn.gelu": "gelu", "layers.gelu": "gelu_tanh"}
 ACTIVATIONS |= {"nn.swish": "swish", "nn.silu": "swish"}
-MAPS = {"query": "queries", "key": "keys", "value": "values", "output": "output"}
+# Sublayers of a layer, and their maps, by our names.
+SUBLAYERS = {"self_attention": "self_attention", "cross_attention": "attention/0"}
+SUBLAYERS |= {"feed_forward": "ffn"}
+MAPS = {"query": "linear_queries", "key": "linear_keys", "value": "linear_values"}
+MAPS |= {"output": "linear_output", "inner": "inner", "outer": "outer"}
 
 
 class OpenNMTFolder(TranslatorFolder):
@@ -75,10 +80,14 @@ class OpenNMTFolder(TranslatorFolder):
         for name, value in wanted.items():
             if said[name] != value:
                 refuse(name, self._description, f"{value}, as in the checkpoint", said[name], WHOLE)
-        controls = {"end": said.get("source_end", False)}
-        controls |= self._files.data.source_sequence_controls or {}
+        given = self._files.data.source_sequence_controls
+        if given is None and CONTROLS in read_text(self._description):
+            wanted = f"said, for {self._description.name} has its own"
+            place = f"`data` of {self._files.find(CONFIG) or CONFIG}"
+            refuse(CONTROLS, place, wanted, None, "Write what the model was trained with.")
+        controls = {"end": said.get("source_end", False), **(given or {})}
         if controls.get("start"):
-            place = f"`source_sequence_controls` of {self._files.find(CONFIG)}"
+            place = f"`{CONTROLS}` of {self._files.find(CONFIG)}"
             refuse("start", place, "false, for our sources have none", True, ANOTHER)
         self._source_end = controls["end"]
         heads = said["num_heads"]
@@ -148,52 +157,30 @@ class OpenNMTFolder(TranslatorFolder):
         """The weights of our model, of theirs. Their matrices lie as ours do."""
         width = self._width
         source, target = (len(one) + 1 for one in self._pieces.values())
-        ties = self._ties
-        labels = EMBEDDING.format("labels")
-        yield Weight("embedding/table", labels, (target, width), self._by_our_ids)
-        if ties != "three_way":
-            features = EMBEDDING.format("features")
-            yield Weight("source_embedding/table", features, (source, width), self._by_our_ids)
-        if ties == "none":
-            flipped = (width, target)
-            yield Weight("projection/table", KERNEL, flipped, lambda one: self._by_our_ids(one.T))
-        bias = f"{'projection' if ties == 'none' else 'embedding'}/output_bias"
-        if self._has_output_bias:
-            yield Weight(bias, OUTPUT_BIAS, (target,), lambda one: self._by_our_ids(one, NEVER))
-        else:
-            none = np.zeros(target, np.float32)
-            yield Weight(bias, None, (), lambda _: self._by_our_ids(none, NEVER))
-        attentions = {"self_attention": "self_attention", "cross_attention": "attention/0"}
-        for stack, own in (("encoder", ["self_attention"]), ("decoder", [*attentions])):
-            for number in range(self._weights.count(f"model/{stack}/layers")):
-                ours = f"{stack}/layer_{number}"
-                theirs = f"model/{stack}/layers/{number}"
-                for name in own:
-                    yield from self._attention(f"{ours}/{name}", f"{theirs}/{attentions[name]}")
-                yield from self._feed_forward(f"{ours}/feed_forward", f"{theirs}/ffn")
-            if self._is_pre:
-                yield from self._norm(f"{stack}/final_norm", f"model/{stack}/layer_norm")
+        none = np.zeros(target, np.float32)
+        bias = OUTPUT_BIAS if self._has_output_bias else None
+        yield from tables(
+            self._ties,
+            (EMBEDDING.format("labels"), (target, width), self._by_our_ids),
+            (EMBEDDING.format("features"), (source, width), self._by_our_ids),
+            (KERNEL, (width, target), lambda one: self._by_our_ids(one.T)),
+            (bias, (target,), lambda one: self._by_our_ids(none if one is None else one, NEVER)),
+        )
+        depths = self._arguments["num_layers"]
+        yield from layers(depths, width, self._inner, self._linear, self._norm_of_layer)
+        for stack in ATTENTIONS if self._is_pre else ():
+            yield from self._norm(f"{stack}/final_norm", f"model/{stack}/layer_norm")
 
-    def _attention(self, ours, theirs):
-        width = self._width
-        for part, name in MAPS.items():
-            place = f"{theirs}/layer/linear_{name}"
-            yield Weight(f"{ours}/{part}_kernel", f"{place}/kernel", (width, width))
-            if self._has_attention_bias:
-                yield Weight(f"{ours}/{part}_bias", f"{place}/bias", (width,))
-        yield from self._norm_beside(ours, theirs)
+    def _linear(self, ours, stack, number, sublayer, part, rows, columns):
+        place = f"model/{stack}/layers/{number}/{SUBLAYERS[sublayer]}/layer/{MAPS[part]}"
+        yield Weight(ours.format("kernel"), f"{place}/kernel", (rows, columns))
+        if self._has_attention_bias or sublayer == "feed_forward":
+            yield Weight(ours.format("bias"), f"{place}/bias", (columns,))
 
-    def _feed_forward(self, ours, theirs):
-        shape = (self._width, self._inner)
-        for part, (rows, columns) in (("inner", shape), ("outer", shape[::-1])):
-            place = f"{theirs}/layer/{part}"
-            yield Weight(f"{ours}/{part}/kernel", f"{place}/kernel", (rows, columns))
-            yield Weight(f"{ours}/{part}/bias", f"{place}/bias", (columns,))
-        yield from self._norm_beside(ours, theirs)
-
-    def _norm_beside(self, ours, theirs):
+    def _norm_of_layer(self, ours, stack, number, sublayer):
         name = "input_layer_norm" if self._is_pre else "output_layer_norm"
-        yield from self._norm(f"{ours}_norm/norm", f"{theirs}/{name}")
+        theirs = f"model/{stack}/layers/{number}/{SUBLAYERS[sublayer]}/{name}"
+        yield from self._norm(ours, theirs)
 
     def _norm(self, ours, theirs):
         for part in ("gamma", "beta"):

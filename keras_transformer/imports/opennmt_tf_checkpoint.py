@@ -9,7 +9,7 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from keras_transformer.imports.family import ANOTHER
+from keras_transformer.imports.family import ANOTHER, require_finite
 from keras_transformer.imports.marian_files import WHOLE
 from pipelines.json_files import quote, read_text, refuse
 
@@ -158,14 +158,6 @@ class Checkpoint:
             )
         return tuple(self._shapes[key])
 
-    def check(self, path: str, shape: tuple[int, ...]) -> None:
-        """Refuse a variable of another shape."""
-        if self.shape(path) != shape:
-            raise ValueError(
-                f"{self.path}: the weight {path} is {self.shape(path)}, expected {shape}. Check "
-                "that model_description.py and the vocabularies belong to it."
-            )
-
     def __getitem__(self, path: str) -> np.ndarray:
         key = self.key(path)
         self._read.add(key)
@@ -173,13 +165,7 @@ class Checkpoint:
             array = self._reader.get_tensor(key)
         except BROKEN as error:
             raise ValueError(f"{self.path}: the weight {path} is damaged. {WHOLE}") from error
-        if array.dtype != np.float32 or not np.isfinite(array).all():
-            wrong = (~np.isfinite(array)).sum() if array.dtype == np.float32 else array.dtype
-            raise ValueError(
-                f"{self.path}: the weight {path} must have finite numbers of float32. Received: "
-                f"{wrong}. {ANOTHER}"
-            )
-        return array
+        return require_finite(array, f"{self.path}: the weight {path}", ANOTHER)
 
     def unread(self) -> list[str]:
         """Names of the model's variables that were never asked for."""

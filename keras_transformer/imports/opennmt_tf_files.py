@@ -3,6 +3,8 @@
 import pathlib
 from typing import Any, ClassVar, Literal
 
+import msgspec
+
 from keras_transformer.imports.family import ANOTHER, Factor, Natural, Size
 from keras_transformer.imports.folder_files import listed
 from keras_transformer.imports.marian_files import WHOLE, read_yaml
@@ -51,7 +53,7 @@ class OpenNMTTokenizer(Schema):
     HARMLESS = ("sp_alpha", "sp_nbest_size")
 
     mode: Literal["none"]
-    sp_model_path: str
+    model: str = msgspec.field(name="sp_model_path")
 
 
 class SentencePieceTokenizer(Schema):
@@ -62,11 +64,7 @@ class SentencePieceTokenizer(Schema):
     model: str
 
 
-# Each with the key that names the SentencePiece model.
-TOKENIZERS = {
-    "OpenNMTTokenizer": (OpenNMTTokenizer, "sp_model_path"),
-    "SentencePieceTokenizer": (SentencePieceTokenizer, "model"),
-}
+TOKENIZERS = {one.__name__: one for one in (OpenNMTTokenizer, SentencePieceTokenizer)}
 
 
 def is_opennmt_tf(folder: pathlib.Path) -> bool:
@@ -179,9 +177,8 @@ class TextFiles:
         if kind not in TOKENIZERS:
             known = f"one of SpaceTokenizer, {', '.join(TOKENIZERS)}, for a graph cuts no other"
             refuse("type", place, known, kind, ANOTHER)
-        schema, key = TOKENIZERS[kind]
         params = (said.get("params") or {}) if "type" in said else said
-        read, unknown = json_files.settings(schema, params, place, ANOTHER)
+        read, unknown = json_files.settings(TOKENIZERS[kind], params, place, ANOTHER)
         if unknown:
             refuse(unknown[0], place, "left out", params[unknown[0]], ANOTHER)
-        return self.required(getattr(read, key))
+        return self.required(read.model)

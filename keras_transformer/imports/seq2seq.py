@@ -28,12 +28,11 @@ ACTIVATIONS = {**family.ACTIVATIONS, "swish": "swish"}
 LAYERS = {"encoder.layers": "encoder_layers", "decoder.layers": "decoder_layers"}
 # The name of a weight without the prefix.
 plain_name = operator.methodcaller("removeprefix", "model.")
-ATTENTION = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
-# Attentions of a layer by stack, ours -> theirs.
-ATTENTIONS = {
-    "encoder": {"self_attention": "self_attn"},
-    "decoder": {"self_attention": "self_attn", "cross_attention": "encoder_attn"},
-}
+# Maps of a layer and its norms, by our names of sublayers.
+MAPS = {"self_attention": "self_attn.", "cross_attention": "encoder_attn.", "feed_forward": ""}
+NORMS = {"self_attention": "self_attn", "cross_attention": "encoder_attn", "feed_forward": "final"}
+PARTS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
+PARTS |= {"inner": "fc1", "outer": "fc2"}
 
 
 class Config(family.Config, kw_only=True):
@@ -144,17 +143,13 @@ def bias(config: Config, theirs: np.ndarray) -> np.ndarray:
 def layers(config: Config) -> Iterator[Weight]:
     """The weights of both stacks, without final norms."""
     width = config.d_model
-    for stack, attentions in ATTENTIONS.items():
-        for number in range(getattr(config, f"{stack}_layers")):
-            ours = f"{stack}/layer_{number}"
-            theirs = f"{stack}.layers.{number}"
-            for name, their_name in attentions.items():
-                place = f"{theirs}.{their_name}"
-                for part, their_part in ATTENTION.items():
-                    map_of_part = f"{ours}/{name}/{part}_{{}}"
-                    yield from linear(map_of_part, f"{place}.{their_part}", width, width)
-                yield from norm(f"{ours}/{name}_norm/norm", f"{place}_layer_norm", width)
-            inner = config.encoder_ffn_dim
-            yield from linear(f"{ours}/feed_forward/inner/{{}}", f"{theirs}.fc1", inner, width)
-            yield from linear(f"{ours}/feed_forward/outer/{{}}", f"{theirs}.fc2", width, inner)
-            yield from norm(f"{ours}/feed_forward_norm/norm", f"{theirs}.final_layer_norm", width)
+
+    def of_map(ours, stack, number, sublayer, part, inputs, outputs):
+        theirs = f"{stack}.layers.{number}.{MAPS[sublayer]}{PARTS[part]}"
+        return linear(ours, theirs, outputs, inputs)
+
+    def of_norm(ours, stack, number, sublayer):
+        return norm(ours, f"{stack}.layers.{number}.{NORMS[sublayer]}_layer_norm", width)
+
+    depths = (config.encoder_layers, config.decoder_layers)
+    return family.layers(depths, width, config.encoder_ffn_dim, of_map, of_norm)

@@ -3,6 +3,7 @@ and how it decodes, in generation_config.json (Wolf et al. 2020, "Transformers: 
 Natural Language Processing").
 """
 
+import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -42,9 +43,8 @@ class Generation(Schema):
         "suppress_tokens": NONE,
     }
     HARMLESS: ClassVar = (
-        *("_from_model_config", "bos_token_id", "decoder_start_token_id", "eos_token_id"),
-        *("forced_eos_token_id", "output_attentions"),
-        *("output_hidden_states", "pad_token_id", "transformers_version", "use_cache"),
+        *("_from_model_config", "bos_token_id", "forced_eos_token_id", "output_attentions"),
+        *("output_hidden_states", "transformers_version", "use_cache"),
     )
 
     num_beams: Size = 1
@@ -54,24 +54,39 @@ class Generation(Schema):
     bad_words_ids: list[list[Natural]] | None = None
     forced_bos_token_id: Natural | None = None
     renormalize_logits: bool = False
+    decoder_start_token_id: Natural | None = None
+    eos_token_id: Natural | list[Natural] | None = None
+    pad_token_id: Natural | None = None
+
+
+def place(folder: Any) -> pathlib.Path:
+    """The file that says how the model of a `PretrainedFolder` decodes."""
+    path = folder.path / GENERATION
+    return path if path.exists() else folder.path / "config.json"
 
 
 def generation(folder: Any) -> Generation:
     """How the model of a `PretrainedFolder` decodes."""
-    if (folder.path / GENERATION).exists():
-        return folder.files.read(Generation, GENERATION, ANOTHER)
-    document = json_files.read_object(folder.path / "config.json", ANOTHER)
-    return json_files.settings(Generation, document, folder.path / "config.json", ANOTHER)[0]
+    path = place(folder)
+    document = json_files.read_object(path, ANOTHER)
+    said, unknown = json_files.settings(Generation, document, path, ANOTHER)
+    if path.name == GENERATION:
+        folder.files.unused[GENERATION] = unknown
+    for name in ("decoder_start_token_id", "eos_token_id", "pad_token_id"):
+        own = getattr(folder.config, name)
+        if (value := getattr(said, name)) not in (None, own, [own]):
+            refuse(name, path, f"{own}, as in config.json", value, AGAIN)
+    return said
 
 
-def barred_ids(config: Any, said: Generation, place: Any) -> tuple[int, ...]:
+def barred_ids(folder: Any, said: Generation) -> list[int]:
     """The ids of ours that `bad_words_ids` names."""
     words = said.bad_words_ids or []
-    size = config.sizes()[1]
+    size = folder.config.sizes()[1]
     if any(len(word) != 1 or word[0] >= size for word in words):
-        refuse("bad_words_ids", place, f"lists of one id below {size}", words, ANOTHER)
-    order = config.order(size).tolist()
-    return tuple(number for number, one in enumerate(order) if [one] in words)
+        refuse("bad_words_ids", place(folder), f"lists of one id below {size}", words, ANOTHER)
+    order = folder.config.order(size).tolist()
+    return [number for number, one in enumerate(order) if [one] in words]
 
 
 def decoding(folder: Any) -> dict[str, Any]:
@@ -88,11 +103,7 @@ def decoding(folder: Any) -> dict[str, Any]:
         "max_length": str(max(longest - 1, 1)),
         "min_length": "1",
         # PAD and BOS never come.
-        "barred": [
-            number
-            for number in barred_ids(folder.config, said, folder.path / GENERATION)
-            if number not in (PAD, BOS)
-        ],
+        "barred": [one for one in barred_ids(folder, said) if one not in (PAD, BOS)],
     }
 
 
@@ -102,7 +113,7 @@ def finish(folder: Any, model: Any) -> None:
     if said.renormalize_logits and said.bad_words_ids:
         bias = model.projection.bias
         values = bias.numpy()
-        values[list(barred_ids(folder.config, said, folder.path / GENERATION))] = NEVER
+        values[barred_ids(folder, said)] = NEVER
         bias.assign(values)
 
 

@@ -8,7 +8,7 @@ order. All other ids stay, except 3, which moves to the end.
 """
 
 from collections.abc import Collection, Iterator
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -64,7 +64,7 @@ class Config(family.Config, kw_only=True):
     )
     MODEL: ClassVar = Transformer
 
-    vocab_size: Size
+    vocab_size: Annotated[int, msgspec.Meta(ge=4, le=family.MOST)]
     num_layers: Size
     d_model: Size
     d_kv: Size
@@ -96,8 +96,6 @@ def of_weights(config: Config, names: Collection[str]) -> Config:
 
 
 def hyperparameters(config: Config) -> Hyperparameters:
-    if config.vocab_size < 4:
-        refuse("vocab_size", "config.json", "`int` >= 4", config.vocab_size, ANOTHER)
     return Hyperparameters(
         vocabulary_size=config.vocab_size + 1,
         num_layers=config.num_layers,

@@ -292,6 +292,18 @@ BROKEN_PICTURES = {
     ),
     "deviation 0": (setting(PICTURES, image_std=0), r"`image_std` of .*`float` > .*Received: 0"),
     "one of 0": (setting(PICTURES, image_std=[0.5, 0, 0.5]), r"`image_std` of .*Received: a list"),
+    "not scaled": (
+        setting(PICTURES, do_rescale=False),
+        r"`do_rescale` of .*json must be true\. .*: f",
+    ),
+    "scaled to 2": (
+        setting(PICTURES, rescale_factor=1 / 127.5),
+        r"`rescale_factor` of .*json must be 1/255\. Received",
+    ),
+    "no classes": (
+        setting(architectures=["ViTModel"]),
+        r"ViTForImageClassification\. .*: ViTModel",
+    ),
     "two channels": (
         setting(PICTURES, image_mean=[0.5, 0.5]),
         r"`image_mean` of .*3 numbers or one",
@@ -322,6 +334,16 @@ BROKEN_TRANSLATORS = {
         setting(GENERATION, bad_words_ids=[[1, 2]]),
         r"`bad_words_ids` of .*generation_config\.json must be lists of one id below 9",
     ),
+    "another start": (
+        setting(GENERATION, decoder_start_token_id=1, eos_token_id=[0], pad_token_id=None),
+        r"`decoder_start_token_id` of .*generation_config\.json must be 8, as in .*Received: 1",
+    ),
+    "another end": (setting(GENERATION, eos_token_id=[0, 3]), r"`eos_token_id` of .*0, .*: a list"),
+    "a first piece": (setting(GENERATION, forced_bos_token_id=3), r"`forced_bos_token_id` .* null"),
+    "barred by config.json": (
+        setting(bad_words_ids=[[1, 2]]),
+        r"`bad_words_ids` of .*/config\.json must be lists of one id below 9",
+    ),
     "ids with a gap": (setting("vocab.json", a=9), r"vocab\.json must number its 9 pieces .*a: 9"),
     "more pieces": (setting("vocab.json", more=9), r"vocab\.json must have at most 9 .*: 10"),
     "end elsewhere": (
@@ -347,6 +369,10 @@ BROKEN_OF_MANY = {
     "tokens": (
         setting(TOKENS, added_tokens_decoder={"60": {"content": "fra_Latn"}}),
         r"`vocab_size` of .*config\.json must be at least the 61 pieces.*Received: 40",
+    ),
+    "no label": (
+        setting(TOKENS, added_tokens_decoder={"39": {}}, additional_special_tokens=[]),
+        r"must name the labels of langu",
     ),
     "spm damaged": (text(m2m_100.SPM, b"x"), r"bpe\.model is not a SentencePiece model"),
 }

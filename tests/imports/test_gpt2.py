@@ -3,6 +3,7 @@ transformers.
 """
 
 import json
+import shutil
 import types
 
 import numpy as np
@@ -145,8 +146,7 @@ def test_an_export_counts_the_pieces_of_bytes(gpt2, module, tmp_path):
 
 
 def changed(gpt2, folder, **files):
-    for path in gpt2.folder.iterdir():
-        (folder / path.name).write_bytes(path.read_bytes())
+    shutil.copytree(gpt2.folder, folder, dirs_exist_ok=True)
     for name, content in files.items():
         path = folder / name.replace("_", ".")
         path.unlink() if content is None else path.write_text(content)
@@ -156,8 +156,18 @@ def changed(gpt2, folder, **files):
 def test_tokenizer_json_is_read_too(gpt2, module, tmp_path):
     gpt2.tokenizer.save_pretrained(tmp_path)
     said = (tmp_path / "tokenizer.json").read_text()
+    added = {"added_tokens": [{"content": END}, {"content": "<|mine|>"}]}
+    said = json.dumps(json.loads(said) | added)
     folder = changed(gpt2, tmp_path, vocab_json=None, merges_txt=None, tokenizer_json=said)
     assert imported.module_of(folder)[1].vocabulary.fingerprint == module.vocabulary.fingerprint
+    assert "added_tokens.<|mine|>" in folder.unused_parts()
+    assert END not in folder.unused_parts()
+
+
+def of_json(**said):
+    """tokenizer.json in place of the other two files."""
+    model = {"vocab": {}, "merges": []}
+    return {"vocab_json": None, "tokenizer_json": json.dumps({"model": model, **said})}
 
 
 BROKEN = {
@@ -168,9 +178,18 @@ BROKEN = {
     "no pairs": ({"merges_txt": "a b c\n"}, "1 other pairs"),
     "unknown pairs": ({"merges_txt": "# @\n"}, "1 other pairs"),
     "a list": ({"vocab_json": "[]"}, "must hold a JSON object"),
-    "another model": (
-        {"vocab_json": None, "tokenizer_json": '{"model": {"type": "Unigram"}}'},
-        r"`model` of .*tokenizer\.json lacks vocab",
+    "another model": (of_json(model={"type": "Unigram"}), r"`model` of .*json lacks vocab"),
+    "normalized": (
+        of_json(normalizer={"type": "NFC"}),
+        r"`normalizer` of .*tokenizer\.json must be null\. Received: an object",
+    ),
+    "a space before": (
+        of_json(pre_tokenizer={"type": "ByteLevel", "add_prefix_space": True}),
+        r"`add_prefix_space` of `pre_tokenizer` of .* must be false\. Received: true",
+    ),
+    "other words": (
+        of_json(pre_tokenizer={"type": "Whitespace"}),
+        r"`type` of `pre_tokenizer` of .* ByteLevel\. Received: Whitespace",
     ),
 }
 

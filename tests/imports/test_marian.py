@@ -260,10 +260,6 @@ def broken(name, value):
     return {"settings": {**CONFIG, name: value}}
 
 
-def without(config, name):
-    return {key: value for key, value in config.items() if key != name}
-
-
 BAD = {
     "of another type": (broken("type", "s2s"), r"`type` of .* must be one of transformer"),
     "an average attention": (
@@ -279,12 +275,14 @@ BAD = {
     "an unknown setting": (broken("transformer-new-idea", 1), "do not know: transformer-new-idea"),
     "another width": (broken("dim-emb", 8), r"Wemb is \(\d+, 16\), expected \(\d+, 8\)"),
     "more layers": (broken("enc-depth", 10**9), "lacks the weight encoder_l3_self_Wq"),
-    "no width": ({"settings": without(CONFIG, "dim-emb")}, "lacks dim-emb"),
+    "no width": ({"settings": dict([*CONFIG.items()][:1])}, "lacks dim-emb"),
     "a word for a number": (broken("dec-depth", "two"), "`dec-depth` of .* `int`"),
     "a vocabulary": ({"decoder": {**DECODING, "vocabs": ["vocab.yml"]}}, "named twice. Received"),
     "two models": ({"decoder": {**DECODING, "models": ["a.npz", "b.npz"]}}, "must be one file"),
     "a file elsewhere": ({"decoder": {**DECODING, "models": ["../model.npz"]}}, "files beside it"),
     "a word penalty": ({"decoder": {**DECODING, "word-penalty": 0.3}}, "`word-penalty` of"),
+    "a negative penalty": ({"decoder": {**DECODING, "normalize": -1}}, "`normalize` of .*yml must"),
+    "no room": ({"decoder": {**DECODING, "max-length-factor": 0}}, "`max-length-factor` of .*yml"),
     "no YAML": ({DECODER: b"models: [a\n"}, "is no YAML"),
     "a list": ({DECODER: b"- a\n"}, "must be a mapping"),
     "not UTF-8": ({"vocab.yml": b"\xff: 0"}, "must be UTF-8"),
@@ -302,8 +300,7 @@ BAD = {
 def spoiled(whole, folder, fault):
     """A copy of the folder with a fault."""
     source, _, arrays = whole
-    for path in source.iterdir():
-        (folder / path.name).write_bytes(path.read_bytes())
+    shutil.copytree(source, folder, dirs_exist_ok=True)
     config = settings_array(fault.get("settings", CONFIG))
     if "weight" in fault:
         name, value = fault["weight"]
@@ -360,8 +357,8 @@ def test_whatever_is_damaged_of_the_arrays_is_told(tmp_path):
         path.write_bytes(whole[:place] + damaged + whole[place + len(damaged) :])
         try:
             arrays = Arrays(path)
-            arrays.check("Wemb", (40, 50))
-            assert (arrays["Wemb"] == 1).all()
+            if arrays.shape("Wemb") == (40, 50):
+                assert (arrays["Wemb"] == 1).all()
         except ValueError as error:
             refused += "is damaged" in str(error) or "lacks the weight" in str(error)
     assert refused > 300

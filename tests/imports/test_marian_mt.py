@@ -20,7 +20,6 @@ transformers = pytest.importorskip("transformers", reason="install the extra [or
 pytest.importorskip("safetensors", reason="install the extra [oracles]")
 
 SENTENCES = ["no red cats run", ">>deu<< a red cat at home", "ran", "cats, no cats", "home home"]
-
 LIMIT = 14
 
 

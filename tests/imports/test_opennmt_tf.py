@@ -2,6 +2,7 @@
 what its formulas give in float64, and what cannot be imported is told in one line.
 """
 
+import shutil
 import types
 
 import numpy as np
@@ -357,6 +358,9 @@ def _described(changes):
     return f"model = lambda: Transformer({', '.join(f'{k}={v}' for k, v in said.items())})".encode()
 
 
+CONTROLS = b"\nauto = {'source_sequence_controls': {'end': True}}"
+
+
 def tokenizer(**said):
     return config(data={"source_tokenization": said})
 
@@ -390,6 +394,10 @@ BAD = {
         config(data={"source_sequence_controls": {"start": True, "end": True}}),
         "`start` of `source_sequence_controls` of .*yml must be false, .*Received: true",
     ),
+    "controls of its class": (
+        {"run/model_description.py": _described({}) + CONTROLS},
+        "`source_sequence_controls` of `data` of .*yml must be said, .*Received: null",
+    ),
     "coverage": (config(params={"coverage_penalty": 0.2}), "`coverage_penalty` of `params` of"),
     "unknowns replaced": (config(params={"replace_unknown_target": True}), "`replace_unknown_tar"),
     "a list for a mapping": ({"config.yml": b"data: [1]"}, "`data` of .*a mapping"),
@@ -417,9 +425,7 @@ def one(tmp_path_factory):
 
 def spoiled(one, folder, fault):
     """A copy of the folder with a fault."""
-    for path in sorted(one.folder.rglob("*")):
-        target = folder / path.relative_to(one.folder)
-        target.mkdir() if path.is_dir() else target.write_bytes(path.read_bytes())
+    shutil.copytree(one.folder, folder, dirs_exist_ok=True)
     if "weight" in fault:
         name = "encoder/layer_norm/gamma"
         value = np.asarray(fault["weight"])
@@ -469,5 +475,10 @@ def test_a_checkpoint_of_version_1_is_refused_by_name(one, tmp_path):
 
 def test_a_whole_folder_has_no_fault(one, tmp_path):
     folder = OpenNMTFolder(spoiled(one, tmp_path, {}))
+    assert not folder.hyperparameters.source_end
     assert folder.model().hyperparameters.num_decoder_layers == DEPTHS["decoder"]
     assert folder.unused_parts() == ""
+    # What config.yml says of a source goes before what its class says.
+    said = config(data={"source_sequence_controls": {"end": True}})
+    described = {"run/model_description.py": _described({}) + CONTROLS}
+    assert OpenNMTFolder(spoiled(one, tmp_path, said | described)).hyperparameters.source_end

@@ -39,15 +39,10 @@ VERSIONS = {
 }
 
 
-def pieces_of_text():
-    """A SentencePiece model with T5's ids."""
-    return learned(LINES, size=60, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
-
-
 def write(folder, version):
     """A small T5 of `transformers`, and the folder that it was saved into."""
     said, has_projection, changes = VERSIONS[version]
-    model = pieces_of_text()
+    model = learned(LINES, size=60, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
     (folder / "spiece.model").write_bytes(model)
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     (folder / "tokenizer_config.json").write_text(json.dumps({"extra_ids": SENTINELS}))

@@ -50,20 +50,3 @@ def test_patches_are_those_of_pictures_scaled_as_the_folder_says(
     embedded = (2 * picture - 1).reshape(-1) @ found["embedding/kernel"] + found["embedding/bias"]
     np.testing.assert_allclose(embedded, expected, rtol=1e-5, atol=1e-5)
     assert {array.dtype for array in found.values()} == {np.dtype(np.float32)}
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"do_rescale": False}, r"`do_rescale` of .*json must be true\. Received: false"),
-        ({"rescale_factor": 1 / 127.5}, r"`rescale_factor` of .*json must be 1/255\. Received"),
-    ],
-)
-def test_pictures_that_are_not_scaled_to_1_are_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
-        pictures_of(settings)
-
-
-def test_a_vit_without_classes_is_refused():
-    with pytest.raises(ValueError, match=r"must be ViTForImageClassification\. Received: ViTModel"):
-        vit.hyperparameters(config_of(vit, {**CONFIG, "architectures": ["ViTModel"]}))
