@@ -25,6 +25,15 @@ def portable_folder(path: str | os.PathLike) -> pathlib.Path | None:
     return newest if newest and portable_format(newest) else None
 
 
+def refuse_graphs(path: str | os.PathLike) -> None:
+    """Refuse a folder of portable graphs where a model is needed."""
+    if graphs := portable_folder(path):
+        raise ValueError(
+            f"{graphs} has graphs, which only answer: translate and generate take it alone. Name "
+            "the folder of the run."
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class ModelPath:
     """What a path leads to: the newest version of a SavedModel, None of others; `is_portable` says
@@ -73,11 +82,7 @@ class ModelPath:
     @property
     def run(self):
         """The `RunFolder`; of a checkpoint, that which it lies in, and whose weights it is."""
-        if self.is_portable:
-            raise ValueError(
-                f"{self.path} has graphs, which only answer: translate and generate take it "
-                "alone. Name the folder of the run."
-            )
+        refuse_graphs(self.path)
         from keras_transformer.runs.folder import RunFolder
 
         if self.path.suffix != CHECKPOINT:

@@ -83,12 +83,11 @@ class Maps(OfALine):
         """Run the model on the line; without a translation, it translates as `search` says."""
         from keras_transformer.inference.live import as_bytes
         from keras_transformer.inference.translator import Translator
-        from keras_transformer.runs.model_path import ModelPath, portable_folder
+        from keras_transformer.runs.model_path import refuse_graphs
 
         line = self.required_line()
-        if portable_folder(model):
-            # Graphs, which have no attention, are refused before TensorFlow is imported.
-            ModelPath.of(model).run.read_description()
+        # Before TensorFlow is imported.
+        refuse_graphs(model)
         from keras_transformer.tasks.text_task import attend_of
 
         if attend := attend_of(model):

@@ -15,6 +15,8 @@ from pipelines.whole_files import write_whole
 
 FORMS = ("png", "svg")
 DPI = 130
+# Of a PNG: half a gigabyte of memory.
+MOST_PIXELS = 2**27
 
 
 def form_of(path: str | pathlib.Path) -> str:
@@ -41,6 +43,12 @@ def write_picture(path: str | pathlib.Path, draw: Callable, theme: str) -> None:
 
     with settings(THEMES[theme]), _missing_letters_counted():
         figure = draw(THEMES[theme])
+        width, height = figure.get_size_inches() * DPI
+        if form == "png" and width * height > MOST_PIXELS:
+            raise ValueError(
+                f"--output={path} would have {width:,.0f} x {height:,.0f} pixels, more than "
+                f"{MOST_PIXELS:,}. Let it end in .svg, or draw less."
+            )
         write_whole(pathlib.Path(path).resolve(), save)
 
 

@@ -59,7 +59,11 @@ def test_letters_that_no_font_has_are_told_in_one_line(tmp_path, capsys):
 def test_a_picture_that_fails_leaves_no_file(tmp_path):
     with pytest.raises(ZeroDivisionError):
         write_picture(tmp_path / "a.svg", lambda colours: 1 / 0, "light")
+    told = r"^--output=.*a\.png would have 13,000 x 13,000 pixels, more than"
+    with pytest.raises(ValueError, match=told):
+        write_picture(tmp_path / "a.png", lambda colours: theme.new_figure(100, 100), "light")
     assert list(tmp_path.iterdir()) == []
+    write_picture(tmp_path / "a.svg", lambda colours: theme.new_figure(100, 100), "light")
 
 
 @pytest.mark.parametrize("name", ["-", "a.pdf", "png", "a.svg.gz"])
