@@ -161,7 +161,7 @@ class BeamSearch:
         """The K best finished hypotheses of all sentences: ids (B, K, t + 1) and scores (B, K)."""
         ids, scores, parents = candidates
         sentence = searched["sentence"]
-        penalized = scores / self._lp(length, searched)[:, None]
+        penalized = scores / self._lp(length, searched)
         if coverage is not None:
             penalized += tf.gather(coverage, parents, batch_dims=1)
         penalized = tf.where(
@@ -170,14 +170,10 @@ class BeamSearch:
         longer = tf.pad(finished[0], [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
         before = tf.gather(longer, sentence)
         scores_before = tf.gather(finished[1], sentence)
-        (ids, scores), _ = self._best(
+        best, _ = self._best(
             tf.concat([before, ids], axis=1), tf.concat([scores_before, penalized], axis=1)
         )
-        places = sentence[:, None]
-        return (
-            tf.tensor_scatter_nd_update(longer, places, ids),
-            tf.tensor_scatter_nd_update(finished[1], places, scores),
-        )
+        return placed((longer, finished[1]), sentence, best)
 
     def _survivors(self, candidates, searched):
         """The K best candidates that do not end, (ids, scores), and what they extend, (b, K)."""
@@ -193,7 +189,8 @@ class BeamSearch:
         return (tf.gather(ids, chosen, batch_dims=1), best), chosen
 
     def _lp(self, length, searched):
-        return length_penalty(length, searched["alpha"], searched["c"])
+        """Of each sentence, (b, 1), or of each length (b, m)."""
+        return length_penalty(length, searched["alpha"][:, None], searched["c"][:, None])
 
     def _settled(self, alive_scores, finished_scores, searched):
         """Whether no unfinished hypothesis can change the answer any more: booleans (b,).
@@ -203,11 +200,16 @@ class BeamSearch:
         the n-th best finished score is at least that, the answer stands. It also stands where no
         hypothesis is left that could go on.
         """
-        likeliest = tf.reduce_max(alive_scores, axis=-1)
-        within_reach = likeliest / self._lp(searched["limit"], searched)
-        last_asked_for = tf.gather(finished_scores, searched["n"] - 1, batch_dims=1)
-        greedy = (last_asked_for > -float("inf")) | (likeliest == -float("inf"))
-        return tf.where(searched["beam_size"] == 1, greedy, last_asked_for >= within_reach)
+        likeliest = tf.reduce_max(alive_scores, axis=-1, keepdims=True)
+        within_reach = likeliest / self._lp(searched["limit"][:, None], searched)
+        asked_for = self._last_asked_for(finished_scores, searched)
+        greedy = (asked_for > -float("inf")) | (likeliest == -float("inf"))
+        is_greedy = searched["beam_size"][:, None] == 1
+        return tf.reduce_all(tf.where(is_greedy, greedy, asked_for >= within_reach), axis=-1)
+
+    def _last_asked_for(self, finished_scores, searched):
+        """The n-th best score of each sentence, (b, 1)."""
+        return tf.gather(finished_scores, searched["n"][:, None] - 1, batch_dims=1)
 
 
 def _most_first(ids, scores, count):
@@ -219,6 +221,13 @@ def _most_first(ids, scores, count):
 def no_hypotheses(sentences: tf.Tensor, count: int | tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Places for hypotheses: ids (B, count, 1) of BOS, and scores (B, count) of -inf."""
     return tf.fill([sentences, count, 1], BOS), tf.fill([sentences, count], -float("inf"))
+
+
+def placed(found: tuple, sentence: tf.Tensor, newest: tuple) -> tuple:
+    """Ids and scores of all sentences, with the newest of some, numbers (b,), in their places."""
+    places = sentence[:, None]
+    both = zip(found, newest, strict=True)
+    return tuple(tf.tensor_scatter_nd_update(one, places, new) for one, new in both)
 
 
 def extended(ids: tf.Tensor, tokens: tf.Tensor, places: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -124,13 +124,18 @@ def next_tokens(
     most = tf.where(top_k > 0, top_k, size)[:, None]
     likely = tf.exp((values - values[:, :1]) / temperature[:, None])
     likely = tf.where(rank < most, likely, 0.0)
-    held = tf.cumsum(likely, axis=1, exclusive=True)
-    total = tf.reduce_sum(likely, axis=1, keepdims=True)
-    # A token counts while those before it hold less than top_p; the first always counts.
-    likely = tf.where((rank == 0) | (held < top_p[:, None] * total), likely, 0.0)
+    likely = tf.where(are_held(likely, top_p[:, None]), likely, 0.0)
     drawn = likely / tf.reduce_sum(likely, axis=1, keepdims=True)
     probabilities = tf.exp(values - log_normalizer(logits)[:, None])
     return NextTokens(ids[:, :count], drawn[:, :count], probabilities[:, :count])
+
+
+def are_held(likely: tf.Tensor, top_p: float | tf.Tensor) -> tf.Tensor:
+    """Which of the likeliest first are drawn from, booleans, of shares (rows, n) of any sum."""
+    held = tf.cumsum(likely, axis=-1, exclusive=True)
+    total = tf.reduce_sum(likely, axis=-1, keepdims=True)
+    # A token counts while those before it hold less than top_p; the first always counts.
+    return (tf.range(tf.shape(likely)[1])[None] == 0) | (held < top_p * total)
 
 
 def token_log_probabilities(logits: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:

@@ -4,7 +4,7 @@ does (Vaswani et al. 2017): Marian's, OpenNMT-tf's and Hugging Face's.
 
 import tensorflow as tf
 
-from keras_transformer.decoding.beam_search import BeamSearch, extended, first, length_penalty
+from keras_transformer.decoding.beam_search import BeamSearch, extended, first, placed
 from pipelines.special_ids import EOS, PAD
 
 
@@ -62,20 +62,14 @@ class StayingBeamSearch(BeamSearch):
         chosen = first(chosen, searched["beam_size"])
 
         lengths, ended = _lengths(ids)
-        places = searched["sentence"][:, None]
         longer = tf.pad(found[0], [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
         results = tf.where(ended, chosen / self._lp(lengths, searched), -float("inf"))
         is_result = results[:, :, None] > -float("inf")
-        found = (
-            tf.tensor_scatter_nd_update(longer, places, tf.where(is_result, ids, PAD)),
-            tf.tensor_scatter_nd_update(found[1], places, results),
-        )
+        newest = (tf.where(is_result, ids, PAD), results)
+        found = placed((longer, found[1]), searched["sentence"], newest)
         unfinished = tf.reduce_any(~ended & (chosen > -float("inf")), axis=1)
         going_on = tf.cast(tf.where(unfinished)[:, 0], tf.int32)
         return {**searched, "ids": ids, "scores": chosen}, found, going_on, parents
-
-    def _lp(self, lengths, searched):
-        return length_penalty(lengths, searched["alpha"][:, None], searched["c"][:, None])
 
 
 class UntilFullBeamSearch(BeamSearch):
@@ -105,9 +99,9 @@ class UntilWorseBeamSearch(UntilFullBeamSearch):
 
     def _settled(self, alive_scores, finished_scores, searched):
         length = tf.shape(searched["ids"])[2]
-        likeliest = tf.reduce_max(alive_scores, axis=-1)
+        likeliest = tf.reduce_max(alive_scores, axis=-1, keepdims=True)
         worst = tf.gather(finished_scores, searched["beam_size"] - 1, batch_dims=1)
-        is_worse = worst >= likeliest / self._lp(length, searched)
+        is_worse = worst >= (likeliest / self._lp(length, searched))[:, 0]
         is_worse |= searched["beam_size"] == 1
         return is_worse & super()._settled(alive_scores, finished_scores, searched)
 

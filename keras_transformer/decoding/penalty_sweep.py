@@ -4,7 +4,7 @@ was "chosen after experimentation on the development set").
 
 import tensorflow as tf
 
-from keras_transformer.decoding.beam_search import BeamSearch, first, length_penalty
+from keras_transformer.decoding.beam_search import BeamSearch, first, length_penalty, placed
 from keras_transformer.decoding.constraints import Constraints
 from pipelines.special_ids import EOS, PAD
 
@@ -69,20 +69,12 @@ class PenaltySweep(BeamSearch):
         ids = tf.where(
             is_better[:, :, None], tf.gather(ids, best, batch_dims=1), tf.gather(longer, sentence)
         )
-        places = sentence[:, None]
-        return (
-            tf.tensor_scatter_nd_update(longer, places, ids),
-            tf.tensor_scatter_nd_update(finished[1], places, tf.maximum(now, before)),
-        )
+        return placed((longer, finished[1]), sentence, (ids, tf.maximum(now, before)))
 
     def _lp(self, length, searched):
         """Of each sentence and alpha, (b, A)."""
         return length_penalty(length, self.length_penalties, searched["c"][:, None])
 
-    def _settled(self, alive_scores, finished_scores, searched):
-        """Whether no unfinished hypothesis can change the answer for any alpha: booleans (b,)."""
-        likeliest = tf.reduce_max(alive_scores, axis=-1, keepdims=True)
-        within_reach = likeliest / self._lp(searched["limit"][:, None], searched)
-        greedy = (finished_scores > -float("inf")) | (likeliest == -float("inf"))
-        is_greedy = searched["beam_size"][:, None] == 1
-        return tf.reduce_all(tf.where(is_greedy, greedy, finished_scores >= within_reach), axis=-1)
+    def _last_asked_for(self, finished_scores, searched):
+        """The best score for each alpha, (b, A)."""
+        return finished_scores

@@ -26,8 +26,7 @@ def remembered(options: DecodingOptions) -> dict[str, Any]:
     lists = {name: list(getattr(options, name)) for name in ("barred", "forbidden_words")}
     values = {**dataclasses.asdict(options), **lists}
     usual = {"barred": [], "forbidden_words": [], "protect_all": True, "blockwise": False}
-    said = {name: value for name, value in values.items() if value != usual.get(name)}
-    return {name: said[name] for name in REMEMBERED if said.get(name) is not None}
+    return {name: values[name] for name in REMEMBERED if values[name] != usual.get(name)}
 
 
 def kept_in(description: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ with a beam of 1: Vaswani et al. 2017, section 6.1), or one that is drawn.
 
 import tensorflow as tf
 
-from keras_transformer.decoding import loop
+from keras_transformer.decoding import candidates, loop
 from keras_transformer.decoding.candidates import best_tokens, log_normalizer, possible_tokens
 from keras_transformer.decoding.constraints import Constraints
 from pipelines.random_numbers import GOLDEN, mix
@@ -171,11 +171,7 @@ class Sampling(GreedySearch):
         drawable = logits - tf.reduce_max(logits, axis=-1, keepdims=True)
         drawable = drawable / temperature[:, None]
         if self.top_p < 1:
-            # A token counts while those before it hold less than top_p; the first always counts.
-            held = tf.cumsum(tf.exp(drawable), axis=-1, exclusive=True)
-            total = tf.reduce_sum(tf.exp(drawable), axis=-1, keepdims=True)
-            is_first = tf.range(tf.shape(logits)[1])[None] == 0
-            counts = is_first | (held < self.top_p * total)
+            counts = candidates.are_held(tf.exp(drawable), self.top_p)
             drawable = tf.where(counts, drawable, -float("inf"))
         return logits, tokens, drawable
 

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.enumeration import distribution
 
 from keras_transformer.decoding import BeamSearch, GreedySearch, length_penalty
 from keras_transformer.decoding.candidates import (
@@ -24,11 +25,9 @@ WIDTHS = [4, 5, 63, 64, 65, 300, 640]
 
 def random_logits(seed, rows, width, levels=None):
     random = np.random.default_rng(seed)
-    return (
-        random.integers(0, levels, (rows, width))
-        if levels
-        else 5 * random.normal(size=(rows, width))
-    ).astype("float32")
+    size = (rows, width)
+    drawn = random.integers(0, levels, size) if levels else 5 * random.normal(size=size)
+    return drawn.astype("float32")
 
 
 def sorted_tokens(row, count, forced, may_end):
@@ -107,17 +106,10 @@ SHAPES = [(1.0, 0, 1.0), (0.5, 0, 1.0), (2.0, 3, 1.0), (1.0, 0, 0.7), (3.0, 6, 0
 SIZE = 30
 
 
-def definition(logits, temperature, top_k, top_p):
-    """Ids, likeliest first, and the probability that each is drawn, by a loop."""
-    shaped = np.exp(logits.astype(np.float64) / temperature)
+def definition(logits, *shape):
+    """Ids, likeliest first, and the probability that each is drawn."""
     order = [id_ for id_ in np.argsort(-logits, kind="stable") if id_ not in (PAD, BOS)]
-    pool = order[: top_k or len(order)]
-    kept = []
-    for id_ in pool:
-        if sum(shaped[kept]) < top_p * sum(shaped[pool]):
-            kept.append(id_)
-    drawn = {id_: shaped[id_] / sum(shaped[kept]) for id_ in kept}
-    return order, [drawn.get(id_, 0.0) for id_ in order]
+    return order, distribution(logits, *shape)[order]
 
 
 def found(logits, shapes, count):

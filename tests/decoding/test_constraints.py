@@ -103,23 +103,12 @@ def test_a_narrow_beam_equals_the_slow_search_under_the_same_rules(sentences, ng
         enumeration.assert_lists_equal(here, expected)
 
 
-def likeliest(table, limit, rules):
-    """The likeliest token that may come, until EOS; and log P. Nothing where no token may come."""
-    ids, total, limit = (), 0.0, rules.grown(limit)
-    while EOS not in ids:
-        row = table.log_probabilities([ids])[0]
-        possible = [token for token in range(table.size) if rules.allow(ids, token, limit)]
-        if not possible:
-            return []
-        ids += (max(possible, key=lambda token: row[token]),)
-        total += row[ids[-1]]
-    return [(ids, total)]
-
-
 def assert_is_greedy(sentences, ngram, words, theta=1.0):
     found = decode_all(GreedySearch(Constraints(ngram, theta)), sentences, words, Centred)
     for here, (seed, limit, minimum, prefix) in zip(found, sentences, strict=True):
-        expected = likeliest(Penalized(seed, words, theta), limit, Rules(minimum, prefix, ngram))
+        expected = enumeration.likeliest(
+            Penalized(seed, words, theta), limit, Rules(minimum, prefix, ngram)
+        )
         enumeration.assert_lists_equal(here, expected)
 
 

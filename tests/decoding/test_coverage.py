@@ -69,17 +69,8 @@ class AttentiveStepper(enumeration.TableStepper):
 def search(tables, limits, alpha, beta, beam_size=ALL, n=ALL, padding=0):
     """`BeamSearch` with attention over sources padded to the longest and `padding` more."""
     stepper = AttentiveStepper(tables, max(table.length for table in tables) + padding)
-    ids, scores = BeamSearch(beam_size, alpha, n, beta)(
-        stepper, tf.range(len(tables)), tf.constant(limits)
-    )
-    return [
-        [
-            (tuple(row[row > 0].tolist()), score)
-            for row, score in zip(*sentence, strict=True)
-            if score > -np.inf
-        ]
-        for sentence in zip(ids.numpy(), scores.numpy(), strict=True)
-    ]
+    search = BeamSearch(beam_size, alpha, n, beta)
+    return enumeration.decode(search, tables, limits, stepper=stepper)
 
 
 def assert_equals_enumeration(tables, alpha, beta, n=ALL, padding=0):

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import enumeration
 from oracles.enumeration import (
-    BOS,
     EOS,
     PAD,
     Table,
@@ -32,17 +31,6 @@ from keras_transformer.decoding.penalty_sweep import PenaltySweep
 SENTENCES = st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 12)), min_size=1, max_size=6)
 
 
-def likeliest(table, limit):
-    """The likeliest token that may come, until EOS, which must come at the limit; and log P."""
-    ids, total = (), 0.0
-    while EOS not in ids:
-        row = table.log_probabilities([ids])[0]
-        total += row[EOS] if len(ids) + 1 == limit else max(np.delete(row, [PAD, BOS]))
-        row[[PAD, BOS]] = -np.inf
-        ids += (EOS if len(ids) + 1 == limit else int(np.argmax(row)),)
-    return ids, total
-
-
 @settings(max_examples=15)
 @given(sentences=SENTENCES, words=st.integers(3, 5), levels=st.sampled_from([None, 1, 2]))
 def test_each_sentence_of_a_batch_gets_its_likeliest_tokens_and_their_log_p(
@@ -52,7 +40,7 @@ def test_each_sentence_of_a_batch_gets_its_likeliest_tokens_and_their_log_p(
     limits = [limit for _, limit in sentences]
     found = decode(GreedySearch(), tables, limits)
     for here, table, limit in zip(found, tables, limits, strict=True):
-        assert_lists_equal(here, [likeliest(table, limit)])
+        assert_lists_equal(here, enumeration.likeliest(table, limit))
 
 
 @pytest.mark.parametrize(("logit", "most"), [(-np.inf, 1), (0.0, 5)])

@@ -10,7 +10,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import enumeration
-from oracles.enumeration import BOS, EOS, PAD, UNK, Table, decode
+from oracles.enumeration import BOS, EOS, PAD, UNK, Table, decode, distribution
 
 from keras_transformer.decoding import GreedySearch, Sampling, sampling
 from pipelines.random_numbers import mix
@@ -20,18 +20,6 @@ DRAWS = 2000
 # PAD and BOS, the likeliest, never come.
 LOGITS = np.array([9.0, 0.4, 9.0, 0.0, 2.0, 1.3, -0.7, 1.9, -3.0, 0.9], np.float32)
 SENTENCES = [(1, 6), (2, 1), (3, 4), (4, 8), (5, 2)]  # seeds of tables, and limits
-
-
-def distribution(logits, temperature=1.0, top_k=0, top_p=1.0):
-    """P of each token: the fewest that hold top_p, of the top_k likeliest."""
-    logits = logits.astype(np.float64) / temperature
-    logits[[PAD, BOS]] = -np.inf
-    likely = np.exp(logits - logits.max())
-    order = np.argsort(-likely, kind="stable")
-    likely[order[top_k or len(order) :]] = 0
-    held = np.cumsum(likely[order]) / likely.sum()
-    likely[order[np.searchsorted(held, top_p - 1e-9) + 1 :]] = 0
-    return likely / likely.sum()
 
 
 def draw(seed=1, tokens=1, **shape):

@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
-from oracles import enumeration
-from oracles.enumeration import BOS, EOS, PAD
+from oracles.enumeration import BOS, EOS, PAD, random_model
 
 from keras_transformer.decoding import GreedySearch, Sampling
 from keras_transformer.decoding.constraints import Constraints
@@ -38,18 +37,9 @@ def rules(rows=slice(None), **more):
     return SpanConstraints(marks=MARKS, count=counts, opened_by=closes, **more)
 
 
-def random_model():
-    table = tf.constant(np.random.default_rng(1).normal(0, 3, (997, SIZE)), tf.float32)
-
-    def logits(ids, position, source):
-        return tf.gather(table, (source[:, None] * 101 + ids * 31 + position * 17) % 997)
-
-    return enumeration.Stateless(logits)
-
-
 def outputs(search, rows=slice(None), **more):
     numbers = tf.constant(np.arange(SENTENCES, dtype=np.int32)[rows])
-    ids, scores = search(random_model(), numbers, tf.constant(LIMITS[rows]), **more)
+    ids, scores = search(random_model(SIZE), numbers, tf.constant(LIMITS[rows]), **more)
     return ids.numpy(), scores.numpy()
 
 
@@ -131,7 +121,7 @@ def test_a_sentence_does_not_depend_on_its_batch():
 
 def test_the_score_stays_that_of_the_model():
     ids, scores = outputs(GreedySearch(rules()))
-    model = random_model()
+    model = random_model(SIZE)
     for row in range(0, SENTENCES, 5):
         history = [BOS, *(int(one) for one in ids[row, 0] if one != PAD)]
         total = 0.0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from oracles import enumeration
-from oracles.enumeration import BOS, EOS, PAD, UNK, Table, decode, length_penalty
+from oracles.enumeration import BOS, EOS, PAD, UNK, Table, decode, length_penalty, random_model
 
 from keras_transformer.decoding import BeamSearch, GreedySearch, Sampling
 from keras_transformer.decoding.candidates import FREE
@@ -66,16 +66,6 @@ def test_the_checker_knows_trees():
     assert not is_tree([S, XX, NOT_S, EOS], 2)
 
 
-def random_model(seed=0):
-    """A stepper whose logits depend on the sentence, the newest token and the position."""
-    rows = tf.constant(np.random.default_rng(seed).normal(0, 3, (997, len(PIECES))), tf.float32)
-
-    def logits(ids, position, source):
-        return tf.gather(rows, (source[:, None] * 101 + ids * 31 + position * 17) % 997)
-
-    return enumeration.Stateless(logits)
-
-
 WORDS = [1 + 5 * number % 7 for number in range(200)]
 # Many are too small for any tree.
 LIMITS = [1 + 7 * number % 18 for number in range(200)]
@@ -83,7 +73,9 @@ LIMITS = [1 + 7 * number % 18 for number in range(200)]
 
 def found_by(search, words=WORDS, limits=LIMITS, **more):
     """All hypotheses of each sentence, without padding."""
-    ids, scores = search(random_model(), tf.range(len(words)), tf.constant(limits), **more)
+    ids, scores = search(
+        random_model(len(PIECES)), tf.range(len(words)), tf.constant(limits), **more
+    )
     return [
         [row[row != PAD].tolist() for row, score in zip(*sentence, strict=True) if score > -np.inf]
         for sentence in zip(ids.numpy(), scores.numpy(), strict=True)
@@ -219,7 +211,9 @@ def test_a_prefix_that_begins_no_tree_ends_all_the_same():
     for make in (GreedySearch, lambda rules: BeamSearch(3, constraints=rules)):
         given = tf.constant(enumeration.padded(prefixes))
         search = make(rules_for([2] * len(prefixes)))
-        ids, scores = search(random_model(), tf.range(5), tf.constant([9] * 5), prefixes=given)
+        ids, scores = search(
+            random_model(len(PIECES)), tf.range(5), tf.constant([9] * 5), prefixes=given
+        )
         assert np.isfinite(scores.numpy()).all()
         assert all(EOS in row for row in ids.numpy()[:, 0])
 
@@ -243,7 +237,7 @@ def test_company_changes_nothing():
         return BeamSearch(3, 0.6, 2, constraints=rules_for(words))
 
     together = found_by(search([3, 2, 1]), [3, 2, 1], [8, 7, 9])
-    ids, _ = search([2])(random_model(), tf.constant([1]), tf.constant([7]))
+    ids, _ = search([2])(random_model(len(PIECES)), tf.constant([1]), tf.constant([7]))
     assert [row[row != PAD].tolist() for row in ids.numpy()[0]] == together[1]
 
 

@@ -104,6 +104,31 @@ class Rules:
 FREE = Rules()
 
 
+def likeliest(table, limit, rules=FREE):
+    """The likeliest token that may come, until EOS; and log P. Nothing where no token may come."""
+    ids, total, limit = (), 0.0, rules.grown(limit)
+    while EOS not in ids:
+        row = table.log_probabilities([ids])[0]
+        possible = [token for token in range(table.size) if rules.allow(ids, token, limit)]
+        if not possible:
+            return []
+        ids += (max(possible, key=lambda token: row[token]),)
+        total += row[ids[-1]]
+    return [(ids, total)]
+
+
+def distribution(logits, temperature=1.0, top_k=0, top_p=1.0):
+    """P of each token: the fewest that hold top_p, of the top_k likeliest."""
+    logits = logits.astype(np.float64) / temperature
+    logits[[PAD, BOS]] = -np.inf
+    likely = np.exp(logits - logits.max())
+    order = np.argsort(-likely, kind="stable")
+    likely[order[top_k or len(order) :]] = 0
+    held = np.cumsum(likely[order]) / likely.sum()
+    likely[order[np.searchsorted(held, top_p - 1e-9) + 1 :]] = 0
+    return likely / likely.sum()
+
+
 def every_sequence(log_probabilities, limit, rules=FREE):
     """All (ids, log P) that end in EOS before `limit` tokens, or are made to end there, and keep
     the rules.
@@ -215,7 +240,19 @@ class Stateless:
         return self.logits_of(ids, position, source), state, None
 
 
-def decode(search, tables, limits, minima=None, prefixes=None, **more):
+def random_model(size):
+    """A stepper whose logits depend on the sentence, the newest token and the position."""
+    import tensorflow as tf
+
+    rows = tf.constant(np.random.default_rng(0).normal(0, 3, (997, size)), tf.float32)
+
+    def logits(ids, position, source):
+        return tf.gather(rows, (source[:, None] * 101 + ids * 31 + position * 17) % 997)
+
+    return Stateless(logits)
+
+
+def decode(search, tables, limits, minima=None, prefixes=None, stepper=None, **more):
     """Run a search of `keras_transformer.decoding` on tables: for each sentence, (ids, score) best
     first, unfinished ones left out.
 
@@ -224,7 +261,8 @@ def decode(search, tables, limits, minima=None, prefixes=None, **more):
     source = np.arange(len(tables), dtype=np.int32)
     more |= {} if minima is None else {"minima": np.array(minima, np.int32)}
     more |= {} if prefixes is None else {"prefixes": padded(prefixes)}
-    ids, scores = search(TableStepper(tables), source, np.array(limits, np.int32), **more)
+    stepper = stepper or TableStepper(tables)
+    ids, scores = search(stepper, source, np.array(limits, np.int32), **more)
     sentences = list(zip(ids.numpy(), scores.numpy().tolist(), strict=True))
     assert not any(
         row.any()
