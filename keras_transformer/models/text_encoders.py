@@ -145,8 +145,9 @@ class Labeller(TextEncoder):
         **more,
     ):
         check_sizes(labels=labels)
-        self._assemble(hyperparameters, dtype, name, labels=int(labels), **more)
-        self.labels = int(labels)
+        labels = int(labels)
+        self._assemble(hyperparameters, dtype, name, labels=labels, **more)
+        self.labels = labels
 
     def headed(self, hp, policy, parts, labels, **more):
         inputs = _inputs("tokens", "segments")
