@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pipelines import line_files, whole_files
-from pipelines.documents import ENDINGS, UNREAD, Document
+from pipelines.documents import Document
 from pipelines.line_files import as_lines
 from pipelines.whole_files import errors_naming
 
@@ -39,17 +39,6 @@ def read_prefixes(name: str | None, lines: Sequence[str]) -> list[str] | None:
             f"and {len(lines):,}."
         )
     return prefixes
-
-
-def format_of(name: str) -> str:
-    """The format that the ending of a file's name says, or "lines"."""
-    ending = pathlib.PurePath(name.lower().removesuffix(".gz")).suffix
-    if ending in UNREAD:
-        raise ValueError(
-            f"files of {ending} are not read. Received: {name}. Convert it to one of "
-            f"{', '.join(ENDINGS)}, or add --file_format=lines to translate each line as it stands."
-        )
-    return ENDINGS.get(ending, "lines")
 
 
 def read_document(name: str, file_format: str, everything: bool) -> Document | None:

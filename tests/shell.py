@@ -59,6 +59,12 @@ class Shell:
             status = self.warm.run(f"keras_transformer.{name}", flags, self.folder, streams)
             return subprocess.CompletedProcess((name, *flags), status, *map(contents, streams[1:]))
 
+    def done(self, name, *flags, stdin=b""):
+        """What a command gives, which must be no error."""
+        answer = self(name, *flags, stdin=stdin)
+        assert answer.returncode == 0, answer.stderr.decode()
+        return answer
+
     def all(self, commands):
         """What each of several commands gives, lists of a name and flags; some run at a time."""
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -25,9 +25,9 @@ from keras_transformer.flags.of_commands import Dump, Errors
 from keras_transformer.flags.scopes import read_sections, tasks_of
 from keras_transformer.runs.model_path import portable_folder
 from keras_transformer.startup import start_tensorflow
-from keras_transformer.streams import format_of, leave_standard_output
+from keras_transformer.streams import leave_standard_output
 from keras_transformer.tensorflow_errors import reason_of
-from pipelines.documents import BILINGUAL
+from pipelines.documents import BILINGUAL, ENDINGS, UNREAD, format_of
 from pipelines.options import Options, Sections, recipe, settings
 
 # Where each flag stands that the command was given, by name.
@@ -127,10 +127,13 @@ def check_stream(FLAGS: absl_flags.FlagValues, **others: bool) -> None:
 
 
 def file_format(FLAGS: absl_flags.FlagValues) -> str:
-    """--file_format, or that of the ending of --input. What a file that is no file of lines has no
-    room for is refused, and --all of another.
-    """
+    """--file_format, or that of the ending of --input. What has no room in it is refused."""
     kind = FLAGS.file_format or format_of(FLAGS.input)
+    if kind in UNREAD:
+        raise ValueError(
+            f"files of {kind} are not read. Received: {FLAGS.input}. Convert it to one of "
+            f"{', '.join(ENDINGS)}, or add --file_format=lines to translate each line as it stands."
+        )
     if FLAGS.all and kind not in BILINGUAL:
         raise ValueError(
             f"--all is for --file_format={' or '.join(BILINGUAL)}. Received: "

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from keras_transformer.inference.line_batches import BATCH_TOKENS, batches_of_tokens
 from keras_transformer.runs.model_path import ModelPath
+from pipelines.documents import format_of
 from pipelines.json_files import MOST_BYTES_OF_LISTS, read_object
 from pipelines.line_files import as_lines, byte_lines, decode, open_bytes
 from pipelines.prepare.beam_runner import pipeline_of
@@ -70,6 +71,11 @@ class Plan:
         names = sorted(name for name in found if os.path.abspath(name) not in own)
         if not names:
             raise FileNotFoundError(f"--input={pattern} names no file. Name one, or a pattern.")
+        if others := [name for name in names if format_of(name) != "lines"]:
+            raise ValueError(
+                f"--input={pattern} must name files of lines. Received: {others[0]}. Translate it "
+                "by python -m keras_transformer.translate, or rename it."
+            )
         record = pathlib.Path(f"{prefix}.json")
         remedy = "Name another --output."
         known = read_object(record, remedy, MOST_BYTES_OF_LISTS) if record.exists() else {}
@@ -171,18 +177,16 @@ def translated(batch: list[Line], translate: Callable[[list[str]], list[str]]) -
     """A batch with its translations. If the model refuses it, its halves are tried, and a line that
     it refuses alone has its reason.
     """
-    known = [line for line in batch if line.reason]
-    batch = [line for line in batch if not line.reason]
+    if batch[0].reason:
+        return batch
     try:
-        found = translate([line.text for line in batch]) if batch else []
+        found = translate([line.text for line in batch])
     except ValueError as error:
         if len(batch) == 1:
-            return [*known, batch[0]._replace(reason=str(error))]
+            return [batch[0]._replace(reason=str(error))]
         middle = len(batch) // 2
-        halves = (translated(half, translate) for half in (batch[:middle], batch[middle:]))
-        return [*known, *itertools.chain.from_iterable(halves)]
-    pairs = zip(batch, found, strict=True)
-    return [*known, *(line._replace(translation=one) for line, one in pairs)]
+        return [*translated(batch[:middle], translate), *translated(batch[middle:], translate)]
+    return [line._replace(translation=one) for line, one in zip(batch, found, strict=True)]
 
 
 def handler(path: str, precision: str, options: Mapping, **how):
@@ -206,9 +210,6 @@ def handler(path: str, precision: str, options: Mapping, **how):
         def run_inference(self, batch, model, inference_args=None):
             number, lines = batch
             return [(number, translated(lines, lambda texts: model.translate(texts, **how)))]
-
-        def get_num_bytes(self, batch):
-            return sum(len(line.text) for line in batch[1])
 
         def should_skip_batching(self):
             return True

@@ -14,8 +14,9 @@ from keras_transformer.decoding.lengths import LONGEST
 from keras_transformer.decoding.options import MOST_HYPOTHESES, STEEPEST_PENALTY
 from keras_transformer.decoding.remembered_options import LANGUAGES, check_languages
 from keras_transformer.inference.functions import SavedFunctions
-from keras_transformer.inference.live import Hypothesis, Live, as_bytes, as_strings
+from keras_transformer.inference.live import Hypothesis, Live
 from keras_transformer.saved_models.session import reload
+from keras_transformer.saved_models.signature import NO_SCORE, as_bytes, as_strings
 from pipelines.trees import bracketing
 from pipelines.trees.linearization import alphabet_of
 from pipelines.vocabularies.protected_spans import ProtectedSpans
@@ -36,8 +37,6 @@ OPTIONS = {
 WITHOUT_SCORES = {"sample": "samples", "blockwise": "blockwise"}
 # What a parser's text is called: `ParsingModule.output`, which would import Keras.
 TREE = "tree"
-# A missing hypothesis has the lowest number as its score, because JSON has no infinity.
-NO_SCORE = np.finfo(np.float32).min
 
 
 class Exported:
@@ -57,7 +56,12 @@ class Exported:
         if self._output == TREE:
             pieces = map(self._target.id_to_piece, range(len(self._target)))
             self._tree_leaves = alphabet_of(list(pieces)).leaves
-        self._limits = limits(facts)
+        widest = max(MOST_HYPOTHESES, facts.get("decoding", {}).get("beam_size", 1))
+        self._limits = {
+            **dict.fromkeys(("beam_size", "num_hypotheses"), widest),
+            "length_penalty": STEEPEST_PENALTY,
+            "max_length": LONGEST,
+        }
         self._languages = facts.get("languages", [])
         exported = facts.get("decoding", {}).get("beam_size")
         self._translating, self._options = request(options, exported)
@@ -252,14 +256,3 @@ def request(options: Mapping, beam_size: int | None) -> tuple[str, dict]:
             "such as 80, or name the folder of its run."
         )
     return signature, given
-
-
-def limits(description: Mapping) -> dict[str, float]:
-    """The most that options may be, by name: a server clamps what is more, Python refuses it."""
-    most = max(MOST_HYPOTHESES, description.get("decoding", {}).get("beam_size", 1))
-    return {
-        "beam_size": most,
-        "num_hypotheses": most,
-        "length_penalty": STEEPEST_PENALTY,
-        "max_length": LONGEST,
-    }

@@ -15,7 +15,7 @@ from keras_transformer.saved_models.session import (
     SavedModel,
     damaged,
     read_meta_graph,
-    signature_of,
+    signatures_of,
 )
 
 Function = Callable[..., dict[str, np.ndarray]]
@@ -56,9 +56,7 @@ class SavedFunctions(Functions):
         except (OSError, ValueError) as error:
             raise damaged(version, error) from error
         # A SignatureDef would keep the graph that it was read with in memory.
-        self.signatures = {
-            name: signature_of(one) for name, one in meta_graph.signature_def.items() if one.inputs
-        }
+        self.signatures = signatures_of(meta_graph)
         super().__init__({name: functools.partial(self._run, name) for name in self.signatures})
         self.name = str(version)
         self.facts = facts

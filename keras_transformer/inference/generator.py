@@ -8,7 +8,6 @@ import numpy as np
 
 from keras_transformer.decoding.lengths import in_tokens, most_read, parse_length
 from keras_transformer.inference.line_batches import BATCH_TOKENS, LINE, checked_lengths, in_batches
-from keras_transformer.inference.live import as_bytes, as_strings
 from keras_transformer.inference.loading import (
     load_trained,
     module_class,
@@ -17,6 +16,7 @@ from keras_transformer.inference.loading import (
 )
 from keras_transformer.runs.description import most_positions
 from keras_transformer.runs.model_path import ModelPath
+from keras_transformer.saved_models.signature import as_bytes, as_strings
 from pipelines.vocabularies.vocabulary import Vocabulary
 
 TASK = "language_modelling"

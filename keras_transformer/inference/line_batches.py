@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
+from keras_transformer.saved_models.signature import as_bytes
 
 BATCH_TOKENS = 2048
 # Where only the model itself counts tokens. A text is at least as long as the shortest.
@@ -48,6 +49,7 @@ def checked_lengths(
     many as `named` says of its number, from 1 ("the line" if there is no other), and quotes it.
     """
     lengths = []
+    lines = listed(lines)
     for start in range(0, len(lines), MAX_SOURCE_LENGTH):
         lengths += lengths_of(lines[start : start + MAX_SOURCE_LENGTH])
     for number, length in enumerate(lengths, 1):
@@ -111,7 +113,8 @@ def in_batches_of_bytes(function: Callable, texts: Sequence[str], least: int = S
     """What a function of texts gives for each, in order, by batches of similar length; a text
     counts as `least` bytes or more.
     """
-    lengths = [max(least, len(text.encode())) for text in texts]
+    texts = listed(texts, "texts")
+    lengths = [max(least, len(text)) for text in as_bytes(texts)]
     return in_batches(function, [texts], lengths, BATCH_BYTES)
 
 

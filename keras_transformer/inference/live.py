@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.saved_models.signature import as_bytes, as_strings
 from pipelines.vocabularies.vocabulary import RESERVED
 
 
@@ -135,16 +136,6 @@ class Live:
         """Pieces of source (B, S) and target (B, T), no labels, and attention, (B, N, h, T, S)."""
         answer = self.attention(lines, references, "align")
         return answer["source_pieces"], answer["target_pieces"], answer["attention"]
-
-
-def as_bytes(lines: list[str]) -> np.ndarray:
-    """Strings as TensorFlow takes them, (B,)."""
-    return np.array([line.encode("utf-8", errors="replace") for line in lines], dtype=object)
-
-
-def as_strings(array: np.ndarray) -> list[str]:
-    """TensorFlow's strings (B,) as Python's."""
-    return [one.decode("utf-8", errors="replace") for one in array]
 
 
 def as_pieces(rows: np.ndarray) -> list[list[str]]:

@@ -73,11 +73,6 @@ def shifted(target: tf.Tensor) -> tf.Tensor:
     return tf.concat([tf.fill([tf.shape(target)[0], 1], BOS), target[:, :-1]], axis=1)
 
 
-def graphs_of(model: EncoderDecoder | Ensemble) -> "Graphs | AttentionGraphs":
-    """The graphs of a built model, with its attention if it gives any."""
-    return AttentionGraphs(model) if model.gives_attention else Graphs(model)
-
-
 class Graphs:
     """Encoding, scoring and what comes next, by a model without attention, as an `Ensemble`."""
 

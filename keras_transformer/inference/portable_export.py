@@ -5,31 +5,31 @@ outside, in `decoding.numpy_search`.
 """
 
 import importlib
-import json
 import pathlib
 import tempfile
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.numpy_rules import refuse_unknown
 from keras_transformer.inference import litert_conversion, onnx_conversion, web_folder
 from keras_transformer.inference.held_out_text import HeldOut
-from keras_transformer.inference.live import as_strings
 from keras_transformer.inference.model_graphs import traced
 from keras_transformer.inference.portable import GOLDEN, Portable
 from keras_transformer.inference.portable_graphs import RUNTIMES
 from keras_transformer.inference.step_graphs import graphs_of
 from keras_transformer.inference.text_module import TEXT, TextModule
 from keras_transformer.inference.translator import Translator
-from keras_transformer.saved_models import card
+from keras_transformer.saved_models import assets, card
 from keras_transformer.saved_models.options import OF_PORTABLE
+from keras_transformer.saved_models.signature import as_strings
 from keras_transformer.saved_models.versions import DECODERS
 from keras_transformer.saved_models.write import new_version
 from pipelines import needing
 from pipelines.vocabularies.model_proto import is_byte_level, rules_of
 from pipelines.vocabularies.protected_spans import TextMarks
-from pipelines.whole_files import whole_folder, write_json
+from pipelines.whole_files import folder_beside, whole_folder, write_json
 
 CONVERSIONS = {"onnx": onnx_conversion, "litert": litert_conversion}
 # What runs the graphs of another format.
@@ -63,17 +63,14 @@ def export(
     With weights rounded to "float16" or "int8" the card says how many come out alike, the golden
     examples have what comes out of the folder, and text that was held out is translated by both.
     """
-    graphs = RUNS_AS.get(form, form)
     require_packages(form)
     refuse(module, form, precision)
-    conversion = CONVERSIONS[graphs]
+    graphs = RUNS_AS.get(form, form)
     final = new_version(folder, version)
     if form == "web":
         web_folder.prepare(module)
     with whole_folder(final) as temporary:
-        decoder = temporary / DECODERS[graphs]
-        for name, function, specifications in graphs_of(module, of_blocks=form != "web"):
-            conversion.convert(function, specifications, decoder.with_stem(name), precision)
+        _convert(module, form, precision, temporary)
         size = sum(path.stat().st_size for path in temporary.iterdir())
         module.write_files(temporary)
         facts = {"format": form, "precision": precision, "bytes": size}
@@ -90,10 +87,16 @@ def export(
             facts["golden_as_in_float32"] = f"{alike} of {len(texts)}"
             if held_out and not module.options.samples:
                 facts["bleu"] = _bleu(held_out, module, temporary, precision)
-        _write_golden(temporary / GOLDEN, texts, module.output, came["alone"])
+        rows = zip(texts, came["alone"], strict=True)
+        golden = [
+            {"text": np.array(one, object), module.output: np.array(other, object)}
+            for one, other in rows
+        ]
+        assets.write_golden(temporary / GOLDEN, golden)
+        decoder = DECODERS[graphs]
         remark = REMARK.format(
-            encoder=decoder.with_stem("encoder").name,
-            decoder=decoder.name,
+            encoder=decoder.replace("decoder", "encoder"),
+            decoder=decoder,
             files=_in_words(facts),
             runtime=RUNTIMES[graphs].runtime,
         )
@@ -101,7 +104,7 @@ def export(
             web_folder.write(temporary, module, module.title(description), size)
             facts["npm"] = web_folder.facts()
             remark += web_folder.remark()
-        packages = (*PACKAGES, *conversion.PACKAGES)
+        packages = (*PACKAGES, *CONVERSIONS[graphs].PACKAGES)
         card.write(temporary, module, description, facts, remark, packages)
     return final
 
@@ -137,14 +140,27 @@ def refuse(module: TextModule, form: str, precision: str = "float32") -> None:
     refuse_unknown(module.options)
 
 
-def require_operations(module: TextModule, form: str) -> None:
+def require_operations(module: TextModule, form: str, folder: pathlib.Path) -> None:
     """Refuse a model whose operations LiteRT lacks, which its converter alone knows."""
-    if form != "litert":
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        for name, function, specifications in graphs_of(module, of_blocks=True):
-            path = pathlib.Path(folder, name)
-            CONVERSIONS[form].convert(function, specifications, path, "float32")
+    if form == "litert":
+        with folder_beside(folder / form) as temporary:
+            _convert(module, form, "float32", temporary)
+
+
+def _convert(module, form, precision, folder):
+    """Write the graphs of a module. Converters have a temporary folder in that of the graphs, which
+    the next export removes if this one is killed.
+    """
+    graphs = RUNS_AS.get(form, form)
+    before = tempfile.tempdir
+    with tempfile.TemporaryDirectory(dir=folder) as of_converters:
+        try:
+            tempfile.tempdir = of_converters
+            for name, function, specifications in graphs_of(module, of_blocks=form != "web"):
+                path = (folder / DECODERS[graphs]).with_stem(name)
+                CONVERSIONS[graphs].convert(function, specifications, path, precision)
+        finally:
+            tempfile.tempdir = before
 
 
 def _golden(module, examples):
@@ -160,12 +176,6 @@ def _golden(module, examples):
     serve = traced(greedily, TEXT) if is_drawn else module.functions()["serving_default"]
     outputs = serve(tf.constant(texts))[module.output].numpy()
     return [text.decode() for text in texts], as_strings(outputs)
-
-
-def _write_golden(path, texts, name, outputs):
-    golden = ({"text": text, name: one} for text, one in zip(texts, outputs, strict=True))
-    lines = [json.dumps(one, ensure_ascii=False) + "\n" for one in golden]
-    path.write_text("".join(lines), encoding="utf-8")
 
 
 def _translated(folder, texts, is_drawn):

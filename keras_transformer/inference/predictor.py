@@ -9,10 +9,9 @@ import tensorflow as tf
 
 from keras_transformer.inference.functions import SavedFunctions, saved_functions
 from keras_transformer.inference.line_batches import BATCH_BYTES, SHORTEST, in_batches_of_bytes
-from keras_transformer.inference.live import as_strings
 from keras_transformer.inference.text_reader import refuse_without_mask
 from keras_transformer.runs.model_path import ModelPath
-from keras_transformer.saved_models.signature import DEFAULT_SIGNATURE
+from keras_transformer.saved_models.signature import DEFAULT_SIGNATURE, as_bytes, as_strings
 from keras_transformer.tensorflow_errors import reason_of
 
 PICTURES_A_CALL = 64
@@ -100,10 +99,11 @@ class Predictor:
         return [dict(zip(answer, row, strict=True)) for row in zip(*answer.values(), strict=True)]
 
     def _answer(self, inputs):
-        is_file = self._input == PNG
-        contents = [pathlib.Path(one).read_bytes() if is_file else one.encode() for one in inputs]
+        contents = as_bytes(inputs)
+        if self._input == PNG:
+            contents = np.array([pathlib.Path(one).read_bytes() for one in inputs], dtype=object)
         try:
-            return self._function(**{self._input: np.array(contents, dtype=object)})
+            return self._function(**{self._input: contents})
         except tf.errors.InvalidArgumentError as error:
             if len(inputs) > 1:
                 # The message does not say which of them it was.

@@ -7,8 +7,8 @@ import numpy as np
 
 from keras_transformer.inference.functions import Functions, LiveFunctions, saved_functions
 from keras_transformer.inference.line_batches import in_batches_of_bytes
-from keras_transformer.inference.live import as_bytes, as_strings
 from keras_transformer.runs.model_path import ModelPath
+from keras_transformer.saved_models.signature import as_bytes, as_strings
 
 # What hides a word where a model does not say it: in a vocabulary of ours, and in a BERT's.
 MASKS = ("<mask>", "[MASK]")
@@ -39,12 +39,10 @@ class TextReader:
         """The likeliest pieces for each mask of each text, with their probabilities, best first. A
         text without a mask (`<mask>`, of an imported BERT `[MASK]`) is refused.
         """
-        refuse_without_mask(texts, self._functions.facts)
         return self._each("fill_mask", texts, _guesses)
 
     def filled(self, texts: Sequence[str]) -> list[str]:
         """Texts with the likeliest piece in place of each mask."""
-        refuse_without_mask(texts, self._functions.facts)
         return self._each("fill_mask", texts, lambda answer: as_strings(answer["filled"]))
 
     def labels(self, texts: Sequence[str]) -> list[str]:
@@ -67,6 +65,8 @@ class TextReader:
 
     def _each(self, name: str, texts: Sequence[str], rows_of: Callable) -> list:
         """What a function of an answer gives for each text."""
+        if name == "fill_mask":
+            refuse_without_mask(texts, self._functions.facts)
         if name not in self._functions:
             raise ValueError(
                 f"{self._functions.name} has no {name}. Received: a model with "

@@ -17,8 +17,9 @@ from keras_transformer.inference.line_batches import (
     listed,
     split,
 )
-from keras_transformer.inference.live import Hypothesis, Live, as_bytes, as_pieces, as_strings
+from keras_transformer.inference.live import Hypothesis, Live, as_pieces
 from keras_transformer.inference.loading import load_model
+from keras_transformer.saved_models.signature import as_bytes, as_strings
 from pipelines.vocabularies.protected_spans import MARKS, MOST, TERM, ProtectedSpans
 from pipelines.vocabularies.vocabulary import SPACE
 

@@ -70,7 +70,8 @@ def convert(
     ValueError says that it has no layers of the model's sizes, norm, activation, positions or
     attention.
     """
-    specs = _specs()
+    with needing("ctranslate2", "--format=ctranslate2"):
+        specs = importlib.import_module("ctranslate2.specs")
     folder = pathlib.Path(folder)
     if folder.exists():
         raise FileExistsError(f"{folder} exists. Name another --export_dir, or delete it.")
@@ -91,11 +92,6 @@ def convert(
             "to hide them and put them back."
         )
     return folder
-
-
-def _specs():
-    with needing("ctranslate2", "--format=ctranslate2"):
-        return importlib.import_module("ctranslate2.specs")
 
 
 def _specification(specs, model, vocabulary):

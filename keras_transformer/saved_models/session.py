@@ -53,11 +53,8 @@ class SavedModel:
         self.folder = pathlib.Path(folder)
         meta_graph = read_meta_graph(folder)
         self.definitions = dict(meta_graph.signature_def)
-        self.signatures = {
-            name: signature_of(one)
-            for name, one in self.definitions.items()
-            if one.inputs and (only is None or name in only)
-        }
+        every = signatures_of(meta_graph)
+        self.signatures = {name: every[name] for name in every if only is None or name in only}
         models = sentencepiece_models(meta_graph.graph_def)
         self.sentencepiece_models = [one for one in models if not is_byte_level(one)]
         self._running = 0
@@ -202,14 +199,17 @@ def read_meta_graph(folder: str | os.PathLike) -> Message:
     raise ValueError(f"{path} holds no graph with the tag {tf.saved_model.SERVING!r}.")
 
 
-def signature_of(definition: Message) -> Signature:
-    return Signature(
-        inputs=_specs(definition.inputs),
-        outputs=_specs(definition.outputs),
-        defaults={
-            name: tf.make_ndarray(value) for name, value in sorted(definition.defaults.items())
-        },
-    )
+def signatures_of(meta_graph: Message) -> dict[str, Signature]:
+    """Those that take something, by name."""
+    return {
+        name: Signature(
+            inputs=_specs(one.inputs),
+            outputs=_specs(one.outputs),
+            defaults={key: tf.make_ndarray(value) for key, value in sorted(one.defaults.items())},
+        )
+        for name, one in meta_graph.signature_def.items()
+        if one.inputs
+    }
 
 
 def _specs(infos):

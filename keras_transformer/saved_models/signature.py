@@ -1,10 +1,13 @@
 """What a signature of a model takes and gives, in NumPy's types, without TensorFlow too."""
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 
 DEFAULT_SIGNATURE = "serving_default"
+# JSON has no infinity: where a hypothesis is missing, the score is the lowest float32.
+NO_SCORE = np.finfo(np.float32).min
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,3 +50,13 @@ class Signature:
         They cannot where the width of an output may depend on the longest text of the batch.
         """
         return all(spec.shape and None not in spec.shape[1:] for spec in self.outputs.values())
+
+
+def as_bytes(lines: Iterable[str]) -> np.ndarray:
+    """Strings as a signature takes them, (B,)."""
+    return np.array([line.encode("utf-8", errors="replace") for line in lines], dtype=object)
+
+
+def as_strings(array: Iterable[bytes]) -> list[str]:
+    """A signature's strings (B,) as Python's."""
+    return [one.decode("utf-8", errors="replace") for one in array]

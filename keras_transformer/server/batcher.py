@@ -212,6 +212,8 @@ class Batcher:
                 with self._changed:
                     self._running.remove(batch)
                     self._changed.notify_all()
+                # Its futures lead to it: their answers would stay until Python looks for circles.
+                batch.tasks.clear()
 
     def _next(self):
         """The oldest batch that is full or due and has room; None when there will be none."""

@@ -175,14 +175,17 @@ def _columns(value, signature):
 
 
 def _shown(value) -> str:
-    """The beginning of a JSON value, for an error's text."""
-    if isinstance(value, dict):
-        members = ",\n".join(
-            f"    {json.dumps(name)}: {json.dumps(one, ensure_ascii=False)}"
-            for name, one in value.items()
-        )
-        return f"{{\n{members}\n}}"[:SHOWN_CHARACTERS]
-    return json.dumps(value, ensure_ascii=False)[:SHOWN_CHARACTERS]
+    """The beginning of a JSON value, for an error's text: of an object each member has a line."""
+    if not isinstance(value, dict):
+        return beginning(value)
+    members = (f"    {json.dumps(name)}: {beginning(one)}" for name, one in value.items())
+    return "{{\n{}\n}}".format(",\n".join(members))[:SHOWN_CHARACTERS]
+
+
+def beginning(value) -> str:
+    """The beginning of a JSON value in one line. All of it may be deeper than can be written."""
+    pieces = json.JSONEncoder(ensure_ascii=False).iterencode(value)
+    return "".join(itertools.islice(pieces, SHOWN_CHARACTERS))[:SHOWN_CHARACTERS]
 
 
 def _is_object(value) -> bool:

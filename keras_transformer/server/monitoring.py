@@ -40,12 +40,13 @@ class Metrics:
             buckets=SECONDS,
             registry=registry,
         )
-        self._rows = Histogram(
+        rows = Histogram(
             "serve_batch_rows",
             "Rows of the batches that were run.",
             buckets=ROWS,
             registry=registry,
         )
+        self.batch_run = rows.observe
         waiting = Gauge("serve_queue_batches", "Batches that wait for a thread.", registry=registry)
         waiting.set_function(batcher_depth)
         loaded = Gauge("serve_loaded_versions", "Versions in memory.", registry=registry)
@@ -54,9 +55,6 @@ class Metrics:
     def answered(self, signature: str, status: int, seconds: float) -> None:
         self._requests.labels(signature, str(status)).inc()
         self._seconds.labels(signature).observe(seconds)
-
-    def batch_run(self, rows: int) -> None:
-        self._rows.observe(rows)
 
     def page(self) -> bytes:
         """All counters in the text format that Prometheus reads."""

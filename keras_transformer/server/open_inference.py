@@ -7,7 +7,6 @@ data extension): the header Inference-Header-Content-Length then says how long t
 
 import contextlib
 import dataclasses
-import json
 import math
 from collections.abc import Iterable, Iterator
 
@@ -128,7 +127,7 @@ def parted(parameters: dict) -> tuple[dict, dict]:
         if name in parameters and type(parameters[name]) is not kind:
             raise RequestError(
                 f"The parameter `{name}` must be of type {kind.__name__}. Received: "
-                f"{json.dumps(parameters[name])[:100]}."
+                f"{from_json.beginning(parameters[name])}."
             )
     if parameters.get("timeout", 0) < 0:
         raise RequestError("The parameter `timeout` must be at least 0 microseconds.")
@@ -213,7 +212,7 @@ def _array(name, tensor, binary, spec):
     if tensor.get("datatype") != expected:
         raise RequestError(
             f"The datatype of `{name}` must be {expected}. Received: "
-            f"{json.dumps(tensor.get('datatype'))[:100]}."
+            f"{from_json.beginning(tensor.get('datatype'))}."
         )
     shape = tensor.get("shape")
     if (

@@ -18,7 +18,14 @@ from keras_transformer.decoding.options import (
 )
 from keras_transformer.decoding.remembered_options import LANGUAGES
 from keras_transformer.inference.portable import Portable
-from keras_transformer.saved_models.signature import DEFAULT_SIGNATURE, Signature, TensorSpec
+from keras_transformer.saved_models.signature import (
+    DEFAULT_SIGNATURE,
+    NO_SCORE,
+    Signature,
+    TensorSpec,
+    as_bytes,
+    as_strings,
+)
 from keras_transformer.server.batcher import Cancellation
 from keras_transformer.server.options import RequestError
 
@@ -27,8 +34,6 @@ INTEGER = np.dtype(np.int32)
 LONG = np.dtype(np.int64)
 NUMBER = np.dtype(np.float32)
 TYPES = {TEXT: "DT_STRING", INTEGER: "DT_INT32", LONG: "DT_INT64", NUMBER: "DT_FLOAT"}
-# JSON has no infinity: where a hypothesis is missing, the score is the lowest float32.
-NO_SCORE = np.finfo(np.float32).min
 WHY = "its graphs give no attention. Serve the SavedModel."
 FORMS = ("paper", "length")
 
@@ -99,11 +104,7 @@ class ServedPortable:
             if cancellation and cancellation.cancelled():
                 raise RequestError("Nobody waits for it.", 499)
 
-        texts = {
-            one: [text.decode(errors="replace") for text in inputs[one]]
-            for one in ("text", "reference")
-            if one in inputs
-        }
+        texts = {one: as_strings(inputs[one]) for one in ("text", "reference") if one in inputs}
         options = {one: array for one, array in inputs.items() if one not in texts}
         try:
             if name == "score":
@@ -142,7 +143,7 @@ class ServedPortable:
             for number in numbers:
                 found[number] = portable.next_pieces(lines[number], prefix, NEXT_PIECES, **key)
         pieces, *shares = zip(*found, strict=True) if found else [()] * len(SHOWN)
-        columns = [_as_bytes(np.ravel(pieces)), *(np.array(one, np.float32) for one in shares)]
+        columns = [as_bytes(np.ravel(pieces)), *(np.array(one, np.float32) for one in shares)]
         shape = (len(lines), len(pieces[0]) if found else NEXT_PIECES)
         return {name: one.reshape(shape) for name, one in zip(SHOWN, columns, strict=True)}
 
@@ -155,7 +156,7 @@ class ServedPortable:
                 numbers, portable.translate([lines[one] for one in numbers]), strict=True
             ):
                 texts[number] = text
-        return {self._output: _as_bytes(texts)}
+        return {self._output: as_bytes(texts)}
 
     def _search(self, lines, options, stop):
         """The hypotheses of each line: all as exported, or by a request's options."""
@@ -173,7 +174,7 @@ class ServedPortable:
         scores = np.full((len(lines), width), NO_SCORE, np.float32)
         for row, of_line in zip(scores, found, strict=True):
             row[: len(of_line)] = [max(one.score, NO_SCORE) for one in of_line]
-        flat = _as_bytes([text for of_line in texts for text in of_line])
+        flat = as_bytes([text for of_line in texts for text in of_line])
         return {self._outputs: flat.reshape(len(lines), width), "scores": scores}
 
     def _searching(
@@ -264,7 +265,3 @@ def _alike(count, options):
     for number, values in enumerate(zip(*rows.values(), strict=True)):
         groups.setdefault(values, []).append(number)
     return [(dict(zip(rows, values, strict=True)), found) for values, found in groups.items()]
-
-
-def _as_bytes(texts):
-    return np.array([text.encode(errors="replace") for text in texts], object)

@@ -22,6 +22,9 @@ from keras_transformer.server.served_versions import Versions
 from keras_transformer.server.service import Service
 from pipelines.glossary import read_terms
 
+# A client that takes nothing of its answer for so long is disconnected.
+TAKING_SECONDS = 60
+
 
 def serve(options: ServeOptions, vertex: Vertex = NOT_VERTEX) -> None:
     """Serve until SIGTERM or an interrupt. Then finish pending requests and return."""
@@ -106,6 +109,8 @@ def bind(host: str, port: int) -> socket.socket:
     family, kind, protocol, _, address = addresses[0]
     listener = socket.socket(family, kind, protocol)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Its connections have it too: an answer that nobody takes would stay in memory.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * TAKING_SECONDS)
     try:
         listener.bind(address)
     except OSError as error:

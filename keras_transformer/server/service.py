@@ -14,8 +14,6 @@ from keras_transformer.server.rows import in_parts, refuse_long, rows
 from keras_transformer.server.served_versions import Versions, not_served
 from pipelines.glossary import Glossary
 
-# Parameters that TF Serving's JSON may also have beside its other members.
-OF_DOCUMENT = ("signature_name", "glossary")
 # Of a request's glossary, which is read for this request alone, and the characters of each.
 MOST_TERMS = 5_000
 LONGEST_TERM = 500
@@ -41,7 +39,8 @@ class Service:
         document = await asyncio.to_thread(from_json.parse, body)
         parameters = open_inference.parameters_of(document, "the request")
         said, options = open_inference.parted(parameters)
-        said |= {one: document[one] for one in OF_DOCUMENT if one in document}
+        # TF Serving's JSON may have these beside its other members, too.
+        said |= {one: document[one] for one in ("signature_name", "glossary") if one in document}
         signature_name = said.get("signature_name") or DEFAULT_SIGNATURE
 
         def read(signature):
@@ -159,11 +158,7 @@ class Service:
     def _task(self, version, name, read, glossary):
         """A request to a signature of some name as `Rows`."""
         signature = version.model.signatures[name]
-        try:
-            task = rows(read(signature), signature, self.options)
-        except RecursionError as error:
-            raise RequestError("JSON Parse error: lists too deep") from error
-        task = self._with_terms(glossary, task, version)
+        task = self._with_terms(glossary, rows(read(signature), signature, self.options), version)
         return costs.within_limits(
             name, signature, task, version.sizes, self.options, self.batcher.most_memory
         )

@@ -119,7 +119,7 @@ class Task(abc.ABC):
 
         module = self.module_class.of_model(model, folder, self.values)
         portable_export.refuse(module, form)
-        portable_export.require_operations(module, form)
+        portable_export.require_operations(module, form, folder.path)
 
     @classmethod
     def default_model_dir(cls, values: Mapping) -> str:

@@ -81,9 +81,9 @@ class Maps(OfALine):
 
     def attended(self, model: str, search: Mapping) -> Attended:
         """Run the model on the line; without a translation, it translates as `search` says."""
-        from keras_transformer.inference.live import as_bytes
         from keras_transformer.inference.translator import Translator
         from keras_transformer.runs.model_path import refuse_graphs
+        from keras_transformer.saved_models.signature import as_bytes
 
         line = self.required_line()
         # Before TensorFlow is imported.

@@ -1,6 +1,7 @@
 """Files that people translate: catalogues, translation units, strings, subtitles, pages."""
 
 import dataclasses
+import pathlib
 import re
 from collections.abc import Callable, Sequence
 
@@ -28,6 +29,12 @@ ENCODING = re.compile(
 )
 # Those with the source and its translation beside each other.
 BILINGUAL = ("po", "xliff")
+
+
+def format_of(name: str) -> str:
+    """The format that the ending of a file's name says, "lines" if none; one of `UNREAD` itself."""
+    ending = pathlib.PurePath(name.lower().removesuffix(".gz")).suffix
+    return ending if ending in UNREAD else ENDINGS.get(ending, "lines")
 
 
 @dataclasses.dataclass(frozen=True)

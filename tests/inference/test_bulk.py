@@ -241,6 +241,11 @@ def test_shards_of_another_input_or_model_are_refused(folder, corpus, tmp_path):
     (tmp_path / "empty").touch()
     with pytest.raises(ValueError, match="all that it names is empty"):
         run(folder, tmp_path, "out/t", f"--input={tmp_path}/empty")
+    for name in ("a.PO", "b.html.gz", "c.tmx"):
+        (tmp_path / name).write_bytes(gzip.compress(b"a"))
+        with pytest.raises(ValueError, match=rf"must name files of lines\. Received: .*{name}\. T"):
+            run(folder, tmp_path, "out/t", f"--input={tmp_path}/?.*")
+        (tmp_path / name).unlink()
     path = tmp_path / "in" / "1.txt"
     text = path.read_bytes()
     # One line more, and a line that is as long as it was.

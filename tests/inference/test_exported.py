@@ -14,9 +14,10 @@ from unpacking import unpack
 from keras_transformer.inference import exported as product
 from keras_transformer.inference.exported import request
 from keras_transformer.inference.functions import SavedFunctions
-from keras_transformer.inference.live import Live, as_bytes
+from keras_transformer.inference.live import Live
 from keras_transformer.inference.translator import Translator, link_words
 from keras_transformer.saved_models import session
+from keras_transformer.saved_models.signature import as_bytes
 from keras_transformer.tasks.parsing.module import ParsingModule
 
 FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5"

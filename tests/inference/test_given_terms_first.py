@@ -9,9 +9,9 @@ from drawn_models import drawn
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference import portable_export
 from keras_transformer.inference.functions import saved_functions
-from keras_transformer.inference.live import as_bytes
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.model_path import ModelPath
+from keras_transformer.saved_models.signature import as_bytes
 from keras_transformer.saved_models.write import export
 from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines import corpora, vocabularies

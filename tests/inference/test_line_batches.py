@@ -18,6 +18,7 @@ from keras_transformer.inference.line_batches import checked_lengths, join, list
 from keras_transformer.inference.live import Live
 from keras_transformer.inference.loading import load_trained
 from keras_transformer.inference.model_graphs import AttentionGraphs
+from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.inference.translator import Translator
 from keras_transformer.layers.attention_variants.linear_cost import LinearHeads
 from keras_transformer.models import Hyperparameters
@@ -66,6 +67,10 @@ def test_lines_are_a_list_of_strings(lines):
     """Of a string each letter was translated."""
     with pytest.raises(ValueError, match=r"^`lines` must be a list of strings, .* Received: "):
         listed(lines)
+    generator = Generator({}, letters, 1024)
+    for ask in (generator.generate, generator.perplexities, TextReader({"tag": None}).tags):
+        with pytest.raises(ValueError, match=r"must be a list of strings, .* Received: "):
+            ask(lines)
     assert listed(iter(["a", "b"])) == listed(np.array(["a", "b"])) == ["a", "b"]
 
 

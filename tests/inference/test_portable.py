@@ -10,6 +10,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 import types
 
 import numpy as np
@@ -162,8 +163,12 @@ def test_penalties_sentences_and_batches(live, folder):
 
 @pytest.mark.parametrize(("precision", "share"), [("float16", 0.65), ("int8", 0.5)])
 def test_rounded_weights_take_fewer_bytes_and_the_card_says_what_changed(
-    module, live, folder, form, tmp_path, precision, share
+    module, live, folder, form, tmp_path, precision, share, monkeypatch
 ):
+    # Of a process that is killed the next export removes what lies beside its own.
+    made = []
+    make = tempfile.mkdtemp
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda *how: made.append(make(*how)) or made[-1])
     arguments = (tmp_path / "model", {}, LINES[:3], precision)
     sources = [LINES[0], *LINES[3:]]
     # The model's own translations, but one.
@@ -171,6 +176,7 @@ def test_rounded_weights_take_fewer_bytes_and_the_card_says_what_changed(
     measure = functools.partial(bleu.score, tokenize="char")
     held_out = HeldOut(sources, references, measure)
     rounded = portable_export.export(module, *arguments, form=form, held_out=held_out)
+    assert all(pathlib.Path(one).is_relative_to(tmp_path) for one in made)
     card = json.loads((rounded / "model.json").read_text())
     assert card["precision"] == precision
     if form == "onnx":

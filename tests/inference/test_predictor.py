@@ -83,6 +83,8 @@ def test_a_line_for_a_line_and_none_is_padded_to_a_long_one(models):
     assert [lengths for lengths in calls if max(lengths) > 16] == [[9000], [6000]]
     assert sum(map(len, calls)) == len(texts)
     assert Predictor.load(models / "upper" / "1").lines([]) == []
+    # As from a `Translator`.
+    assert predictor.lines(["\udcff"]) == ["?!"]
 
 
 def test_objects_have_the_input_and_every_output(models):

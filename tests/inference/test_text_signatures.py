@@ -29,7 +29,7 @@ SENTENCES = [
 
 @pytest.fixture(scope="module")
 def module(model, pieces):
-    return TranslationModule(model, pieces, DecodingOptions(beam_size=3, max_length="+2"))
+    return module_of(model, pieces, beam_size=3)
 
 
 @pytest.fixture(scope="module")
@@ -47,18 +47,15 @@ def ask(module):
     return ask
 
 
-def translator(model, pieces, **options):
-    return Translator(
-        TranslationModule(model, pieces, DecodingOptions(**{"max_length": "+2", **options}))
-    )
+def module_of(model, pieces, **options):
+    return TranslationModule(model, pieces, DecodingOptions(**{"max_length": "+2", **options}))
 
 
 def hypotheses(model, pieces, line, beam_size=3, **options):
     """What the live model gives for one line, best first, with a beam of 3 or as told."""
+    module = module_of(model, pieces, beam_size=beam_size, **options)
     with eagerly():
-        [found] = translator(model, pieces, beam_size=beam_size, **options).translate_in_detail(
-            [line]
-        )
+        [found] = Translator(module).translate_in_detail([line])
     return found
 
 
@@ -149,8 +146,9 @@ def test_a_sample_is_its_seed_s(ask, model, pieces):
         for seed in (5, 5, 6)
     )
     assert first == again != other
+    drawing = Translator(module_of(model, pieces, samples=1, seed=5))
     with eagerly():
-        assert translator(model, pieces, samples=1, seed=5).translate(line) == texts([first])
+        assert drawing.translate(line) == texts([first])
 
 
 def test_the_next_piece_is_as_likely_as_the_search_says(ask, model, pieces):
@@ -200,9 +198,7 @@ def test_scores_and_pieces_are_those_of_the_live_model(ask, module):
 
 def test_what_an_export_cannot_do_it_does_not_promise(model, pieces):
     assert "align" not in TranslationModule(Ensemble([model, model]), pieces).functions()
-    drawing = TranslationModule(
-        model, pieces, DecodingOptions(samples=4, num_hypotheses=2, max_length="+2")
-    ).functions()
+    drawing = module_of(model, pieces, samples=4, num_hypotheses=2).functions()
     names = {"serving_default", "nbest", "score", "sample", "next_pieces", "align"}
     assert set(drawing) == names
     with eagerly():
@@ -213,8 +209,7 @@ def test_what_an_export_cannot_do_it_does_not_promise(model, pieces):
 def test_whatever_beam_was_exported_any_may_be_asked_for(model, pieces):
     line = tf.constant(["a b c d"])
     greedy, wide = (
-        TranslationModule(model, pieces, DecodingOptions(beam_size=size, max_length=4)).functions()
-        for size in (1, 40)
+        module_of(model, pieces, beam_size=size, max_length=4).functions() for size in (1, 40)
     )
     [expected] = hypotheses(model, pieces, "a b c d", max_length=4)
     with eagerly():
@@ -237,9 +232,7 @@ def test_greedy_search_scores_by_log_p_alone_as_a_run_does(ask, model, pieces):
     wide = hypotheses(model, pieces, line[0])[0]
     np.testing.assert_allclose(both["scores"][1, 0], wide.score, rtol=1e-5)
     assert wide.score != pytest.approx(sum(wide.log_probabilities), rel=1e-3)
-    greedy = TranslationModule(
-        model, pieces, DecodingOptions(beam_size=1, max_length="+2")
-    ).functions()
+    greedy = module_of(model, pieces, beam_size=1).functions()
     with eagerly():
         nbest = greedy["nbest"](tf.constant(line))["scores"]
     np.testing.assert_allclose(nbest, [[expected.score]], rtol=1e-5)

@@ -26,18 +26,13 @@ TRAIN = (
 )
 
 
-def done(answer):
-    assert answer.returncode == 0, answer.stderr.decode()
-    return answer.stdout.decode()
-
-
 @pytest.fixture(scope="module", params=OF)
 def shell(request, tmp_path_factory, warm, shared):
     """A `Shell` in the folder of a run that was interrupted and went on."""
     shell = Shell(tmp_path_factory.mktemp(request.param), warm)
     shell.training = (*TRAIN, f"--architecture={request.param}", *OF[request.param])
-    done(shell(*shell.training, "--max_epochs=3", "--norelease"))
-    assert "going on from step" in done(shell(*shell.training, "--max_epochs=8"))
+    shell.done(*shell.training, "--max_epochs=3", "--norelease")
+    assert b"going on from step" in shell.done(*shell.training, "--max_epochs=8").stdout
     shared.add(shell.folder)
     return shell
 

@@ -55,8 +55,7 @@ def asked(folder, model, texts):
 
 def test_each_kind_answers_as_theirs_does(folders, fresh_shell):
     for name, (folder, _) in folders.items():
-        done = fresh_shell("import_model", f"--from={folder}", f"--model_dir=runs/{name}")
-        assert done.returncode == 0, done.stderr.decode()
+        fresh_shell.done("import_model", f"--from={folder}", f"--model_dir=runs/{name}")
     readers = {
         name: TextReader.load(fresh_shell.folder / "saved_models" / name) for name in folders
     }
@@ -85,6 +84,5 @@ def test_each_kind_answers_as_theirs_does(folders, fresh_shell):
 
     described = json.loads((fresh_shell.folder / "runs/BertForMaskedLM/model.json").read_text())
     assert described["task"] == "masking"
-    again = fresh_shell("export", "--model_dir=runs/BertForMaskedLM", "--export_dir=again")
-    assert again.returncode == 0, again.stderr.decode()
+    fresh_shell.done("export", "--model_dir=runs/BertForMaskedLM", "--export_dir=again")
     assert TextReader.load(fresh_shell.folder / "again").guesses(TEXTS[:2]) == guesses

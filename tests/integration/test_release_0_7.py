@@ -35,8 +35,7 @@ def unpacked(tmp_path_factory, warm):
 @pytest.fixture(scope="module")
 def exported(unpacked):
     for shell in unpacked.values():
-        done = shell("export", "--model_dir=run", "--export_dir=exported")
-        assert done.returncode == 0, done.stderr.decode()
+        shell.done("export", "--model_dir=run", "--export_dir=exported")
     return unpacked
 
 

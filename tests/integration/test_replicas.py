@@ -185,8 +185,7 @@ def test_on_sigterm_a_run_saves_and_ends_and_the_same_command_goes_on_bit_for_bi
     ]
     assert not (fresh_shell.folder / TOY_RUN / "averaged.npz").exists()
 
-    resumed = fresh_shell(*uninterrupted.training)
-    assert resumed.returncode == 0, resumed.stderr.decode()
+    resumed = fresh_shell.done(*uninterrupted.training)
     assert f"going on from step {step} ".encode() in resumed.stdout
     assert equal(newest_arrays(fresh_shell), newest_arrays(uninterrupted))
     assert not equal(preempted, newest_arrays(uninterrupted))

@@ -30,8 +30,7 @@ def engine(shell):
     """The exported folder, loaded there; and what a line is there: pieces."""
     ctranslate2 = pytest.importorskip("ctranslate2")
     sentencepiece = pytest.importorskip("sentencepiece")
-    exported = shell("export", f"--model_dir={RUN}", "--format=ctranslate2")
-    assert exported.returncode == 0, exported.stderr.decode()
+    exported = shell.done("export", f"--model_dir={RUN}", "--format=ctranslate2")
     assert f"exported to {CONVERTED}".encode() in exported.stdout
     pieces = sentencepiece.SentencePieceProcessor(
         model_file=str(shell.folder / CONVERTED / "vocabulary.model")

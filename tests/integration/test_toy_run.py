@@ -53,8 +53,7 @@ def test_training_prints_sizes_progress_scores_and_translations(toy):
 )
 def test_a_finished_run_is_not_trained_again(toy, toy_copy, release):
     before = (toy_copy.folder / RUN / "history.jsonl").read_text()
-    again = toy_copy(*toy.training, release)
-    assert again.returncode == 0, again.stderr.decode()
+    again = toy_copy.done(*toy.training, release)
     assert b"going on from step" in again.stdout
     assert (toy_copy.folder / RUN / "history.jsonl").read_text() == before
     assert (toy_copy.folder / "elsewhere").exists() == (release != "--norelease")
@@ -66,8 +65,7 @@ def test_what_training_exports_runs_without_tensorflow_as_the_live_model(
     toy, toy_copy, sentences, batched, form, package
 ):
     pytest.importorskip(package)
-    both = toy_copy(*toy.training, f"--export_formats=saved_model,{form}")
-    assert both.returncode == 0, both.stderr.decode()
+    both = toy_copy.done(*toy.training, f"--export_formats=saved_model,{form}")
     graphs = f"{SAVED}_{form}"
     assert f"exported to {toy_copy.folder / graphs / '1'}" in both.stdout.decode()
     assert Translator.load(toy_copy.folder / graphs).translate(sentences) == batched
@@ -110,8 +108,7 @@ def test_the_saved_model_needs_only_tensorflow_and_tensorflow_text(toy, sentence
 
 
 def test_lines_in_are_lines_out(toy):
-    piped = toy("translate", f"--model={RUN}", stdin=b"a b c\n\n  \nd e f g\r\n")
-    assert piped.returncode == 0, piped.stderr.decode()
+    piped = toy.done("translate", f"--model={RUN}", stdin=b"a b c\n\n  \nd e f g\r\n")
     lines = piped.stdout.decode().split("\n")
     assert len(lines) == 5
     assert lines[1] == lines[2] == lines[4] == ""
@@ -121,15 +118,13 @@ def test_lines_in_are_lines_out(toy):
 
 def test_files_in_and_out(toy_copy):
     (toy_copy.folder / "in.txt").write_text("a b c d\ne f g", encoding="utf-8")
-    result = toy_copy("translate", f"--model={SAVED}", "--input=in.txt", "--output=out.txt")
-    assert result.returncode == 0, result.stderr.decode()
+    result = toy_copy.done("translate", f"--model={SAVED}", "--input=in.txt", "--output=out.txt")
     assert len((toy_copy.folder / "out.txt").read_text(encoding="utf-8").splitlines()) == 2
     assert result.stdout == result.stderr == b""
 
 
 def test_evaluate_scores_a_saved_model_as_training_did_and_tells_it_as_json(toy):
-    result = toy("evaluate", f"--model={SAVED}", "--json", "--confidence")
-    assert result.returncode == 0, result.stderr.decode()
+    result = toy.done("evaluate", f"--model={SAVED}", "--json", "--confidence")
     trained = json.loads((toy.folder / RUN / "evaluation.json").read_text())
     told = json.loads(result.stdout)
     assert told.keys() == {"sentences", "scores"}
@@ -169,10 +164,8 @@ def test_evaluate_compares_with_another_system_on_two_files(toy_copy):
 
 @pytest.mark.slow
 def test_average_and_export_again(toy, toy_copy):
-    averaged = toy_copy("average", f"--model_dir={RUN}", "--average_checkpoints=2")
-    assert averaged.returncode == 0, averaged.stderr.decode()
-    exported = toy_copy("export", f"--model_dir={RUN}", "--export_dir=again", "--beam_size=2")
-    assert exported.returncode == 0, exported.stderr.decode()
+    toy_copy.done("average", f"--model_dir={RUN}", "--average_checkpoints=2")
+    toy_copy.done("export", f"--model_dir={RUN}", "--export_dir=again", "--beam_size=2")
     assert sorted(path.name for path in (toy_copy.folder / "again").iterdir()) == ["1"]
     exported_weights, _ = starting_point(toy_copy.folder / "again")
     last_two = checkpoint.weights_of(toy_copy.folder / RUN / "averaged.npz")

@@ -1,9 +1,12 @@
 """Requests that share a batch get what they would get alone."""
 
 import dataclasses
+import gc
 import json
 import threading
+import time
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -97,6 +100,16 @@ def test_requests_share_a_batch_and_each_gets_its_own_rows(make, run, name):
     assert results(futures) == [[2 * value for value in values] for values in requests]
     assert run.batches == batches
     assert told == [*map(len, batches)]
+
+
+def test_an_answer_leaves_the_memory_with_who_asked(make, run):
+    gc.disable()
+    answer = weakref.ref(make().submit(task(1), run).result()["y"])
+    until = time.monotonic() + 20
+    while answer() is not None and time.monotonic() < until:
+        pass
+    gc.enable()
+    assert answer() is None
 
 
 def test_a_batch_waits_until_it_is_full_or_its_time_is_over(make, run):

@@ -4,10 +4,12 @@ is not wanted is not begun; a long answer is bounded, and comes in pieces.
 
 import concurrent.futures
 import contextlib
+import gc
 import json
 import socket
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 
 from keras_transformer.saved_models.session import SavedModel
+from keras_transformer.server import running
 from keras_transformer.server.options import ServeOptions
 
 PREDICT = "/v1/models/m:predict"
@@ -239,6 +242,20 @@ def test_a_client_that_leaves_within_a_long_answer_harms_nobody(exported, start,
             assert connection.recv(15) == b"HTTP/1.1 200 OK"
         model.run = run
         assert predict(client) == QUICK
+
+
+def test_who_takes_nothing_of_a_long_answer_holds_no_memory(exported, start, numbers, monkeypatch):
+    monkeypatch.setattr(running, "TAKING_SECONDS", 1)
+    with start(exported / "m") as client:
+        answers = [{"score": np.tile(numbers, (1, 100, 1))}]
+        held = weakref.ref(answers[0]["score"])
+        client.service.versions._current.model.run = lambda *_: answers.pop()
+        with leaving(client, SLOW):
+            wait_for(client, 200)
+            until = time.monotonic() + 20
+            while held() is not None:
+                assert time.monotonic() < until
+                gc.collect()
 
 
 def test_a_request_in_parts_takes_one_place_of_the_queue(exported, start):

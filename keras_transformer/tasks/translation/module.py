@@ -14,7 +14,7 @@ from keras_transformer.decoding.remembered_options import (
     options_of_run,
 )
 from keras_transformer.inference.language_labels import labels_of
-from keras_transformer.inference.model_graphs import IDS, graphs_of, traced
+from keras_transformer.inference.model_graphs import IDS, AttentionGraphs, Graphs, traced
 from keras_transformer.inference.text_module import TEXT, TextModule, cut, pieces_of
 from keras_transformer.models import EncoderDecoder, Ensemble, model_of
 from keras_transformer.tasks.translation.request_options import searched
@@ -60,7 +60,7 @@ class TranslationModule(TextModule):
         self.labels = labels_of(vocabulary, options)
         # How many of the first tokens say languages.
         self._labelled = 1 if self.labels else 0
-        self._graphs = graphs_of(model)
+        self._graphs = AttentionGraphs(model) if model.gives_attention else Graphs(model)
         self.encode = self._graphs.encode
         self._search_as_exported = traced(
             lambda text, prefixes: self.search_for_terms(self.options.search(), text, prefixes),
