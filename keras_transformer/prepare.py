@@ -5,6 +5,7 @@ The same command again resumes where it was interrupted (Vaswani et al. 2017, se
 """
 
 import pathlib
+import shlex
 import sys
 import time
 
@@ -29,7 +30,7 @@ SECTIONS = (Prepared, CorpusChoice, Seed, Preparation)
 # Flags of a vocabulary that is learned.
 OF_LEARNING = ("vocabulary_size", "vocabularies", "vocabulary_model", "vocabulary_sentences")
 # What training needs besides, by the kind of the vocabulary.
-TIES = {"joint": "", "separate": " --tie_embeddings=decoder"}
+TIES = {"joint": (), "separate": ("--tie_embeddings=decoder",)}
 
 
 def main(FLAGS):
@@ -50,9 +51,9 @@ def main(FLAGS):
     print(f"{FLAGS.output_dir} is ready after {time.monotonic() - started:.0f} s. Train on it:")
     ties = TIES[vocabularies.load(FLAGS.output_dir).kind]
     languages = {name: prepared[name] for name in ("source_language", "target_language")}
-    recipe = " ".join(recipe_of_records(sys.argv[1:], languages))
-    train = f"python -m keras_transformer.train {recipe}".rstrip()
-    print(f"  {train} --corpus=records --data_dir={FLAGS.output_dir}{ties}")
+    of_corpus = ("--corpus=records", f"--data_dir={FLAGS.output_dir}", *ties)
+    recipe = [*recipe_of_records(sys.argv[1:], languages), *of_corpus]
+    print(f"  python -m keras_transformer.train {shlex.join(recipe)}")
 
 
 def _refuse(FLAGS):

@@ -5,7 +5,9 @@ python -m keras_transformer.tune --model=runs/home_assistant_en_de --output=sear
 python -m keras_transformer.translate --model=runs/home_assistant_en_de --flagfile=search.flags
 """
 
+import functools
 import itertools
+import sys
 
 from keras_transformer import flags
 from keras_transformer.decoding.options import DecodingOptions
@@ -22,8 +24,6 @@ SECTIONS = (ModelToUse, TUNED_SEARCH, Precision, DecodeTokens, *TUNING, Files, O
 
 
 def main(FLAGS):
-    import sys
-
     from keras_transformer.evaluation import tuning
     from keras_transformer.inference.translator import Translator
     from keras_transformer.runs.description import task_of
@@ -67,8 +67,6 @@ def _scorer(FLAGS, model):
 
 def _grid(translator, scorer, tried, how):
     """The quality of each search that is tried, under a bar of progress."""
-    import functools
-
     from keras_transformer.evaluation import tuning
     from keras_transformer.inference.line_batches import speed_bar
 

@@ -301,6 +301,7 @@ def test_what_is_wrong_on_the_command_line_is_told(command, arguments, line):
         ("--truecase=x", "--truecase=x: must be true or false."),
         ("--traceback=", "--traceback=: must be true or false."),
         ("--input=~nobody_here/x", "--input=~nobody_here/x: ~nobody_here is no user's home."),
+        ("--input=a --seed=3", "--input=a --seed=3: a path has no flag in it. Write each flag"),
         ('--input="a b"', '--input="a b": a path has no quotes here. Leave them out.'),
     ],
 )

@@ -3,6 +3,7 @@
 import contextlib
 import math
 import pathlib
+import shlex
 from collections.abc import Mapping, Sequence
 
 import keras
@@ -235,7 +236,8 @@ class Run:
 def tried_by(trial: str, samples: Sequence, version: pathlib.Path) -> str:
     """`Task.trial` of an exported version."""
     quoted = str(samples[0]).replace("'", "'\\''") if samples else ""
-    return trial.format(sample=f"'{quoted}'", version=version, versions=version.parent)
+    path, folder = (shlex.quote(str(one)) for one in (version, version.parent))
+    return trial.format(sample=f"'{quoted}'", version=path, versions=folder)
 
 
 def _refuse_together(values, sections):

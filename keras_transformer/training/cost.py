@@ -11,7 +11,7 @@ import itertools
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import keras
 import numpy as np
@@ -151,12 +151,10 @@ def operations_of_an_update(model: keras.Model, batches: Iterable, parts: int = 
 def sustained_rate(dtype: str) -> float:
     """Operations a second of a product of two square matrices on TensorFlow's first device."""
     a = tf.cast(tf.random.stateless_normal((WIDTH, WIDTH), (1, 2)), dtype)
-    seconds = [_seconds(lambda: tf.matmul(a, a)) for _ in range(ROUNDS + 1)]
+    seconds = []
+    for _ in range(ROUNDS + 1):
+        began = time.perf_counter()
+        # One number is fetched, so that a GPU has finished.
+        tf.matmul(a, a)[0, 0].numpy()
+        seconds.append(time.perf_counter() - began)
     return 2 * WIDTH**3 / statistics.median(seconds[1:])
-
-
-def _seconds(function: Callable[[], tf.Tensor]):
-    began = time.perf_counter()
-    # One number is fetched, so that a GPU has finished.
-    function()[0, 0].numpy()
-    return time.perf_counter() - began

@@ -150,13 +150,13 @@ def test_how_the_text_is_read_changes_no_byte(toy, tmp_path, how):
 
 def test_what_is_left_out_is_counted_and_all_else_is_there_once(houses, tmp_path, capsys):
     wanted = {"filter_untranslated": True, "max_length_ratio": 3.0, "filter_scripts": True}
-    prepared = run(tmp_path / "p", **houses, **wanted)
+    prepared = run(tmp_path / "a p", **houses, **wanted)
     assert sorted(texts(prepared)) == sorted(zip(ENGLISH, GERMAN, strict=True))
     expected = {"duplicate": 10, **{reason: 1 for *_, reason in LEFT_OUT}}
     assert prepared.manifest["dropped"] == expected
     printed = capsys.readouterr().out
     counted = "300 pairs in 4 shards, 2 to validate, 3 to test"
-    for words in (counted, "10 duplicate", "1 length ratio", "--corpus=records --data_dir="):
+    for words in (counted, "10 duplicate", "1 length ratio", "--corpus=records '--data_dir="):
         assert words in printed
     for side in ("source", "target"):
         sizes = prepared.manifest[f"{side}_lengths"]

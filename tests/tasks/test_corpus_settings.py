@@ -102,10 +102,10 @@ def test_the_split_and_the_line_are_named(pieces):
 # The line that says how an export is tried: a shell reads the text as it is.
 @pytest.mark.parametrize("text", ["a b", "It's 5 o'clock", '"$HOME" `x`', "", "\\n", "{x}"])
 def test_a_shell_reads_the_text_as_it_is(text):
-    line = tried_by(TRIAL % "predict", [text], pathlib.Path("saved_models/m/1"))
+    line = tried_by(TRIAL % "predict", [text], pathlib.Path("my models/m/1"))
     assert shlex.split(line) == [
         *("echo", text, "|"),
-        *("python", "-m", "keras_transformer.predict", "--model=saved_models/m/1"),
+        *("python", "-m", "keras_transformer.predict", "--model=my models/m/1"),
     ]
 
 
