@@ -27,7 +27,6 @@ _HOMES = {
     "Translator": "inference.translator",
 }
 __all__ = list(_HOMES)
-
 __getattr__, __dir__ = imported_at_first_use(__name__, _HOMES)
 
 
@@ -48,9 +47,7 @@ if (
 
 
 def _refuse_the_dead_namesake():
-    """Refuse to run beside PyPI's `keras-transformer` (2022, another project), which has the same
-    import name.
-    """
+    """Refuse to run beside PyPI's `keras-transformer` (2022), which has the same import name."""
     # `importlib.metadata` would say it too, but its import takes as long as a short translation.
     for folder in sys.path:
         for found in pathlib.Path(folder).glob("keras_transformer-*.dist-info"):

@@ -9,9 +9,7 @@ from typing import Any
 
 
 def imported_at_first_use(package: str, homes: Mapping[str, str]) -> tuple[Callable, Callable]:
-    """The `__getattr__` and the `__dir__` of a package: `homes` says of each name in which of its
-    modules it is.
-    """
+    """`__getattr__` and `__dir__` of a package: `homes` says in which of its modules a name is."""
 
     def get(name: str) -> Any:
         if name not in homes:

@@ -47,15 +47,13 @@ def main(FLAGS):
     translator = Translator.load(model, FLAGS.precision, **flags.translation_options(FLAGS))
     if document:
         text = document.translated(
-            lambda texts: _translate(FLAGS, translator, [*map(marked, texts)], None, at_once, None),
+            lambda texts: _translate(FLAGS, translator, [*map(marked, texts)], None, at_once),
             ProtectedSpans.in_description(translator.description) is not None,
         )
         streams.write_text(FLAGS.output, text)
     elif FLAGS.stream:
         streams.answer_lines(
-            lambda line: streams.as_lines(
-                _translate(FLAGS, translator, [marked(line)], None, 1, None)
-            )
+            lambda line: streams.as_lines(_translate(FLAGS, translator, [marked(line)]))
         )
     else:
         lines, prefixes = given or read()
@@ -84,7 +82,7 @@ def _refuse(FLAGS):
     flags.check_stream(FLAGS, prefix_file=bool(FLAGS.prefix_file))
 
 
-def _translate(FLAGS, translator, lines, prefixes, at_once, report):
+def _translate(FLAGS, translator, lines, prefixes=None, at_once=1, report=None):
     """What is written for each line."""
     if not FLAGS.json:
         return translator.translate(

@@ -213,23 +213,18 @@ def test_a_recipe_that_is_dumped_says_the_same_again(task, tmp_path):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_help_of_a_task_has_its_flags_and_no_others(task, capsys):
-    with pytest.raises(SystemExit):
-        flags._parse(["train", f"--task={task}", "--help"], train.SECTIONS, train.OF_TASKS)
-    page = capsys.readouterr().out
+    pages = []
+    for chosen in ([f"--task={task}"], ["--task", task]):
+        with pytest.raises(SystemExit):
+            flags._parse(["train", *chosen, "--help"], train.SECTIONS, train.OF_TASKS)
+        pages.append(capsys.readouterr().out)
+    page, again = pages
+    assert page == again
     shown = set(re.findall(r"^  --(?:\[no\])?(\w+)", page, re.MULTILINE))
     assert shown == values_of("train", f"--task={task}").keys()
     assert max(map(len, page.splitlines())) <= 100
     # What the first page of help names as an example of a section.
     assert page.count("\nModel:\n") == 1
-
-
-def test_help_reads_a_value_that_stands_behind_its_flag(capsys):
-    pages = []
-    for arguments in (["--task=parsing"], ["--task", "parsing"]):
-        with pytest.raises(SystemExit):
-            flags._parse(["train", *arguments, "--help"], train.SECTIONS, train.OF_TASKS)
-        pages.append(capsys.readouterr().out)
-    assert pages[0] == pages[1]
 
 
 def test_the_help_of_training_is_one_page(capsys):

@@ -13,7 +13,7 @@ One alphabet of shapes, used in every docstring of this package:
     K        hypotheses per sentence       d_ff     inner width of the feed-forward network
     V        size of the vocabulary
 
-Masks are boolean; True means "may attend".
+Masks are boolean; True means "may attend". A mask of two axes is (T, S), not (B, S).
 """
 
 from keras_transformer.first_use import imported_at_first_use

@@ -150,9 +150,7 @@ class Decoder(Encoder):
     layer = DecoderLayer
 
     def build(self, x_shape, memory_shape=None):
-        for layer in self.layers:
-            layer.build(x_shape, memory_shape)
-        self.final_norm.build(x_shape)
+        super().build(x_shape, memory_shape)
 
     def call(
         self, x: Tensor, memory: Tensor | None = None, memory_mask: Tensor | None = None

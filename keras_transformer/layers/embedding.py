@@ -30,19 +30,18 @@ def sinusoidal_positions(positions: Tensor, d_model: int) -> Tensor:
     Returns:
         float32, (..., d_model), within 1e-6 of the formula in float64.
     """
-    check_even("sines and cosines come in pairs", d_model=d_model)
+    check_even("d_model", d_model, "sines and cosines come in pairs")
     sines, cosines = sines_and_cosines(positions, np.arange(0, d_model, 2) / d_model)
     shape = (*ops.shape(positions), d_model)
     return ops.reshape(ops.stack([sines, cosines], axis=-1), shape)
 
 
-def check_even(reason: str, **sizes: int) -> None:
-    """Refuse arguments, by name, that are odd."""
-    for name, size in sizes.items():
-        if size % 2:
-            raise ValueError(
-                f"`{name}` must be even, because {reason}. Received: {name}={size}. Try {size + 1}."
-            )
+def check_even(name: str, size: int, reason: str) -> None:
+    """Refuse an odd argument, by name."""
+    if size % 2:
+        raise ValueError(
+            f"`{name}` must be even, because {reason}. Received: {name}={size}. Try {size + 1}."
+        )
 
 
 def sines_and_cosines(positions: Tensor, exponents: np.ndarray) -> tuple[Tensor, Tensor]:
@@ -107,7 +106,7 @@ class HalvesEncoding(PositionEncoding):
         self.rates = rates
 
     def added(self, x: Tensor, positions: Tensor) -> Tensor:
-        check_even("half of the columns are sines", d_model=x.shape[-1])
+        check_even("d_model", x.shape[-1], "half of the columns are sines")
         half = x.shape[-1] // 2
         last = half if self.rates == "paper" else max(half - 1, 1)
         numbers = ops.cast(positions, "int32") + self.first

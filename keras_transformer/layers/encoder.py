@@ -184,9 +184,9 @@ class Encoder(KeepsShape):
         norm = self.layers[-1].feed_forward_norm
         self.final_norm = norm.end_of_stack(norm.epsilon, dtype=self.dtype_policy)
 
-    def build(self, x_shape):
+    def build(self, x_shape, *others):
         for layer in self.layers:
-            layer.build(x_shape)
+            layer.build(x_shape, *others)
         self.final_norm.build(x_shape)
 
     def through(

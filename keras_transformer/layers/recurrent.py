@@ -111,7 +111,7 @@ class RecurrentEncoder(KeepsShape):
     def __init__(self, num_layers: int, d_model: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
         check_sizes(num_layers=num_layers, d_model=d_model)
-        check_even("half of each layer reads forward", d_model=d_model)
+        check_even("d_model", d_model, "half of each layer reads forward")
         self.num_layers = num_layers
         self.d_model = d_model
         self.dropout = dropout

@@ -240,7 +240,8 @@ class SoftmaxHeads(AttentionHeads):
         self, query: Tensor, key: Tensor, value: Tensor, masks: Masks = ALL
     ) -> tuple[Tensor, Tensor]:
         query, key = (self.positions.placed(x) for x in (query, key))
-        return self.attend(query, key, value, masks.joined(self.pattern(query, key)))
+        sizes = (query.shape[0], query.shape[2], key.shape[2])
+        return self.attend(query, key, value, masks.joined(self.pattern(query, key), sizes=sizes))
 
     def attend(
         self,

@@ -53,8 +53,18 @@ class Masks(NamedTuple):
     attention: Tensor | None = None
     causal: Tensor | None = None
 
-    def joined(self, *patterns: Tensor | None) -> Tensor | None:
-        """Join all masks by `&`: broadcastable to (B, h, T, S); None if nothing is masked."""
+    def joined(self, *patterns: Tensor | None, sizes: tuple = ()) -> Tensor | None:
+        """Join all masks by `&`: broadcastable to (B, h, T, S); None if nothing is masked. A mask
+        that does not fit `sizes`, (B, T, S), is refused; None in it is any.
+        """
+        given = tuple(getattr(self.attention, "shape", ()))
+        pairs = zip(given[::-1], sizes[::-1], strict=False)
+        wrong = [pair for pair in pairs if None not in pair and pair[0] not in (1, pair[1])]
+        if wrong or len(given) not in (0, 2, 3):
+            raise ValueError(
+                f"`attention_mask` must broadcast to (B, T, S) = {sizes}. Received: shape {given}. "
+                "Of a mask of tokens, (B, S), pass mask[:, None]."
+            )
         masks = [mask for mask in (*self, *patterns) if mask is not None]
         return ops.expand_dims(functools.reduce(ops.logical_and, masks), -3) if masks else None
 

@@ -31,7 +31,6 @@ _HOMES = {
     "translation_policy": "sized_model",
 }
 __all__ = [*_HOMES, "model_of"]
-
 __getattr__, __dir__ = imported_at_first_use(__name__, _HOMES)
 
 

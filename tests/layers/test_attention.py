@@ -1,5 +1,7 @@
 """Section 3.2: against the equation in float64, against Keras' own layer, and what masks may do."""
 
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -126,6 +128,13 @@ def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works()
     with pytest.raises(ValueError, match="`d_v`"):
         MultiHeadAttention(8, 500, d_k=64)
     MultiHeadAttention(8, 500, d_k=64, d_v=64)
+
+
+@pytest.mark.parametrize("shape", [(B, S), (B, 1, S - 1), (B + 1, 1, S), (B, H, T, S), (S,)])
+def test_a_mask_of_another_shape_is_refused_with_the_remedy(attention, qkv, shape):
+    told = f"`attention_mask` must broadcast to (B, T, S) = {(B, T, S)}. Received: shape {shape}. "
+    with pytest.raises(ValueError, match=re.escape(told)):
+        attention(*qkv, attention_mask=np.ones(shape, bool))
 
 
 def test_masks_join_with_and_and_broadcast_over_the_batch():

@@ -450,9 +450,6 @@ def test_a_damaged_checkpoint_is_named_and_the_mean_of_the_others_is_there_witho
         averaging.average(averaging.last_ones(tmp_path, 2))
     paths[1].unlink()
     assert averaging.average(averaging.last_ones(tmp_path, 2))["weights/a/kernel"] == [1]
-
-
-def test_no_checkpoint_is_refused():
     with pytest.raises(ValueError, match=r"^There is no checkpoint to average\. Train first"):
         averaging.average([])
 

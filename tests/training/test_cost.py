@@ -145,14 +145,11 @@ def test_embeddings_are_the_largest_eigenvectors_of_the_information():
     assert np.abs(fewer @ fewer.T - expected @ expected.T).max() > 0.1
 
 
-def test_more_dimensions_than_pieces():
+def test_more_dimensions_than_pieces_and_pieces_that_never_come_together():
     counts = np.ones((3, 3), np.float32) - np.eye(3, dtype=np.float32)
     found = embeddings(counts, 8, seed=0)
     assert found.shape == (3, 8)
     assert np.isfinite(found).all()
-
-
-def test_pieces_that_never_come_together_have_no_embeddings():
     assert not embeddings(np.zeros((5, 5), np.float32), 4, seed=0).any()
 
 

@@ -22,9 +22,7 @@ class RelativePositions(Part):
         """Make the weights for queries (B, h, T, d_k) and values (B, h, S, d_v)."""
 
     def placed(self, x: Tensor, after: Tensor | None = None) -> Tensor:
-        """Put positions into queries or keys (B, h, T, d_k), which come after keys (B, h, t, d_k),
-        or first.
-        """
+        """Put positions into queries or keys (B, h, T, d_k), after keys (B, h, t, d_k) or first."""
         return x
 
     def score_bias(
@@ -214,7 +212,7 @@ class Rotary(RelativePositions):
     """
 
     def build(self, query_shape, value_shape):
-        check_even("rotary positions turn pairs", d_k=query_shape[-1])
+        check_even("d_k", query_shape[-1], "rotary positions turn pairs")
 
     def placed(self, x: Tensor, after: Tensor | None = None) -> Tensor:
         positions = ops.arange(ops.shape(x)[-2])
