@@ -55,14 +55,11 @@ def folder(pieces, tmp_path_factory):
     return path
 
 
-def sentence(number):
-    return " ".join(WORDS[number * step % 8] for step in range(number % 6))
-
-
 @pytest.fixture
 def corpus(tmp_path):
     """Two files, one of them compressed, with 23 and 9 lines, of which two cannot be translated."""
-    lines = [sentence(number).encode() for number in range(32)]
+    words = ([WORDS[number * step % 8] for step in range(number % 6)] for number in range(32))
+    lines = [" ".join(one).encode() for one in words]
     lines[5] = b"a \xff b"
     lines[25] = b"a b " * 600
     (tmp_path / "in").mkdir()

@@ -31,11 +31,9 @@ def module(model, pieces):
     return TranslationModule(model, pieces, DecodingOptions(beam_size=2))
 
 
-def translate(module, text):
-    return [
-        line.decode()
-        for line in module.translate(tf.constant(text, tf.string))["translation"].numpy()
-    ]
+def alone(function, *columns):
+    """What a function of lists gives for each row of columns by itself."""
+    return [function(*([one] for one in row))[0] for row in zip(*columns, strict=True)]
 
 
 def test_a_source_is_cut_at_its_limit(module):
@@ -52,7 +50,7 @@ def test_a_vocabulary_of_another_width_is_refused(pieces):
 
 def test_one_graph_serves_every_shape(module):
     for text in (["a"], ["a b c d", "b"], ["c"] * 7, []):
-        translate(module, text)
+        module.translate(tf.constant(text, tf.string))
     assert module.translate.experimental_get_tracing_count() == 1
 
 
@@ -75,11 +73,8 @@ def test_scores_come_in_order_and_are_those_of_each_pair_alone(module):
     translator = Translator(module)
     together = translator.score(lines, references, batch_tokens=12)
     assert [tokens for _, tokens in together] == [3, 7, 1]
-    alone = [
-        translator.score([line], [reference])[0]
-        for line, reference in zip(lines, references, strict=True)
-    ]
-    assert together == [(pytest.approx(score, rel=1e-5), tokens) for score, tokens in alone]
+    each = alone(translator.score, lines, references)
+    assert together == [(pytest.approx(score, rel=1e-5), tokens) for score, tokens in each]
     assert all(score < 0 for score, _ in together)
 
 
@@ -97,20 +92,16 @@ def test_what_cannot_be_scored_is_told(module):
 
 
 def test_hypotheses_come_best_first_with_what_each_piece_costs(model, pieces):
-    translator = Translator(
-        TranslationModule(
-            model, pieces, DecodingOptions(beam_size=4, num_hypotheses=3, max_length=6)
-        )
-    )
+    options = DecodingOptions(beam_size=4, num_hypotheses=3, max_length=6)
+    translator = Translator(TranslationModule(model, pieces, options))
     lines = ["a b c d e f", "b", ""]
     with eagerly():
         found = translator.translate_in_detail(lines)
         translations = translator.translate(lines)
     for hypotheses in found:
         assert len(hypotheses) == 3
-        assert [one.score for one in hypotheses] == sorted(
-            (one.score for one in hypotheses), reverse=True
-        )
+        scores = [one.score for one in hypotheses]
+        assert scores == sorted(scores, reverse=True)
         for one in hypotheses:
             assert one.pieces[-1] == "</s>"
             assert len(one.pieces) == len(one.log_probabilities) <= 6
@@ -122,15 +113,10 @@ def test_hypotheses_come_best_first_with_what_each_piece_costs(model, pieces):
 def test_a_translation_begins_with_its_prefix(module):
     translator, lines, prefixes = Translator(module), ["a b c", "d", "e f"], ["c", "", "f e d"]
     translations = translator.translate(lines, prefixes)
-    assert [
-        translation.startswith(prefix)
-        for translation, prefix in zip(translations, prefixes, strict=True)
-    ] == [True] * 3
+    assert len(translations) == 3
+    assert all(map(str.startswith, translations, prefixes))
     assert translations[1] == translator.translate(lines)[1]
-    assert translations == [
-        translator.translate([line], [prefix])[0]
-        for line, prefix in zip(lines, prefixes, strict=True)
-    ]
+    assert translations == alone(translator.translate, lines, prefixes)
 
 
 def test_each_sentence_of_a_line_is_translated_on_its_own(module):
@@ -208,10 +194,7 @@ def test_what_is_no_path_is_no_model(path):
 def test_words_are_aligned_in_any_company(module):
     translator, lines, references = Translator(module), ["a b c", "d", ""], ["c b", "d d d", "a"]
     links = translator.align(lines, references)
-    assert links == [
-        translator.align([line], [reference])[0]
-        for line, reference in zip(lines, references, strict=True)
-    ]
+    assert links == alone(translator.align, lines, references)
     assert [[target for _, target in line] for line in links] == [[0, 1], [0, 1, 2], []]
 
 

@@ -84,10 +84,6 @@ def tagger(trained_once, classifying):
     return trained_once("tagger", [*command, "--max_epochs=15", "--model_dir=runs/tagger"])
 
 
-def same(live, served):
-    np.testing.assert_allclose(served, live, rtol=1e-4, atol=1e-5)
-
-
 def test_what_is_served_is_what_the_live_model_gives(guesser, classifier, tagger):
     lines = [*sentences("train"), *sentences("test")]
     lines = [line for _ in range(200) for line in lines][:200]
@@ -97,7 +93,7 @@ def test_what_is_served_is_what_the_live_model_gives(guesser, classifier, tagger
     live = TextReader.of(Masking.reload(RunFolder(guesser.folder / "runs/guesser"), VALUES))
     served = TextReader.load(guesser.folder / "saved_models" / "guesser")
     assert served.filled(hidden) == live.filled(hidden)
-    same(live.vectors(lines), served.vectors(lines))
+    np.testing.assert_allclose(served.vectors(lines), live.vectors(lines), rtol=1e-4, atol=1e-5)
     folder = RunFolder(classifier.folder / "runs/labeller")
     live = TextReader.of(Classification.reload(folder, VALUES))
     served = TextReader.load(classifier.folder / "saved_models" / "labeller")

@@ -179,7 +179,6 @@ def text():
 
 def told_by_tune(result):
     """What `tune` prints: the table as {(beam, alpha): BLEU}, and the cell that is marked."""
-    assert result.returncode == 0, result.stderr.decode()
     assert result.stderr == b""
     printed = result.stdout.decode()
     numbers = re.findall(r"^ +[12]  .*$", printed, flags=re.MULTILINE)
@@ -208,7 +207,7 @@ def test_the_cells_are_those_of_searches_one_by_one_and_the_best_is_written(
         alone = Translator.load(toy_copy.folder / SAVED, **options).translate(sources)
         expected[beam, alpha] = round(sacrebleu.corpus_bleu(alone, [references]).score, 2)
     flags = ("--max_length=30", f"--sentences={LINES}", "--output=best.flags")
-    result = toy_copy("tune", f"--model={SAVED}", *TRIED, *flags)
+    result = toy_copy.done("tune", f"--model={SAVED}", *TRIED, *flags)
     beam, alpha = best_of(expected)
     assert told_by_tune(result) == (expected, (beam, alpha))
     assert b"  of the first 60 lines of the validation split" in result.stdout

@@ -32,10 +32,6 @@ LINES = ["a b c d", "d d", "e a b c d f g", "b"]
 REFERENCES = ["d c b a", "d", "g f d c b a e", "c c c"]
 
 
-def transformer(**variant):
-    return drawn(**variant, num_layers=2)
-
-
 def name_of(variant):
     return ",".join(str(value) for value in variant.values())
 
@@ -65,7 +61,7 @@ def engine_of(pieces, tmp_path_factory):
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=name_of)
 def test_ctranslate2_gives_the_same_log_probabilities_and_translations(pieces, engine_of, variant):
-    model = transformer(**variant)
+    model = drawn(**variant, num_layers=2)
     options = DecodingOptions(beam_size=1, max_length=9, min_length=1)
     live = Translator(TranslationModule(model, pieces, options))
     scores, translations = engine_of(model)

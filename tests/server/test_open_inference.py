@@ -125,12 +125,9 @@ def test_what_is_null_is_left_out(client):
     assert "predictions" in answers[0]
 
 
-def blob(*texts):
-    return b"".join(struct.pack("<I", len(text)) + text for text in texts)
-
-
 def test_bytes_go_in_and_out_behind_the_json(client):
-    binary = blob(b"a", b"\xffb", b"")
+    texts = (b"a", b"\xffb", b"")
+    binary = b"".join(struct.pack("<I", len(text)) + text for text in texts)
     inputs = {"name": "text", "datatype": "BYTES", "shape": [3]}
     inputs["parameters"] = {"binary_data_size": len(binary)}
     outputs = [{"name": "length"}, {"name": "text_bytes", "parameters": {"binary_data": True}}]
