@@ -74,9 +74,8 @@ class WeightFiles(Mapping):
 
     def __init__(self, folder: pathlib.Path, plain_name: Callable[[str], str] = str):
         self._folder = folder
-        # Plain name -> (file, its name there).
-        self._places: dict[str, tuple[pathlib.Path, str]] = {}
-        self._headers: dict[str, tuple[tuple[int, ...], str]] = {}
+        # Plain name -> (file, its name there, shape, type).
+        self._places: dict[str, tuple[pathlib.Path, str, tuple[int, ...], str]] = {}
         self._read: set[str] = set()
         all_paths = sorted(folder.glob(f"*{ENDING}"))
         index = _index(folder)
@@ -112,8 +111,7 @@ class WeightFiles(Mapping):
                         "is not the model's."
                     )
                 part = file.get_slice(stored)
-                self._places[plain] = (path, stored)
-                self._headers[plain] = (tuple(part.get_shape()), part.get_dtype())
+                self._places[plain] = (path, stored, tuple(part.get_shape()), part.get_dtype())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -130,8 +128,7 @@ class WeightFiles(Mapping):
                 f"{self._folder} lacks the weight '{name}', which a model of the family {family} "
                 f"has that is as {config} says. Check that the folder is whole."
             )
-        path, stored = self._places[name]
-        found, dtype = self._headers[name]
+        path, stored, found, dtype = self._places[name]
         weight = f"{path}: the weight {quote(stored)}"
         require_shape(found, shape, weight, f"{config} and the weights belong together")
         if dtype not in FLOATS:
@@ -141,9 +138,8 @@ class WeightFiles(Mapping):
             )
 
     def __getitem__(self, name: str) -> np.ndarray:
-        path, stored = self._places[name]
+        path, stored, shape, _ = self._places[name]
         self._read.add(name)
-        shape, _ = self._headers[name]
         weight = f"{path}: the weight {quote(stored)}"
         remedy = "Import a model that was saved whole."
         array = np.empty(shape, np.float32)

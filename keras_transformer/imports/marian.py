@@ -230,4 +230,5 @@ class MarianFolder(TranslatorFolder):
 def is_marian(folder: str | os.PathLike) -> bool:
     """Whether a folder looks like one of Marian."""
     path = pathlib.Path(folder)
-    return (path / DECODER).exists() or (path.is_dir() and any(path.glob("*.npz")))
+    has_arrays = path.is_dir() and any(path.glob("*.npz"))
+    return (path / DECODER).exists() or (has_arrays and not (path / "config.json").exists())

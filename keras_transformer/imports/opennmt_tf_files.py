@@ -75,7 +75,8 @@ def is_opennmt_tf(folder: pathlib.Path) -> bool:
 
 
 def _has_checkpoint(path):
-    return path.is_dir() and ((path / STATE).exists() or any(path.glob(f"*{INDEX}")))
+    has_index = path.is_dir() and any(path.glob(f"*{INDEX}"))
+    return (path / STATE).exists() or (has_index and not (path / "config.json").exists())
 
 
 def _folders(path):

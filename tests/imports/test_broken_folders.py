@@ -404,14 +404,10 @@ def test_a_broken_folder_ends_with_a_line(tmp_path, family, name):
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("family", [marian_mt, m2m_100])
-def test_control_a_whole_translator_is_read(tmp_path, family):
-    with pytest.raises(Accepted):
-        import_of(write(tmp_path / "folder", family))
-
-
-def test_pictures_that_are_not_normalized_need_no_mean(tmp_path):
-    folder = write(tmp_path / "folder", vit)
+@pytest.mark.parametrize("family", [marian_mt, m2m_100, vit])
+def test_control_a_whole_folder_is_read(tmp_path, family):
+    folder = write(tmp_path / "folder", family)
+    # Pictures that are not normalized need no mean.
     change(folder, PICTURES, do_normalize=False, image_mean=None, image_std=0.1)
     with pytest.raises(Accepted):
         import_of(folder)
@@ -444,6 +440,10 @@ GOOD = {
     "padded": (padded, ""),
     "stored once": (stored_once, ""),
     "links": (links, ""),
+    "beside other files": (
+        lambda folder: [(folder / name).write_bytes(b"") for name in ("a.npz", "b.index")],
+        "",
+    ),
     "sharded": (sharded(), ""),
     "an extra shard": (sharded(extra=True), "files: more.safetensors"),
     "tokenizer": (tokenizer(), ""),
@@ -478,7 +478,7 @@ def test_a_good_folder_is_read_and_what_is_not_used_is_named(tmp_path, name):
     path = write(tmp_path / "folder")
     changed, unused = GOOD[name]
     changed(path)
-    folder = PretrainedFolder(path)
+    folder = imported.opened(path)
     with pytest.raises(Accepted):
         imported.module_of(folder)
     if name in ("stored once", "sentences", "longest", "padded"):
