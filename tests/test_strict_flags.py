@@ -275,7 +275,8 @@ def test_each_recipe_is_read_by_every_command_of_its_task(path):
             ["--format=po"],
             "--format is a flag of other commands. Did you mean --file_format? Else leave it out.",
         ),
-        ("train", ["tiny.flags"], "unexpected argument 'tiny.flags': every argument is a flag"),
+        ("train", ["tiny.flags"], "unexpected argument 'tiny.flags'. Write --flagfile=tiny.flags."),
+        ("train", ["--SEED=3"], "--SEED does not exist. Did you mean --seed?"),
         ("train", ["--", "x"], "unexpected argument '--'"),
     ],
 )

@@ -116,10 +116,10 @@ def _settings(arguments, known, own):
         text = argument.text
         name, equals, value = text.removeprefix("-").removeprefix("-").partition("=")
         if not text.startswith("-") or not name:
-            raise WrongFlag(
-                f"{argument.place}: unexpected argument {_short(text)!r}: every argument is a "
-                "flag, --name=value. See --help."
-            )
+            remedy = ": every argument is a flag, --name=value. See --help."
+            if text.endswith(".flags"):
+                remedy = f". Write --flagfile={_short(text)}."
+            raise WrongFlag(f"{argument.place}: unexpected argument {_short(text)!r}{remedy}")
         flag, negated = _flag(name, known)
         if flag is None:
             raise WrongFlag(f"{argument.place}: {_unknown(name, argument, own, known)}")
@@ -155,7 +155,7 @@ def _unknown(name, argument, own, known):
 
 
 def _alike(name, names):
-    alike = difflib.get_close_matches(name[:LONGEST_SHOWN], names, 1, 0.7)
+    alike = difflib.get_close_matches(name[:LONGEST_SHOWN].lower(), names, 1, 0.7)
     return f"Did you mean --{alike[0]}?" if alike else ""
 
 

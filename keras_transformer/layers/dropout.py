@@ -1,6 +1,7 @@
 """Residual dropout (Vaswani et al. 2017, section 5.4)."""
 
 import math
+import numbers
 
 import keras
 from keras import ops
@@ -26,9 +27,9 @@ class Dropout(KeepsShape):
 
     def __init__(self, rate: float = 0.0, **kwargs):
         super().__init__(**kwargs)
-        if not 0 <= rate <= 255 / 256:
+        if not (isinstance(rate, numbers.Real) and 0 <= rate <= 255 / 256):
             raise ValueError(
-                f"`rate` must be a probability in [0, 255/256]. Received: rate={rate}. Try 0.1."
+                f"`rate` must be a probability in [0, 255/256]. Received: rate={rate!r}. Try 0.1."
             )
         self.rate = rate
         self.seed_generator = keras.random.SeedGenerator() if rate else None

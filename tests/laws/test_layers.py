@@ -319,7 +319,7 @@ def shaken(name):
         (lambda: Rotary().build((None, 2, None, 7), (None, 2, None, 7)), "`d_k`.*=7. Try 8"),
         *(
             (lambda rate=rate: layers.Dropout(rate), r"`rate` must be .* \[0, 255/256\].*rate=")
-            for rate in (-0.1, 1.0, float("nan"))
+            for rate in (-0.1, 1.0, float("nan"), None, "0.1")
         ),
         # A part in the place of another.
         *(
