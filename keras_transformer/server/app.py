@@ -30,7 +30,6 @@ POLICY = (
 V1 = "/v1"
 V2 = "/v2"
 MODEL = "/models/{name:model}"
-NOT_VERTEX = Vertex()
 JSON = {"Content-Type": "application/json"}
 Name = Annotated[str, Path(description="The model's name.", pattern="^[^/:]+$")]
 Number = Annotated[
@@ -54,7 +53,7 @@ BY_VERSION = (
 )
 
 
-def build(service: Service, cors: bool = False, vertex: Vertex = NOT_VERTEX) -> ASGIApp:
+def build(service: Service, cors: bool, vertex: Vertex) -> ASGIApp:
     """The ASGI application of a service. With `cors` pages of other sites may ask; `vertex` has the
     paths at which Vertex AI asks.
     """

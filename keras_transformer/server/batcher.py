@@ -108,11 +108,6 @@ class Batcher:
             thread.start()
 
     @property
-    def most_memory(self) -> int:
-        """Bytes that one batch may take: half of all, so that small ones go on beside it."""
-        return self._memory // 2
-
-    @property
     def depth(self) -> int:
         """How many batches wait for a thread."""
         return len(self._waiting)

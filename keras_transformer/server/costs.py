@@ -79,15 +79,10 @@ class Sizes:
 
 
 def within_limits(
-    name: str,
-    signature: Signature,
-    task: Rows,
-    sizes: Sizes,
-    limits: ServeOptions,
-    most_memory: int,
+    name: str, signature: Signature, task: Rows, sizes: Sizes, limits: ServeOptions
 ) -> Rows:
-    """A request with the memory that its rows may take; refused if that is more than `most_memory`,
-    or if its answer may be longer than is allowed.
+    """A request with the memory that its rows may take; refused if that, or its answer, may be more
+    than is allowed.
     """
     lengths = _lengths(signature, task, sizes)
     answer = task.count * WRITTEN * sum(_numbers(signature, lengths))
@@ -99,11 +94,11 @@ def within_limits(
         )
     memory = row_memory(name, signature, task, sizes, lengths)
     at_once = 1 if signature.is_mergeable else task.count
-    if memory * at_once > most_memory:
+    if memory * at_once > limits.most_memory:
         raise RequestError(
             f"`{name}` may take {memory * at_once:,} bytes of memory for {at_once} rows of "
-            f"{max(lengths):,} tokens; half of --max_memory_bytes is {most_memory:,}. Send fewer "
-            "rows, shorter texts, or a smaller beam_size or max_length."
+            f"{max(lengths):,} tokens; half of --max_memory_bytes is {limits.most_memory:,}. Send "
+            "fewer rows, shorter texts, or a smaller beam_size or max_length."
         )
     return dataclasses.replace(task, row_memory=memory)
 

@@ -13,7 +13,8 @@ import json
 import numpy as np
 
 from keras_transformer.saved_models.signature import Signature
-from keras_transformer.server.options import RequestError
+from keras_transformer.server.options import RequestError, ServeOptions
+from keras_transformer.server.rows import refuse_many
 
 MOST_DIMENSIONS = 8
 SHOWN_CHARACTERS = 256
@@ -63,8 +64,8 @@ def _given(members):
     return {name: value for name, value in members if value is not None}
 
 
-def arrays(document: dict, signature: Signature) -> tuple[dict[str, np.ndarray], bool]:
-    """The inputs of a parsed request, by name; and whether it has them in rows ("instances")."""
+def arrays(document: dict, signature: Signature, limits: ServeOptions) -> dict[str, np.ndarray]:
+    """The inputs of a parsed request, by name. Too many rows are refused before they are read."""
     if "instances" in document and "inputs" in document:
         raise RequestError(
             f"JSON Value: {_shown(document)} Not formatted correctly expecting only one of "
@@ -77,11 +78,11 @@ def arrays(document: dict, signature: Signature) -> tuple[dict[str, np.ndarray],
         if alike and name not in KEYS:
             raise RequestError(f'Unknown key {_shown(name)}. Did you mean "{alike[0]}"?')
     if "instances" in document:
-        return _rows(document, signature), True
-    return _columns(document["inputs"], signature), False
+        return _rows(document, signature, limits)
+    return _columns(document["inputs"], signature)
 
 
-def _rows(document, signature):
+def _rows(document, signature, limits):
     instances = document["instances"]
     if not isinstance(instances, list):
         raise RequestError(
@@ -89,6 +90,7 @@ def _rows(document, signature):
         )
     if not instances:
         raise RequestError(f"JSON Value: {_shown(document)} No values in 'instances' array")
+    refuse_many(len(instances), limits)
     named = _is_object(instances[0])
     if not named and len(signature.required) > 1:
         raise RequestError(

@@ -82,6 +82,11 @@ class ServeOptions(Options):
         at_least=1,
     )
 
+    @property
+    def most_memory(self) -> int:
+        """Bytes that one batch may take: half of all, so that small ones go on beside it."""
+        return self.max_memory_bytes // 2
+
 
 @dataclasses.dataclass(frozen=True)
 class Vertex:

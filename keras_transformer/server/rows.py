@@ -43,11 +43,7 @@ def rows(given: dict[str, np.ndarray], signature: Signature, limits: ServeOption
     if len(set(counts.values())) > 1:
         raise RequestError(f"The inputs must have as many rows each. Received: {counts}.")
     count = max(counts.values(), default=1)
-    if count > limits.max_batch_size:
-        raise RequestError(
-            f"Task size {count} is larger than maximum input batch size {limits.max_batch_size}. "
-            "Send several requests."
-        )
+    refuse_many(count, limits)
     inputs = dict(required)
     options = {}
     for name, default in signature.defaults.items():
@@ -62,6 +58,15 @@ def rows(given: dict[str, np.ndarray], signature: Signature, limits: ServeOption
         (inputs if array.ndim and count > 1 and array.shape[0] == count else options)[name] = array
     refuse_long(fitted, limits)
     return Rows(count, inputs, options)
+
+
+def refuse_many(count: int, limits: ServeOptions) -> None:
+    """Refuse more rows than the server takes."""
+    if count > limits.max_batch_size:
+        raise RequestError(
+            f"Task size {count} is larger than maximum input batch size {limits.max_batch_size}. "
+            "Send several requests."
+        )
 
 
 def refuse_long(arrays: dict[str, np.ndarray], limits: ServeOptions) -> None:

@@ -15,7 +15,6 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from keras_transformer.server import app, monitoring, transport
-from keras_transformer.server.app import NOT_VERTEX
 from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.options import ServeOptions, Vertex
 from keras_transformer.server.served_versions import Versions
@@ -26,7 +25,7 @@ from pipelines.glossary import read_terms
 TAKING_SECONDS = 60
 
 
-def serve(options: ServeOptions, vertex: Vertex = NOT_VERTEX) -> None:
+def serve(options: ServeOptions, vertex: Vertex) -> None:
     """Serve until SIGTERM or an interrupt. Then finish pending requests and return."""
     began = time.monotonic()
     folder = pathlib.Path(options.model_base_path)

@@ -44,7 +44,7 @@ class Service:
         signature_name = said.get("signature_name") or DEFAULT_SIGNATURE
 
         def read(signature):
-            arrays, _ = from_json.arrays(document, signature)
+            arrays = from_json.arrays(document, signature, self.options)
             return open_inference.with_options(arrays, options, signature_name, signature)
 
         with self._use(name, number) as version:
@@ -85,7 +85,7 @@ class Service:
         task = await asyncio.to_thread(self._task, version, signature_name, read, glossary)
         seen["rows"] = task.count
         key = (version.number, signature_name, task.options_key)
-        most_rows = self.batcher.most_memory // max(task.row_memory, 1)
+        most_rows = self.options.most_memory // max(task.row_memory, 1)
         parts = []
         # One after the other: large batches are worked on so, and each takes one place.
         for part in in_parts(task, min(most_rows, self.options.max_batch_size)):
@@ -159,9 +159,7 @@ class Service:
         """A request to a signature of some name as `Rows`."""
         signature = version.model.signatures[name]
         task = self._with_terms(glossary, rows(read(signature), signature, self.options), version)
-        return costs.within_limits(
-            name, signature, task, version.sizes, self.options, self.batcher.most_memory
-        )
+        return costs.within_limits(name, signature, task, version.sizes, self.options)
 
     def _with_terms(self, asked, task, version):
         """A request with the terms of a glossary marked in its texts."""

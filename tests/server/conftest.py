@@ -33,7 +33,7 @@ def serving(folder, name="m", vertex=None, **options):
 
     from keras_transformer.server import app, running
     from keras_transformer.server.batcher import Batcher
-    from keras_transformer.server.options import ServeOptions
+    from keras_transformer.server.options import ServeOptions, Vertex
     from keras_transformer.server.served_versions import Versions
     from keras_transformer.server.service import Service
 
@@ -42,7 +42,7 @@ def serving(folder, name="m", vertex=None, **options):
     versions = Versions(folder)
     batcher = Batcher(options)
     service = Service(name, versions, batcher, options)
-    application = app.build(service, options.rest_api_enable_cors_support, vertex or app.NOT_VERTEX)
+    application = app.build(service, options.rest_api_enable_cors_support, vertex or Vertex())
     server = running.Server(application, batcher, listening.set)
     with running.bind("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=server.run, args=([listener],))

@@ -21,7 +21,7 @@ from unpacking import unpack
 from keras_transformer.server import app as server_app
 from keras_transformer.server import open_inference
 from keras_transformer.server.batcher import Batcher
-from keras_transformer.server.options import ServeOptions
+from keras_transformer.server.options import ServeOptions, Vertex
 from keras_transformer.server.served_versions import Versions
 from keras_transformer.server.service import Service
 
@@ -218,7 +218,7 @@ def check(folder, examples):
     batcher = Batcher(options)
     try:
         answered = collections.defaultdict(bool)
-        application = server_app.build(Service("m", versions, batcher, options))
+        application = server_app.build(Service("m", versions, batcher, options), False, Vertex())
 
         @asked(examples)
         @given(st.data())

@@ -224,7 +224,7 @@ def asked(count, size, *names, **options):
 
 
 def within(name, signature, task, **limits):
-    return costs.within_limits(name, signature, task, costs.Sizes(), ServeOptions(**limits), 2**30)
+    return costs.within_limits(name, signature, task, costs.Sizes(), ServeOptions(**limits))
 
 
 def test_weights_between_two_texts_are_bounded_by_the_answer_they_make():

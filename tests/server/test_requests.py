@@ -125,8 +125,7 @@ def test_lists_that_can_be_read_and_are_too_deep_to_be_written_are_refused():
 
 
 def read(**document):
-    given_arrays, _ = from_json.arrays(document, SEARCH)
-    return rows(given_arrays, SEARCH, LIMITS)
+    return rows(from_json.arrays(document, SEARCH, LIMITS), SEARCH, LIMITS)
 
 
 def options(found):
@@ -173,6 +172,7 @@ def test_equal_options_have_equal_keys_and_others_do_not():
     ("document", "words"),
     [
         ({"inputs": ["a"] * 5}, "Task size 5 is larger than maximum input batch size 4"),
+        ({"instances": [1] * 5}, "Task size 5 is larger than maximum input batch size 4"),
         ({"inputs": ["a" * 6]}, "`text` must be no longer than 5 bytes. Received: 6."),
         ({"inputs": ["äää"]}, "`text` must be no longer than 5 bytes. Received: 6."),
         ({"inputs": [["a", "b"]]}, r"`text` must have shape \[\?\]. Received: \[1,2\]."),
