@@ -81,12 +81,21 @@ def open_bytes(path: str | os.PathLike) -> BinaryIO:
     return gzip.open(path, "rb") if Path(path).suffix == ".gz" else open(path, "rb")
 
 
-def byte_lines(file: BinaryIO, name: str | os.PathLike) -> Iterator[bytes]:
-    """The lines of an open file as bytes, without a byte order mark."""
+def byte_lines(
+    file: BinaryIO, name: str | os.PathLike, are_several: bool = False
+) -> Iterator[bytes]:
+    """The lines of an open file as bytes, without a byte order mark. Where they should be several,
+    one line with carriage returns, as old programs of Macs end lines, is refused.
+    """
     number = 0
     try:
         for number, line in enumerate(file, start=1):
             yield line if number > 1 else line.removeprefix(BYTE_ORDER_MARK)
+        if are_several and number == 1 and b"\r" in line.strip():
+            raise ValueError(
+                f"{name} must end its lines with line feeds. Received: one line with carriage "
+                r"returns. Convert the file, for example with tr '\r' '\n'."
+            )
     except DAMAGED_GZIP as error:
         raise ValueError(
             f"{name} must be a whole gzip file. After {number} lines: {error}. Compress or copy "

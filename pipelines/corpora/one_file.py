@@ -96,7 +96,7 @@ class Tsv(OneFile, name="tsv"):
             )
         named = not all(column.isdecimal() and int(column) for column in columns)
         with open_bytes(path) as file:
-            lines = enumerate(byte_lines(file, path), start=1)
+            lines = enumerate(byte_lines(file, path, are_several=True), start=1)
             rows = ((n, [decode(one, path, n) for one in line.split(b"\t")]) for n, line in lines)
             places = _places(columns, next(rows, (1, []))[1], path) if named else columns
             places = [int(place) - 1 for place in places]

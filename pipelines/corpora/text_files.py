@@ -35,7 +35,8 @@ def _pairs(paths, part, parts, dropped):
     """The line of each pair that is kept, its source and its target."""
     lines = usable = 0
     with open_bytes(paths[0]) as source_file, open_bytes(paths[1]) as target_file:
-        sides = [byte_lines(source_file, paths[0]), byte_lines(target_file, paths[1])]
+        files = (source_file, target_file)
+        sides = [byte_lines(*one, are_several=True) for one in zip(files, paths, strict=True)]
         for lines, pair in enumerate(itertools.zip_longest(*sides), start=1):
             if None in pair:
                 rest = sum(1 for side in sides for _ in side)

@@ -79,6 +79,7 @@ def test_pairs_round_trip_in_either_direction(tmp_path_factory, pairs):
         ("test_de_gz", gzip.compress(b"", mtime=0), "{}.de.gz must hold one sentence a line."),
         ("test_de_gz", b"", "{}.de.gz must hold one sentence a line. Received: an empty file"),
         ("valid_de", b"\n \n", "no usable pair: all 2 "),
+        ("valid_de", b"a\rb\r", "{}.de must end its lines with line feeds. Received: one line"),
     ],
 )
 def test_files_without_pairs_are_told(tmp_path, name, content, told):
@@ -308,6 +309,10 @@ def test_a_file_may_be_compressed_and_one_that_is_missing_is_told(tmp_path):
         corpora.load("tsv", data_file=path)
     path.write_bytes(gzip.compress(tsv(PAIRS).encode()))
     assert len(corpora.load("tsv", data_file=path).train) > 200
+    # As old programs of Macs write it.
+    path.write_bytes(gzip.compress(tsv(PAIRS).replace("\n", "\r").encode()))
+    told = complaint(ValueError, corpora.load, "tsv", data_file=path)
+    assert f"{path} must end its lines" in told
 
 
 TEXTS = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Cn")), max_size=20)
