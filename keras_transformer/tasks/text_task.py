@@ -14,7 +14,6 @@ from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.inference.functions import LiveFunctions, saved_functions
 from keras_transformer.models import sizes_of_flags
 from keras_transformer.runs.description import task_of
-from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.model_path import ModelPath, vocabulary_at
 from keras_transformer.tasks import TASKS, corpus_settings, task_class
 from keras_transformer.tasks.corpus_settings import language
@@ -59,15 +58,10 @@ class TextTask(Task):
 
     def read_files(self, folder):
         """Read the vocabulary: its size is the model's."""
-        self.vocabulary = self.vocabulary_in(folder)
+        self.vocabulary = vocabularies.load(folder.path)
         self.hyperparameters = dataclasses.replace(
             self.hyperparameters, vocabulary_size=self.vocabulary.size
         )
-
-    @staticmethod
-    def vocabulary_in(folder: RunFolder) -> Vocabulary | SeparateVocabularies:
-        """The vocabulary of a run."""
-        return vocabularies.load(folder.path)
 
     def description(self):
         return {
@@ -131,9 +125,9 @@ class OneLanguage(TextTask):
     def default_model_dir(cls, values):
         return f"runs/{cls.name}_{values['corpus']}_{language(values, 'source_language')}"
 
-    @staticmethod
-    def vocabulary_in(folder):
-        return vocabularies.load(folder.path).source
+    def read_files(self, folder):
+        super().read_files(folder)
+        self.vocabulary = self.vocabulary.source
 
     def write_files(self, folder):
         """Write a vocabulary that is learned from the training side."""

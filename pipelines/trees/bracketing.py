@@ -51,10 +51,12 @@ def trees(alphabet: Alphabet, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
             _closing_brackets(closings[:, :-1]),
         ]
     )
+    numbers = tf.range(tf.shape(escaped)[1])
+    is_left = (numbers >= taken[:, None]) & (numbers < counts[:, None])
     parts = [
         tf.where(adds_root, f" ({ROOT}", ""),
         tf.strings.reduce_join(bodies, axis=1),
-        _rest(escaped, taken, counts),
+        tf.strings.reduce_join(_leaves(WORD, escaped, is_left), axis=1),
         _closing_brackets(closings[:, -1] + tf.cast(adds_root, tf.int32)),
     ]
     return tf.where(counts > 0, tf.strings.strip(tf.strings.join(parts)), "")
@@ -120,13 +122,6 @@ def _escaped(words):
 def _leaves(parts_of_speech, words, kept):
     """Words in brackets, "" where none is kept, of one shape."""
     return tf.where(kept, tf.strings.join([" (", parts_of_speech, " ", words, ")"]), "")
-
-
-def _rest(words, taken, counts):
-    """The words after those that are taken, in brackets, joined, (B,)."""
-    numbers = tf.range(tf.shape(words)[1])
-    is_left = (numbers >= taken[:, None]) & (numbers < counts[:, None])
-    return tf.strings.reduce_join(_leaves(WORD, words, is_left), axis=1)
 
 
 # What is written in place of a `PRETERMINAL`, of `linearization.LEAVES`.
