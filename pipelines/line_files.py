@@ -60,7 +60,8 @@ def locate(folder: Path, name: str, *arguments: str) -> Path:
             "away."
         )
     if not found:
-        names = sorted(path.name for path in folder.iterdir())
+        paths = sorted(folder.iterdir())
+        names = [one.name + " (a link to nothing)" * (not one.exists()) for one in paths]
         listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
         raise FileNotFoundError(
             f"Neither {candidates[0]} nor {candidates[1].name} exists. The folder holds: "

@@ -108,9 +108,13 @@ def test_a_missing_folder_or_file_is_told(name, tmp_path):
         corpora.load(name)
     with pytest.raises(FileNotFoundError, match="must be an existing folder"):
         corpora.load(name, data_dir=tmp_path / "nowhere")
-    file = re.escape(ROWS[name].names[0].format("train"))
-    with pytest.raises(FileNotFoundError, match=rf"Neither .*{file} nor {file}\.gz exists"):
+    path = tmp_path / ROWS[name].names[0].format("train")
+    path.symlink_to("gone")
+    file = re.escape(path.name)
+    told = rf"Neither .*{file} nor {file}\.gz exists. .* holds: {file} \(a link to nothing\)\."
+    with pytest.raises(FileNotFoundError, match=told):
         corpora.load(name, data_dir=tmp_path)
+    path.unlink()
     # What is missing is told before anything is read.
     write(tmp_path, name, ["\udcff"])
     with pytest.raises(FileNotFoundError, match=r"dev.* The folder holds: test"):
