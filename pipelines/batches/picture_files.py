@@ -176,7 +176,9 @@ def write(path: str | os.PathLike, pixels: np.ndarray) -> None:
 
 
 def files_of(folder: str | os.PathLike) -> dict[str, list[pathlib.Path]]:
-    """The PNG and JPEG files of each class, a subfolder, both in the order of their names."""
+    """The PNG and JPEG files of each class, a subfolder, both in the order of their names; a link
+    to nothing too, which cannot be read and moves no other file to another split.
+    """
     place = pathlib.Path(folder)
     if not place.is_dir():
         raise FileNotFoundError(
@@ -186,7 +188,9 @@ def files_of(folder: str | os.PathLike) -> dict[str, list[pathlib.Path]]:
     classes = sorted(one for one in place.iterdir() if one.is_dir())
     return {
         subfolder.name: sorted(
-            one for one in subfolder.iterdir() if one.is_file() and one.suffix.lower() in ENDINGS
+            one
+            for one in subfolder.iterdir()
+            if one.suffix.lower() in ENDINGS and (one.is_file() or not one.exists())
         )
         for subfolder in classes
     }
@@ -222,7 +226,7 @@ def read_all(
     for number, path in enumerate(paths):
         try:
             pixels = read(path, 3)
-        except UnreadablePicture as error:
+        except (UnreadablePicture, FileNotFoundError) as error:
             dropped.leave_out("unreadable", str(path), str(error))
             continue
         if together is None:

@@ -194,14 +194,17 @@ def test_jpeg_files_are_read_and_others_counted_by_their_endings(photographs):
 def test_an_unreadable_file_moves_no_other_to_another_split(photographs):
     folder, _ = photographs
     whole = images.load("folder", folder)
-    (folder / "cat" / "5.png").write_bytes(b"")
-    found = images.load("folder", folder)
-    assert found.dropped == {"unreadable": 1}
-    assert found.dropped.firsts == {"unreadable": f"{folder}/cat/5.png"}
-    assert found.digest == whole.digest
-    assert len(all_keys(found)) == len(all_keys(whole)) - 1
-    for split in SPLITS:
-        assert {*keys_of(getattr(found, split))} <= {*keys_of(getattr(whole, split))}
+    path = folder / "cat" / "5.png"
+    for spoil in (lambda: path.write_bytes(b""), lambda: path.symlink_to("gone")):
+        path.unlink()
+        spoil()
+        found = images.load("folder", folder)
+        assert found.dropped == {"unreadable": 1}
+        assert found.dropped.firsts == {"unreadable": str(path)}
+        assert found.digest == whole.digest
+        assert len(all_keys(found)) == len(all_keys(whole)) - 1
+        for split in SPLITS:
+            assert {*keys_of(getattr(found, split))} <= {*keys_of(getattr(whole, split))}
 
 
 def test_pictures_that_nothing_can_be_learned_from_are_refused(photographs):
