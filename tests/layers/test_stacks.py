@@ -1,7 +1,10 @@
-"""Section 3.1: the encoder's layers against the equations in float64, and what must not matter to
-them; section 3.3: their feed-forward networks.
+"""Section 3.1: the layers of encoder and decoder against the equations in float64; section 3.3:
+their feed-forward networks. That one step at a time gives what the whole target gives is a law of
+tests/laws/test_models.py.
 """
 
+import functools
+import itertools
 import math
 
 import keras
@@ -29,7 +32,7 @@ from keras_transformer.models.sized_model import stack_arguments
 
 # Of one equation float32 gives 1e-6; of a chain of them, which norms stretch on the way, this.
 ATOL = 2e-6
-B, S, H, D_MODEL, D_FF = 3, 6, 2, 8, 16
+B, T, S, H, D_MODEL, D_FF = 3, 5, 6, 2, 8, 16
 SIZES = {"num_heads": H, "d_model": D_MODEL, "d_ff": D_FF}
 ORACLES = {PostNorm: paper.post_norm, PreNorm: paper.pre_norm}
 NORMS = pytest.mark.parametrize("norm", [PostNorm, PreNorm])
@@ -42,6 +45,11 @@ def x(random):
     return random(B, S, D_MODEL)
 
 
+@pytest.fixture
+def target(random):
+    return random(B, T, D_MODEL)
+
+
 @pytest.fixture(scope="module", params=[PostNorm, PreNorm], ids=["post", "pre"])
 def encoder(shaken, request):
     """Not to be changed."""
@@ -49,19 +57,42 @@ def encoder(shaken, request):
     return shaken(np.random.default_rng(1), encoder, np.zeros((B, S, D_MODEL), "float32"))
 
 
+@pytest.fixture(scope="module", params=[PostNorm, PreNorm], ids=["post", "pre"])
+def decoder(shaken, request):
+    """Not to be changed."""
+    decoder = Decoder(2, **SIZES, d_k=3, d_v=5, norm=request.param)
+    inputs = [np.zeros((B, length, D_MODEL), "float32") for length in (T, S)]
+    return shaken(np.random.default_rng(1), decoder, *inputs)
+
+
+def is_the_paper_s(actual, norm, formula):
+    """A formula with the placement of its norms, and not with the other one."""
+    results = {kind: formula(oracle) for kind, oracle in ORACLES.items()}
+    np.testing.assert_allclose(actual, results.pop(norm), rtol=0, atol=ATOL)
+    [other] = results.values()
+    assert np.abs(actual - other).max() > 0.1
+
+
+WIDTHS = pytest.mark.parametrize("widths", [{}, {"d_k": 3, "d_v": 5}], ids=["paper", "free"])
+
+
 @NORMS
-@pytest.mark.parametrize("widths", [{}, {"d_k": 3, "d_v": 5}], ids=["paper", "free"])
+@WIDTHS
 def test_an_encoder_layer_is_the_paper_s(x, widths, norm, randomized, parts):
     layer = randomized(EncoderLayer(**SIZES, **widths, norm=norm), x)
     for mask in (None, MASK, np.array(causal_mask(S))):
-        results = {
-            kind: paper.encoder_layer(x, parts(layer), H, mask, oracle)
-            for kind, oracle in ORACLES.items()
-        }
-        actual = layer(x, attention_mask=mask)
-        np.testing.assert_allclose(actual, results.pop(norm), rtol=0, atol=ATOL)
-        [other] = results.values()
-        assert np.abs(actual - other).max() > 0.1
+        formula = functools.partial(paper.encoder_layer, x, parts(layer), H, mask)
+        is_the_paper_s(layer(x, attention_mask=mask), norm, formula)
+
+
+@NORMS
+@WIDTHS
+def test_a_decoder_layer_is_the_paper_s(target, x, widths, norm, randomized, parts):
+    layer = randomized(DecoderLayer(**SIZES, **widths, norm=norm), target, x)
+    for masks in itertools.product((None, np.array(causal_mask(T))), (None, MASK)):
+        formula = functools.partial(paper.decoder_layer, target, x, parts(layer), H, *masks)
+        actual = layer(target, x, attention_mask=masks[0], memory_mask=masks[1])
+        is_the_paper_s(actual, norm, formula)
 
 
 def test_the_paper_s_norm_is_the_default(x):
@@ -113,6 +144,60 @@ def test_what_every_layer_attends_to_comes_with_what_call_gives(encoder, x):
         np.testing.assert_allclose(
             ours, layer.with_attention(inputs, MASK)[1], rtol=1e-6, atol=1e-6
         )
+
+
+def test_a_decoder_is_its_layers_one_after_another_and_causal(decoder, target, x, parts):
+    norm = type(decoder.layers[0].feed_forward_norm)
+    causal = np.tril(np.ones((T, T), bool))
+    expected = target
+    for layer in decoder.layers:
+        expected = paper.decoder_layer(expected, x, parts(layer), H, causal, MASK, ORACLES[norm])
+    if norm is PreNorm:
+        expected = paper.layer_norm(expected, *decoder.final_norm.get_weights())
+    np.testing.assert_allclose(decoder(target, x, memory_mask=MASK), expected, rtol=0, atol=ATOL)
+
+
+def test_attention_weights_are_shares_of_what_may_be_seen(decoder, target, x):
+    output, weights = decoder.with_attention(target, x, MASK)
+    to_target, to_memory = (np.array(part) for part in weights)
+    np.testing.assert_allclose(output, decoder(target, x, memory_mask=MASK), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(to_target.sum(-1), 1, atol=1e-6)
+    np.testing.assert_allclose(to_memory.sum(-1), 1, atol=1e-6)
+    assert not to_target[..., ~np.array(causal_mask(T))[0]].any()
+    assert not to_memory[0, ..., 4:].any()
+    assert to_memory[1].all()
+    # The second layer's, from what the first one gives.
+    mask = causal_mask(T)
+    first = decoder.layers[0](target, x, attention_mask=mask, memory_mask=MASK)
+    _, expected = decoder.layers[1].with_attention(first, x, mask, MASK)
+    np.testing.assert_allclose(to_target[:, 1], expected[0], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(to_memory[:, 1], expected[1], rtol=1e-6, atol=1e-6)
+
+
+@NORMS
+def test_under_mixed_bfloat16_the_state_keeps_its_dtype(target, x, norm):
+    """A loop's state may not change its dtype from turn to turn."""
+    decoder = Decoder(1, **SIZES, norm=norm, dtype="mixed_bfloat16")
+    decoder(target, x)
+    stepper = decoder.stepper()
+    before = stepper.start(B)
+    first = target[:, :1].astype("float32")
+    _, after, _ = stepper(first, before, decoder.memory_cache(x))
+    types = [part.dtype for part in keras.tree.flatten(before)]
+    assert types == [part.dtype for part in keras.tree.flatten(after)]
+    assert [keras.backend.standardize_dtype(dtype) for dtype in types] == ["bfloat16"] * 2
+
+
+def test_a_memory_that_is_forgotten_or_not_attended_to_is_told():
+    layer = DecoderLayer(2, 8, 16)
+    # Keras builds the layers of a model once more where that failed.
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"Without `memory`.* has_memory=False"):
+            layer(np.zeros((1, 3, 8)))
+    alone = Decoder(1, 2, 8, 16, has_memory=False)
+    with pytest.raises(ValueError, match=r"and with it True\. Received: has_memory=False"):
+        alone(np.zeros((1, 3, 8)), np.zeros((1, 3, 8)))
+    assert alone(np.zeros((1, 3, 8))).shape == (1, 3, 8)
 
 
 # Section 3.3: equation 2 in float64, and what may stand in the place of its max(0, .).
