@@ -70,9 +70,7 @@ def _asked(
     """
     position = len(ids) - 1
     if position in rules.free and position + len(block) - 1 in rules.free:
-        return rules(wished, [ids], position)
-    each = [
-        rules(wished, [ids + block[1 : 1 + place]], position + place) for place in range(len(block))
-    ]
+        return rules(wished, [ids])
+    each = [rules(wished, [ids + block[1 : 1 + place]]) for place in range(len(block))]
     bias, factor = (np.concatenate(np.broadcast_arrays(*one)) for one in zip(*each, strict=True))
     return bias, factor

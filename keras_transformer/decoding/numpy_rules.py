@@ -32,9 +32,8 @@ class NumpyRules:
     """The rules that options ask for, with a vocabulary of V, those of spans, and forbidden words.
     The first `given` tokens of each prefix cost nothing.
 
-    Called with what is searched, arrays by name with b rows, the ids of b K hypotheses that have
-    come, BOS the first of each, and how many tokens these are, it gives the bias and the factor of
-    a step of `numpy_search`.
+    Called with what is searched, arrays by name with b rows, and the ids of b K hypotheses that
+    have come, BOS the first of each, it gives the bias and the factor of a step of `numpy_search`.
 
     Attributes:
         free: the numbers of tokens after which no rule asks for more than is always barred.
@@ -81,12 +80,13 @@ class NumpyRules:
         return {**searched, "limit": limits}
 
     def __call__(
-        self, searched: Mapping[str, np.ndarray], came: Sequence[list[int]], position: int
+        self, searched: Mapping[str, np.ndarray], came: Sequence[list[int]]
     ) -> tuple[np.ndarray, np.ndarray]:
+        position = len(came[0]) - 1
         if position in self.free:
             return self._always, NO_FACTOR
         beam = len(came) // len(searched["limit"])
-        rows = np.array([ids[1:] for ids in came], np.int32)
+        rows = np.array(came, np.int32)[:, 1:]
         factor = NO_FACTOR
         if self._penalizes and position:
             factor = np.ones((len(rows), self._size), np.float32)

@@ -60,10 +60,12 @@ class NumpySearch:
         self._forbidden = forbidden
         self._vocabulary_size = vocabulary_size
         self._samples = options.samples
-        beam, alpha = (1, 0.0) if options.samples else beam_and_penalty(options)
-        form = options.beam_form if beam > 1 else "leaving"
+        beam, alpha = beam_and_penalty(options)
+        form = options.beam_form
+        if options.samples or beam == 1:
+            beam, alpha, form = 1, 0.0, "leaving"
         most = beam if form in FILLING else options.num_hypotheses
-        penalty = (np.float32(alpha if beam > 1 else 0.0), options.length_penalty_form)
+        penalty = (np.float32(alpha), options.length_penalty_form)
         self._manner = Manner(beam, form, min(most, beam), given, *penalty)
         count = (options.top_k or vocabulary_size) if options.samples else 2 * beam
         self._count = np.array(min(count, vocabulary_size), np.int32)
@@ -112,7 +114,7 @@ class NumpySearch:
         state = model.start(len(rows))
         for position in range(max(searched["limit"], default=0)):
             came, _, sums = zip(*(one for beam in going for one in beam.hypotheses), strict=True)
-            bias, factor = rules(searched, came, position)
+            bias, factor = rules(searched, came)
             newest = np.array([ids[-1] for ids in came], np.int32).reshape(len(going), -1)
             place = np.array(position, np.int32)
             logs, tokens, state = model.step(
@@ -177,7 +179,6 @@ class Beam:
 
     def __init__(self, manner: Manner, limit: int):
         self._manner = manner
-        self._limit = limit
         self._longest = manner.lp(limit)
         # Marian's loses one with each hypothesis that ends.
         self._places = manner.beam
@@ -243,6 +244,7 @@ class StayingBeam(Beam):
 
     def __init__(self, manner: Manner, limit: int):
         super().__init__(manner, limit)
+        self._limit = limit
         # They have their places from the beginning.
         self.hypotheses += [([BOS], [], NEVER)] * (manner.beam - 1)
 
