@@ -74,14 +74,14 @@ def main(FLAGS):
     rate = f"{lines:,} lines in {seconds:.1f} s, {lines / seconds:.1f} a second."
     print(rate if lines else "All shards are there already.")
     if failed := sum(plan.path(shard, bulk.FAILED).exists() for shard in plan.shards):
-        print(f"{failed:,} shards have lines that failed, in {FLAGS.output}-*.failed.tsv{suffix}.")
+        print(f"Shards with lines that failed: {failed:,}, in {FLAGS.output}-*.failed.tsv{suffix}.")
 
 
 def _refuse(FLAGS):
     """Flags that make no sense here."""
     if "-" in (FLAGS.input, FLAGS.output) or FLAGS.stream:
         raise ValueError(
-            "--input must name files, --output the beginning of their names; there is no --stream. "
+            "--input must name files, and --output how the new ones begin; --stream is refused. "
             f"Received: --input={FLAGS.input} --output={FLAGS.output}."
         )
     for name in ("prefix_file", "glossary"):

@@ -17,7 +17,7 @@ Options that everybody needs; `--task={task} --help` shows all {count} of a task
 one section:
 {everyday}
   --flagfile=FILE
-      Read flags from a file: one of the package's recipes, or your own. Later flags come first.
+      Read flags from a file: one of the package's recipes, or your own. Later flags win.
 """
 
 

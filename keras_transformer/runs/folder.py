@@ -178,7 +178,7 @@ class RunFolder:
             self.checkpoints, lambda line: print(line, file=sys.stderr)
         )[0]
         if weights is None:
-            raise FileNotFoundError(f"{self.path} holds no checkpoint yet. Train first.")
+            raise FileNotFoundError(f"{self.path} holds no checkpoint. Train, or name its run.")
         return weights
 
 

@@ -29,7 +29,7 @@ def refuse_graphs(path: str | os.PathLike) -> None:
     """Refuse a folder of portable graphs where a model is needed."""
     if graphs := portable_folder(path):
         raise ValueError(
-            f"{graphs} has graphs, which only answer: translate and generate take it alone. Name "
+            f"{graphs} has graphs, which answer alone and give no weights or attention. Name "
             "the folder of the run."
         )
 

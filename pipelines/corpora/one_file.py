@@ -102,7 +102,7 @@ class Tsv(OneFile, name="tsv"):
             places = [int(place) - 1 for place in places]
             for number, row in rows:
                 if len(row) <= max(places):
-                    dropped.leave_out("with too few columns", f"{path}, line {number}")
+                    dropped.leave_out("with too few columns between tabs", f"{path}, line {number}")
                 else:
                     yield number, *(row[place] for place in places)
 
@@ -144,8 +144,8 @@ def _places(columns, header, path):
     for column in columns:
         if names.count(column) != 1:
             raise ValueError(
-                f"`source_column` and `target_column` must be names of the first line of {path}, "
-                f"each once: {', '.join(names) or 'nothing'}. Received: {column}."
+                "`source_column` and `target_column` must be numbers from 1, or in the first line "
+                f"of {path} once: {', '.join(names)}. Received: {' and '.join(columns)}."
             )
     return [names.index(column) + 1 for column in columns]
 

@@ -4,7 +4,7 @@ line N of one file translates line N of the other; in one, each line stands for 
 
 import itertools
 
-from pipelines.corpora.options import Files, Streamed
+from pipelines.corpora.options import PREFIXES, Files, Streamed
 from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
 from pipelines.dropped import Dropped
 from pipelines.line_files import byte_lines, decode, locate, open_bytes, read_lines, unequal
@@ -25,7 +25,7 @@ class TextFiles(Streamed, Files, name="text_files"):
         folder = self.folder(WHAT)
         self.two_languages()
         paths = [
-            locate(folder, f"{prefix}.{getattr(self, side)}", side, "prefixes")
+            locate(folder, f"{prefix}.{getattr(self, side)}", side, PREFIXES[split])
             for side in ("source_language", "target_language")
         ]
         return _pairs(paths, part, parts, dropped), str(paths[1]), "line"
@@ -75,8 +75,8 @@ class Lines(Files, name="lines"):
         folder = self.folder(WHAT)
         language = self.source_language
         paths = [
-            prefix and locate(folder, f"{prefix}.{language}", "source_language", "prefixes")
-            for prefix in self.prefixes
+            prefix and locate(folder, f"{prefix}.{language}", "source_language", argument)
+            for argument, prefix in zip(PREFIXES, self.prefixes, strict=True)
         ]
         dropped = Dropped(strict=self.strict)
         texts = [_lines(path, dropped) if path else ParallelText([], []) for path in paths]

@@ -7,7 +7,7 @@ A parser learns it as a translation, from words into the symbols of `pipelines.t
 import os
 from collections.abc import Iterable, Iterator
 
-from pipelines.corpora.options import CORPORA, CorpusOptions, Files, spread
+from pipelines.corpora.options import CORPORA, PREFIXES, CorpusOptions, Files, spread
 from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
 from pipelines.dropped import Dropped
 from pipelines.line_files import byte_lines, decode, locate, open_bytes
@@ -18,7 +18,6 @@ from pipelines.vocabularies.vocabulary import SPACE
 
 # What a tree is called as a language.
 LANGUAGE = "trees"
-SPLITS = ("train", "valid", "test")
 
 
 class TreeLeaves(CorpusOptions):
@@ -57,14 +56,15 @@ class Treebank(Files, TreeLeaves, name="treebank"):
 
     def trees(self, split: str, dropped: Dropped | None = None) -> list[Tree]:
         """The trees of the pairs of a split, in their order, with their parts of speech."""
-        prefix = self.prefixes[SPLITS.index(split)]
+        prefix = getattr(self, f"{split}_prefix")
         if prefix is None:
             return []
         dropped = Dropped() if dropped is None else dropped
         return [tree for _, tree, *_ in self._kept(self._path(prefix), dropped)]
 
     def _path(self, prefix):
-        return locate(self.folder("the folder with the trees"), f"{prefix}.trees", "prefixes")
+        argument = PREFIXES[self.prefixes.index(prefix)]
+        return locate(self.folder("the folder with the trees"), f"{prefix}.trees", argument)
 
     def _pairs(self, path, dropped):
         rows = ((line, *texts) for line, _, *texts in self._kept(path, dropped))

@@ -106,7 +106,7 @@ def test_each_line_is_there_once_in_order_with_its_number(folder, corpus, tmp_pa
     assert "more than the 1,024 allowed" in reason
     said = capsys.readouterr().out
     assert "7 of 7 shards to make" in said
-    assert "2 shards have lines that failed" in said
+    assert "Shards with lines that failed: 2, in " in said
 
 
 def test_a_run_again_makes_what_lacks_with_the_same_bytes(folder, corpus, tmp_path, capsys):
@@ -296,7 +296,7 @@ def test_what_has_tabs_and_line_ends_stays_a_line(tmp_path):
     ("flags", "words"),
     [
         (["--output=x"], "--model is missing"),
-        (["--model=m"], "--input must name files"),
+        (["--model=m"], "--input must name files, and --output how"),
         (["--model=m", "--input=i", "--output=o", "--prefix_file=p"], "--prefix_file is for"),
         (["--model=m", "--input=i", "--output=o", "--num_hypotheses=2"], "must be 1"),
         (["--model=m", "--input=i", "--output=o", "--runner=R", "--processes=2"], "exclude"),

@@ -218,7 +218,7 @@ def test_a_hyperparameter_of_another_version_is_named(refused):
         "hyperparameter gates. Use the version that wrote it, or train again."
     )
     # The control: without it the weights are looked for.
-    assert refused() == "RUN holds no checkpoint yet. Train first."
+    assert refused() == "RUN holds no checkpoint. Train, or name its run."
 
 
 @pytest.mark.parametrize("description", [{}, {"hyperparameters": [1]}])

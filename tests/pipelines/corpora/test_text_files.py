@@ -258,9 +258,9 @@ def test_columns_have_numbers_or_names(tmp_path):
     assert named.train.targets[0].startswith('"Ziel')
     numbered = corpora.load("tsv", data_file=path, source_column="3", target_column="2")
     assert len(numbered.train) in (len(named.train), len(named.train) + 1)
-    with pytest.raises(ValueError, match=r"names of the first line .*id, de, en. Received: fr"):
-        corpora.load("tsv", data_file=path, source_column="en", target_column="fr")
-    with pytest.raises(ValueError, match="too few columns"):
+    with pytest.raises(ValueError, match=r"from 1, or .*: id, de, en\. Received: en and 2\."):
+        corpora.load("tsv", data_file=path, source_column="en")
+    with pytest.raises(ValueError, match="too few columns between tabs"):
         corpora.load("tsv", data_file=path, target_column="4")
     for column in ("2", "02"):
         with pytest.raises(ValueError, match=rf"`target_column` are both {column}\. Name two"):

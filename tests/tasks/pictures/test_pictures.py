@@ -353,7 +353,7 @@ def test_a_huge_file_is_told_by_its_header(module, sides):
     ("sizes", "said"),
     [
         ({"gates": 3}, "the model was written by another version: this one does not know the"),
-        ({}, "holds no checkpoint yet"),  # The control.
+        ({}, "holds no checkpoint"),  # The control.
     ],
 )
 def test_a_run_of_another_version_is_told(tmp_path, sizes, said):
