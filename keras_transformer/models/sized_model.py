@@ -287,5 +287,8 @@ def translation_policy(precision: str) -> keras.DTypePolicy:
     """Make the Keras dtype policy of a model that translates, "float32" or "bfloat16"."""
     policies = {"float32": keras.DTypePolicy("float32"), "bfloat16": BFloat16Weights()}
     if precision not in policies:
-        raise ValueError(f"`precision` must be {' or '.join(policies)}. Received: {precision!r}.")
+        raise ValueError(
+            f"`precision` must be {' or '.join(policies)}. Received: {precision!r}. Others are for "
+            "export --format=onnx, litert and web."
+        )
     return policies[precision]

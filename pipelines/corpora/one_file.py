@@ -166,7 +166,4 @@ def _found(segments, language):
     asked = language.lower().replace("_", "-")
     main = asked.partition("-")[0]
     regional = [one for one in segments if one.partition("-")[0] == main]
-    for name in (asked, main, *sorted(regional)):
-        if name in segments:
-            return name
-    return None
+    return next((one for one in (asked, main, *sorted(regional)) if one in segments), None)
