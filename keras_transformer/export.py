@@ -30,6 +30,7 @@ def main(FLAGS):
 def export(task, FLAGS):
     """Export a run of a task as the flags say."""
     from keras_transformer.runs.folder import RunFolder
+    from keras_transformer.runs.run import exported
 
     folder = RunFolder(flags.required(FLAGS, "model_dir"), added=FLAGS.adapter)
     values = flags.values(FLAGS, *SECTIONS, *task.export_options)
@@ -49,7 +50,9 @@ def export(task, FLAGS):
             values["precision"] = "float32"
         module = task.reload(folder, values)
         path = task.write(kind, module, path, *of_run, precision, FLAGS.version)
-    print(f"exported to {path}")
+    is_tried = kind not in ("web", "ctranslate2")
+    tried = is_tried and exported(task.trial, folder.read_examples(), path)
+    print(tried or f"exported to {path}")
 
 
 def run(task):

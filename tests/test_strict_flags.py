@@ -263,6 +263,8 @@ def test_each_recipe_is_read_by_every_command_of_its_task(path):
         ("train", ["--d_modle=3"], "--d_modle does not exist. Did you mean --d_model?"),
         ("train", ["--qqqqqqq"], "--qqqqqqq does not exist. See --help."),
         ("train", ["--noema"], "--noema does not exist. Did you mean --ema?"),
+        ("train", ["--batch_size=3"], "--batch_size does not exist. Did you mean --batch_tokens?"),
+        ("translate", ["--beam=3"], "--beam does not exist. Did you mean --beam_size?"),
         ("train", ["--d_model"], "--d_model needs a value: --d_model=VALUE."),
         ("train", ["--norelease=1"], "--norelease takes no value. Received: 1"),
         ("train", ["--max_minutes=nan"], "--max_minutes=nan must be a finite number."),

@@ -151,7 +151,10 @@ def _unknown(name, argument, own, known):
     if space and flag in known:
         return f"--{_short(name)} does not exist. Write --{flag}={_short(value.strip())}."
     names = [one for one in known if argument.file or one in own]
-    return f"--{_short(name)} does not exist. {_alike(name, names) or 'See --help.'}"
+    begin = [one for one in names if one.startswith(name) and len(name) > 2]
+    akin = [one for one in names if one.partition("_")[0] == name.partition("_")[0]]
+    meant = begin[0] if begin else akin[0] if len(akin) == 1 else name
+    return f"--{_short(name)} does not exist. {_alike(meant, names) or 'See --help.'}"
 
 
 def _alike(name, names):

@@ -119,6 +119,8 @@ class Run:
             watchers.catch_up(model, steps_per_epoch)
         if self.is_chief and step:
             watchers.mend(model, steps_per_epoch)
+        if watchers.are_over or step >= last_step:
+            print("nothing is left to train. Raise --max_steps and the like to train longer")
         try:
             if not watchers.are_over:
                 fit.fit(model, feed, steps_per_epoch, last_step, watchers.callbacks)
@@ -229,15 +231,15 @@ class Run:
         for kind in self.values["export_formats"]:
             place = path if kind == "saved_model" else f"{path}_{kind}"
             version = self.task.write(kind, module, place, whole, folder.read_examples())
-            trial = tried_by(self.task.trial, score.samples, version)
-            print(f"\nexported to {version}." + (f" Try it:\n  {trial}" if trial else ""))
+            print(f"\n{exported(self.task.trial, score.samples, version)}")
 
 
-def tried_by(trial: str, samples: Sequence, version: pathlib.Path) -> str:
-    """`Task.trial` of an exported version."""
+def exported(trial: str, samples: Sequence, version: pathlib.Path) -> str:
+    """What is said of an exported version; how `Task.trial` tries it, if there is a sample."""
     quoted = str(samples[0]).replace("'", "'\\''") if samples else ""
     path, folder = (shlex.quote(str(one)) for one in (version, version.parent))
-    return trial.format(sample=f"'{quoted}'", version=path, versions=folder)
+    line = trial.format(sample=f"'{quoted}'", version=path, versions=folder)
+    return f"exported to {version}." + (f" Try it:\n  {line}" if trial and samples else "")
 
 
 def _refuse_together(values, sections):

@@ -132,7 +132,8 @@ class ServedText(ServedModule):
 
     def rows(self, card):
         corpus = card.get("corpus", {})
-        decoding = [f"{name} {value}" for name, value in card.get("decoding", {}).items()]
+        said = {name: value for name, value in card.get("decoding", {}).items() if value != ()}
+        decoding = [f"{name} {value}" for name, value in said.items()]
         vocabulary = card["vocabulary"]
         return {
             "trained on": corpus.get("dataset")

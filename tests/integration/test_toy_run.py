@@ -54,7 +54,7 @@ def test_training_prints_sizes_progress_scores_and_translations(toy):
 def test_a_finished_run_is_not_trained_again(toy, toy_copy, release):
     before = (toy_copy.folder / RUN / "history.jsonl").read_text()
     again = toy_copy.done(*toy.training, release)
-    assert b"going on from step" in again.stdout
+    assert b"nothing is left to train" in again.stdout
     assert (toy_copy.folder / RUN / "history.jsonl").read_text() == before
     assert (toy_copy.folder / "elsewhere").exists() == (release != "--norelease")
 

@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from keras_transformer.runs.run import tried_by
+from keras_transformer.runs.run import exported
 from keras_transformer.tasks import corpus_settings
 from keras_transformer.tasks.text_task import TRIAL, refuse_long_lines
 from keras_transformer.tasks.translation.task import Translation
@@ -102,7 +102,8 @@ def test_the_split_and_the_line_are_named(pieces):
 # The line that says how an export is tried: a shell reads the text as it is.
 @pytest.mark.parametrize("text", ["a b", "It's 5 o'clock", '"$HOME" `x`', "", "\\n", "{x}"])
 def test_a_shell_reads_the_text_as_it_is(text):
-    line = tried_by(TRIAL % "predict", [text], pathlib.Path("my models/m/1"))
+    told = exported(TRIAL % "predict", [text], pathlib.Path("my models/m/1"))
+    line = told.partition("Try it:\n  ")[2]
     assert shlex.split(line) == [
         *("echo", text, "|"),
         *("python", "-m", "keras_transformer.predict", "--model=my models/m/1"),
@@ -110,7 +111,8 @@ def test_a_shell_reads_the_text_as_it_is(text):
 
 
 def test_a_task_that_tries_nothing_says_nothing():
-    assert tried_by("", [[0.5]], pathlib.Path("saved_models/m/1")) == ""
+    path = pathlib.Path("saved_models/m/1")
+    assert exported("", [[0.5]], path) == exported(TRIAL, [], path) == f"exported to {path}."
 
 
 @pytest.mark.parametrize(
