@@ -63,7 +63,9 @@ class NumpySearch:
         beam, alpha = beam_and_penalty(options)
         form = options.beam_form
         if options.samples or beam == 1:
-            beam, alpha, form = 1, 0.0, "leaving"
+            beam = 1
+            alpha = 0.0
+            form = "leaving"
         most = beam if form in FILLING else options.num_hypotheses
         penalty = (np.float32(alpha), options.length_penalty_form)
         self._manner = Manner(beam, form, min(most, beam), given, *penalty)
