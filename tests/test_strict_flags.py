@@ -306,7 +306,7 @@ def test_what_is_wrong_on_the_command_line_is_told(command, arguments, line):
 @pytest.mark.parametrize("command", ["train", "translate"])
 def test_what_is_wrong_in_a_file_is_told_with_its_line(command, text, line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "wrong.flags").write_text(f"// mine\n--seed=3\n\n{text}\n", encoding="utf-8")
+    (tmp_path / "wrong.flags").write_text(f"// mine\n\n--output=A -- B\n{text}\n", encoding="utf-8")
     (tmp_path / "outer.flags").write_text("--flagfile=wrong.flags\n", encoding="utf-8")
     found = told(command, "--flagfile=outer.flags")
     assert found.startswith(f"wrong.flags, line 4: {line}")

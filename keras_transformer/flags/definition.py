@@ -48,7 +48,7 @@ def wrong_path(paths: str) -> str | None:
             return f"a name must have at most {LONGEST_NAME} bytes. Choose a shorter one."
         if "\0" in path:
             return "a path must have no NUL. Leave it out."
-        if " --" in path:
+        if " --" in path.replace(" -- ", " "):
             return "a path has no flag in it. Write each flag on a line of its own."
         if len(path) > 1 and path[0] == path[-1] and path[0] in "'\"":
             return "a path has no quotes here. Leave them out."

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from keras_transformer.inference.functions import Functions, LiveFunctions, saved_functions
-from keras_transformer.inference.line_batches import in_batches_of_bytes
+from keras_transformer.inference.line_batches import in_batches_of_bytes, listed
 from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.saved_models.signature import as_bytes, as_strings
 
@@ -90,7 +90,7 @@ def _guesses(answer):
 def refuse_without_mask(texts: Sequence[str], facts: Mapping) -> None:
     """Refuse texts without a mask: the one that the facts of a model name, else of `MASKS`."""
     masks = [facts["mask"]] if "mask" in facts else MASKS
-    for number, text in enumerate(texts, start=1):
+    for number, text in enumerate(listed(texts, "texts"), start=1):
         if not any(mask in text for mask in masks):
             raise ValueError(
                 f"every text must have a mask, {' or '.join(masks)}, in place of a word. "

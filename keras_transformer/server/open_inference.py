@@ -100,7 +100,7 @@ def read(body: bytes, length: str | None) -> Inference:
         if type(own) is not int or not 0 <= own <= len(rest):
             raise RequestError(
                 f"binary_data_size of `{name}` must be the number of its bytes behind the JSON, "
-                f"whose length {HEADER} says: {len(rest)} are left. Received: {own!r}."
+                f"whose length {HEADER} says: {len(rest)} are left. Received: {own!r:.80}."
             )
         binary[name] = bytes(rest[:own])
         rest = rest[own:]

@@ -183,7 +183,7 @@ def _together(pairs):
         codes = codes[order]
         first = np.flatnonzero(np.diff(codes, prepend=-1))
         codes = codes[first]
-        counts = np.add.reduceat(counts[order], first)
+        counts = np.add.reduceat(counts[order], first, dtype=np.int32)
         while len(codes) > MOST_COUNTED:
             is_kept = counts > counts.min()
             codes = codes[is_kept]

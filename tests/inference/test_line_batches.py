@@ -68,7 +68,9 @@ def test_lines_are_a_list_of_strings(lines):
     with pytest.raises(ValueError, match=r"^`lines` must be a list of strings, .* Received: "):
         listed(lines)
     generator = Generator({}, letters, 1024)
-    for ask in (generator.generate, generator.perplexities, TextReader({"tag": None}).tags):
+    guesses = TextReader(types.SimpleNamespace(facts={})).guesses
+    tags = TextReader({"tag": None}).tags
+    for ask in (generator.generate, generator.perplexities, guesses, tags):
         with pytest.raises(ValueError, match=r"must be a list of strings, .* Received: "):
             ask(lines)
     assert listed(iter(["a", "b"])) == listed(np.array(["a", "b"])) == ["a", "b"]

@@ -178,9 +178,7 @@ def test_a_run_of_0_5_goes_on(release_0_5, capsys):
     *_, newest = history(release_0_5)
     assert newest["step"] == last["step"] + 20
     assert newest["val_cross_entropy"] < last["val_cross_entropy"] + 0.05
-    progress = checkpoint.read_archive(checkpoint.read_newest(release_0_5.checkpoints)[0])[
-        "progress"
-    ]
+    progress = checkpoint.read_newest(release_0_5.checkpoints)[1]["progress"]
     assert json.loads(str(progress))["step"] == last["step"] + 20
 
 

@@ -166,6 +166,7 @@ def test_bytes_go_in_and_out_behind_the_json(client):
         ({"parameters": {"sequence_id": 4}}, "no parameter `sequence_id`"),
         ({"outputs": [{"name": "scores"}]}, "no output `scores`"),
         ({"outputs": [{**TRANSLATION, "parameters": {"classification": 3}}]}, "not supported"),
+        ({"inputs": [{**TRANSLATION, "parameters": {"binary_data_size": 10**99}}]}, f"{10**79}."),
         ({"id": 7}, '"id" must be a string'),
         ({"parameters": {"glossary": {f"{n}": "a" for n in range(5001)}}}, "at most 5,000 terms"),
         ({"parameters": {"glossary": {"a": "b" * 501}}}, "the longest of 501"),

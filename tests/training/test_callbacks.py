@@ -145,10 +145,8 @@ def test_there_are_two_states_to_go_on_from_before_the_clock_s_first(model, stop
 def test_a_checkpoint_holds_its_step_and_the_seconds_of_the_run(model, stopwatch, tmp_path):
     stopwatch.seconds = 12.5
     fit(model, Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=1)
-    assert checkpoint.restore(checkpoint.read_newest(tmp_path)[0], model) == {
-        "step": 3,
-        "seconds": 12.5,
-    }
+    path, _ = checkpoint.read_newest(tmp_path)
+    assert checkpoint.restore(path, model) == {"step": 3, "seconds": 12.5}
 
 
 def test_what_a_killed_run_left_half_written_is_removed(model, stopwatch, tmp_path):
