@@ -21,7 +21,7 @@ def main(FLAGS):
     from pipelines import line_files
 
     model = flags.required(FLAGS, "model")
-    require_writable(FLAGS.output)
+    require_writable(FLAGS.output, FLAGS.source_file, FLAGS.reference_file)
     files = (flags.required(FLAGS, name) for name in ("source_file", "reference_file"))
     sources, targets = line_files.read_aligned(*files)
     links = Translator.load(model).align(sources, targets, FLAGS.decode_tokens)

@@ -21,7 +21,7 @@ def main(FLAGS):
             "it out, or ask the signature nbest of an export."
         )
     flags.check_stream(FLAGS)
-    streams.require_writable(FLAGS.output)
+    streams.require_writable(FLAGS.output, FLAGS.input)
     options = flags.decoding_options(FLAGS)
     if FLAGS["seed"].present:
         options["seed"] = FLAGS.seed

@@ -22,7 +22,7 @@ def main(FLAGS):
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
-    streams.require_writable(FLAGS.output)
+    streams.require_writable(FLAGS.output, FLAGS.input)
     at_once = spread_over_cores()
     parser = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
     _refuse_translator(parser.description, model)

@@ -25,7 +25,7 @@ def main(FLAGS):
 
     model = flags.required(FLAGS, "model")
     flags.check_stream(FLAGS)
-    streams.require_writable(FLAGS.output)
+    streams.require_writable(FLAGS.output, FLAGS.input)
     predictor = Predictor.load(model, FLAGS.signature)
     answered = _objects if FLAGS.json else Predictor.lines
     if FLAGS.stream:

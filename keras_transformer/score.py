@@ -19,7 +19,7 @@ def main(FLAGS):
     from pipelines import line_files
 
     model = flags.required(FLAGS, "model")
-    require_writable(FLAGS.output)
+    require_writable(FLAGS.output, FLAGS.source_file, FLAGS.reference_file)
     files = (flags.required(FLAGS, name) for name in ("source_file", "reference_file"))
     sources, targets = line_files.read_aligned(*files)
     scores = Translator.load(model).score(sources, targets, batch_tokens=FLAGS.decode_tokens)

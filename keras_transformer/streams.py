@@ -64,8 +64,10 @@ def answer_lines(answer: Callable[[str], str]) -> None:
             break
 
 
-def require_writable(name: str) -> None:
-    """Refuse a name that `write_text` cannot write to, before a command does its work."""
+def require_writable(name: str, *read: str | None) -> None:
+    """Refuse a name that `write_text` cannot write to, before a command does its work, or that is
+    one of the files that are read.
+    """
     if name == "-":
         return
     path = pathlib.Path(name)
@@ -79,6 +81,8 @@ def require_writable(name: str) -> None:
                 f"--output={name} cannot be written: permission denied. Name another file."
             )
         return
+    if path.exists() and any(one and os.path.exists(one) and path.samefile(one) for one in read):
+        raise ValueError(f"--output={name} is read, and would be lost. Name another file.")
     require_folder(f"--output={name}", path.resolve().parent, "file")
 
 

@@ -27,13 +27,15 @@ def main(FLAGS):
     from keras_transformer.inference.translator import Translator
     from keras_transformer.runs.model_path import description_of
     from keras_transformer.startup import spread_over_cores
+    from pipelines.documents import BILINGUAL
     from pipelines.glossary import marking
     from pipelines.vocabularies.protected_spans import ProtectedSpans
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
     file_format = flags.file_format(FLAGS)
-    streams.require_writable(FLAGS.output)
+    lost = None if file_format in BILINGUAL else FLAGS.input
+    streams.require_writable(FLAGS.output, lost)
     document = streams.read_document(FLAGS.input, file_format, FLAGS.all)
 
     def read():

@@ -79,6 +79,12 @@ WRONG = {
         b"a prefix belongs to one sentence"
     ),
     f"translate {OF_RUN} --stream --input=text/valid.en": b"leave out --input, --output and",
+    **{
+        f"{command} --model=nowhere --{name}=text/valid.en --output=text/../text/valid.en": (
+            b"--output=text/../text/valid.en is read, and would be lost. Name another file."
+        )
+        for command, name in (("translate", "input"), ("score", "source_file"))
+    },
     UNEQUAL: b"must have as many lines as the input. Received: 3 and 2.",
     f"translate {OF_RUN},saved_models/reverse_words_reversed": (
         b"is a SavedModel: an ensemble is made of runs' folders"
