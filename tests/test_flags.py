@@ -32,9 +32,7 @@ def test_the_package_s_flag_files_are_found_from_any_folder(argv, tmp_path, monk
     assert values(expand_flagfiles(argv))["d_model"] == "512"
 
 
-def test_a_file_in_the_working_folder_comes_first_and_may_include_the_package_s(
-    tmp_path, monkeypatch
-):
+def test_a_file_of_the_working_folder_comes_first_and_may_include_ours(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.flags").write_text("# mine\n--flagfile=base.flags\n\n--d_model=64\n// end\n")
     found = values(expand_flagfiles(["--flagfile=mine.flags", "--d_ff=96"]))

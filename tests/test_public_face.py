@@ -198,9 +198,7 @@ INTERRUPTED = "import signal; signal.raise_signal(signal.SIGINT); raise SystemEx
         (("-m", "keras_transformer.translate"), True, 1, "went on"),
     ],
 )
-def test_a_command_that_is_interrupted_while_it_is_imported_ends_in_one_line(
-    program, ignored, status, told, tmp_path
-):
+def test_an_interrupted_import_ends_in_one_line(program, ignored, status, told, tmp_path):
     (tmp_path / "absl.py").write_text(INTERRUPTED)
     # The tests themselves may run in the background.
     answer = f"signal.signal(signal.SIGINT, signal.{'SIG_IGN' if ignored else 'SIG_DFL'})"

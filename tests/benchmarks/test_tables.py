@@ -164,9 +164,7 @@ SAVED_MODEL = "--model_base_path=saved_models/none"
 
 
 @pytest.mark.parametrize("answer", [str.upper, str.title])
-def test_what_is_served_as_the_direct_call_is_not_told_to_differ(
-    benchmark_of, monkeypatch, capsys, answer
-):
+def test_what_is_served_as_called_is_not_told_to_differ(benchmark_of, monkeypatch, capsys, answer):
     serving = benchmark_of("limits.serving", SAVED_MODEL, "--clients=1,3", "--alone=2")
     server = types.SimpleNamespace(seconds=1.0, ended=0, memory=lambda: 1e6)
     direct = {"loaded": 1.0, "first": 1.0, "seconds": 1.0, "translations": ["ONE", "TWO", "THREE"]}

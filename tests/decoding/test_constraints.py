@@ -83,9 +83,7 @@ def assert_equals_enumeration(sentences, ngram, n=10**6, words=3):
 @example(sentences=VARIED, ngram=2, n=10**6)
 @example(sentences=VARIED, ngram=3, n=10**6)
 @given(sentences=SENTENCES, ngram=NGRAMS, n=st.sampled_from([1, 3, 20]))
-def test_a_beam_that_holds_everything_equals_enumeration_of_what_keeps_the_rules(
-    sentences, ngram, n
-):
+def test_a_beam_of_everything_equals_enumeration_of_what_keeps_the_rules(sentences, ngram, n):
     assert_equals_enumeration(sentences, ngram, n)
 
 

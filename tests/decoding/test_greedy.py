@@ -33,9 +33,7 @@ SENTENCES = st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 12)), min_s
 
 @settings(max_examples=15)
 @given(sentences=SENTENCES, words=st.integers(3, 5), levels=st.sampled_from([None, 1, 2]))
-def test_each_sentence_of_a_batch_gets_its_likeliest_tokens_and_their_log_p(
-    sentences, words, levels
-):
+def test_each_sentence_of_a_batch_gets_its_likeliest_tokens_and_log_p(sentences, words, levels):
     tables = [Table(seed, words, levels) for seed, _ in sentences]
     limits = [limit for _, limit in sentences]
     found = decode(GreedySearch(), tables, limits)

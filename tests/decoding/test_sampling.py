@@ -103,9 +103,7 @@ def probabilities(shape, logits):
     top_p=st.sampled_from([0.01, 0.3, 0.5, 0.8, 0.95, 1.0]),
     temperature=st.sampled_from([0.7, 1.0, 2.0]),
 )
-def test_what_is_drawn_from_are_the_fewest_of_the_likeliest_that_hold_the_share(
-    seed, top_k, top_p, temperature
-):
+def test_the_fewest_of_the_likeliest_that_hold_the_share_are_drawn(seed, top_k, top_p, temperature):
     logits = np.random.default_rng(seed).normal(0, 2, 12).astype("float32")
     shape = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     expected = distribution(logits, **shape)

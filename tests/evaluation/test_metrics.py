@@ -134,9 +134,7 @@ WITHOUT_SPACES = {
 
 
 @pytest.mark.parametrize("language", WITHOUT_SPACES)
-def test_a_perfect_translation_into_a_language_without_spaces_has_the_best_score_of_each_metric(
-    language,
-):
+def test_a_perfect_translation_without_spaces_has_the_best_score_of_each_metric(language):
     lines = WITHOUT_SPACES[language]
     [bleu] = metrics.measure(metrics.choose(["bleu"], None, language), lines, lines).values()
     assert f"|tok:{metrics.tokenizer_of(language)}|" in bleu["signature"]
@@ -159,9 +157,7 @@ def test_an_ideograph_is_a_word_of_ter():
 
 
 @pytest.mark.parametrize("language", ["ja", "ko"])
-def test_a_tokenizer_that_is_missing_is_said_in_the_label_and_characters_are_counted(
-    language, monkeypatch
-):
+def test_a_missing_tokenizer_is_said_in_the_label_and_characters_are_counted(language, monkeypatch):
     module = f"sacrebleu.tokenizers.tokenizer_{language}_mecab"
     __import__(module)
     monkeypatch.setattr(sys.modules[module], "MeCab", None)

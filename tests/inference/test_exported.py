@@ -68,9 +68,11 @@ def loaded(folder):
     return functools.partial(Translator.load, folder)
 
 
-def test_release_0_5_is_translated_as_it_was(exported, loaded):
+def test_release_0_5_translates_and_scores_as_it_did(exported, loaded):
     assert exported.translate(SOURCES) == OUTPUTS["beam_4"]
     assert loaded(beam_size=1).translate(SOURCES) == OUTPUTS["greedy"]
+    scores = exported.score(SOURCES, OUTPUTS["greedy"])
+    np.testing.assert_allclose(scores, OUTPUTS["reference_scores"], rtol=1e-4)
 
 
 def test_penalties_are_options_of_one_request_each(loaded):
@@ -146,11 +148,6 @@ def test_a_line_gives_what_it_gives_alone(loaded, options):
     assert together == [translator.translate([line])[0] for line in SOURCES]
     assert translator.translate(SOURCES, batch_tokens=9, batches_at_once=2) == together
     assert translator.translate(["", " ", SOURCES[0]]) == ["", "", together[0]]
-
-
-def test_scores_are_those_of_release_0_5(exported):
-    found = exported.score(SOURCES, OUTPUTS["greedy"])
-    np.testing.assert_allclose(found, OUTPUTS["reference_scores"], rtol=1e-4)
 
 
 def test_pieces_and_prefixes_come_from_the_exported_module(exported, reloaded):
@@ -229,10 +226,6 @@ def test_it_knows_the_pieces_of_its_source_but_for_special_ones(exported):
             assert not model.has_piece(unknown)
 
 
-def test_it_knows_a_parser_by_what_its_text_is_called():
-    assert ParsingModule.output == product.TREE
-
-
 def test_what_a_saved_model_cannot_tell_is_refused(loaded):
     with pytest.raises(ValueError, match="prefixes and beam_size exclude each other"):
         loaded(beam_size=1).translate(["a"], ["b"])
@@ -268,7 +261,9 @@ def poor(tmp_path_factory):
     return make
 
 
-def test_a_missing_signature_is_named(poor):
+def test_a_missing_signature_or_tokenizer_is_named(poor):
+    with pytest.raises(ValueError, match="no SentencePiece tokenizer"):
+        Translator.load(poor(has_tokenizer=False))
     path = poor(has_tokenizer=True)
     translator = Translator.load(path)
     assert translator.translate(["a b"]) == ["A B"]
@@ -282,11 +277,6 @@ def test_a_missing_signature_is_named(poor):
         Translator.load(path, beam_size=2)
 
 
-def test_a_model_without_a_tokenizer_is_no_translator(poor):
-    with pytest.raises(ValueError, match="no SentencePiece tokenizer"):
-        Translator.load(poor(has_tokenizer=False))
-
-
 @pytest.mark.parametrize("content", [b"", b"damaged", None])
 def test_a_damaged_file_and_lost_weights_are_told_in_a_line(folder, tmp_path, content):
     whole = (folder / "1" / "saved_model.pb").read_bytes()
@@ -298,6 +288,7 @@ def test_a_damaged_file_and_lost_weights_are_told_in_a_line(folder, tmp_path, co
 
 @pytest.mark.parametrize("task", ["language_modelling", "tagging"])
 def test_what_another_task_exported_is_refused(task, tmp_path):
+    assert ParsingModule.output == product.TREE  # By this a parser is known.
     (tmp_path / "saved_model.pb").write_bytes(b"")
     (tmp_path / "model.json").write_text(json.dumps({"task": task}))
     with pytest.raises(ValueError, match=f"of the task {task}\\. Language models continue"):

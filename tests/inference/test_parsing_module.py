@@ -180,7 +180,6 @@ def test_the_signatures_give_trees(both):
 
 def test_a_run_of_another_program_s_task_has_no_text(tmp_path):
     (tmp_path / "model.json").write_text('{"task": "drawing"}', encoding="utf-8")
-    with pytest.raises(
-        ValueError, match=r"of the tasks translation, parsing\. Received: one of the task drawing"
-    ):
+    told = r"of the tasks translation, parsing\. Received: one of the task drawing"
+    with pytest.raises(ValueError, match=told):
         load_model(str(tmp_path), "float32", {})

@@ -447,9 +447,8 @@ def test_a_folder_that_lost_something_is_refused_by_the_name_of_the_file(protect
     for copied, other, lacks in ((encoder, decoder, "logs"), (decoder, encoder, "source_0")):
         mixed = shutil.copytree(protecting, tmp_path / f"{copied}_twice")
         shutil.copy(mixed / copied, mixed / other)
-        with pytest.raises(
-            ValueError, match=rf"{other} is another graph: it has no output {lacks}"
-        ):
+        told = rf"{other} is another graph: it has no output {lacks}"
+        with pytest.raises(ValueError, match=told):
             Translator.load(mixed)
 
 
@@ -549,9 +548,8 @@ def test_operations_that_litert_has_not_are_refused_by_name(pieces, tmp_path, ca
 def test_training_of_what_has_no_graphs_is_refused_before_it_begins():
     task = types.SimpleNamespace(is_portable=False, name="masking")
     for formats in (["saved_model", "onnx"], ["litert"]):
-        with pytest.raises(
-            ValueError, match=rf"{','.join(formats)} is for .* --task=masking\. Leave"
-        ):
+        told = rf"{','.join(formats)} is for .* --task=masking\. Leave"
+        with pytest.raises(ValueError, match=told):
             Task.__init__(task, {"export_formats": formats})
     Task.__init__(task, {"export_formats": ["saved_model"]})
 
@@ -577,9 +575,7 @@ def test_an_export_that_gives_something_else_is_not_written(module, form, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_export_whose_blocks_give_something_else_is_not_written(
-    reading_blocks, pieces, form, tmp_path, monkeypatch
-):
+def test_what_blocks_get_wrong_is_not_written(reading_blocks, pieces, form, tmp_path, monkeypatch):
     module = TranslationModule(reading_blocks, pieces, DecodingOptions(beam_size=2, max_length=3))
     monkeypatch.setattr(NumpyBlocks, "_of_sentence", lambda *_: [])
     with pytest.raises(ValueError, match=r"nothing was exported: .* The first, in blocks: "):

@@ -177,9 +177,8 @@ def test_the_mask_is_the_model_s_own(models, tmp_path):
     assert filling.lines(["a [MASK]"]) == ["a [MASK]"]
     reader = TextReader.load(tmp_path)
     for ask in (filling.lines, reader.filled, reader.guesses):
-        with pytest.raises(
-            ValueError, match=r"must have a mask, \[MASK\], in .*text 1, 'a <mask>'"
-        ):
+        told = r"must have a mask, \[MASK\], in .*text 1, 'a <mask>'"
+        with pytest.raises(ValueError, match=told):
             ask(["a <mask>"])
 
 

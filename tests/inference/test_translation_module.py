@@ -78,17 +78,20 @@ def test_scores_come_in_order_and_are_those_of_each_pair_alone(module):
     assert all(score < 0 for score, _ in together)
 
 
-def test_what_cannot_be_scored_is_told(module):
-    translator = Translator(module)
-    told = r"^`references` must be as many as `lines`, 2\. Received: 1\.$"
+@pytest.mark.parametrize(
+    ("name", "given", "told"),
+    [
+        ("score", (["a", "b"], ["a"]), r"^`references` must be as many as `lines`, 2\. .*: 1\.$"),
+        ("score", (["a"], "b"), r"^`references` must be a list .* Received: 'b'\.$"),
+        ("score", (["a"], ["a " * 3000]), "line 1 has 3,001 tokens"),
+        ("translate", (["a"], ["a", "b"]), r"^`prefixes` must be as many as `lines`, 1\. "),
+        ("attention", (["a"], ["b"]), r"^`line` must be a string\. Received: \['a'\]\.$"),
+        ("attention", ("a", None), r"^`translation` must be a string\. Received: None\.$"),
+    ],
+)
+def test_what_fits_no_question_is_refused(module, name, given, told):
     with pytest.raises(ValueError, match=told):
-        translator.score(["a", "b"], ["a"])
-    with pytest.raises(ValueError, match=r"^`prefixes` must be as many as `lines`, 1\. "):
-        translator.translate(["a"], ["a", "b"])
-    with pytest.raises(ValueError, match=r"^`references` must be a list .* Received: 'b'\.$"):
-        translator.score(["a"], "b")
-    with pytest.raises(ValueError, match="line 1 has 3,001 tokens"):
-        translator.score(["a"], ["a " * 3000])
+        getattr(Translator(module), name)(*given)
 
 
 def test_hypotheses_come_best_first_with_what_each_piece_costs(model, pieces):
@@ -175,14 +178,6 @@ def test_attention_is_that_of_the_pair_alone_without_padding(module, model):
         model.attention_weights(ids[:1].to_tensor(), np.array(shifted))["cross"][0],
         atol=1e-6,
     )
-
-
-def test_attention_is_asked_of_one_string_each(module):
-    translator = Translator(module)
-    with pytest.raises(ValueError, match=r"^`line` must be a string\. Received: \['a'\]\.$"):
-        translator.attention(["a"], ["b"])
-    with pytest.raises(ValueError, match=r"^`translation` must be a string\. Received: None\.$"):
-        translator.attention("a", None)
 
 
 @pytest.mark.parametrize("path", [None, [None], 1])

@@ -170,9 +170,7 @@ def equal(here, there):
 # A run whose machine is about to be taken away saves itself, and goes on elsewhere as if nothing
 # had been.
 @pytest.mark.slow
-def test_on_sigterm_a_run_saves_and_ends_and_the_same_command_goes_on_bit_for_bit(
-    uninterrupted, fresh_shell
-):
+def test_on_sigterm_a_run_saves_and_the_command_goes_on_bit_for_bit(uninterrupted, fresh_shell):
     process = fresh_shell.start(*uninterrupted.training)
     read_until(process, b"epoch 1 ")
     process.send_signal(signal.SIGTERM)

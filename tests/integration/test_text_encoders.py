@@ -104,9 +104,8 @@ def test_what_is_served_is_what_the_live_model_gives(guesser, classifier, tagger
     tags = TextReader.load(tagger.folder / "saved_models" / "tagger").tags(lines)
     assert tags == live.tags(lines)
     assert {tag for row in tags for tag in row} == {"B-the", "O"}
-    with pytest.raises(
-        ValueError, match=r"must have a mask, <mask> or .*text 2, 'no mask'\. Write"
-    ):
+    told = r"must have a mask, <mask> or .*text 2, 'no mask'\. Write"
+    with pytest.raises(ValueError, match=told):
         live.filled(["a <mask>", "no mask"])
     with pytest.raises(ValueError, match=r"has no fill_mask\. Received: a model with attend, cla"):
         served.filled(["a <mask>"])

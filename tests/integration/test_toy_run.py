@@ -61,9 +61,7 @@ def test_a_finished_run_is_not_trained_again(toy, toy_copy, release):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("form", "package"), [("onnx", "tf2onnx"), ("litert", "ai_edge_litert")])
-def test_what_training_exports_runs_without_tensorflow_as_the_live_model(
-    toy, toy_copy, sentences, batched, form, package
-):
+def test_its_graphs_translate_without_tensorflow(toy, toy_copy, sentences, batched, form, package):
     pytest.importorskip(package)
     both = toy_copy.done(*toy.training, f"--export_formats=saved_model,{form}")
     graphs = f"{SAVED}_{form}"

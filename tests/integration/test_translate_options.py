@@ -136,9 +136,7 @@ def test_each_target_word_has_a_link_to_a_source_word(written, sentences):
         assert all(0 <= source < words for source, _ in pairs)
 
 
-def test_a_streamed_line_is_answered_before_the_next_is_sent_and_its_sentences_one_by_one(
-    toy, live
-):
+def test_a_streamed_line_is_answered_before_the_next_and_its_sentences_one_by_one(toy, live):
     pipe = subprocess.PIPE
     command = toy.command("translate", f"--model={RUN}", "--stream", "--split_sentences")
     answers = []
@@ -194,9 +192,7 @@ def best_of(scores):
     return max(scores, key=lambda cell: (scores[cell], -cell[0]))
 
 
-def test_the_cells_are_those_of_searches_one_by_one_and_the_best_is_written(
-    toy_copy, text, monkeypatch
-):
+def test_cells_are_those_of_single_searches_and_the_best_is_written(toy_copy, text, monkeypatch):
     sources, references = text
     # One session serves the translators of all cells.
     signature = SavedModel(toy_copy.folder / SAVED / "1", ("translate",))

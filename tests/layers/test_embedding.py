@@ -188,7 +188,6 @@ def test_ids_may_be_floats_where_nothing_rounds_them(tmp_path):
     np.testing.assert_array_equal(loaded(IDS), expected)
     np.testing.assert_array_equal(keras.Sequential([model.embedding])(IDS), expected)
     # bfloat16 has no 257.
-    with pytest.raises(
-        ValueError, match=r"ids must be integers\. Received: .*bfloat16.*\. Begin with"
-    ):
+    told = r"ids must be integers\. Received: .*bfloat16.*\. Begin with"
+    with pytest.raises(ValueError, match=told):
         PositionalEmbedding(300, 8, dtype="mixed_bfloat16")(np.array([[257.0]]))

@@ -80,9 +80,8 @@ def test_a_placement_is_named_by_its_class_or_its_registered_name():
     for norm in (PreNorm, "keras_transformer>PreNorm"):
         assert type(EncoderLayer(2, 8, 16, norm=norm).feed_forward_norm) is PreNorm
     for wrong in ("pre", "keras_transformer>FeedForward", LayerNormalization, PreNorm(), None):
-        with pytest.raises(
-            ValueError, match=r"^`norm` must be a subclass of NormPlacement.*Received: norm=.*Try "
-        ):
+        told = r"^`norm` must be a subclass of NormPlacement.*Received: norm=.*Try "
+        with pytest.raises(ValueError, match=told):
             EncoderLayer(2, 8, 16, norm=wrong)
 
 

@@ -95,9 +95,8 @@ def test_a_model_in_bfloat16_weights_is_described_as_one(models):
 
 
 def test_another_precision_is_refused():
-    with pytest.raises(
-        ValueError, match=r"`precision` must be float32 or bfloat16\. .*'float16'. Others are for"
-    ):
+    told = r"`precision` must be float32 or bfloat16\. .*'float16'. Others are for"
+    with pytest.raises(ValueError, match=told):
         translation_policy("float16")
 
 

@@ -109,9 +109,8 @@ def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works(s
 
 
 def test_an_odd_d_model_is_refused_with_a_remedy():
-    with pytest.raises(
-        ValueError, match=r"`d_model` must be even\. Received: d_model=9\. Try 10\."
-    ):
+    told = r"`d_model` must be even\. Received: d_model=9\. Try 10\."
+    with pytest.raises(ValueError, match=told):
         Hyperparameters(100, d_model=9, num_heads=1)
 
 
@@ -216,9 +215,8 @@ def test_hyperparameters_of_another_version_are_told():
 
 
 def test_a_size_without_a_default_must_be_there():
-    with pytest.raises(
-        ValueError, match=r"must have vocabulary_size\. Received: some without vocab"
-    ):
+    told = r"must have vocabulary_size\. Received: some without vocab"
+    with pytest.raises(ValueError, match=told):
         sizes_of_description({"num_layers": 2})
     # A control: the others have their defaults.
     assert sizes_of_description({"vocabulary_size": V}) == Hyperparameters(V)

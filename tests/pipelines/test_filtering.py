@@ -48,9 +48,7 @@ def test_half_of_the_letters_decide_what_a_text_is_written_in(scripts, text):
 
 
 @given(FILTERS, SENTENCE, SENTENCE)
-def test_every_reason_holds_where_its_definition_says_and_what_is_kept_has_none(
-    filters, source, target
-):
+def test_every_reason_holds_as_it_is_defined_and_what_is_kept_has_none(filters, source, target):
     shorter, longer = sorted((len(source), len(target)))
     scripts = [(filters.source_scripts, source), (filters.target_scripts, target)]
     most = filters.max_length_ratio

@@ -305,9 +305,7 @@ def test_a_vocabulary_that_lies_in_the_folder_is_taken_and_told(houses, own, tmp
         run(folder, **houses)
 
 
-def test_flags_of_learning_are_refused_beside_a_vocabulary_in_the_folder(
-    copy, tmp_path, monkeypatch
-):
+def test_flags_of_learning_are_refused_beside_a_vocabulary(copy, tmp_path, monkeypatch):
     folder = tmp_path / "given"
     folder.mkdir()
     shutil.copy(copy / "vocabulary.model", folder)

@@ -209,9 +209,7 @@ def made_up_lines(count, start):
     ],
 )
 @pytest.mark.parametrize("start", ALPHABETS_BY_START)
-def test_a_text_of_any_size_and_alphabet_gives_as_many_pieces_as_it_holds(
-    pairs, start, model_type, caplog
-):
+def test_a_text_of_any_alphabet_gives_as_many_pieces_as_it_holds(pairs, start, model_type, caplog):
     caplog.set_level("INFO", "pipelines")
     lines = made_up_lines(2 * pairs, start)
     tagged = [f"<2de> {line}" for line in lines]

@@ -46,9 +46,7 @@ def test_a_writer_that_fails_leaves_what_was_there_and_nothing_else(tmp_path):
 
 
 @pytest.mark.parametrize("fails", ["write", "_flush"])
-def test_what_the_new_content_makes_wrong_stays_until_it_is_on_the_disk(
-    tmp_path, monkeypatch, fails
-):
+def test_what_new_content_makes_wrong_stays_until_it_is_on_the_disk(tmp_path, monkeypatch, fails):
     path = tmp_path / "file"
     outdated = tmp_path / "of_the_old"
     for file in (path, outdated):

@@ -144,9 +144,7 @@ def test_it_is_a_vocabulary_of_a_folder(tmp_path):
     ],
 )
 @pytest.mark.parametrize("with_text", [True, False])
-def test_the_tokenizer_is_set_where_transformers_looks(
-    tmp_path, normalizer, settings, expected, with_text
-):
+def test_it_is_set_where_transformers_looks(tmp_path, normalizer, settings, expected, with_text):
     """With vocab.txt beside it or without."""
     model = {"type": "WordPiece", "vocab": {piece: n for n, piece in enumerate(PIECES)}}
     tokenizer = {"model": model, "normalizer": normalizer}

@@ -71,9 +71,8 @@ def test_a_run_is_described_until_it_has_saved_anything(folder):
 def test_a_started_run_that_is_something_else_is_refused_by_name(folder, now, said):
     folder.describe(DESCRIPTION)
     start(folder)
-    with pytest.raises(
-        ValueError, match=rf"^{folder.path} holds another run: {said}\. Name another --model_dir"
-    ):
+    told = rf"^{folder.path} holds another run: {said}\. Name another --model_dir"
+    with pytest.raises(ValueError, match=told):
         folder.describe({**DESCRIPTION, **now})
 
 
@@ -83,9 +82,8 @@ def test_a_started_run_that_lost_its_hyperparameters_is_told(folder):
     start(folder)
     folder.describe(description)
     folder.description.write_text(json.dumps({"task": "t"}))
-    with pytest.raises(
-        ValueError, match=r"model\.json must have hyperparameters, .*Received: task\."
-    ):
+    told = r"model\.json must have hyperparameters, .*Received: task\."
+    with pytest.raises(ValueError, match=told):
         folder.describe(description, lambda whole: {"size": whole["hyperparameters"]})
 
 

@@ -30,8 +30,6 @@ from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines.vocabularies import vocabulary
 
 EXAMPLES = ["a b c d", "d d", "e f g h i j"]
-
-
 LINES = ["a b c", "d"]
 REFERENCES = ["c b", "d d"]
 
@@ -140,9 +138,7 @@ def test_a_server_has_the_table_laid_out(model, exported):
     np.testing.assert_array_equal(table, np.transpose(model.projection.table))
 
 
-def test_what_translates_before_and_after_an_export_has_the_weights_of_then(
-    pieces, tmp_path, quick
-):
+def test_what_translates_beside_an_export_has_the_weights_of_then(pieces, tmp_path, quick):
     model = drawn(norm="pre", activation="gelu")
     module = TranslationModule(model, pieces, DecodingOptions(beam_size=2, max_length="+3"))
     before = Translator(module).translate(LINES)
@@ -169,9 +165,7 @@ def test_versions_count_up_or_are_named_and_none_is_written_twice(module, tmp_pa
 
 
 @pytest.mark.parametrize("what", ["graph", "vocabulary"])
-def test_a_version_that_could_not_be_written_whole_is_none(
-    module, tmp_path, monkeypatch, quick, what
-):
+def test_a_version_that_was_not_written_whole_is_none(module, tmp_path, monkeypatch, quick, what):
     def full_disk(*args, **kwargs):
         raise OSError("No space left on device")
 
@@ -218,9 +212,8 @@ def test_what_does_not_load_is_told_in_a_line(tmp_path, monkeypatch):
     program = tmp_path / "program.py"
     program.write_text("import sys\nopen(sys.argv[1] + '/saved_model.pb')\n", encoding="utf-8")
     monkeypatch.setattr(self_check, "PROGRAM", program)
-    with pytest.raises(
-        ValueError, match=r"does not run in a process of its own \(FileNotFoundError"
-    ):
+    told = r"does not run in a process of its own \(FileNotFoundError"
+    with pytest.raises(ValueError, match=told):
         self_check.report(tmp_path)
     # Packages may lie where a user installed them, or where PYTHONPATH says.
     program.write_text("import json, sys\nprint(json.dumps(sys.path))\n", encoding="utf-8")
@@ -248,9 +241,7 @@ def test_golden_sentences_are_those_of_the_test_set_and_what_is_seldom(exported,
     assert len(set(made)) == len(made) == served_module.SENTENCES + len(served_module.EDGES)
 
 
-def test_signatures_and_the_defaults_of_their_options_are_the_documented_ones(
-    exported, by_tensorflow
-):
+def test_signatures_and_defaults_of_their_options_are_as_documented(exported, by_tensorflow):
     graph = saved_model_pb2.SavedModel.FromString((exported / "saved_model.pb").read_bytes())
     definitions = graph.meta_graphs[0].signature_def
     defaults = {

@@ -89,9 +89,7 @@ def test_sigterm_ends_the_server_when_all_is_answered(exported, request):
 
 
 @pytest.mark.slow
-def test_who_reads_no_answer_keeps_a_server_that_ends_no_longer_than_a_request_may_take(
-    exported, request
-):
+def test_who_reads_no_answer_keeps_an_ending_server_no_longer_than_a_request(exported, request):
     limits = [
         "--max_batch_size=8192",
         f"--max_request_bytes={2**25}",

@@ -84,9 +84,8 @@ def test_what_makes_no_sense_is_refused(task_of, argument, words, monkeypatch):
 
 
 def test_text_with_spans_cut_out_is_refused(task_of):
-    with pytest.raises(
-        ValueError, match=r"Received: corpus=spans, .* Pass --corpus=lines, which reads the same fi"
-    ):
+    told = r"Received: corpus=spans, .* Pass --corpus=lines, which reads the same fi"
+    with pytest.raises(ValueError, match=told):
         assert task_of("--corpus=spans").corpus
     assert task_of("--corpus=lines").corpus  # A control.
 
@@ -121,9 +120,8 @@ def test_a_mixture_s_weights_and_tags_are_refused(values_of, folder, key, value)
 
     with pytest.raises(ValueError, match=rf"Received: a mixture with {key}s\. Leave them out"):
         read(**{key: value})
-    with pytest.raises(
-        ValueError, match=r"a mixture with corpus spans, which .* List corpus lines in its place, w"
-    ):
+    told = r"a mixture with corpus spans, which .* List corpus lines in its place, w"
+    with pytest.raises(ValueError, match=told):
         read(corpus="spans")
     assert len(read().train) == 30
 

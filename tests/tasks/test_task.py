@@ -136,9 +136,7 @@ def of_weights(path):
     return {name: array.tolist() for name, array in checkpoint.weights_of(path).items()}
 
 
-def test_what_a_kill_kept_from_being_written_is_written_though_the_run_is_over(
-    trained, whole, tmp_path
-):
+def test_what_a_kill_left_unwritten_is_written_though_the_run_is_over(trained, whole, tmp_path):
     """The last epoch is measured and is the best; the kill came before its checkpoint was counted
     among those that are averaged, and before its weights were kept.
     """
@@ -158,9 +156,7 @@ def test_what_a_kill_kept_from_being_written_is_written_though_the_run_is_over(
     assert of_weights(run / "averaged.npz") == of_weights(last) != of_weights(first)
 
 
-def test_what_was_measured_before_the_checkpoints_were_deleted_is_not_the_new_run_s(
-    trained, whole, tmp_path
-):
+def test_what_was_measured_of_deleted_checkpoints_is_not_the_new_run_s(trained, whole, tmp_path):
     run = pathlib.Path(shutil.copytree(whole[0], tmp_path / "run"))
     shutil.rmtree(run / "checkpoints")
     (run / "averaged.npz").unlink()
@@ -248,9 +244,8 @@ def test_another_number_of_heads_is_refused(monkeypatch):
     monkeypatch.setattr(initialization, "starting_point", lambda path: ({}, None))
     monkeypatch.setattr(initialization, "hyperparameters_of", lambda path: {"num_heads": 4})
     task = types.SimpleNamespace(description=lambda: {"hyperparameters": {"num_heads": 2}})
-    with pytest.raises(
-        ValueError, match=r"^--num_heads must be 4, .*: num_heads=2\. Pass --num_heads=4\.$"
-    ):
+    told = r"^--num_heads must be 4, .*: num_heads=2\. Pass --num_heads=4\.$"
+    with pytest.raises(ValueError, match=told):
         start_from("runs/x", task, None)
     # A control, and models of which one has no heads or says nothing.
     same = {"num_heads": 4}
@@ -292,9 +287,7 @@ class Counting(Stopwatch):
         return self._seconds
 
 
-def test_of_a_share_of_the_end_the_number_of_the_lowest_cross_entropy_is_averaged(
-    trained, tmp_path, capsys, monkeypatch
-):
+def test_the_number_of_the_lowest_cross_entropy_is_averaged(trained, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(runs, "Stopwatch", Counting)
     arguments = ("--average_over=minutes", "--average_checkpoints=4", "--average_share=1")
     run = trained(ReversedStrings, tmp_path, *arguments, "--max_minutes=2", "--norelease")
@@ -322,9 +315,7 @@ def test_of_a_share_of_the_end_the_number_of_the_lowest_cross_entropy_is_average
         (("--max_steps=8",), False),
     ],
 )
-def test_of_epochs_the_number_is_chosen_if_the_minutes_end_the_run(
-    trained, tmp_path, capsys, monkeypatch, limits, is_chosen
-):
+def test_a_number_is_chosen_by_minutes(trained, tmp_path, capsys, monkeypatch, limits, is_chosen):
     monkeypatch.setattr(runs, "Stopwatch", Counting)
     arguments = ("--average_over=epochs", "--average_checkpoints=3", "--keep_checkpoints=3")
     trained(ReversedStrings, tmp_path, *arguments, *limits, "--norelease")
@@ -372,9 +363,7 @@ def test_a_disk_that_was_full_from_the_first_step_on_is_no_want_of_training(trai
         trained(ReversedStrings, tmp_path / "run", "--max_steps=3", "--norelease")
 
 
-def test_the_best_weights_that_could_not_be_kept_are_told_and_older_ones_are_not_taken(
-    trained, tmp_path, monkeypatch
-):
+def test_best_weights_that_could_not_be_kept_are_told(trained, tmp_path, monkeypatch):
     monkeypatch.setattr(BestSoFar, "_keep", lambda self: None)
     expected = r"^could not be written: the best weights, of step 3, in .*best\.npz\. The last"
     with pytest.raises(OSError, match=expected):
@@ -473,9 +462,7 @@ class Recorder:
         (0, 90, False, [], None),
     ],
 )
-def test_an_end_that_was_saved_and_not_measured_is_measured(
-    tmp_path, step, last_step, out_of_time, lines, epoch
-):
+def test_a_saved_end_is_measured(tmp_path, step, last_step, out_of_time, lines, epoch):
     history = tmp_path / "history.jsonl"
     history.write_text("".join(f'{{"step": {line}, "val_bleu": 1.0}}\n' for line in lines))
     calls = []

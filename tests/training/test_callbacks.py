@@ -97,9 +97,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_clock_s_checkpoints_are_averaged_whatever_epochs_end_between(
-    model, stopwatch, tmp_path
-):
+def test_the_clock_s_checkpoints_are_averaged_and_no_epoch_s(model, stopwatch, tmp_path):
     """Section 6.1: at 10-minute intervals of the whole run. An epoch's end, at steps 5 and 10, is
     only there to go on from, and shifts none of them.
     """
@@ -118,9 +116,7 @@ def test_a_new_session_keeps_the_clock_s_intervals(model, stopwatch, tmp_path):
     assert averaged_in(tmp_path) == [1, 4, 6]
 
 
-def test_with_epochs_to_average_the_clock_s_checkpoints_are_only_there_to_go_on_from(
-    model, stopwatch, tmp_path
-):
+def test_with_epochs_to_average_the_clock_s_are_to_go_on_from(model, stopwatch, tmp_path):
     saving = Checkpointing(tmp_path, stopwatch, 99, minutes=2, average_over="epochs")
     found = []
     listing = keras.callbacks.LambdaCallback(
@@ -187,9 +183,7 @@ def test_weights_that_are_no_numbers_end_the_run_before_they_are_saved(model, st
         ("minutes", 6, "last-000000006.npz"),
     ],
 )
-def test_an_epoch_that_only_the_clock_saved_is_averaged(
-    stopwatch, tmp_path, average_over, step, name
-):
+def test_an_epoch_that_the_clock_saved_is_averaged(stopwatch, tmp_path, average_over, step, name):
     """A kill between the clock's save of an epoch's last step and the save of the epoch."""
     saving = Checkpointing(tmp_path, stopwatch, 9, 10, average_over)
     saving.keep_epoch(step, 3)
@@ -239,9 +233,7 @@ def disk_that_is_full_after_some_bytes():
 @pytest.mark.parametrize(
     "full_disk", [disk_that_fills_up_before_the_end, disk_that_is_full_after_some_bytes]
 )
-def test_on_a_full_disk_it_is_told_training_goes_on_and_the_checkpoints_before_stay(
-    model, stopwatch, tmp_path, monkeypatch, full_disk
-):
+def test_a_full_disk_is_told_and_costs_no_more(model, stopwatch, tmp_path, monkeypatch, full_disk):
     write, said = checkpoint.write_archive, []
 
     def write_whole(path, arrays):
@@ -282,14 +274,6 @@ def terminate():
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def terminate_once_at(moment):
-    """A callback that sends this process SIGTERM, once."""
-    moments = iter([terminate])
-    return keras.callbacks.LambdaCallback(
-        **{moment: lambda *arguments, **logs: next(moments, lambda: None)()}
-    )
-
-
 @pytest.mark.parametrize(
     ("moment", "saved"),
     [
@@ -300,15 +284,15 @@ def terminate_once_at(moment):
         ("on_epoch_end", 3),
     ],
 )
-def test_on_sigterm_the_step_is_finished_and_saved_and_training_ends(
-    model, stopwatch, tmp_path, received, moment, saved
-):
+def test_on_sigterm_the_step_ends_and_is_saved(model, stopwatch, tmp_path, received, moment, saved):
     preempted = StopOnSignal(Ending(model))
     measured = []
     validation = Validation(
         lambda model: measured.append(1) or {}, tmp_path / "history.jsonl", lambda line: None
     )
-    watchers = [terminate_once_at(moment), preempted]
+    once = iter([terminate])
+    terminating = {moment: lambda *arguments, **logs: next(once, lambda: None)()}
+    watchers = [keras.callbacks.LambdaCallback(**terminating), preempted]
     watchers = watchers[::-1] if moment == "on_train_begin" else watchers
     saving = Checkpointing(tmp_path, stopwatch, keep=9, minutes=10)
     with pytest.raises(Preempted):

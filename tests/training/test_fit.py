@@ -68,13 +68,6 @@ def run(folder, *, last_step, accumulate=1):
     return model, begun, start
 
 
-def weights_equal(model, other):
-    return all(
-        np.array_equal(here, there)
-        for here, there in zip(model.get_weights(), other.get_weights(), strict=True)
-    )
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """Eight steps without interruption."""
@@ -97,7 +90,8 @@ def test_two_sessions_equal_one_bit_for_bit_and_keep_the_epochs_aligned(tmp_path
     assert start == stop
     expected = [(stop // 3, stop), *((n, 3 * n) for n in range(stop // 3 + 1, 3))]
     assert [(epoch, step) for epoch, step, _ in begun] == expected
-    assert weights_equal(resumed, whole[0])
+    for found, expected in zip(resumed.get_weights(), whole[0].get_weights(), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_a_step_takes_the_parts_of_its_update_whatever_the_sessions_before_took(monkeypatch):
@@ -130,9 +124,7 @@ def test_a_run_that_is_over_is_not_gone_on_with(tmp_path):
         ("auto", fit.FAST_BFLOAT16, (0, 0), "float32"),
     ],
 )
-def test_the_policy_is_that_which_is_asked_for_or_of_what_computes(
-    asked, cpu_flags, capability, policy, monkeypatch
-):
+def test_the_policy_is_asked_for_or_the_device_s(asked, cpu_flags, capability, policy, monkeypatch):
     monkeypatch.setattr(fit, "_cpu_flags", lambda: set(cpu_flags))
     monkeypatch.setattr(fit, "gpu_capability", lambda: capability)
     assert fit.dtype_policy(asked) == policy
@@ -149,9 +141,7 @@ def test_the_policy_is_that_which_is_asked_for_or_of_what_computes(
         (None, "DEFAULT", "float32"),
     ],
 )
-def test_auto_reads_the_flags_of_this_machine_and_what_onednn_may_use(
-    monkeypatch, cpuinfo, limit, policy
-):
+def test_auto_reads_this_machine_s_flags_and_onednn_s_limit(monkeypatch, cpuinfo, limit, policy):
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
 
     def read(path, encoding):
@@ -189,9 +179,7 @@ def test_the_device_that_computes_is_the_reason(asked, policy, capability, words
         (1, 37_000, (9, 0), "tensorflow", None),
     ],
 )
-def test_a_batch_that_memory_may_not_hold_is_told(
-    parts, pieces, capability, backend, remedy, monkeypatch
-):
+def test_a_batch_beyond_memory_is_told(parts, pieces, capability, backend, remedy, monkeypatch):
     monkeypatch.setattr(fit, "gpu_capability", lambda: capability)
     monkeypatch.setattr("keras.backend.backend", lambda: backend)
     monkeypatch.setattr("pathlib.Path.exists", lambda path: True)
@@ -247,6 +235,11 @@ def test_the_line_shows_loss_accuracy_speed_learning_rate_and_time_left(clock):
     watcher = bar(clock)
     batch(watcher, clock, seconds=2.0)
     assert watcher.line(LOGS) == "  ".join(PARTS)
+    # A resumed run counts its own speed.
+    watcher = bar(clock, last_step=110, iterations=100)
+    batch(watcher, clock, seconds=2.0)
+    assert watcher.line(LOGS).startswith("step 101 ")
+    assert watcher.line(LOGS).endswith(" 0:18 left")
 
 
 def test_the_bar_is_full_at_the_last_step(clock):
@@ -306,13 +299,6 @@ def test_time_left_is_the_nearer_of_steps_and_minutes(clock):
 def line_after_a_second(watcher, clock):
     batch(watcher, clock, seconds=1.0)
     return watcher.line(LOGS)
-
-
-def test_a_resumed_run_counts_its_own_speed(clock):
-    watcher = bar(clock, last_step=110, iterations=100)
-    batch(watcher, clock, seconds=2.0)
-    assert watcher.line(LOGS).startswith("step 101 ")
-    assert watcher.line(LOGS).endswith(" 0:18 left")
 
 
 def test_the_share_done_is_that_of_the_nearer_limit(clock):

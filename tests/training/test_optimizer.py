@@ -345,9 +345,8 @@ def test_the_rate_is_equation_3_times_its_scale(d_model, warmup_steps, scale):
 @pytest.mark.parametrize("name", ["d_model", "warmup_steps", "scale"])
 @pytest.mark.parametrize("value", [0, -1])
 def test_what_is_not_positive_is_refused_by_name(name, value):
-    with pytest.raises(
-        ValueError, match=rf"`{name}` must be positive\. Received: {name}={value}\."
-    ):
+    told = rf"`{name}` must be positive\. Received: {name}={value}\."
+    with pytest.raises(ValueError, match=told):
         TransformerSchedule(**{"d_model": 512, name: value})
 
 

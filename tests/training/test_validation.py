@@ -127,9 +127,7 @@ KILLS = st.lists(
 @example(
     results=[1.0, 3.0, 2.0, 2.0, 4.0, 1.0], patience=3, monitor="bleu", kills=[(5, False, 3, True)]
 )
-def test_a_run_that_is_killed_and_goes_on_ends_as_one_that_is_not(
-    tmp_path_factory, results, patience, monitor, kills
-):
+def test_a_killed_run_ends_as_one_that_is_not(tmp_path_factory, results, patience, monitor, kills):
     whole = Run(tmp_path_factory.mktemp("whole"), results, monitor, patience).go_on()
     folder, step = tmp_path_factory.mktemp("killed"), 0
     for count, dies, lost, cut in kills:
@@ -165,21 +163,14 @@ def test_a_full_disk_is_told_and_training_goes_on(tmp_path, monkeypatch):
 
 
 def write(path, *lines):
-    path.write_text(
-        "\n".join(json.dumps(line) if isinstance(line, dict) else line for line in lines) + "\n",
-        encoding="utf-8",
-    )
+    texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
+    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
 
 
 def test_a_line_voids_those_of_its_step_and_later_ones_before_it(tmp_path):
     path = tmp_path / "history.jsonl"
-    write(
-        path,
-        *(
-            {"step": step, "val_bleu": value}
-            for step, value in [(10, 1.0), (20, 2.0), (30, 3.0), (20, 2.5), (40, 4.0)]
-        ),
-    )
+    measured = [(10, 1.0), (20, 2.0), (30, 3.0), (20, 2.5), (40, 4.0)]
+    write(path, *({"step": step, "val_bleu": value} for step, value in measured))
     assert validations(path, "val_bleu", 40) == [(10, 1.0), (20, 2.5), (40, 4.0)]
     assert validations(path, "val_bleu", 39) == [(10, 1.0), (20, 2.5)]
     assert validations(path, "val_bleu", 0) == []
@@ -265,11 +256,7 @@ def test_weights_that_another_measure_chose_are_not_the_best(tmp_path):
     first = Run(tmp_path, [3.0, 1.0], "cross_entropy").go_on()
     assert kept_step(first.path, "val_cross_entropy") == 20
     assert kept_step(first.path, "val_bleu") is None
-    with open(first.history, "w", encoding="utf-8") as file:
-        file.writelines(
-            json.dumps({"step": step, "val_bleu": value}) + "\n"
-            for step, value in ((10, 9.0), (20, 2.0))
-        )
+    write(first.history, {"step": 10, "val_bleu": 9.0}, {"step": 20, "val_bleu": 2.0})
     again = Run(tmp_path, [9.0, 2.0], "bleu", step=20)
     assert again.best.standing.step is None
     assert "the best is sought anew" in again.said[0]

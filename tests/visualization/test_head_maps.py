@@ -46,13 +46,6 @@ def logits(model):
     return np.array(model((SOURCE, TARGET)))
 
 
-def without_values(attention, head):
-    """The kernel of the values in which a head's columns are zero: its output is zero."""
-    kernel = attention.value_kernel.numpy()
-    kernel[:, head * attention.d_v : (head + 1) * attention.d_v] = 0
-    return kernel
-
-
 @pytest.mark.parametrize("stack", ["encoder", "decoder", "cross"])
 def test_a_head_without_its_rows_is_one_that_gives_zeros(stack, model):
     [attention] = attentions_of(model)[stack]
@@ -60,7 +53,10 @@ def test_a_head_without_its_rows_is_one_that_gives_zeros(stack, model):
     with without_head(attention, 1):
         ablated = logits(model)
     kept = attention.value_kernel.numpy()
-    attention.value_kernel.assign(without_values(attention, 1))
+    # Where its columns in the kernel of the values are zero, a head's output is zero.
+    without = kept.copy()
+    without[:, attention.d_v : 2 * attention.d_v] = 0
+    attention.value_kernel.assign(without)
     np.testing.assert_allclose(ablated, logits(model), atol=1e-5)
     # The other head gives something else.
     attention.value_kernel.assign(kept)
@@ -274,9 +270,8 @@ def test_traces_are_no_words_and_brackets_are_as_in_the_text(tmp_path):
 def test_a_broken_tree_is_told_with_its_line(tmp_path):
     path = tmp_path / "broken.trees"
     path.write_text(f"{TREE}\n(S (NN a)))\n", encoding="utf-8")
-    with pytest.raises(
-        ValueError, match=r"broken.trees, line 2: token \d+, '\)', closes a bracket"
-    ):
+    told = r"broken.trees, line 2: token \d+, '\)', closes a bracket"
+    with pytest.raises(ValueError, match=told):
         read_phrases(path, 2)
     assert len(read_phrases(path, 1)) == 1
 
@@ -329,9 +324,7 @@ def attention():
         ("decoder", True, ["▁das", "▁Ha", "us", "(end)"], ["(start)", "▁das", "▁Ha", "us"]),
     ],
 )
-def test_rows_are_what_is_written_and_columns_what_is_read(
-    attention, stack, by_pieces, rows, columns
-):
+def test_rows_are_written_and_columns_are_read(attention, stack, by_pieces, rows, columns):
     found = Attended.of(attention, stack, by_pieces)
     assert (found.rows, found.columns) == (rows, columns)
     assert found.weights.shape == (2, 4, len(rows), len(columns))

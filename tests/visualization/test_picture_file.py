@@ -117,16 +117,11 @@ def lab(colour, sight):
     return 116 * y - 16, 500 * (x - y), 200 * (y - z)
 
 
-def nearest(colours, sight):
-    """The least distance of two colours."""
-    points = [lab(colour, sight) for colour in colours]
-    return min(math.dist(*pair) for pair in itertools.combinations(points, 2))
-
-
 @pytest.mark.parametrize("sight", SIGHTS)
 @pytest.mark.parametrize("name", THEMES)
 def test_all_can_tell_the_series_apart(name, sight):
-    assert nearest(THEMES[name].series, sight) > APART
+    points = [lab(colour, sight) for colour in THEMES[name].series]
+    assert min(math.dist(*pair) for pair in itertools.combinations(points, 2)) > APART
 
 
 @pytest.mark.parametrize("name", THEMES)

@@ -88,10 +88,7 @@ def test_words_stand_in_order_below_their_labels():
     assert "DT" not in text
     labels = next(line for line in lines if "NP" in line)
     assert lines[-1].index("the") <= labels.index("NP") <= lines[-1].index("cat") + 3
-
-
-def test_a_word_alone():
-    pytest.importorskip("nltk")
+    # A word alone.
     assert as_text(parse("(XX -LRB-)")) == "("
     assert as_text(parse("(NP (XX a))")).split() == ["NP", "│", "a"]
 

@@ -322,9 +322,7 @@ def built(heads):
 @pytest.mark.parametrize(
     ("length", "radius"), [(1, 1), (1, 5), (5, 5), (6, 5), (10, 5), (11, 5), (17, 4), (9, 1)]
 )
-def test_blocks_give_what_the_masked_full_attention_gives(
-    kind, pattern, length, radius, causal, random
-):
+def test_blocks_give_what_masked_attention_gives(kind, pattern, length, radius, causal, random):
     q, k, v = (random(2, 2, length, D) for _ in range(3))
     padding = np.arange(length) < np.array([[length], [max(1, length - 2)]])
     after = causal_mask(length) if causal else None
@@ -342,9 +340,7 @@ def test_blocks_give_what_the_masked_full_attention_gives(
 
 @RESTRICTED
 @pytest.mark.parametrize("compiled", [False, True], ids=["graph", "XLA"])
-def test_blocks_of_lengths_that_a_graph_does_not_know_have_the_masked_gradients(
-    kind, pattern, compiled, random
-):
+def test_blocks_of_unknown_lengths_have_the_masked_gradients(kind, pattern, compiled, random):
     heads = built(kind(3, positions=RelativeKeysAndValues(4)))
     full = built(SoftmaxHeads(positions=heads.positions))
     full.set_weights(heads.get_weights())

@@ -176,9 +176,8 @@ def test_a_run_on_a_folder_that_has_changed_does_not_go_on(described, make, tmp_
 
 def test_a_model_of_text_is_refused(tmp_path):
     (tmp_path / "model.json").write_text('{"task": "parsing"}')
-    with pytest.raises(
-        ValueError, match=r"must be a model of the task image_classification.*parsing\.$"
-    ):
+    told = r"must be a model of the task image_classification.*parsing\.$"
+    with pytest.raises(ValueError, match=told):
         PictureClassifier.load(tmp_path)
 
 

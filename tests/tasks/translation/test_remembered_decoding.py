@@ -112,7 +112,6 @@ def test_there_is_none_without_a_corpus_or_its_files(tmp_path, caplog):
 def test_who_scores_a_model_whose_text_was_moved_is_told_what_to_pass(moved, task, instead):
     values = {**DEFAULTS, "split": "test"}
     description = {"task": task, "corpus": {**CORPUS, **moved}}
-    with pytest.raises(
-        FileNotFoundError, match=rf"^m was .* no longer there .*gone.*pass {instead}"
-    ):
+    told = rf"^m was .* no longer there .*gone.*pass {instead}"
+    with pytest.raises(FileNotFoundError, match=told):
         task_class(task).scorer(description, "m", values)
