@@ -107,6 +107,13 @@ class Shell:
         return Shell(folder, self.warm)
 
 
+def printed(*command, **options):
+    """What a program that ends well prints."""
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def contents(file):
     file.seek(0)
     return file.read()

@@ -14,6 +14,7 @@ import zipfile
 
 import pytest
 from command_flags import COMMANDS
+from shell import printed
 
 import keras_transformer
 
@@ -46,14 +47,9 @@ def watched(program, first="", **environment):
 
     `first` runs before, and may change what it likes.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", WATCH.format(program=program, first=first)],
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    watching = WATCH.format(program=program, first=first)
+    done = printed(sys.executable, "-c", watching, env=os.environ | environment)
+    return json.loads(done.splitlines()[-1])
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="JAX is not installed")
@@ -238,9 +234,7 @@ def test_a_wheel_holds_all_files_of_the_packages(tmp_path):
         if path.is_file()
     }
     options = ("--quiet", "--no-deps", "--no-build-isolation", f"--wheel-dir={tmp_path}")
-    command = [sys.executable, "-m", "pip", "wheel", *options, str(source)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    printed(sys.executable, "-m", "pip", "wheel", *options, str(source))
     [wheel] = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         held = set(archive.namelist())

@@ -37,37 +37,26 @@ CAT = str(GOLD)
 SINGLE, DOUBLED = "(S (NP (N a)) (V b))", "(S (NP (NP (NP (N a)))) (V b))"
 
 
-@pytest.mark.parametrize(
-    ("gold", "test", "parameters", "expected"),
-    [
-        (CAT, CAT, PLAIN, (4, 4, 4, 0, 5)),
-        (CAT, CAT.replace("(VB saw) (NP", "(VB saw) (PP"), PLAIN, (3, 4, 4, 0, 5)),
-        (CAT, CAT.replace("(NN cat)", "(VB cat)"), PLAIN, (4, 4, 4, 0, 4)),
-        (
-            CAT,
-            "(S (X (NP (DT the) (NN cat)) (VB saw)) (NP (DT a) (NN dog)))",
-            PLAIN,
-            (3, 4, 4, 1, 5),
-        ),
-        (CAT, "(S (DT the) (NN cat) (VB saw) (DT a) (NN dog))", PLAIN, (1, 4, 1, 0, 5)),
-        (CAT, "(DT the) (NN cat) (VB saw) (DT a) (NN dog)", PLAIN, (0, 4, 0, 0, 5)),
-        (SINGLE, DOUBLED, PLAIN, (2, 2, 4, 0, 2)),
-        (DOUBLED, SINGLE, PLAIN, (2, 4, 2, 0, 2)),
-        ("(S (NP (-NONE- *)) (VP (V go)))", "(S (VP (V go)))", COLLINS, (2, 2, 2, 0, 1)),
-    ],
-    ids=[
-        "equal",
-        "another label",
-        "another part of speech",
-        "a bracket that crosses VP",
-        "the root's bracket alone",
-        "no bracket",
-        "a chain where one is asked for",
-        "one where a chain is asked for",
-        "a constituent without words is no bracket",
-    ],
-)
-def test_what_differs_is_counted(gold, test, parameters, expected):
+LEAVES = "(DT the) (NN cat) (VB saw) (DT a) (NN dog)"
+CROSSING = "(S (X (NP (DT the) (NN cat)) (VB saw)) (NP (DT a) (NN dog)))"
+GO, NOBODY_GOES = "(S (VP (V go)))", "(S (NP (-NONE- *)) (VP (V go)))"
+# A gold tree, one that is compared with it, and what is counted.
+DIFFERENT = {
+    "equal": (CAT, CAT, PLAIN, (4, 4, 4, 0, 5)),
+    "another label": (CAT, CAT.replace("(VB saw) (NP", "(VB saw) (PP"), PLAIN, (3, 4, 4, 0, 5)),
+    "another part of speech": (CAT, CAT.replace("(NN cat)", "(VB cat)"), PLAIN, (4, 4, 4, 0, 4)),
+    "a bracket that crosses VP": (CAT, CROSSING, PLAIN, (3, 4, 4, 1, 5)),
+    "the root's bracket alone": (CAT, f"(S {LEAVES})", PLAIN, (1, 4, 1, 0, 5)),
+    "no bracket": (CAT, LEAVES, PLAIN, (0, 4, 0, 0, 5)),
+    "a chain where one is asked for": (SINGLE, DOUBLED, PLAIN, (2, 2, 4, 0, 2)),
+    "one where a chain is asked for": (DOUBLED, SINGLE, PLAIN, (2, 4, 2, 0, 2)),
+    "a constituent without words is no bracket": (NOBODY_GOES, GO, COLLINS, (2, 2, 2, 0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_what_differs_is_counted(name):
+    gold, test, parameters, expected = DIFFERENT[name]
     assert counts(compare(parse(gold), parse(test), parameters)) == expected
 
 
@@ -125,19 +114,13 @@ def test_a_tree_whose_words_are_all_left_out_is_skipped():
 
 
 def test_a_summary_adds_brackets_up_not_percentages():
-    half = compare(GOLD, parse("(S (DT the) (NN cat) (VB saw) (DT a) (NN dog))"), PLAIN)
-    crossing = compare(
-        GOLD, parse("(S (X (NP (DT the) (NN cat)) (VB saw)) (NP (DT a) (NN dog)))"), PLAIN
-    )
-    summary = summarize([half, crossing])
+    pair = [compare(GOLD, parse(text), PLAIN) for text in (f"(S {LEAVES})", CROSSING)]
+    summary = summarize(pair)
     assert summary.recall == pytest.approx(100 * 4 / 8)
     assert summary.precision == pytest.approx(100 * 4 / 5)
     assert summary.f1 == pytest.approx(2 * 50 * 80 / 130)
     assert (summary.average_crossing, summary.no_crossing) == (0.5, 50)
     assert summary.two_or_less_crossing == 100
-
-
-def test_nothing_gives_zeros():
     assert summarize([]).f1 == 0
 
 

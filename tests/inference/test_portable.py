@@ -16,6 +16,7 @@ import types
 import numpy as np
 import pytest
 from drawn_models import drawn, drawn_language_model
+from shell import printed
 from without_tensorflow import BEGINNING
 
 from keras_transformer.decoding import DecodingOptions
@@ -275,15 +276,9 @@ def test_a_language_model_continues_and_scores_as_the_live_one(language_model, f
 
 
 def test_a_process_without_tensorflow_translates(live, folder):
-    root = pathlib.Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, folder, json.dumps(LINES)],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=root,
-    )
-    assert json.loads(done.stdout) == live.translate(LINES)
+    command = (sys.executable, "-c", PROGRAM, folder, json.dumps(LINES))
+    done = printed(*command, cwd=pathlib.Path(__file__).parents[2])
+    assert json.loads(done) == live.translate(LINES)
 
 
 def test_a_folder_with_an_umlaut_is_read_in_a_locale_of_ascii(live, folder, tmp_path):

@@ -6,11 +6,11 @@ import json
 import random
 import re
 import shutil
-import subprocess
 import types
 
 import numpy as np
 import pytest
+from shell import printed
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
@@ -131,14 +131,8 @@ def run(program, *given, script=SCRIPT):
         pytest.skip("node is not installed")
     known = f"const given = {json.dumps(given)};"
     end = "().then((found) => console.log(JSON.stringify(found)));"
-    done = subprocess.run(
-        [shutil.which("node"), "-"],
-        input=f"{script}\n{known}\n(async () => {{ {program} }}){end}".encode(),
-        capture_output=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    return json.loads(done.stdout)
+    whole = f"{script}\n{known}\n(async () => {{ {program} }}){end}"
+    return json.loads(printed(shutil.which("node"), "-", input=whole, timeout=60))
 
 
 class TableModel:

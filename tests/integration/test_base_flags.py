@@ -4,11 +4,11 @@ WMT 2014, for its text is not to be had here.
 
 import json
 import resource
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+from shell import printed
 from tfds_sets import prepare
 
 from keras_transformer.inference.translator import Translator
@@ -41,13 +41,10 @@ def sentences():
 @pytest.mark.filterwarnings(r"ignore:label\(\) is deprecated:DeprecationWarning")
 def test_base_flags_trains_scores_and_exports(tmp_path):
     folder = prepare("wmt14_translate/de-en", tmp_path / "sets", sentences())
-    done = subprocess.run(
-        [*COMMAND, f"--data_dir={folder}"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    done = printed(*COMMAND, f"--data_dir={folder}", cwd=tmp_path)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
-    print(done.stdout, f"{peak:.1f} GiB at most")
-    assert "63,045,632 parameters" in done.stdout
+    print(done, f"{peak:.1f} GiB at most")
+    assert "63,045,632 parameters" in done
     [run] = (tmp_path / "runs").iterdir()
     history = (run / "history.jsonl").read_text().splitlines()
     assert json.loads(history[-1])["step"] == 3

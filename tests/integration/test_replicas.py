@@ -6,8 +6,8 @@ import json
 import re
 import signal
 
-import numpy as np
 import pytest
+from integration.conftest import are_equal, newest_weights
 from shell import read_until, tf_configs
 
 from keras_transformer.training import checkpoint
@@ -157,16 +157,6 @@ def test_a_killed_run_goes_on_and_equals_the_uninterrupted_one_bit_for_bit(unint
     goes_on(uninterrupted.training, uninterrupted, TOY_RUN)
 
 
-def newest_arrays(shell):
-    return checkpoint.read_archive(
-        checkpoint.checkpoints(shell.folder / TOY_RUN / "checkpoints")[-1]
-    )
-
-
-def equal(here, there):
-    return all(np.array_equal(here[name], there[name]) for name in there if name != "progress")
-
-
 # A run whose machine is about to be taken away saves itself, and goes on elsewhere as if nothing
 # had been.
 @pytest.mark.slow
@@ -176,7 +166,7 @@ def test_on_sigterm_a_run_saves_and_the_command_goes_on_bit_for_bit(uninterrupte
     process.send_signal(signal.SIGTERM)
     stdout, stderr = process.communicate(timeout=120)
     assert (process.returncode, stderr) == (0, b"")
-    preempted = newest_arrays(fresh_shell)
+    preempted, whole = (newest_weights(one, TOY_RUN) for one in (fresh_shell, uninterrupted))
     step = json.loads(str(preempted["progress"]))["step"]
     assert [line for line in stdout.decode().splitlines() if "SIGTERM" in line] == [
         f"SIGTERM: step {step} is saved; the same command resumes."
@@ -185,6 +175,6 @@ def test_on_sigterm_a_run_saves_and_the_command_goes_on_bit_for_bit(uninterrupte
 
     resumed = fresh_shell.done(*uninterrupted.training)
     assert f"going on from step {step} ".encode() in resumed.stdout
-    assert equal(newest_arrays(fresh_shell), newest_arrays(uninterrupted))
-    assert not equal(preempted, newest_arrays(uninterrupted))
+    assert are_equal(newest_weights(fresh_shell, TOY_RUN), whole)
+    assert not are_equal(preempted, whole)
     assert (fresh_shell.folder / TOY_RUN / "averaged.npz").exists()

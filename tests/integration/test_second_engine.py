@@ -10,6 +10,7 @@ import subprocess
 import pytest
 import tensorflow as tf
 import tensorflow_text
+from shell import printed
 
 from keras_transformer.inference.translator import Translator
 from pipelines import corpora
@@ -84,8 +85,7 @@ def program(tmp_path_factory):
     libraries = [f"-l:{name}" for name in ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")]
     command = ["g++", *tf.sysconfig.get_compile_flags(), SOURCE, "-o", path]
     command += [f"-L{LIBRARY}", *libraries, f"-Wl,-rpath,{LIBRARY}"]
-    compiled = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert compiled.returncode == 0, compiled.stderr
+    printed(*command)
     return path
 
 
@@ -112,7 +112,7 @@ def test_a_program_without_python_gives_the_live_model_s_strings(program, toy, l
     assert given.returncode == 0, given.stderr.decode()
     assert given.stdout.decode().splitlines() == live.translate(lines)
     assert b"loaded in" in given.stderr
-    linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    linked = printed("ldd", program)
     assert "libtensorflow_cc" in linked
     assert "libpython" not in linked
 

@@ -2,11 +2,11 @@
 
 import json
 import random
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+from shell import printed
 
 from keras_transformer.evaluation.metrics import METRICS
 from keras_transformer.inference.translator import Translator
@@ -94,15 +94,8 @@ def test_the_saved_model_needs_only_tensorflow_and_tensorflow_text(toy, sentence
         "assert not {'keras_transformer', 'pipelines'} & set(sys.modules)\n"
         "json.dump(out, sys.stdout)\n"
     )
-    process = subprocess.run(
-        [sys.executable, "-c", program],
-        input=json.dumps(sentences),
-        capture_output=True,
-        text=True,
-        cwd=toy.folder,
-    )
-    assert process.returncode == 0, process.stderr
-    assert json.loads(process.stdout) == batched
+    asked = {"input": json.dumps(sentences), "cwd": toy.folder}
+    assert json.loads(printed(sys.executable, "-c", program, **asked)) == batched
 
 
 def test_lines_in_are_lines_out(toy):

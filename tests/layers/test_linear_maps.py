@@ -6,7 +6,6 @@ decoding give.
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 
 import keras
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
+from shell import printed
 
 from keras_transformer.layers import Matrix
 from keras_transformer.layers.convolutions import Conv1D
@@ -93,11 +93,8 @@ print(json.dumps([gradient(plus_bias), gradient(lambda y, bias: y + bias.astype(
 @pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="JAX is not installed")
 def test_jax_counts_every_position_too():
     environment = os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(
-        [sys.executable, "-c", ON_JAX], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    ours, plain = json.loads(done.stdout.splitlines()[-1])
+    done = printed(sys.executable, "-c", ON_JAX, env=environment)
+    ours, plain = json.loads(done.splitlines()[-1])
     np.testing.assert_allclose(ours, 100_000, rtol=0.01)
     assert max(plain) < 50_000  # a control: JAX's own sum
 

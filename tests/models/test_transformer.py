@@ -185,16 +185,6 @@ def learned(epochs=12, sentences=512, **variant):
     return {**unseen, "first_loss": history["loss"][0], "last_loss": history["loss"][-1]}
 
 
-def counting_traces(model):
-    """Compiled for `fit`; the list grows whenever `train_step` is traced."""
-    traces, train_step = [], model.train_step
-    model.train_step = lambda data: traces.append(data) or train_step(data)
-    model.compile(
-        "sgd", LabelSmoothedCrossEntropy(), weighted_metrics=[LabelAccuracy()], jit_compile=False
-    )
-    return traces
-
-
 def test_fit_traces_a_dataset_of_buckets_once_and_arrays_at_most_once_a_shape():
     ids = tf.TensorSpec([None, None], tf.int64)
     shapes = ((8, 2), (4, 4), (2, 8))
@@ -202,7 +192,11 @@ def test_fit_traces_a_dataset_of_buckets_once_and_arrays_at_most_once_a_shape():
         lambda: (copying(*shape) for shape in shapes), output_signature=((ids, ids), ids)
     )
     model = Transformer(**{**SIZES, "num_layers": 1})
-    traces = counting_traces(model)
+    traces = []
+    train_step = model.train_step
+    model.train_step = lambda data: traces.append(data) or train_step(data)
+    metrics = [LabelAccuracy()]
+    model.compile("sgd", LabelSmoothedCrossEntropy(), weighted_metrics=metrics, jit_compile=False)
     model.fit(batches.repeat(), steps_per_epoch=3, epochs=2, shuffle=False, verbose=0)
     assert len(traces) == 1
     model.make_train_function(force=True)

@@ -12,7 +12,7 @@ import urllib.error
 import numpy as np
 import pytest
 import tensorflow as tf
-from shell import tf_configs
+from shell import printed, tf_configs
 from training import backend_program
 
 from keras_transformer.training import replicas
@@ -219,15 +219,8 @@ def jax(weights, tensorflow):
         # Half of the time would go into making quick what runs for a moment.
         "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     }
-    process = subprocess.run(
-        [sys.executable, backend_program.__file__, str(weights), "0.1"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert process.returncode == 0, process.stderr
-    return json.loads(process.stdout)
+    command = (sys.executable, backend_program.__file__, str(weights), "0.1")
+    return json.loads(printed(*command, env=environment))
 
 
 @pytest.mark.slow

@@ -43,8 +43,11 @@ def plain(query, key, value, may, weights, number):
     return attentions.plain(query, key, value, may)
 
 
-def unscaled(query, key, value, may, weights, number):
-    return attentions.plain(query, key, value, may, attentions.unscaled)
+def of_heads(formula, **more):
+    """A formula of the weights of all heads, or of none."""
+    return lambda query, key, value, may, weights, number: formula(
+        query, key, value, may, *weights, **more
+    )
 
 
 def additive(query, key, value, may, weights, number):
@@ -63,26 +66,13 @@ def alibi(query, key, value, may, weights, number):
     return attentions.alibi(query, key, value, may, slope=2 ** (-8 * (number + 1) / H))
 
 
-def shaw(query, key, value, may, weights, number):
-    return attentions.shaw(query, key, value, may, *weights, clip=2)
-
-
-def rotary(query, key, value, may, weights, number):
-    return attentions.rotary(query, key, value, may)
-
-
 def within(pattern, formula=plain):
     return lambda query, key, value, may, *more: formula(query, key, value, may & pattern, *more)
 
 
-def low_rank(query, key, value, may, weights, number):
-    return attentions.low_rank(query, key, value, may, *weights)
-
-
-def kernel(query, key, value, may, weights, number):
-    return attentions.linear(query, key, value, may)
-
-
+unscaled = of_heads(attentions.plain, similarity=attentions.unscaled)
+shaw = of_heads(attentions.shaw, clip=2)
+rotary = of_heads(attentions.rotary)
 # Each variant and the formula of one of its heads.
 EITHER = {
     "default": (SoftmaxHeads(), plain),
@@ -107,9 +97,9 @@ EITHER = {
         within(STRIDED, bias(True)),
     ),
     "sparse shaw": (SparseHeads(2, positions=RelativeKeysAndValues(2)), within(STRIDED, shaw)),
-    "linear": (LinearHeads(), kernel),
+    "linear": (LinearHeads(), of_heads(attentions.linear)),
 }
-ALL = {**EITHER, "low_rank": (LowRankHeads(4, max_positions=6), low_rank)}
+ALL = {**EITHER, "low_rank": (LowRankHeads(4, max_positions=6), of_heads(attentions.low_rank))}
 # Without those that are two of the others together.
 SINGLE = [name for name in ALL if " " not in name]
 

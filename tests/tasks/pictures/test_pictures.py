@@ -29,6 +29,12 @@ NO_FLAGS = dict.fromkeys(
 )
 
 
+@pytest.fixture(autouse=True)
+def without_graphs():
+    with eagerly():
+        yield
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """24 pictures of 4 x 6 pixels, bright and dark ones."""
@@ -98,9 +104,8 @@ def test_what_it_cannot_learn_with_is_told(make, flag, said):
 
 def test_a_trained_model_is_scored_by_its_module(make, tmp_path):
     task = make()
-    with eagerly():
-        module = new_module(task, RunFolder(tmp_path))
-        found = task.score(module)
+    module = new_module(task, RunFolder(tmp_path))
+    found = task.score(module)
     test = task.pictures.test
     assert found.numbers["pictures"] == 2
     assert found.report[0] == f"{found.numbers['accuracy']:.2%} of 2 pictures are told rightly"
@@ -213,17 +218,10 @@ def module(model):
     return PictureModule(model, CLASSES)
 
 
-@pytest.fixture
-def _eager():
-    with eagerly():
-        yield
-
-
 def png(pixels):
     return tf.io.encode_png(pixels).numpy()
 
 
-@pytest.mark.usefixtures("_eager")
 def test_classes_are_those_of_the_largest_logits(model, module):
     logits = np.array(model(PICTURES), np.float64)
     found = module.classify(tf.constant(PICTURES))
@@ -234,7 +232,6 @@ def test_classes_are_those_of_the_largest_logits(model, module):
     np.testing.assert_allclose(found["probabilities"], expected, rtol=1e-5)
 
 
-@pytest.mark.usefixtures("_eager")
 def test_a_png_file_is_its_pixels(module):
     files = tf.constant([png(one) for one in PIXELS])
     numbers = module.classify(tf.constant(PICTURES))
@@ -249,7 +246,6 @@ def test_a_png_file_is_its_pixels(module):
     assert not np.array_equal(other["probabilities"], numbers["probabilities"])
 
 
-@pytest.mark.usefixtures("_eager")
 def test_attention_lies_where_the_patches_lie(model, module):
     weights = np.array(model.attention_weights(PICTURES)["encoder"])
     found = module.attend(tf.constant(PICTURES))["attention"].numpy()
@@ -259,7 +255,6 @@ def test_attention_lies_where_the_patches_lie(model, module):
     np.testing.assert_allclose(found.sum(axis=(-2, -1)), 1 - own, rtol=1e-5)
 
 
-@pytest.mark.usefixtures("_eager")
 @pytest.mark.parametrize("shape", [(1, 6, 4, 3), (1, 4, 6, 1), (1, 5, 6, 3), (2, 24, 1, 3)])
 def test_a_picture_of_another_size_is_told(module, shape):
     said = r"a picture must be 4 x 6 x 3 \(height, width, channels\)\. Resize it\. Received:"
@@ -276,7 +271,6 @@ def test_a_picture_of_another_size_is_told(module, shape):
     assert "\n" not in str(told.value)
 
 
-@pytest.mark.usefixtures("_eager")
 @pytest.mark.parametrize("value", [1.01, -0.01, 255.0, np.nan])
 def test_values_that_are_no_shares_are_told(module, value):
     pictures = PICTURES.copy()
@@ -285,7 +279,6 @@ def test_values_that_are_no_shares_are_told(module, value):
         module.classify(tf.constant(pictures))
 
 
-@pytest.mark.usefixtures("_eager")
 def test_many_pictures_go_through_in_parts(module):
     classifier = PictureClassifier.of(module)
     counts = []
@@ -301,7 +294,6 @@ def test_many_pictures_go_through_in_parts(module):
     assert classifier.classify(PIXELS[:0])[1].shape == (0, 3)
 
 
-@pytest.mark.usefixtures("_eager")
 def test_golden_examples_fit_all_signatures(module):
     golden = module.golden_inputs(PIXELS[:2].tolist())
     assert len(golden) == 4
@@ -312,13 +304,11 @@ def test_golden_examples_fit_all_signatures(module):
         assert given.name in golden[0], name
 
 
-@pytest.mark.usefixtures("_eager")
 def test_as_many_names_as_classes_are_asked_for(model):
     with pytest.raises(ValueError, match=r"`classes` must be 3 names.*Received: 2\.$"):
         PictureModule(model, ["cat", "dog"])
 
 
-@pytest.mark.usefixtures("_eager")
 def test_a_file_is_served_as_it_is_read(module, tmp_path):
     """Training reads what is transparent over white, and JPEG; so does the graph."""
     image = pytest.importorskip("PIL.Image")
@@ -333,7 +323,6 @@ def test_a_file_is_served_as_it_is_read(module, tmp_path):
     assert len(np.unique(live[0])) > 10  # A control: not black all over.
 
 
-@pytest.mark.usefixtures("_eager")
 @pytest.mark.parametrize("sides", [b"\0\0\x33\xe0" * 2, b"\xff" * 8])
 def test_a_huge_file_is_told_by_its_header(module, sides):
     """Its pixels are damaged, so that decoding would tell something else."""
@@ -347,7 +336,6 @@ def test_a_huge_file_is_told_by_its_header(module, sides):
         module.classify_png(tf.constant([content, content[:40]]))
 
 
-@pytest.mark.usefixtures("_eager")
 @pytest.mark.parametrize(
     ("sizes", "said"),
     [
