@@ -252,9 +252,8 @@ def test_control_the_ground_may_not_import_what_stands_on_it():
 
 @pytest.mark.parametrize("docstring", ["", '"""Adds two numbers."""'])
 def test_control_a_layer_that_does_not_say_what_it_implements_is_reported(docstring):
-    assert list(offences("keras_transformer.layers.x", docstring)) == [
-        "does not name its section of the paper"
-    ]
+    expected = ["does not name its section of the paper"]
+    assert list(offences("keras_transformer.layers.x", docstring)) == expected
 
 
 @pytest.mark.parametrize(

@@ -107,9 +107,8 @@ def test_flags_and_defaults_of_pictures_are_those_of_their_model():
     fields = {field.name: field.default for field in dataclasses.fields(VisionHyperparameters)}
     task = "image_classification"
     found = values_of("train", f"--task={task}")
-    assert {name: found[name] for name in fields if name in found} == {
-        name: default for name, default in fields.items() if name in found
-    }
+    expected = {name: default for name, default in fields.items() if name in found}
+    assert {name: found[name] for name in fields if name in found} == expected
     assert len(found.keys() & fields.keys()) > 10
     assert values_of("train", f"--task={task}", "--num_layers=2")["num_layers"] == 2
     # A control: another task has the paper's.

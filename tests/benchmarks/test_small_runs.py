@@ -156,12 +156,9 @@ def test_only_scores_of_equal_updates_are_averaged(other):
     assert left_out == ["base-2"]
 
 
-def test_all_seeds_of_equal_updates_are_taken():
+def test_all_seeds_of_equal_updates_are_taken_and_what_is_no_row_is_left_out():
     kept = {f"a_1_head-{seed}": scored() for seed in (1, 2)}
     assert comparable(kept) == ({"table3/a_1_head": list(kept.values())}, [])
-
-
-def test_what_is_no_row_is_left_out_and_nothing_kept_is_nothing_found():
     assert comparable({"recurrent-1": scored()}) == ({}, ["recurrent-1"])
     assert comparable({}) == ({}, [])
 

@@ -8,6 +8,7 @@ import types
 import keras
 import pytest
 from home_assistant_wheel import cached_wheel, languages_of
+from oracles import paper
 
 from benchmarks.paper import table1_layers
 from benchmarks.paper.paper_table3 import (
@@ -77,18 +78,8 @@ def test_what_is_timed_computes_in_float32(benchmark_of):
 COUNTED = [row for row, quoted in PAPER.items() if quoted.millions is not None]
 
 
-def millions(row):
-    """Section 3, added up, for `VOCABULARY` pieces. test_paper.py compares it with a model."""
-    hp = hyperparameters(row)
-    keys = hp.d_k or hp.d_model // hp.num_heads
-    values = hp.d_v or hp.d_model // hp.num_heads
-    attention = 2 * hp.d_model * hp.num_heads * (keys + values)
-    feed_forward = 2 * hp.d_model * hp.d_ff + hp.d_ff + hp.d_model
-    of_a_layer = 3 * attention + 2 * feed_forward + 10 * hp.d_model
-    return (VOCABULARY * hp.d_model + hp.num_layers * of_a_layer) / 1e6
-
-
-COUNTS = {row: millions(row) for row in PAPER}
+# With `VOCABULARY` pieces. test_paper.py compares the sum with a model.
+COUNTS = {row: paper.millions(hyperparameters(row)) for row in PAPER}
 
 
 def off_by(row, pieces):

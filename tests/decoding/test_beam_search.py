@@ -163,9 +163,8 @@ def test_logits_that_are_no_numbers_do_not_keep_it_searching(search):
 def test_the_length_penalty_is_wu_et_al_s():
     lengths = np.arange(1, 200)
     for alpha in (0.0, 0.6, 1.0):
-        np.testing.assert_allclose(
-            length_penalty(tf.constant(lengths), alpha), ((5 + lengths) / 6) ** alpha, rtol=1e-6
-        )
+        expected = ((5 + lengths) / 6) ** alpha
+        np.testing.assert_allclose(length_penalty(tf.constant(lengths), alpha), expected, rtol=1e-6)
     # An exponent is given as an integer too.
     assert float(length_penalty(7, tf.constant(1))) == 2
 

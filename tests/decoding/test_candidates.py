@@ -47,11 +47,8 @@ def test_the_normalizer_is_float64_s(width):
 
 
 def test_large_logits_stay_finite():
-    np.testing.assert_allclose(
-        log_normalizer(tf.constant([[1e4] * 8, [-1e4] * 8])),
-        [1e4 + np.log(8), -1e4 + np.log(8)],
-        rtol=1e-6,
-    )
+    found = log_normalizer(tf.constant([[1e4] * 8, [-1e4] * 8]))
+    np.testing.assert_allclose(found, [1e4 + np.log(8), -1e4 + np.log(8)], rtol=1e-6)
 
 
 @pytest.mark.parametrize("width", [*WIDTHS, 7, 8000, 37000])
@@ -59,9 +56,8 @@ def test_no_bit_of_a_normalizer_depends_on_company(width):
     logits = random_logits(1, 67, width)
     together = log_normalizer(tf.constant(logits)).numpy()
     for row in range(0, 67, 5):
-        np.testing.assert_array_equal(
-            log_normalizer(tf.constant(logits[row : row + 1])), together[row : row + 1]
-        )
+        expected = together[row : row + 1]
+        np.testing.assert_array_equal(log_normalizer(tf.constant(logits[row : row + 1])), expected)
     np.testing.assert_array_equal(log_normalizer(tf.constant(logits[::-1].copy())), together[::-1])
     np.testing.assert_array_equal(log_normalizer(tf.constant(logits[3:41])), together[3:41])
 
@@ -166,12 +162,8 @@ def test_it_is_the_log_softmax_of_float64_and_padding_is_nothing():
     exact = logits.astype("float64")
     exact -= np.log(np.exp(exact).sum(axis=-1, keepdims=True))
     expected = np.take_along_axis(exact, ids[..., None], axis=-1)[..., 0] * (ids != 0)
-    np.testing.assert_allclose(
-        token_log_probabilities(tf.constant(logits), tf.constant(ids)),
-        expected,
-        rtol=1e-6,
-        atol=1e-6,
-    )
+    found = token_log_probabilities(tf.constant(logits), tf.constant(ids))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -189,10 +181,6 @@ def test_a_search_and_the_score_of_what_it_found_agree(model, search, alpha):
             model((source, shifted), training=False), target
         )
         lengths = tf.math.count_nonzero(target, axis=1, dtype=tf.int32)
-        np.testing.assert_allclose(
-            tf.reduce_sum(log_probabilities, axis=1) / length_penalty(lengths, alpha),
-            scores[:, n],
-            rtol=1e-5,
-            atol=1e-5,
-        )
+        found = tf.reduce_sum(log_probabilities, axis=1) / length_penalty(lengths, alpha)
+        np.testing.assert_allclose(found, scores[:, n], rtol=1e-5, atol=1e-5)
     assert len(set(tf.math.count_nonzero(ids[:, 0], axis=1).numpy())) > 1

@@ -98,9 +98,8 @@ def test_a_beam_that_holds_everything_equals_enumeration(sentences, alpha, beta,
 
 def test_padding_counts_as_covered():
     tables = [Attentive(seed, 3) for seed in range(3)]
-    assert search(tables, [4, 3, 2], 0.6, 0.2, 4, 4, padding=5) == search(
-        tables, [4, 3, 2], 0.6, 0.2, 4, 4
-    )
+    found = search(tables, [4, 3, 2], 0.6, 0.2, 4, 4, padding=5)
+    assert found == search(tables, [4, 3, 2], 0.6, 0.2, 4, 4)
     assert_equals_enumeration(tables, 0.6, 0.2, padding=2)
 
 

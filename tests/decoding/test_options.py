@@ -102,9 +102,8 @@ def test_by_default_it_is_the_paper_s_search_for_a_word_at_least():
     assert type(search) is BeamSearch
     assert of_beam(search) == (4, 0.6, 1, 0.0)
     assert search.constraints == Constraints(0, 1.0)
-    assert options.limits(tf.constant(SOURCES)).numpy().tolist() == [
-        source + 50 for source in SOURCES
-    ]
+    expected = [source + 50 for source in SOURCES]
+    assert options.limits(tf.constant(SOURCES)).numpy().tolist() == expected
     assert options.minima(tf.constant(SOURCES)).numpy().tolist() == [2] * len(SOURCES)
     assert DecodingOptions(min_length=1).minima(tf.constant(SOURCES)) is None
 
@@ -251,9 +250,8 @@ def test_an_argument_out_of_range_is_refused_by_name(kind, arguments):
 )
 def test_what_makes_sense_together_is_not_refused(options):
     taken = DecodingOptions(**options)
-    assert {name: str(getattr(taken, name)) for name in options} == {
-        name: str(value) for name, value in options.items()
-    }
+    found = {name: str(getattr(taken, name)) for name in options}
+    assert found == {name: str(value) for name, value in options.items()}
 
 
 def test_control_float64_is_above_the_product_of_some_lengths():

@@ -53,9 +53,8 @@ def assert_frequencies_equal(counts, expected):
     assert not counts[~there].any()
     expected = expected[there] * counts.sum()
     freedom = there.sum() - 1
-    assert ((counts[there] - expected) ** 2 / expected).sum() < freedom + 6 * np.sqrt(
-        2 * freedom
-    ) + 1
+    found = ((counts[there] - expected) ** 2 / expected).sum()
+    assert found < freedom + 6 * np.sqrt(2 * freedom) + 1
 
 
 SHAPES = [
@@ -150,9 +149,8 @@ def test_a_score_is_log_p_of_the_model_and_the_best_come_first(shape):
         assert len(hypotheses) == 6
         scores = [score for _, score in hypotheses]
         assert scores == sorted(scores, reverse=True)
-        np.testing.assert_allclose(
-            scores, [table.score(ids, 0.0) for ids, _ in hypotheses], rtol=1e-5, atol=ATOL
-        )
+        expected = [table.score(ids, 0.0) for ids, _ in hypotheses]
+        np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=ATOL)
         assert all(
             len(ids) <= limit and ids[-1] == EOS and not {PAD, BOS, EOS} & set(ids[:-1])
             for ids, _ in hypotheses
@@ -182,9 +180,8 @@ def assert_company_and_order_change_nothing():
     seeds = [11, 12, 13, 14, 15]
     alone = [sample([sentence], [seed])[0] for sentence, seed in zip(SENTENCES, seeds, strict=True)]
     for order in ([3, 0, 4, 2, 1], [2, 1], [4, 0, 0]):
-        assert sample([SENTENCES[place] for place in order], [seeds[place] for place in order]) == [
-            alone[place] for place in order
-        ]
+        found = sample([SENTENCES[place] for place in order], [seeds[place] for place in order])
+        assert found == [alone[place] for place in order]
 
 
 def test_company_order_and_the_limits_of_others_change_nothing():

@@ -29,9 +29,8 @@ def test_each_cell_is_the_quality_of_its_translations():
 
     found = tuning.score_searches(translate, quality, [1, 4], [0.6, 0.0])
     assert asked == [(1, [0.6, 0.0]), (4, [0.6, 0.0])]
-    assert found.scores == [
-        [quality(SYSTEMS[size][alpha]) for alpha in (0.6, 0.0)] for size in (1, 4)
-    ]
+    expected = [[quality(SYSTEMS[size][alpha]) for alpha in (0.6, 0.0)] for size in (1, 4)]
+    assert found.scores == expected
     assert found.best == (4, 0.6, found.scores[1][0])
 
 

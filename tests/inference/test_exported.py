@@ -155,9 +155,8 @@ def test_pieces_and_prefixes_come_from_the_exported_module(exported, reloaded):
     prefixes = ["", "e", "", "c"]
     details = exported.translate_in_detail(lines, prefixes)
     expected = reloaded.translate_in_detail(tf.constant(lines), tf.constant(prefixes))
-    assert [found[0].text for found in details] == [
-        texts[0].decode() for texts in expected["translations"].numpy()
-    ]
+    wanted = [texts[0].decode() for texts in expected["translations"].numpy()]
+    assert [found[0].text for found in details] == wanted
     for [best, *_], prefix in zip(details, prefixes, strict=True):
         assert best.text.startswith(prefix)
         assert best.pieces[-1] == "</s>"

@@ -89,9 +89,8 @@ def test_a_line_for_a_line_and_none_is_padded_to_a_long_one(models):
 
 def test_objects_have_the_input_and_every_output(models):
     found = list(Predictor.load(models / "upper", "raw").objects(TEXTS))
-    assert found == [
-        {"text": text, "text_bytes": text, "length": len(text.encode())} for text in TEXTS
-    ]
+    expected = [{"text": text, "text_bytes": text, "length": len(text.encode())} for text in TEXTS]
+    assert found == expected
 
 
 def test_no_text_is_padded_for_another(models):

@@ -1,5 +1,6 @@
 """A translator whose languages have a vocabulary each: the source is read by the one, and what is
-written, scored or shown of the target is the other's.
+written, scored or shown of the target is the other's. And one of word pieces. Both leave in every
+format, which cuts raw text as the live one does.
 """
 
 import numpy as np
@@ -11,6 +12,7 @@ from drawn_models import drawn
 from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.inference import portable_export
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.model_path import starting_point
 from keras_transformer.saved_models import ctranslate2_model
@@ -18,13 +20,14 @@ from keras_transformer.saved_models.write import export
 from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines import vocabularies
 from pipelines.special_ids import BOS, EOS
-from pipelines.vocabularies import SeparateVocabularies
+from pipelines.vocabularies import SeparateVocabularies, vocabulary
 
 # Of both languages; each lacks the other's.
 LETTERS = ("abcdefgh", "stuvwxyz")
 SIZE = 272
 LINES = ["a b c d", "d d", "e a b c", "b"]
 REFERENCES = ["z y x w", "w", "v x y z z", "y y y"]
+GREEDY = DecodingOptions(beam_size=1, max_length=9, min_length=1)
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +116,8 @@ def test_a_saved_model_holds_both_and_gives_what_the_live_model_gives(module, bo
     for text in ("a b c", "z y x", "a" * 50):
         assert exported._model.lengths([text]) == live._model.lengths([text])
         assert exported._model.target_lengths([text]) == live._model.target_lengths([text])
-    weights, vocabulary = starting_point(version)
-    assert vocabulary.fingerprint == both.fingerprint
+    weights, kept = starting_point(version)
+    assert kept.fingerprint == both.fingerprint
     assert "weights/source_embedding/table" in weights
 
 
@@ -133,7 +136,54 @@ def test_ctranslate2_with_two_vocabularies_gives_the_same(module, model, both, t
     theirs = [sum(result.log_probs) for result in engine.score_batch(*sides)]
     np.testing.assert_allclose([one for one, _ in scores(module)], theirs, rtol=0, atol=1e-3)
     results = engine.translate_batch(sides[0], beam_size=1, max_decoding_length=8)
-    options = DecodingOptions(beam_size=1, max_length=9, min_length=1)
-    greedy = Translator(TranslationModule(model, both, options))
+    greedy = Translator(TranslationModule(model, both, GREEDY))
     with eagerly():
         assert [split[1].decode(one.hypotheses[0]) for one in results] == greedy.translate(LINES)
+
+
+# A translator of word pieces in every format.
+WORDS = ["babe abe  be", "", "Größe ba漢<é", "ebabeba 12..."]
+RUNTIMES = {"onnx": "tf2onnx", "litert": "ai_edge_litert"}
+
+
+@pytest.fixture(scope="module")
+def of_word_pieces():
+    """A module, and what it gives live."""
+    random = np.random.default_rng(1)
+    words = ["".join(random.choice(["ba", "be", "eba"], 3)) for _ in range(300)]
+    pieces = vocabulary.learn([" ".join(words)], 290, model_type="word_piece")
+    module = TranslationModule(drawn(vocabulary_size=pieces.size), pieces, GREEDY)
+    with eagerly():
+        return module, Translator(module).translate(WORDS)
+
+
+@pytest.mark.slow
+def test_a_saved_model_of_word_pieces_takes_raw_strings(of_word_pieces, tmp_path):
+    module, expected = of_word_pieces
+    with checks_here():
+        export(module, tmp_path / "m", {}, WORDS)
+    assert Translator.load(tmp_path / "m").translate(WORDS) == expected
+    assert len(set(expected)) > 2
+
+
+@pytest.mark.parametrize("form", list(RUNTIMES))
+def test_a_folder_of_graphs_gives_the_same_of_word_pieces(of_word_pieces, form, tmp_path):
+    pytest.importorskip(RUNTIMES[form])
+    module, expected = of_word_pieces
+    described = {"task": "translation", "corpus": {"source_language": "a", "target_language": "b"}}
+    folder = portable_export.export(module, tmp_path / "m", described, WORDS[:1], form=form)
+    assert Translator.load(folder).translate(WORDS) == expected
+
+
+def test_ctranslate2_gives_the_same_of_word_pieces(of_word_pieces, tmp_path):
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    module, expected = of_word_pieces
+    graphs = (module._graphs.model, module.vocabulary)
+    folder = ctranslate2_model.convert(*graphs, tmp_path / "c", {})
+    cut = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocabulary.model"))
+    engine = ctranslate2.Translator(str(folder), compute_type="float32")
+    lines = [line for line in WORDS if line]
+    asked = cut.encode(lines, out_type=str)
+    results = engine.translate_batch(asked, beam_size=1, max_decoding_length=8)
+    found = [cut.decode(one.hypotheses[0]) for one in results]
+    assert found == [text for line, text in zip(WORDS, expected, strict=True) if line]

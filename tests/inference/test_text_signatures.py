@@ -106,9 +106,8 @@ def test_each_sentence_of_a_request_may_have_options_of_its_own(ask, model, piec
         expected = hypotheses(model, pieces, line, **options)
         assert texts(given["translations"][row])[:count] == [one.text for one in expected]
         if width > 1:  # greedy search is not ranked by the penalty
-            np.testing.assert_allclose(
-                given["scores"][row][:count], [one.score for one in expected], rtol=1e-5
-            )
+            wanted = [one.score for one in expected]
+            np.testing.assert_allclose(given["scores"][row][:count], wanted, rtol=1e-5)
         assert given["translations"][row][count:].tolist() == [b""] * (4 - 1 - count)
         assert (given["scores"][row][count:] == np.finfo(np.float32).min).all()
 

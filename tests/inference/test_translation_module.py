@@ -56,9 +56,8 @@ def test_one_graph_serves_every_shape(module):
 
 def test_batches_decoded_at_once_give_what_one_by_one_gives(module, monkeypatch):
     lines, translator = [f"{word} b c d" for word in "abcdefghijk"], Translator(module)
-    assert translator.translate(lines, batch_tokens=12, batches_at_once=3) == translator.translate(
-        lines, batch_tokens=12
-    )
+    found = translator.translate(lines, batch_tokens=12, batches_at_once=3)
+    assert found == translator.translate(lines, batch_tokens=12)
 
     def gone(text):
         raise OSError("gone")
@@ -130,9 +129,8 @@ def test_each_sentence_of_a_line_is_translated_on_its_own(module):
     assert both == f"{one} {other}"
     assert [one, other] == translator.translate(["The dog runs.", "The cat sleeps."])
     long = " ".join(["The dog runs."] * 500)
-    assert translator.translate([long], split_sentences=True) == [
-        " ".join(translator.translate(["The dog runs."]) * 500)
-    ]
+    found = translator.translate([long], split_sentences=True)
+    assert found == [" ".join(translator.translate(["The dog runs."]) * 500)]
     with pytest.raises(ValueError, match="exclude each other"):
         translator.translate(["a"], ["b"], split_sentences=True)
 
@@ -173,11 +171,8 @@ def test_attention_is_that_of_the_pair_alone_without_padding(module, model):
     np.testing.assert_allclose(attention["cross"].sum(-1), 1, atol=1e-5)
     ids = module.source_ids(tf.constant(["a b", "b a c"]))
     shifted = [[vocabulary.BOS, *ids[1, :-1].numpy()]]
-    np.testing.assert_allclose(
-        attention["cross"],
-        model.attention_weights(ids[:1].to_tensor(), np.array(shifted))["cross"][0],
-        atol=1e-6,
-    )
+    expected = model.attention_weights(ids[:1].to_tensor(), np.array(shifted))["cross"][0]
+    np.testing.assert_allclose(attention["cross"], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("path", [None, [None], 1])

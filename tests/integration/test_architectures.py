@@ -59,9 +59,8 @@ def test_its_savedmodel_gives_what_the_run_gives(shell, lines):
         saved.translate_in_detail(lines), live.translate_in_detail(lines), strict=True
     ):
         assert [one.text for one in found] == [one.text for one in expected]
-        assert [one.score for one in found] == pytest.approx(
-            [one.score for one in expected], abs=1e-4
-        )
+        wanted = pytest.approx([one.score for one in expected], abs=1e-4)
+        assert [one.score for one in found] == wanted
     references = [" ".join(reversed(line.split())) for line in lines]
     for found, expected in zip(
         saved.score(lines, references), live.score(lines, references), strict=True

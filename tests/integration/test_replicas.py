@@ -108,9 +108,8 @@ def test_a_run_of_two_hosts_survives_a_preemption_and_the_loss_of_a_host(fresh_s
     (chief_status, chief_output, chief_errors), (status, output, errors) = job.results()
     assert (chief_status, chief_errors, status, errors) == (0, b"", 0, b"")
     preempted_at = newest_step(fresh_shell)
-    assert (
-        f"SIGTERM: step {preempted_at} is saved; the same command resumes.".encode() in chief_output
-    )
+    told = f"SIGTERM: step {preempted_at} is saved; the same command resumes.".encode()
+    assert told in chief_output
     assert output.endswith(b"SIGTERM: the first host saves the run.\n")
     assert not {"run/averaged.npz", "run/evaluation.json"} & files(fresh_shell)
 
@@ -168,9 +167,8 @@ def test_on_sigterm_a_run_saves_and_the_command_goes_on_bit_for_bit(uninterrupte
     assert (process.returncode, stderr) == (0, b"")
     preempted, whole = (newest_weights(one, TOY_RUN) for one in (fresh_shell, uninterrupted))
     step = json.loads(str(preempted["progress"]))["step"]
-    assert [line for line in stdout.decode().splitlines() if "SIGTERM" in line] == [
-        f"SIGTERM: step {step} is saved; the same command resumes."
-    ]
+    expected = [f"SIGTERM: step {step} is saved; the same command resumes."]
+    assert [line for line in stdout.decode().splitlines() if "SIGTERM" in line] == expected
     assert not (fresh_shell.folder / TOY_RUN / "averaged.npz").exists()
 
     resumed = fresh_shell.done(*uninterrupted.training)

@@ -87,9 +87,8 @@ def test_commands_that_write_take_it_too(shell, tmp_path):
     done(copy("average", f"--model_dir={RUN}", "--average_checkpoints=1"))
     done(copy("export", f"--model_dir={RUN}", "--format=ctranslate2"))
     done(copy("tune", f"--model={RUN}", "--beam_sizes=1,2", "--sentences=5", "--output=-"))
-    assert (
-        sorted(path.name for path in copy.folder.glob("saved_models/*_ctranslate2/voc*")) == FILES
-    )
+    found = sorted(path.name for path in copy.folder.glob("saved_models/*_ctranslate2/voc*"))
+    assert found == FILES
     tuned = ("--init_from=saved_models/mine", "--model_dir=runs/tuned")
     told = done(copy(*TRAIN, "--max_steps=2", "--norelease", *tuned))
     assert ": 275 pieces keep their embeddings, 0 are new" in told

@@ -152,9 +152,8 @@ def test_a_streamed_line_is_answered_before_the_next_and_its_sentences_one_by_on
         finally:
             process.kill()
     assert (process.returncode, *rest) == (0, b"", b"")
-    assert answers == [
-        " ".join(live.translate(re.split("(?<=!) ", line))) + "\n" for line in SEVERAL
-    ]
+    expected = [" ".join(live.translate(re.split("(?<=!) ", line))) + "\n" for line in SEVERAL]
+    assert answers == expected
     assert answers != [f"{translation}\n" for translation in live.translate(SEVERAL)]
 
 

@@ -138,9 +138,8 @@ def test_a_value_of_each_kind():
     assert room.height == 2.0
     assert Room.of({"share": 1}).share == 1
     assert Room.of({"doors": ["south", "north"]}).doors == ("south", "north")
-    assert list(settings(Room)) == [
-        *("chairs", "share", "name", "colour", "is_open", "guests", "doors", "height")
-    ]
+    expected = [*("chairs", "share", "name", "colour", "is_open", "guests", "doors", "height")]
+    assert list(settings(Room)) == expected
     assert [settings(Room)[name].type for name in ("chairs", "name", "guests")] == [int, str, list]
     assert settings(Room)["name"].is_optional
     assert not settings(Room)["chairs"].is_optional

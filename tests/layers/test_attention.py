@@ -58,9 +58,8 @@ def test_scaled_dot_product_attention_is_equation_1(random, mask, heads):
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 def test_multi_head_attention_is_the_paper_s(attention, qkv, mask):
     expected = paper.multi_head_attention(*qkv, *attention.get_weights(), num_heads=H, mask=mask)
-    np.testing.assert_allclose(
-        attention(*qkv, attention_mask=mask), expected, rtol=0, atol=1e-6 * np.abs(expected).max()
-    )
+    found = attention(*qkv, attention_mask=mask)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("mask", [None, SOME, SOME[:, :1]], ids=["none", "random", "keys"])
@@ -141,9 +140,8 @@ def test_masks_join_with_and_and_broadcast_over_the_batch():
     ids = np.array([[5, 6, 0], [7, 8, 9]])
     joined = np.array(padding_mask(ids) & causal_mask(3))
     assert joined.shape == (2, 3, 3)
-    np.testing.assert_array_equal(
-        joined[0], [[True, False, False], [True, True, False], [True, True, False]]
-    )
+    expected = [[True, False, False], [True, True, False], [True, True, False]]
+    np.testing.assert_array_equal(joined[0], expected)
     np.testing.assert_array_equal(joined[1], np.tril(np.ones((3, 3), bool)))
 
 

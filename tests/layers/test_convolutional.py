@@ -74,9 +74,8 @@ def test_a_memory_without_a_mask_has_all_its_tokens(decoder, random):
     x = random(2, 4, D)
     memory = random(2, 5, 2 * D)
     everywhere = np.ones((2, 1, 5), bool)
-    np.testing.assert_allclose(
-        decoder(x, memory), decoder(x, memory, memory_mask=everywhere), rtol=1e-6
-    )
+    found = decoder(x, memory)
+    np.testing.assert_allclose(found, decoder(x, memory, memory_mask=everywhere), rtol=1e-6)
 
 
 def test_each_attention_passes_an_nth_of_its_gradient_to_the_keys(encoder, random):
@@ -88,9 +87,8 @@ def test_each_attention_passes_an_nth_of_its_gradient_to_the_keys(encoder, rando
         whole = tf.constant(x)
         tape.watch(whole)
         found = tf.reduce_sum(encoder(whole)[..., :D] * upstream)
-    np.testing.assert_allclose(
-        tape.gradient(found, whole)[0], theirs.grad.numpy() / N, rtol=0, atol=1e-6
-    )
+    came = tape.gradient(found, whole)[0]
+    np.testing.assert_allclose(came, theirs.grad.numpy() / N, rtol=0, atol=1e-6)
 
 
 def test_a_block_starts_with_the_variance_that_keeps_that_of_its_output(rng):

@@ -26,12 +26,8 @@ def test_embedding_is_the_scaled_row_plus_its_position(embedding):
 def test_reverse_is_the_product_with_the_same_table(embedding, random):
     x = random(2, 4, 8)
     assert len(embedding.weights) == 1
-    np.testing.assert_allclose(
-        embedding(x, reverse=True),
-        x.astype("float64") @ embedding.table.numpy().T,
-        rtol=0,
-        atol=1e-6,
-    )
+    expected = x.astype("float64") @ embedding.table.numpy().T
+    np.testing.assert_allclose(embedding(x, reverse=True), expected, rtol=0, atol=1e-6)
 
 
 def test_the_table_starts_at_unit_variance_after_scaling():
@@ -68,9 +64,8 @@ def test_token_dropout_takes_whole_tokens_and_leaves_their_positions():
 
 def test_the_projection_is_not_dropped(embedding, random):
     x = random(2, 4, 8)
-    np.testing.assert_array_equal(
-        embedding(x, reverse=True, training=True), embedding(x, reverse=True)
-    )
+    found = embedding(x, reverse=True, training=True)
+    np.testing.assert_array_equal(found, embedding(x, reverse=True))
     assert np.abs(embedding(IDS, training=True) - embedding(IDS)).max() > 0.1
 
 
@@ -107,9 +102,8 @@ def test_learned_positions_are_rows_of_a_table_whose_last_one_stays(randomized):
 def test_no_positions_leave_the_embedding_scaled_unless_told_otherwise(scaling, factor, randomized):
     layer = PositionalEmbedding(10, 8, encoding=NoEncoding(), **scaling)
     table = randomized(layer, ENCODED_IDS).table.numpy()
-    np.testing.assert_allclose(
-        layer(ENCODED_IDS), table[ENCODED_IDS] * factor, rtol=1e-6, atol=1e-6
-    )
+    expected = table[ENCODED_IDS] * factor
+    np.testing.assert_allclose(layer(ENCODED_IDS), expected, rtol=1e-6, atol=1e-6)
     assert len(layer.weights) == 1
 
 
@@ -125,9 +119,8 @@ def test_each_embedding_has_an_encoding_of_its_own(encoding):
 @pytest.mark.parametrize("positions", [range(20), range(490, 512), range(4080, 4096)], ids=str)
 def test_positions_are_the_paper_s_sinusoids(positions, d_model):
     expected = paper.sinusoidal_positions(positions, d_model)
-    np.testing.assert_allclose(
-        sinusoidal_positions(np.array(positions), d_model), expected, rtol=1e-6, atol=1e-6
-    )
+    found = sinusoidal_positions(np.array(positions), d_model)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
@@ -139,9 +132,8 @@ def test_the_table_is_float32_whatever_the_policy(dtype):
     finally:
         keras.config.set_dtype_policy(previous)
     assert keras.backend.standardize_dtype(table.dtype) == "float32"
-    np.testing.assert_allclose(
-        table, paper.sinusoidal_positions(range(300), 8), rtol=1e-6, atol=1e-6
-    )
+    expected = paper.sinusoidal_positions(range(300), 8)
+    np.testing.assert_allclose(table, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("first", [0, 1, 2])

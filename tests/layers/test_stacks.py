@@ -141,9 +141,8 @@ def test_what_every_layer_attends_to_comes_with_what_call_gives(encoder, x):
     for layer, inputs, ours in zip(
         encoder.layers, (x, first), np.moveaxis(weights, 1, 0), strict=True
     ):
-        np.testing.assert_allclose(
-            ours, layer.with_attention(inputs, MASK)[1], rtol=1e-6, atol=1e-6
-        )
+        expected = layer.with_attention(inputs, MASK)[1]
+        np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_a_decoder_is_its_layers_one_after_another_and_causal(decoder, target, x, parts):

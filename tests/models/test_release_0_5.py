@@ -47,9 +47,8 @@ def test_hypotheses_and_their_scores_are_what_they_were():
     found = hypotheses()
     assert [first.text for first, _ in found] == OUTPUTS["beam_4"]
     assert [second.text for _, second in found] == OUTPUTS["second"]
-    np.testing.assert_allclose(
-        [first.score for first, _ in found], OUTPUTS["scores"], rtol=0, atol=1e-5
-    )
+    expected = OUTPUTS["scores"]
+    np.testing.assert_allclose([first.score for first, _ in found], expected, rtol=0, atol=1e-5)
 
 
 def test_given_translations_score_as_they_did():

@@ -107,9 +107,8 @@ def test_each_table_is_used_where_it_belongs():
         # A projection's rows turn the logits alone.
         if layer is transformer.projection:
             layer.table.assign(layer.table.numpy()[::-1])
-            np.testing.assert_allclose(
-                transformer((source, target)), logits[..., ::-1], rtol=1e-6, atol=1e-6
-            )
+            came = transformer((source, target))
+            np.testing.assert_allclose(came, logits[..., ::-1], rtol=1e-6, atol=1e-6)
 
 
 def test_a_new_vocabulary_takes_the_rows_of_every_table():

@@ -307,6 +307,5 @@ def _closed(row):
 def assert_lists_equal(found, expected, rtol=1e-5):
     """The same (ids, score), best first."""
     assert [ids for ids, _ in found] == [ids for ids, _ in expected]
-    np.testing.assert_allclose(
-        [score for _, score in found], [score for _, score in expected], rtol=rtol, atol=ATOL
-    )
+    wanted = [score for _, score in expected]
+    np.testing.assert_allclose([score for _, score in found], wanted, rtol=rtol, atol=ATOL)

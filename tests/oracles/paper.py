@@ -173,3 +173,18 @@ def decoder_layer(x, memory, weights, num_heads, mask=None, memory_mask=None, no
     return norm(
         x, lambda x: feed_forward(x, *weights["feed_forward"]), *weights["feed_forward_norm"]
     )
+
+
+def widths(hp):
+    """d_k and d_v of each head (section 3.2.2)."""
+    return hp.d_k or hp.d_model // hp.num_heads, hp.d_v or hp.d_model // hp.num_heads
+
+
+def millions(hp):
+    """Section 3, added up: one table of embeddings, the matrices, the biases of the feed-forward
+    networks, gain and bias of each norm.
+    """
+    attention = 2 * hp.d_model * hp.num_heads * sum(widths(hp))
+    feed_forward = 2 * hp.d_model * hp.d_ff + hp.d_ff + hp.d_model
+    layers = hp.num_layers * (3 * attention + 2 * feed_forward + 5 * 2 * hp.d_model)
+    return (hp.vocabulary_size * hp.d_model + layers) / 1e6

@@ -193,11 +193,7 @@ WITHOUT_A_LABEL = "( (S (NP (DT the) (NN cat)) (VP (VBZ sits))) (. .) )"
     [
         # Vinyals et al. 2015, section 2.1.
         (JOHN, "xx", "(S (NP XX )NP (VP XX (NP XX XX )NP )VP XX )S"),
-        (
-            JOHN,
-            "parts_of_speech",
-            "(S (NP XX-NNP )NP (VP XX-VBZ (NP XX-DT XX-NN )NP )VP XX-. )S",
-        ),
+        (JOHN, "parts_of_speech", "(S (NP XX-NNP )NP (VP XX-VBZ (NP XX-DT XX-NN )NP )VP XX-. )S"),
         (JOHN, "words", "(S (NP John )NP (VP has (NP a dog )NP )VP . )S"),
         # Words are those of the text.
         (r"(NP (-LRB- -LRB-) (CD 1\/2) (-RRB- -RRB-))", "words", "(NP ( 1/2 ) )NP"),

@@ -213,9 +213,8 @@ def test_spans_of_a_translation_have_the_numbers_of_its_source(marks):
     sources = ["{a} {b}", "{a} {a}", "{a} {b}", "{a}", "plain"]
     targets = ["{b} {a}", "{a} und {a}", "{a} {c}", "{a} {a}", "einfach"]
     texts, agree = marks.marked_as(tf.constant(targets), marks.marked(tf.constant(sources)))
-    assert [text.decode() for text in texts.numpy()] == [
-        *("⟦2⟧ ⟦1⟧", "⟦1⟧ und ⟦2⟧", "⟦1⟧ {c}", "⟦1⟧ {a}", "einfach")
-    ]
+    expected = [*("⟦2⟧ ⟦1⟧", "⟦1⟧ und ⟦2⟧", "⟦1⟧ {c}", "⟦1⟧ {a}", "einfach")]
+    assert [text.decode() for text in texts.numpy()] == expected
     assert agree.numpy().tolist() == [True, True, False, False, True]
 
 

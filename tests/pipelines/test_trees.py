@@ -174,10 +174,7 @@ def test_the_line_of_a_broken_tree_is_told():
     ("lines", "expected"),
     [
         # Lines that are indented go on with a tree.
-        (
-            [" (S (N a)", "", "    (N b)", ")", "(S", " (N c))"],
-            ["(S (N a) (N b))", "(S (N c))"],
-        ),
+        ([" (S (N a)", "", "    (N b)", ")", "(S", " (N c))"], ["(S (N a) (N b))", "(S (N c))"]),
         # Trees on one line are several.
         (
             ["(S (N a)) ( (S (N b)) )", "( (S (N c)) (. .) )"],

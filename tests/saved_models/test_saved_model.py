@@ -429,9 +429,8 @@ def test_every_request_to_warm_up_with_fits_its_signature(doubling):
         signatures[request.model_spec.signature_name](**inputs)
         shapes = {name: tuple(tensor.shape) for name, tensor in inputs.items()}
         asked.setdefault(request.model_spec.signature_name, []).append(shapes)
-    assert asked["serving_default"] == [
-        {"row": (size, 2), "times": (size,)} for size in assets.BATCH_SIZES
-    ]
+    expected = [{"row": (size, 2), "times": (size,)} for size in assets.BATCH_SIZES]
+    assert asked["serving_default"] == expected
     assert asked["total"] == [{"other": (1, 2)}]
 
 
@@ -483,9 +482,8 @@ def test_the_check_finds_what_differs_alone_and_in_a_batch_in_a_saved_model_of_0
     path.write_text("".join(f"{json.dumps(line)}\n" for line in golden_lines), encoding="utf-8")
     report = report_here(graph.parent)
     texts = [repr(self_check.from_json(line["text"])) for line in altered]
-    assert [(one["inputs"], one["way"], one["expected"]) for one in report["different"]] == [
-        (text, way, "b'other'") for way in ("in a batch", "alone") for text in texts
-    ]
+    expected = [(text, way, "b'other'") for way in ("in a batch", "alone") for text in texts]
+    assert [(one["inputs"], one["way"], one["expected"]) for one in report["different"]] == expected
     assert report["not_served"] == []
 
 

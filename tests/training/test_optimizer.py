@@ -334,12 +334,8 @@ def test_the_rate_is_equation_3_times_its_scale(d_model, warmup_steps, scale):
     schedule = TransformerSchedule(d_model, warmup_steps, scale)
     steps = [*range(1, 200), 3998, 3999, 4000, 4001, 4002, 10_000, 100_000, 300_000]
     actual = [float(schedule(step - 1)) for step in steps]  # Keras counts the updates already made
-    np.testing.assert_allclose(
-        actual,
-        [scale * paper.learning_rate(step, d_model, warmup_steps) for step in steps],
-        rtol=1e-6,
-        atol=0,
-    )
+    expected = [scale * paper.learning_rate(step, d_model, warmup_steps) for step in steps]
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("name", ["d_model", "warmup_steps", "scale"])
@@ -378,16 +374,14 @@ def test_the_cosine_is_that_of_sgdr_behind_a_warm_up(arguments):
     steps = sorted({max(step, 1) for step in steps})
     actual = [float(schedule(step - 1)) for step in steps]  # Keras counts the updates already made
     # Keras' float32 has no digits left where 1 + cos(pi done) is below 1e-7: at the very end.
-    np.testing.assert_allclose(
-        actual, [cosine(step, *arguments) for step in steps], rtol=1e-5, atol=1e-7 * arguments[0]
-    )
+    expected = [cosine(step, *arguments) for step in steps]
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-7 * arguments[0])
 
 
 def test_the_constant_rate_rises_and_stays():
     rates = [float(constant_schedule(0.3, 4)(updates)) for updates in range(7)]
-    np.testing.assert_allclose(
-        rates, [0.3 * min(step / 4, 1.0) for step in range(1, 8)], rtol=1e-6, atol=0
-    )
+    expected = [0.3 * min(step / 4, 1.0) for step in range(1, 8)]
+    np.testing.assert_allclose(rates, expected, rtol=1e-6, atol=0)
     assert float(constant_schedule(0.3, 1)(0)) == pytest.approx(0.3, rel=1e-7)
 
 
@@ -406,9 +400,8 @@ def test_the_step_may_be_a_tensor(schedule, dtype):
 def test_config_round_trip(schedule):
     clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(schedule))
     assert (type(clone), clone.get_config()) == (type(schedule), schedule.get_config())
-    assert [float(clone(updates)) for updates in range(12)] == [
-        float(schedule(updates)) for updates in range(12)
-    ]
+    found = [float(clone(updates)) for updates in range(12)]
+    assert found == [float(schedule(updates)) for updates in range(12)]
 
 
 @pytest.mark.parametrize("name", ["cosine", "constant"])

@@ -114,12 +114,10 @@ def test_batches_that_are_added_up_make_the_step_of_one_batch_of_all_their_rows(
     whole, _, whole_reports = train([joined(THREE)], steps=5)
     added, _, added_reports = train(THREE, steps=5, accumulate=3)
     assert weights_differ(whole, added) < 1e-5
-    assert [report["loss"] for report in added_reports] == pytest.approx(
-        [report["loss"] for report in whole_reports], rel=1e-5
-    )
-    assert [report["labels"] for report in added_reports] == [
-        report["labels"] for report in whole_reports
-    ]
+    expected = pytest.approx([report["loss"] for report in whole_reports], rel=1e-5)
+    assert [report["loss"] for report in added_reports] == expected
+    expected = [report["labels"] for report in whole_reports]
+    assert [report["labels"] for report in added_reports] == expected
     assert weights_differ(whole, make_model()) > 1e-3
     # A control: the mean of the batches' means makes other steps.
     averaged, _, _ = train(THREE, steps=5, accumulate=3, make=MeanOfMeans)
@@ -246,9 +244,8 @@ def test_xla_gives_the_same_losses_and_weights(body, accumulate, static_shapes):
     options = {"steps": 3, "accumulate": accumulate, "body": body}
     plain, _, plain_reports = train(ALIKE, **options)
     compiled, _, reports = train(ALIKE, static_shapes=static_shapes, jit_compile=True, **options)
-    assert [report["loss"] for report in reports] == pytest.approx(
-        [report["loss"] for report in plain_reports], abs=1e-4
-    )
+    expected = pytest.approx([report["loss"] for report in plain_reports], abs=1e-4)
+    assert [report["loss"] for report in reports] == expected
     assert weights_differ(plain, compiled) < 1e-4
 
 

@@ -249,9 +249,8 @@ def test_a_model_without_self_attention_is_surveyed_by_what_it_has():
     weights = shares(np.random.default_rng(3), 1, 2, 4, 5)
     found = survey([{"cross": weights}])
     assert [*found["entropy"]] == ["cross"]
-    np.testing.assert_allclose(
-        found["entropy"]["cross"], entropy(weights).mean(axis=-1), atol=1e-12
-    )
+    expected = entropy(weights).mean(axis=-1)
+    np.testing.assert_allclose(found["entropy"]["cross"], expected, atol=1e-12)
     assert [row[0] for row in table(found)[1:]] == ["cross 1.1", "cross 1.2"]
 
 

@@ -163,9 +163,8 @@ def test_whole_sequences_are_the_formula_s(x, name):
 def test_causal_sequences_are_the_formula_s(x, name):
     layer = attention(name)
     actual = layer(x, x, x, causal=CAUSAL)
-    np.testing.assert_allclose(
-        actual, expected(layer, EITHER[name][1], x, CAUSAL), rtol=0, atol=5e-6
-    )
+    wanted = expected(layer, EITHER[name][1], x, CAUSAL)
+    np.testing.assert_allclose(actual, wanted, rtol=0, atol=5e-6)
     both = np.array(layer(x, x, x, attention_mask=PADDING, causal=CAUSAL))
     oracle = expected(layer, EITHER[name][1], x, PADDING & CAUSAL)
     np.testing.assert_allclose(both[REAL], oracle[REAL], rtol=0, atol=5e-6)
@@ -425,9 +424,8 @@ def test_buckets_are_those_of_t5(bidirectional, num_buckets, max_distance):
         for distance in far
     ]
     np.testing.assert_array_equal(layer.buckets(far), expected)
-    assert set(expected) == set(range(num_buckets)) - (
-        {num_buckets // 2} if bidirectional else set()
-    )
+    found = set(expected)
+    assert found == set(range(num_buckets)) - ({num_buckets // 2} if bidirectional else set())
 
 
 def test_shaw_s_default_is_the_authors_clipping_distance():
@@ -441,9 +439,8 @@ def test_rotations_are_the_matrices_of_the_paper_and_keep_lengths(random):
     turned = np.array(Rotary().placed(x))
     expected = np.stack([x[:, :, m] @ attentions.rotation(m, 8).T for m in range(5)], axis=2)
     np.testing.assert_allclose(turned, expected, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(
-        np.linalg.norm(turned, axis=-1), np.linalg.norm(x, axis=-1), rtol=1e-5
-    )
+    found = np.linalg.norm(turned, axis=-1)
+    np.testing.assert_allclose(found, np.linalg.norm(x, axis=-1), rtol=1e-5)
     later = np.array(Rotary().placed(x[:, :, 3:], after=x[:, :, :3]))
     np.testing.assert_allclose(later, turned[:, :, 3:], rtol=1e-6, atol=1e-6)
     assert np.abs(Rotary().placed(x[:, :, 3:]) - later).max() > 0.1

@@ -115,9 +115,8 @@ def test_a_run_says_what_it_protects(trained):
     kinds = ["placeholders", "tags", "urls", "emails", "numbers"]
     assert described["protected"] == {"protect": kinds, "protect_pattern": "", "truecase": True}
     for place in (trained / "run", trained / "saved" / "1" / "assets.extra"):
-        assert json.loads((place / FILE).read_text()) == described["protected"] | {
-            "cased_words": []
-        }
+        expected = described["protected"] | {"cased_words": []}
+        assert json.loads((place / FILE).read_text()) == expected
 
 
 def test_marks_are_single_pieces_and_pairs_that_differ_are_counted(values, folder, tmp_path):

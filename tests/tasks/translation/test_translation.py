@@ -372,10 +372,9 @@ def test_the_paper_s_flag_file_runs_until_the_download_begins(values_of, tmp_pat
     values = values_of(Translation, "--flagfile=base.flags", *folders)
     with pytest.raises(OSError) as raised:
         Run(Translation, values, TRAINING).train()
-    assert f"wmt14_translate/de-en is not prepared in {tmp_path}, and TFDS could" in str(
-        raised.value
-    )
-    assert "port=80): Max retries exceeded. Prepare it where there is a netw" in str(raised.value)
+    told = str(raised.value)
+    assert f"wmt14_translate/de-en is not prepared in {tmp_path}, and TFDS could" in told
+    assert "port=80): Max retries exceeded. Prepare it where there is a netw" in told
     assert not list(tmp_path.glob("run/*"))
 
 
@@ -408,9 +407,8 @@ def test_the_vocabulary_of_another_run_is_taken(prepared, tmp_path):
     prepared("--vocabulary_size=295", f"--model_dir={other}")
     run = prepared(f"--vocabulary_from={other}")
     assert run.task.vocabulary.fingerprint == vocabularies.load(other).fingerprint
-    assert (
-        choices.vocabulary_with(other, ["e"], None).fingerprint == run.task.vocabulary.fingerprint
-    )
+    expected = run.task.vocabulary.fingerprint
+    assert choices.vocabulary_with(other, ["e"], None).fingerprint == expected
     with pytest.raises(ValueError, match=r"protects other spans than these flags do\. Pass"):
         choices.vocabulary_with(other, [], ProtectedSpans(protect=("urls",)))
     with pytest.raises(ValueError, match=r"lacks the tags <2de> of this corpus\. Pass --voc"):
@@ -686,9 +684,8 @@ def test_the_command_averages_the_last_checkpoints(folder, capsys):
     )
     average.main(types.SimpleNamespace(model_dir=str(folder.path), average_checkpoints=2))
     assert checkpoint.weights_of(folder.averaged)["weights/a"].tolist() == [35, 35]
-    assert capsys.readouterr().out == (
-        f"{folder.averaged}: mean of the checkpoints of steps 30, 40\n"
-    )
+    expected = f"{folder.averaged}: mean of the checkpoints of steps 30, 40\n"
+    assert capsys.readouterr().out == expected
 
 
 FINAL = [
