@@ -73,8 +73,8 @@ class Plan:
             raise FileNotFoundError(f"--input={pattern} names no file. Name one, or a pattern.")
         if others := [name for name in names if format_of(name) != "lines"]:
             raise ValueError(
-                f"--input={pattern} must name files of lines. Received: {others[0]}. Translate it "
-                "by python -m keras_transformer.translate, or rename it."
+                f"--input={pattern} must name files of lines. Received: {others[0]}. Try python "
+                "-m keras_transformer.translate; if it has lines, give it another ending."
             )
         record = pathlib.Path(f"{prefix}.json")
         remedy = "Name another --output."

@@ -25,6 +25,7 @@ from keras_transformer.decoding.remembered_options import check_heads
 from keras_transformer.decoding.span_constraints import SpanConstraints
 from keras_transformer.inference.model_graphs import laid_out_tables, traced
 from keras_transformer.saved_models.served_module import ServedText
+from pipelines.batches import labelled_texts
 from pipelines.special_ids import EOS, PAD
 from pipelines.vocabularies.protected_spans import AS_SPAN, MARKS, TERM
 from pipelines.vocabularies.span_marks import given_terms, marks_of, terms_within
@@ -285,8 +286,7 @@ class TextModule(ServedText):
 
 def cut(tokens: tf.RaggedTensor, most: int = MAX_SOURCE_LENGTH) -> tf.RaggedTensor:
     """Ragged ids (B, None), closed by EOS, cut to `most`."""
-    words = tokens[:, :-1][:, : most - 1]
-    return tf.concat([words, tf.fill([words.nrows(), 1], EOS)], axis=1)
+    return labelled_texts.cut(tokens, most, EOS)
 
 
 def pieces_of(tokenizer, ids: tf.Tensor) -> tf.Tensor:
