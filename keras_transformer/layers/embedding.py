@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Matrix
-from keras_transformer.layers.prototypes import Layer, Part, check_sizes, like
+from keras_transformer.layers.prototypes import Layer, Part, check_even, check_sizes, like
 from keras_transformer.layers.tensors import Tensor
 
 # Weights of a table that are copied to be laid out. NLLB-200's 262 million take 2.5 s and 1 GB
@@ -34,14 +34,6 @@ def sinusoidal_positions(positions: Tensor, d_model: int) -> Tensor:
     sines, cosines = sines_and_cosines(positions, np.arange(0, d_model, 2) / d_model)
     shape = (*ops.shape(positions), d_model)
     return ops.reshape(ops.stack([sines, cosines], axis=-1), shape)
-
-
-def check_even(name: str, size: int, reason: str) -> None:
-    """Refuse an odd argument, by name."""
-    if size % 2:
-        raise ValueError(
-            f"`{name}` must be even, because {reason}. Received: {name}={size}. Try {size + 1}."
-        )
 
 
 def sines_and_cosines(positions: Tensor, exponents: np.ndarray) -> tuple[Tensor, Tensor]:

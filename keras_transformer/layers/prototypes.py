@@ -80,6 +80,14 @@ def check_sizes(least: int = 1, **sizes: Any) -> None:
             )
 
 
+def check_even(name: str, size: int, reason: str) -> None:
+    """Refuse an odd argument, by name."""
+    if size % 2:
+        raise ValueError(
+            f"`{name}` must be even, because {reason}. Received: {name}={size}. Try {size + 1}."
+        )
+
+
 def class_of(argument: str, kind: str | type, base: type | None, example: Any) -> Any:
     """The subclass of `base`, or without one the function, that an argument says, or its name."""
     found = keras.saving.get_registered_object(kind) if isinstance(kind, str) else kind

@@ -13,9 +13,8 @@ from keras import ops
 
 from keras_transformer.layers.attention import MultiHeadAttention
 from keras_transformer.layers.dropout import Dropout
-from keras_transformer.layers.embedding import check_even
 from keras_transformer.layers.linear_maps import Dense, Matrix, plus_bias
-from keras_transformer.layers.prototypes import KeepsShape, check_sizes
+from keras_transformer.layers.prototypes import KeepsShape, check_even, check_sizes
 from keras_transformer.layers.scaled_dot_product import Additive, SoftmaxHeads
 from keras_transformer.layers.tensors import KeysAndValues, Masks, State, Tensor
 

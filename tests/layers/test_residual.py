@@ -117,6 +117,11 @@ def test_the_residual_initializer_is_glorot_s_over_the_root_of_the_branches(bran
 ONES = np.ones((64, 128, 64), "float32")
 
 
+@pytest.fixture(autouse=True)
+def _seed():
+    keras.utils.set_random_seed(0)
+
+
 def shares_dropped(layer, calls):
     """The share of zeros in each call."""
     dropped = tf.function(

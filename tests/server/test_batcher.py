@@ -104,11 +104,13 @@ def test_requests_share_a_batch_and_each_gets_its_own_rows(make, run, name):
 
 def test_an_answer_leaves_the_memory_with_who_asked(make, run):
     gc.disable()
-    answer = weakref.ref(make().submit(task(1), run).result()["y"])
-    until = time.monotonic() + 20
-    while answer() is not None and time.monotonic() < until:
-        pass
-    gc.enable()
+    try:
+        answer = weakref.ref(make().submit(task(1), run).result()["y"])
+        until = time.monotonic() + 20
+        while answer() is not None and time.monotonic() < until:
+            pass
+    finally:
+        gc.enable()
     assert answer() is None
 
 

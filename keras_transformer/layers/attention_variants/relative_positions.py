@@ -8,8 +8,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_transformer.layers.embedding import check_even, sines_and_cosines
-from keras_transformer.layers.prototypes import Part, check_sizes
+from keras_transformer.layers.embedding import sines_and_cosines
+from keras_transformer.layers.prototypes import Part, check_even, check_sizes
 from keras_transformer.layers.tensors import Tensor
 
 
