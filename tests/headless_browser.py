@@ -25,9 +25,8 @@ def chromium():
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     # Chromium leaves files in its temporary folder.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        service = webdriver.ChromeService(
-            shutil.which("chromedriver"), env={**os.environ, "TMPDIR": folder}
-        )
+        env = {**os.environ, "TMPDIR": folder}
+        service = webdriver.ChromeService(shutil.which("chromedriver"), env=env)
         with webdriver.Chrome(options, service) as browser:
             yield browser
 

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 from absl import flags as absl_flags
 from command_flags import COMMANDS, EVERY_FLAG, flags_of, names_of
+from shell import printed
 
 from keras_transformer import flags, train
 from keras_transformer.decoding.options import DecodingOptions
@@ -446,9 +447,7 @@ print("keras_transformer.train" in sys.modules)
 # The second is the control: to tell whose flag it is, all commands are looked at.
 @pytest.mark.parametrize(("flag", "imports"), [("--beam_size=2", False), ("--d_model=8", True)])
 def test_only_a_flag_of_other_commands_imports_them(flag, imports):
-    program = [sys.executable, "-c", READS, flag]
-    done = subprocess.run(program, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str(imports)
+    assert printed(sys.executable, "-c", READS, flag) == f"{imports}\n"
 
 
 INTERRUPTED = """
@@ -470,13 +469,6 @@ signal.signal(signal.SIGINT, end_when_interrupted)
 flags.run(main, ())
 """
 
-
-def test_an_interruption_while_garbage_is_collected_is_not_lost():
-    program = [sys.executable, "-c", INTERRUPTED]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted.\n")
-
-
 STARTING = """
 import signal, sys
 from keras_transformer import end_when_interrupted, flags
@@ -484,7 +476,7 @@ from keras_transformer.tensorflow_errors import silence
 
 def start():
     with silence():
-        if {is_starting}:
+        if IS_STARTING:
             signal.raise_signal(signal.SIGINT)
 
 def main(FLAGS):
@@ -496,8 +488,15 @@ flags.run(main, (), on_interrupt=flags.stop_at_once)
 """
 
 
-@pytest.mark.parametrize(("is_starting", "told"), [(True, "interrupted."), (False, flags.RESUMES)])
-def test_a_command_that_stops_at_once_says_so_while_tensorflow_starts_too(is_starting, told):
-    program = [sys.executable, "-c", STARTING.format(is_starting=is_starting)]
-    done = subprocess.run(program, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        (INTERRUPTED, "interrupted."),
+        ("IS_STARTING = True" + STARTING, "interrupted."),
+        ("IS_STARTING = False" + STARTING, flags.RESUMES),
+    ],
+    ids=["while garbage is collected", "while TensorFlow starts", "of one that stops at once"],
+)
+def test_an_interruption_is_not_lost_and_is_told(program, told):
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", f"error: {told}\n")

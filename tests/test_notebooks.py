@@ -40,9 +40,8 @@ def executed(text, folder, seconds=SECONDS):
         # 0 would be no limit.
         return max(1, int(end - time.monotonic()))
 
-    client = nbclient.NotebookClient(
-        notebook, timeout_func=seconds_left, resources={"metadata": {"path": str(folder)}}
-    )
+    resources = {"metadata": {"path": str(folder)}}
+    client = nbclient.NotebookClient(notebook, timeout_func=seconds_left, resources=resources)
     return client.execute()
 
 

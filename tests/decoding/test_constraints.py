@@ -70,9 +70,8 @@ def assert_equals_enumeration(sentences, ngram, n=10**6, words=3):
     beam_size = sum((words + 1) ** length for length in range(longest))
     n = min(n, beam_size)
     search = BeamSearch(beam_size, 0.6, n, constraints=Constraints(ngram))
-    for found, rule, (seed, limit, _, _) in zip(
-        decode_all(search, sentences, words), rules, sentences, strict=True
-    ):
+    rows = zip(decode_all(search, sentences, words), rules, sentences, strict=True)
+    for found, rule, (seed, limit, _, _) in rows:
         expected = enumeration.n_best(Table(seed, words).log_probabilities, limit, 0.6, None, rule)
         enumeration.assert_n_best(found, expected, n)
 

@@ -200,9 +200,8 @@ def test_sentences_with_a_temperature_and_a_seed_of_their_own_draw_what_such_a_s
     own = {"temperature": tf.constant(temperatures), "seed": tf.constant(seeds, tf.int64)}
     search = Sampling(3, **own, num_hypotheses=3)
     together = decode(search, tables, limits, seeds=tf.constant(owns, tf.int64))
-    for found, table, limit, temperature, seed, own in zip(
-        together, tables, limits, temperatures, seeds, owns, strict=True
-    ):
+    rows = zip(together, tables, limits, temperatures, seeds, owns, strict=True)
+    for found, table, limit, temperature, seed, own in rows:
         alone = Sampling(3, temperature=temperature, seed=seed, num_hypotheses=3)
         assert found == decode(alone, [table], [limit], seeds=tf.constant([own], tf.int64))[0]
 
@@ -210,9 +209,8 @@ def test_sentences_with_a_temperature_and_a_seed_of_their_own_draw_what_such_a_s
 def test_minima_and_prefixes_are_kept_and_barred_tokens_never_drawn():
     tables = [Table(seed, 4, levels=2) for seed in range(4)]
     search = Sampling(5, num_hypotheses=5, temperature=3.0)
-    found = decode(
-        search, tables, [4, 6, 8, 3], minima=[9, 1, 8, 2], prefixes=[(), (5, UNK), (4,), (6, 6, 6)]
-    )
+    prefixes = [(), (5, UNK), (4,), (6, 6, 6)]
+    found = decode(search, tables, [4, 6, 8, 3], minima=[9, 1, 8, 2], prefixes=prefixes)
     assert all(len(ids) == 4 for ids, _ in found[0])
     assert all(ids[:2] == (5, UNK) for ids, _ in found[1])
     assert all(ids[:1] == (4,) and len(ids) == 8 for ids, _ in found[2])

@@ -55,16 +55,14 @@ def test_it_learns_to_reverse_words(shell, lines):
 def test_its_savedmodel_gives_what_the_run_gives(shell, lines):
     live = Translator.load(shell.folder / "runs/it", beam_size=4, num_hypotheses=2)
     saved = Translator.load(shell.folder / "saved_models/it", beam_size=4, num_hypotheses=2)
-    for found, expected in zip(
-        saved.translate_in_detail(lines), live.translate_in_detail(lines), strict=True
-    ):
+    rows = zip(saved.translate_in_detail(lines), live.translate_in_detail(lines), strict=True)
+    for found, expected in rows:
         assert [one.text for one in found] == [one.text for one in expected]
         wanted = pytest.approx([one.score for one in expected], abs=1e-4)
         assert [one.score for one in found] == wanted
     references = [" ".join(reversed(line.split())) for line in lines]
-    for found, expected in zip(
-        saved.score(lines, references), live.score(lines, references), strict=True
-    ):
+    rows = zip(saved.score(lines, references), live.score(lines, references), strict=True)
+    for found, expected in rows:
         assert found == pytest.approx(expected, abs=1e-4)
     assert saved.align(lines, references) == live.align(lines, references)
 

@@ -33,9 +33,8 @@ def engine(shell):
     sentencepiece = pytest.importorskip("sentencepiece")
     exported = shell.done("export", f"--model_dir={RUN}", "--format=ctranslate2")
     assert f"exported to {CONVERTED}".encode() in exported.stdout
-    pieces = sentencepiece.SentencePieceProcessor(
-        model_file=str(shell.folder / CONVERTED / "vocabulary.model")
-    )
+    model_file = str(shell.folder / CONVERTED / "vocabulary.model")
+    pieces = sentencepiece.SentencePieceProcessor(model_file=model_file)
     return ctranslate2.Translator(str(shell.folder / CONVERTED), compute_type="float32"), pieces
 
 

@@ -138,9 +138,8 @@ def test_what_every_layer_attends_to_comes_with_what_call_gives(encoder, x):
     np.testing.assert_allclose(np.sum(weights, axis=-1), 1, atol=1e-6)
     assert not np.array(weights)[0, ..., 4:].any()
     first = encoder.layers[0](x, attention_mask=MASK)
-    for layer, inputs, ours in zip(
-        encoder.layers, (x, first), np.moveaxis(weights, 1, 0), strict=True
-    ):
+    rows = zip(encoder.layers, (x, first), np.moveaxis(weights, 1, 0), strict=True)
+    for layer, inputs, ours in rows:
         expected = layer.with_attention(inputs, MASK)[1]
         np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-6)
 

@@ -166,10 +166,6 @@ pickle.dump(batches, sys.stdout.buffer)
 """
 
 
-def first_of(dataset):
-    return [tf.nest.flatten(batch) for batch in dataset.take(BATCHES).as_numpy_iterator()]
-
-
 @pytest.mark.slow
 def test_another_process_without_our_package_makes_the_same_batches(datasets, tmp_path):
     for dataset in datasets.values():
@@ -183,4 +179,5 @@ def test_another_process_without_our_package_makes_the_same_batches(datasets, tm
         assert program.returncode == 0, program.stderr.decode()
         received = pickle.loads(program.stdout)
         assert len(received) == BATCHES
-        assert_same_batches(received, first_of(dataset))
+        ours = dataset.take(BATCHES).as_numpy_iterator()
+        assert_same_batches(received, [tf.nest.flatten(batch) for batch in ours])

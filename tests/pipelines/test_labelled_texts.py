@@ -188,13 +188,9 @@ LONG_TEXTS = TokenIds.of_lengths(
 )
 
 
-def rectangle(lengths):
-    rows = [[FIRST, *range(6, 6 + length), LAST] for length in lengths]
-    return np.array([row + [0] * (max(map(len, rows)) - len(row)) for row in rows], np.int32)
-
-
 def masked(lengths, seed=1, share=0.15):
-    tokens = rectangle(lengths)
+    rows = tf.ragged.constant([[FIRST, *range(6, 6 + length), LAST] for length in lengths])
+    tokens = rows.to_tensor().numpy()
     keys = tf.constant(np.random.default_rng(seed).integers(0, 2**63, len(tokens)), tf.uint64)
     found = Masking(MARKS, SIZE, share)(tf.constant(tokens), keys)
     return tokens, *(part.numpy() for part in found)

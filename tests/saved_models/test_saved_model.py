@@ -120,9 +120,8 @@ def test_an_export_has_its_table_laid_out_from_when_it_is_loaded(module, model, 
     for loaded in (first, second):
         np.testing.assert_array_equal(held(*loaded.tables), expected)
     # Each has its own, which goes with it.
-    tf.raw_ops.AssignVariableOp(
-        resource=second.tables[0].resource_handle, value=np.zeros_like(expected)
-    )
+    resource = second.tables[0].resource_handle
+    tf.raw_ops.AssignVariableOp(resource=resource, value=np.zeros_like(expected))
     np.testing.assert_array_equal(held(*first.tables), expected)
     assert translated(first) == live.translate(LINES) != translated(second)
 

@@ -142,9 +142,8 @@ class Slow(tf.Module):
 def slow(tmp_path_factory):
     module = Slow()
     folder = tmp_path_factory.mktemp("slow")
-    tf.saved_model.save(
-        module, str(folder), signatures={"count": module.count, "attend": module.attend}
-    )
+    signatures = {"count": module.count, "attend": module.attend}
+    tf.saved_model.save(module, str(folder), signatures=signatures)
     model = SavedModel(folder)
     yield model
     model.close()

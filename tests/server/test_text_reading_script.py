@@ -3,10 +3,10 @@
 import json
 import random
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
+import shell
 
 from keras_transformer.visualization import tree_drawings
 from pipelines.trees import Tree, escaped, parse
@@ -45,10 +45,8 @@ const words = (one) => typeof one === "string" ? one :
 
 def printed(program, data):
     """What node prints of standard input, a value of JSON a line."""
-    command = [shutil.which("node"), "-e", program]
-    done = subprocess.run(command, input=data.encode(), capture_output=True, timeout=60)
-    assert done.returncode == 0, done.stderr.decode()
-    return [json.loads(line) for line in done.stdout.decode().splitlines()]
+    lines = shell.printed(shutil.which("node"), "-e", program, input=data, timeout=60)
+    return [json.loads(line) for line in lines.splitlines()]
 
 
 def script(name):

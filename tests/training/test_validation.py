@@ -242,9 +242,8 @@ def test_behind_validation_in_fit_it_keeps_the_weights_and_stops(tmp_path):
     )
     data = np.arange(1.0, 4.0)[:, None]
     validating = Validation(measure, history, lambda line: None)
-    model.fit(
-        data, data, batch_size=1, epochs=5, callbacks=[validating, best], shuffle=False, verbose=0
-    )
+    callbacks = [validating, best]
+    model.fit(data, data, batch_size=1, epochs=5, callbacks=callbacks, shuffle=False, verbose=0)
     assert len(weights) == 4
     checkpoint.load_weights(path, model)
     for found, expected, last in zip(model.get_weights(), weights[1], weights[-1], strict=True):
