@@ -40,7 +40,7 @@ def read_aligned(
 
 def existing_folder(data_dir: str | os.PathLike) -> Path:
     """The folder of a corpus, which must exist."""
-    folder = Path(data_dir).expanduser()
+    folder = Path(os.path.expanduser(data_dir))
     if not folder.is_dir():
         raise FileNotFoundError(
             f"`data_dir` must be an existing folder. Received: {folder}. Check the path."
@@ -106,6 +106,11 @@ def byte_lines(
 
 def decode(line: bytes, name: str | os.PathLike, number: int) -> str:
     """The text of line `number`, stripped. An error names it."""
+    if 3 * line.count(0) > len(line):
+        raise ValueError(
+            f"{name}, line {number}: must be UTF-8. Received: {line.count(0)} NULs, as UTF-16 has. "
+            "Convert the file, for example with iconv -f UTF-16."
+        )
     try:
         return line.decode("utf-8").strip()
     except UnicodeDecodeError as error:

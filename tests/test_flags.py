@@ -60,6 +60,7 @@ def test_a_flag_file_that_includes_itself_is_refused(tmp_path, monkeypatch):
 WRONG_FILES = {
     "latin1": (b"--seed=3\n# \xe9\n", r"mine.flags, line 2: must be UTF-8 text"),
     "nul": (b"--seed=3\n\n--d_ff=\x00\n", r"mine.flags, line 3: holds a NUL"),
+    "comment": (b"--seed=3\n--model_dir=x # mine\n", r"mine.flags, line 2: a comment needs a"),
     "huge": (b"#" * (10**6 + 1), r"flag file 'mine.flags' must have at most 1,000,000 bytes"),
 }
 

@@ -84,6 +84,8 @@ def _lines(name, path) -> Iterator[Argument]:
     for number, line in enumerate(lines, 1):
         if "\0" in line:
             raise ValueError(f"{name}, line {number}: holds a NUL. Save it as UTF-8 text.")
+        if line.startswith("-") and " # " in line:
+            raise ValueError(f"{name}, line {number}: a comment needs a line of its own. Move it.")
     return (
         Argument(line, name, number)
         for number, line in enumerate(lines, 1)

@@ -47,7 +47,7 @@ class RunFolder:
         self._weights = weights
         self._added = added
         # Of `--model_dir=~/runs/x` the shell leaves the ~.
-        self.path = pathlib.Path(path).expanduser()
+        self.path = pathlib.Path(os.path.expanduser(path))
         self.description = self.path / "model.json"
         self.checkpoints = self.path / "checkpoints"
         self.averaged = self.path / "averaged.npz"

@@ -20,7 +20,7 @@ CHECKPOINT = ".npz"
 
 def portable_folder(path: str | os.PathLike) -> pathlib.Path | None:
     """The folder of portable graphs at a path, or its newest version if that has such, or None."""
-    path = pathlib.Path(path).expanduser()
+    path = pathlib.Path(os.path.expanduser(path))
     newest = path if portable_format(path) else newest_version(path)
     return newest if newest and portable_format(newest) else None
 
@@ -50,7 +50,7 @@ class ModelPath:
         if not isinstance(path, str | os.PathLike):
             raise ValueError(f"`path` must be a path or a list of paths. Received: {path!r:.80}.")
         # Of `--model=~/runs/x` the shell leaves the ~.
-        path = pathlib.Path(path).expanduser()
+        path = pathlib.Path(os.path.expanduser(path))
         if not path.exists():
             raise FileNotFoundError(
                 f"there is no model at {path}: neither a run's folder nor a SavedModel."

@@ -18,7 +18,8 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
     batch must have fewer than 2^31 logits: they are indexed by int32.
 
     Args:
-        labels: ids y, (B, T); or of any shape, (...).
+        labels: ids y, (B, T); or of any shape, (...). One that is not from 0 to V - 1 is an error
+            on a CPU, and elsewhere the loss is NaN, as Keras' own are.
         logits: z, (B, T, V); or (..., V).
         label_smoothing: epsilon_ls, probability in [0, 1).
 
@@ -29,6 +30,8 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
     """
     vocabulary_size = logits.shape[-1]
     tokens = ops.reshape(ops.cast(labels, "int32"), (-1,))
+    # A label below 0 must not count from the end, as Keras lets an index.
+    tokens = ops.where(tokens < 0, tokens - vocabulary_size, tokens)
     # (token, label) of every entry that the one-hot part of q touches.
     at_label = ops.stack([ops.arange(ops.size(tokens), dtype="int32"), tokens], axis=-1)
     on = 1.0 - label_smoothing
@@ -41,6 +44,7 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
         z_max = ops.max(z, axis=-1)
         p_max = ops.max(ops.softmax(z), axis=-1)
         z_label = ops.take_along_axis(z, tokens[:, None], axis=-1)[:, 0]
+        z_label = ops.where((tokens >= 0) & (tokens < vocabulary_size), z_label, float("nan"))
 
         def gradient(*args, upstream=None):
             upstream = args[-1] if upstream is None else upstream

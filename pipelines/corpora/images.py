@@ -126,14 +126,13 @@ def _fashion_mnist(folder):
         )
         for prefix in ("train", "t10k")
     )
+    for split in (train, test):
+        if len(split) != len(split.classes):
+            came = f"{len(split)} pictures and {len(split.classes)} labels"
+            raise ValueError(f"{place} must have a label a picture. Received: {came}. Fetch both.")
     order = np.random.default_rng(SHUFFLE).permutation(len(train))
-    return Pictures(
-        "fashion_mnist",
-        GARMENTS,
-        train=train.part(order[OF_FASHION_TO_VALIDATE:]),
-        valid=train.part(order[:OF_FASHION_TO_VALIDATE]),
-        test=test,
-    )
+    valid, rest = np.split(order, [OF_FASHION_TO_VALIDATE])
+    return Pictures("fashion_mnist", GARMENTS, train.part(rest), train.part(valid), test)
 
 
 def _idx(path: pathlib.Path) -> np.ndarray:

@@ -195,9 +195,11 @@ def _check(member) -> None:
         if value is None or value == "":
             raise ValueError(f"`{key}` must be said. Received: {value!r}. Correct it.")
     weight = member.get("weight", 1)
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= MOST:
+    is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+    # Less often than in a million epochs no pair is found in the order of an epoch.
+    if not is_number or not (weight == 0 or 1e-6 <= weight <= MOST):
         raise ValueError(
-            f"`weight` must be a number of at least 0. Received: {weight!r}. Correct it."
+            f"`weight` must be 0 or a number of at least 1e-6. Received: {weight!r}. Correct it."
         )
     tag = member.get("tag", "<tag>")
     if not isinstance(tag, str) or not TAG.fullmatch(tag):

@@ -180,6 +180,11 @@ class Files(Folder, Strictness):
                 "name. Name them by --train_prefix, --valid_prefix and --test_prefix; a member of "
                 "a mixture may have null for no pairs."
             )
+        if self.train_prefix and self.train_prefix in self.prefixes[1:]:
+            raise ValueError(
+                "`train_prefix` must be another than those to validate and to test on. Received: "
+                f"{self.train_prefix!r} twice. Name other files."
+            )
 
     @property
     def prefixes(self) -> tuple[str | None, ...]:

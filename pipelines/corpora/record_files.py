@@ -58,7 +58,7 @@ class Records:
 
     def __init__(self, folder: str | os.PathLike, map_dir: str | os.PathLike | None = None):
         self.map_dir = map_dir
-        self.folder = pathlib.Path(folder).expanduser()
+        self.folder = pathlib.Path(os.path.expanduser(folder))
         self.manifest = read_manifest(self.folder)
         for shard in self.manifest["shards"]:
             path = self.folder / shard["file"]
@@ -79,14 +79,13 @@ class Records:
         above `max_length` tokens, EOS among them, are dropped and counted; None keeps every pair.
         With `map_dir` they are mapped.
         """
+        shards = self.manifest["shards"]
         if self.map_dir:
-            what = [self.manifest["vocabulary"], self.manifest["shards"], max_length]
-            parts = (self._read(shard, max_length) for shard in self.manifest["shards"])
-            return _mapped(pathlib.Path(self.map_dir).expanduser(), what, parts)
+            what = [self.manifest["vocabulary"], shards, max_length]
+            parts = (self._read(shard, max_length) for shard in shards)
+            return _mapped(pathlib.Path(os.path.expanduser(self.map_dir)), what, parts)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            parts = list(
-                pool.map(lambda shard: self._read(shard, max_length), self.manifest["shards"])
-            )
+            parts = list(pool.map(lambda shard: self._read(shard, max_length), shards))
         sides = (
             TokenIds.concatenate(getattr(part, side) for part in parts)
             for side in ("sources", "targets")
@@ -229,11 +228,8 @@ def _write_mapped(path, parts):
     too_long = pairs = 0
     dtype = None
     with contextlib.ExitStack() as opened:
-        files = {
-            name: opened.enter_context(open(path / name, "wb"))
-            for side in SIDES
-            for name in _names(side)
-        }
+        names = [name for side in SIDES for name in _names(side)]
+        files = {name: opened.enter_context(open(path / name, "wb")) for name in names}
         for side in SIDES:
             files[f"{side}.starts"].write(np.zeros(1, np.int64).tobytes())
         for part in parts:

@@ -34,7 +34,7 @@ class PreparedRecords(Folder, name="records"):
         from pipelines.corpora.record_files import AGAIN, Records
 
         records = Records(folder, self.map_dir)
-        paths = {split: text_paths(folder, split) for split in ("valid", "test")}
+        paths = {split: text_paths(records.folder, split) for split in ("valid", "test")}
         for path in itertools.chain(*paths.values()):
             if not path.exists():
                 raise FileNotFoundError(f"{path} is missing. {AGAIN}")
@@ -57,5 +57,4 @@ class PreparedRecords(Folder, name="records"):
 
 def text_paths(folder: str | os.PathLike, split: str) -> list[Path]:
     """The files with the sources and the targets of a split, "valid" or "test"."""
-    place = Path(folder).expanduser()
-    return [place / f"{split}.{side}.gz" for side in ("source", "target")]
+    return [Path(folder) / f"{split}.{side}.gz" for side in ("source", "target")]

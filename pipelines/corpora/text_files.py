@@ -2,12 +2,13 @@
 line N of one file translates line N of the other; in one, each line stands for itself.
 """
 
+import contextlib
 import itertools
 
 from pipelines.corpora.options import PREFIXES, Files, Streamed
 from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
 from pipelines.dropped import Dropped
-from pipelines.line_files import byte_lines, decode, locate, open_bytes, read_lines, unequal
+from pipelines.line_files import byte_lines, decode, locate, open_bytes, unequal
 
 WHAT = "the folder with the text files"
 
@@ -19,23 +20,27 @@ class TextFiles(Streamed, Files, name="text_files"):
     """
 
     def rows(self, split, dropped, part=0, parts=1):
-        prefix = self.prefixes[split]
-        if prefix is None:
-            return iter(()), "", "line"
-        folder = self.folder(WHAT)
         self.two_languages()
-        paths = [
-            locate(folder, f"{prefix}.{getattr(self, side)}", side, PREFIXES[split])
-            for side in ("source_language", "target_language")
-        ]
-        return _pairs(paths, part, parts, dropped), str(paths[1]), "line"
+        return _rows(self, ("source_language", "target_language"), split, dropped, part, parts)
+
+
+def _rows(corpus, sides, split, dropped, part=0, parts=1):
+    """What `Streamed.rows` returns, of a file for each of one or two sides."""
+    prefix = corpus.prefixes[split]
+    if prefix is None:
+        return iter(()), "", "line"
+    folder = corpus.folder(WHAT)
+    paths = [
+        locate(folder, f"{prefix}.{getattr(corpus, side)}", side, PREFIXES[split]) for side in sides
+    ]
+    return _pairs(paths, part, parts, dropped), str(paths[-1]), "line"
 
 
 def _pairs(paths, part, parts, dropped):
-    """The line of each pair that is kept, its source and its target."""
+    """The line of each pair that is kept, its source and its target: of one file, the same."""
     lines = usable = 0
-    with open_bytes(paths[0]) as source_file, open_bytes(paths[1]) as target_file:
-        files = (source_file, target_file)
+    with contextlib.ExitStack() as opened:
+        files = [opened.enter_context(open_bytes(path)) for path in paths]
         sides = [byte_lines(*one, are_several=True) for one in zip(files, paths, strict=True)]
         for lines, pair in enumerate(itertools.zip_longest(*sides), start=1):
             if None in pair:
@@ -45,7 +50,9 @@ def _pairs(paths, part, parts, dropped):
                 )
             if (lines - 1) % parts != part:
                 continue
-            source, target = map(decode, pair, paths, (lines, lines))
+            texts = [decode(line, path, lines) for line, path in zip(pair, paths, strict=True)]
+            source = texts[0]
+            target = texts[-1]
             if reason := objection(source, target):
                 path = paths[not objection(source, source)]
                 dropped.leave_out(reason, f"{path}, line {lines}")
@@ -53,10 +60,10 @@ def _pairs(paths, part, parts, dropped):
                 usable += 1
                 yield lines, source, target
     if not lines:
-        raise ValueError(unequal(paths, [0, 0]))
+        raise ValueError(unequal(paths, [0] * len(paths)))
     if not usable and parts == 1:
         raise ValueError(
-            f"{paths[0]} and {paths[1]} have no usable pair: all {lines} have an empty side or a "
+            f"{' and '.join(map(str, paths))}: no usable pair: all {lines} have an empty side or a "
             "huge line."
         )
 
@@ -72,24 +79,8 @@ class Lines(Files, name="lines"):
         return source, source
 
     def load(self):
-        folder = self.folder(WHAT)
         language = self.source_language
-        paths = [
-            prefix and locate(folder, f"{prefix}.{language}", "source_language", argument)
-            for argument, prefix in zip(PREFIXES, self.prefixes, strict=True)
-        ]
         dropped = Dropped(strict=self.strict)
-        texts = [_lines(path, dropped) if path else ParallelText([], []) for path in paths]
+        rows = [_rows(self, ("source_language",), split, dropped) for split in range(3)]
+        texts = [ParallelText.from_rows(*one) for one in rows]
         return Corpus("lines", language, language, *texts, dropped=dropped)
-
-
-def _lines(path, dropped):
-    rows = []
-    for number, line in enumerate(read_lines(path), 1):
-        if reason := objection(line, line):
-            dropped.leave_out(reason, f"{path}, line {number}")
-        else:
-            rows.append((number, line, line))
-    if not rows:
-        raise ValueError(f"{path} holds no text. Fill it, or name another prefix.")
-    return ParallelText.from_rows(rows, str(path))

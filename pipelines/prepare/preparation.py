@@ -34,7 +34,7 @@ SIDES = ("source_language", "target_language")
 def prepare(preparation: Preparation, folder: str | os.PathLike) -> dict[str, Any]:
     """Make what is missing of a prepared corpus in a folder that all workers see; its manifest."""
     options = beam_options(preparation.beam_options)
-    folder = pathlib.Path(folder).expanduser()
+    folder = pathlib.Path(os.path.expanduser(folder))
     decides = _decides(preparation, folder)
     _refuse_differences(folder / PREPARATION, decides)
     if not _is_finished(folder):

@@ -119,6 +119,18 @@ def test_extreme_logits_stay_finite_and_right(extreme):
     np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("wrong", [-1, -V, V])
+def test_a_label_that_is_none_fails_on_a_cpu_and_makes_the_loss_nan_elsewhere(
+    labels, logits, wrong
+):
+    labels[0, 1] = wrong
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f" = {wrong} is not in"):
+        label_smoothed_cross_entropy(tf.constant(labels), logits)
+    compiled = tf.function(label_smoothed_cross_entropy, jit_compile=True)
+    found = compiled(tf.constant(labels), tf.constant(logits)).numpy()
+    np.testing.assert_array_equal(np.isnan(found), labels == wrong)
+
+
 def test_the_loss_is_the_mean_over_the_labels_that_count(labels, logits):
     losses = paper.label_smoothed_cross_entropy(labels, logits, 0.1)
     loss = LabelSmoothedCrossEntropy(0.1)

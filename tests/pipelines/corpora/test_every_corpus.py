@@ -47,8 +47,8 @@ TEXT = ("one dog", "two cats")
 TREES = ("(S (N Dogs) (V run))", "(S (N Cats) (V sit))")
 ROWS = {
     "text_files": Row(("{}.en", "{}.de"), TEXT, "", "empty", "empty file"),
-    "lines": Row(("{}.en",), TEXT, "", "empty", "holds no text"),
-    "spans": Row(("{}.en",), TEXT, "alone", "without a span", "holds no text"),
+    "lines": Row(("{}.en",), TEXT, "", "empty", "empty file"),
+    "spans": Row(("{}.en",), TEXT, "alone", "without a span", "empty file"),
     "treebank": Row(("{}.trees",), TREES, "(())", "empty bracket", "holds no tree with words"),
 }
 
@@ -106,8 +106,9 @@ def test_what_is_dropped_is_counted_with_its_place_and_refused_by_strict(name, t
 def test_a_missing_folder_or_file_is_told(name, tmp_path):
     with pytest.raises(ValueError, match=rf"^Corpus {name} needs `data_dir`.*Pass --data_dir=FOL"):
         corpora.load(name)
-    with pytest.raises(FileNotFoundError, match="must be an existing folder"):
-        corpora.load(name, data_dir=tmp_path / "nowhere")
+    for nowhere in (tmp_path / "nowhere", "~nobody_here/x"):
+        with pytest.raises(FileNotFoundError, match="must be an existing folder"):
+            corpora.load(name, data_dir=nowhere)
     path = tmp_path / ROWS[name].names[0].format("train")
     path.symlink_to("gone")
     file = re.escape(path.name)
@@ -121,15 +122,16 @@ def test_a_missing_folder_or_file_is_told(name, tmp_path):
         corpora.load(name, data_dir=tmp_path, prefixes=("train", "dev", "test"))
 
 
-@pytest.mark.parametrize("lines", [[], ["", " "]])
-def test_a_file_without_text_is_told(name, tmp_path, lines):
-    expected = ROWS[name].empty if not lines else "empty file|no usable pair|holds no"
+@pytest.mark.parametrize("lines", [[], ["", " "], ["\r".join(TEXT)]])
+def test_a_file_without_text_or_line_feeds_is_told(name, tmp_path, lines):
+    expected = ROWS[name].empty if not lines else "no usable pair|holds no|with line feeds"
     with pytest.raises(ValueError, match=expected):
         corpora.load(name, **write(tmp_path, name, lines, "test"))
 
 
-def test_what_is_no_utf8_is_told_with_its_line(name, tmp_path):
-    lines = [ROWS[name].good[0], "\udcff"]
+@pytest.mark.parametrize("line", ["\udcff", "\0".join("two cats")])
+def test_what_is_no_utf8_is_told_with_its_line(name, tmp_path, line):
+    lines = [ROWS[name].good[0], line]
     with pytest.raises(ValueError, match=r"test\.\w+, line 2: must be UTF-8"):
         corpora.load(name, **write(tmp_path, name, lines, "test"))
 
@@ -146,7 +148,10 @@ def test_prefixes_are_three_names(name, tmp_path):
     for prefixes in (["train", "valid"], ["train", "", "test"], "train,valid,test"):
         with pytest.raises(ValueError, match="`prefixes` must name three splits"):
             corpora.load(name, **arguments, prefixes=prefixes)
-    corpus = corpora.load(name, **arguments, prefixes=["test", "test", None])
+    for prefixes in (["test", "test", None], ["test", "valid", "test"]):
+        with pytest.raises(ValueError, match=r"`train_prefix` must be another.*'test' twice"):
+            corpora.load(name, **arguments, prefixes=prefixes)
+    corpus = corpora.load(name, **arguments, prefixes=["test", "valid", None])
     assert [len(split) for split in (corpus.train, corpus.valid, corpus.test)] == [2, 2, 0]
 
 

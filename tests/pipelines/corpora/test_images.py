@@ -82,6 +82,7 @@ def test_damaged_idx_files_are_told(garments):
     flipped[len(flipped) // 2] ^= 255
     for file, content, told in (
         (path, path.read_bytes()[:-1], r"must hold 7 bytes .*Received: 6\. Fetch it again"),
+        (path, b"\0\0\x08\x01\0\0\0\x01\0", r"Received: 7 pictures and 1 labels\. Fetch"),
         (path, b"\0\0\x0d\x01", "is no idx file of bytes"),
         (packed, b"no gzip", r"\.gz is damaged"),
         (packed, flipped, r"\.gz is damaged"),

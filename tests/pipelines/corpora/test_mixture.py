@@ -143,14 +143,14 @@ def test_treebanks_alone_are_told_how_trees_are_written(tmp_path):
     assert Mixture(mixture=path).members()[1].corpus.tree_leaves == "xx"
 
 
-NO_WEIGHTS = (-1.5, "2", True, float("nan"), float("inf"), 10**400, [1])
+NO_WEIGHTS = (-1.5, 1e-300, "2", True, float("nan"), float("inf"), 10**400, [1])
 NO_TAGS = ("2de", "<2 de>", "<2de>\n", "<>", "<größe>", 2)
 
 
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        *(("weight", one, "a number of at least 0") for one in NO_WEIGHTS),
+        *(("weight", one, "0 or a number of at least 1e-6") for one in NO_WEIGHTS),
         *(("tag", one, "a string such as <2de>") for one in NO_TAGS),
         *(("seed", one, "an integer") for one in (1.5, False)),
         ("seed", -1, "an integer, at least 0"),
@@ -286,10 +286,12 @@ def test_a_corpus_takes_one_weight_a_pair():
 
 
 def test_a_split_that_no_member_has_is_told(tmp_path):
-    (tmp_path / "a.trees").write_text("(S (XX a))\n" * 3)
+    names = ("a", "b", "c")
+    for name in names:
+        (tmp_path / f"{name}.trees").write_text("(S (XX a))\n" * 3)
     languages = {"source_language": "en", "target_language": "trees"}
     member = {"corpus": "treebank", "data_dir": str(tmp_path), **languages}
-    load(tmp_path, {**member, "prefixes": ["a", "a", "a"]})
+    load(tmp_path, {**member, "prefixes": names})
     for number, split in enumerate(("train", "valid", "test")):
-        prefixes = [None if number == place else "a" for place in range(3)]
+        prefixes = [None if number == place else names[place] for place in range(3)]
         assert split in complaint(tmp_path, {"corpora": [{**member, "prefixes": prefixes}]})

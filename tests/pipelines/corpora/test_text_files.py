@@ -20,7 +20,7 @@ from pipelines.corpora import Reverse, reverse
 from pipelines.corpora.parallel_text import ParallelText, split_of
 
 MULTI30K = Path(__file__).parents[4] / "shared" / "data" / "multi30k"
-LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=20)
+LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n\0"), max_size=20)
 SENTENCE = LINE.filter(lambda line: line.strip() and not line.startswith("\ufeff"))
 
 
@@ -79,7 +79,6 @@ def test_pairs_round_trip_in_either_direction(tmp_path_factory, pairs):
         ("test_de_gz", gzip.compress(b"", mtime=0), "{}.de.gz must hold one sentence a line."),
         ("test_de_gz", b"", "{}.de.gz must hold one sentence a line. Received: an empty file"),
         ("valid_de", b"\n \n", "no usable pair: all 2 "),
-        ("valid_de", b"a\rb\r", "{}.de must end its lines with line feeds. Received: one line"),
     ],
 )
 def test_files_without_pairs_are_told(tmp_path, name, content, told):

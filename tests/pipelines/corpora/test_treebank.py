@@ -103,7 +103,8 @@ SILVER = ["(S (NP (XX Birds)) (VP (XX sing)))", "(TOP (S (XX Go)))"]
 @pytest.fixture
 def mixed(tmp_path):
     """A function of keywords of a second member: settings of a mixture with trees of a parser."""
-    (tmp_path / "silver.trees").write_text("\n".join(SILVER), encoding="utf-8")
+    for name in ("silver", "others"):
+        (tmp_path / f"{name}.trees").write_text("\n".join(SILVER), encoding="utf-8")
 
     def settings(**second):
         silver = {**MEMBER, "data_dir": ".", "prefixes": ["silver", None, None], "weight": 0.5}
@@ -132,7 +133,7 @@ def test_a_mixture_has_the_symbols_and_the_weights_of_its_treebanks(mixed):
 
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
 def test_there_is_a_tree_for_each_pair(mixed, split):
-    settings = mixed(prefixes=["silver", None, "silver"])
+    settings = mixed(prefixes=["silver", None, "others"])
     treebank.treebanks_of(settings)
     found = treebank.gold_trees(settings, split)
     text = getattr(load_mixture(settings), split)
