@@ -39,7 +39,8 @@ class MultiHeadAttention(Layer):
         query: (B, T, d_model).
         key: (B, S, d_model).
         value: (B, S, d_model).
-        attention_mask: booleans broadcastable to (B, T, S), True where the query may attend.
+        attention_mask: booleans broadcastable to (B, T, S), True where the query may attend. One of
+            floats to be added, 0 or -1e9, would be read the other way round: pass mask == 0.
         causal: `causal_mask(T)` if no query may attend to a later key, else None. It is joined with
             `attention_mask`; it is a separate argument because some heads need it alone.
 

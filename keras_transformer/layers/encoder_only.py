@@ -229,6 +229,10 @@ def patches(pictures: Tensor, patch_size: int) -> Tensor:
 
 def grid(height: int, width: int, patch_size: int) -> tuple[int, int]:
     """How many rows and columns of patches a picture has; refuse patches that do not fill it."""
+    if None in (height, width):
+        raise ValueError(
+            f"`pictures` must have a height and a width. Received: {height} and {width}. Give both."
+        )
     if height % patch_size or width % patch_size:
         fitting = [size for size in range(2, 33) if not height % size and not width % size]
         remedy = f"Try {' or '.join(map(str, fitting))}" if fitting else "Resize the pictures"

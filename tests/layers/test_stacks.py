@@ -270,3 +270,5 @@ def test_an_input_of_another_shape_is_told_as_what_it_is(layer, shape, said):
     with pytest.raises(ValueError, match=said) as raised:
         layer(*inputs)
     assert str(shape) in str(raised.value)
+    with pytest.raises(ValueError, match=r"a height and a width\. .*: None and 8\. Give both"):
+        PatchEmbedding(2, D_MODEL)(keras.Input((None, 8, 3)))

@@ -9,6 +9,7 @@ from keras_transformer.layers.attention_variants.restricted import (
     count_of_blocks,
     from_blocks,
     into_blocks,
+    of_one_length,
     width_of_blocks,
 )
 from keras_transformer.layers.dropout import Dropout
@@ -113,6 +114,7 @@ def _to_all(queries, keys, values):
 
 def _to_those_before(queries, keys, values):
     """Every query to itself and the keys before it: pairs within its block, else by their sums."""
+    keys, values = of_one_length(queries, keys, values)
     batch, heads, length, _ = ops.shape(queries)
     width = width_of_blocks(BLOCK, length)
     count = count_of_blocks(length, width)

@@ -151,12 +151,7 @@ def _near_blocks(radius, query, key, value, masks):
     """What `SoftmaxHeads.attend` takes, so that each block attends to the keys at a distance of at
     most `radius`: queries, keys, values, a mask (B n, 1, width, keys), and `following`.
     """
-    lengths = [x.shape[2] for x in (query, key) if x.shape[2] is not None]
-    if lengths[:1] != lengths[-1:]:
-        raise ValueError(
-            "`query` and `key` must be of one length, because these heads are for self-attention. "
-            f"Received: {lengths[0]} and {lengths[1]}. Give attention to a memory SoftmaxHeads()."
-        )
+    key, value = of_one_length(query, key, value)
     batch, _, length, _ = ops.shape(query)
     width = width_of_blocks(radius, length)
     # Blocks before and after that of the queries.
@@ -170,6 +165,19 @@ def _near_blocks(radius, query, key, value, masks):
     )
     mask = near & ops.swapaxes(seen, -1, -2)
     return into_blocks(query, width), keys, values, mask, following
+
+
+def of_one_length(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """The keys and values of a self-attention; those of another length than the queries' fail."""
+    lengths = [x.shape[2] for x in (query, key) if x.shape[2] is not None]
+    if lengths[:1] != lengths[-1:]:
+        raise ValueError(
+            "`query` and `key` must be of one length, because these heads are for self-attention. "
+            f"Received: {lengths[0]} and {lengths[1]}. Give attention to a memory SoftmaxHeads()."
+        )
+    # What is unknown now is compared when the graph runs: a reshape costs nothing.
+    sizes = ops.shape(query)[:3]
+    return tuple(ops.reshape(x, (*sizes, x.shape[-1])) for x in (key, value))
 
 
 def _may_be_seen(masks, batch, length):

@@ -395,9 +395,15 @@ def test_what_blocks_and_projected_keys_cannot_mask_is_refused(random):
             built(heads)(x, x, x, masks=Masks(np.ones((1, 6, 6), bool)))
     # Of as many blocks, a shorter memory would be taken for a part of the sequence.
     memory = x[:, :, 1:]
-    for heads in (LocalHeads(2), SparseHeads(2)):
+    unknown = [tf.TensorSpec((None, 2, None, D))] * 3
+    causal = Masks(causal=causal_mask(6))
+    for heads in map(built, (LocalHeads(2), SparseHeads(2), LinearHeads())):
         with pytest.raises(ValueError, match=r"of one length.*Received: 6 and 5\. Give"):
-            built(heads)(x, memory, memory)
+            heads(x, memory, memory, causal)
+        in_graph = tf.function(lambda *x, of=heads: of(*x, causal), input_signature=unknown)
+        in_graph(x, x, x)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Input to reshape"):
+            in_graph(x, memory, memory)
     with pytest.raises(ValueError, match="`causal` must be None"):
         built(LowRankHeads(2))(x, x, x, masks=Masks(causal=causal_mask(6)))
     with pytest.raises(NotImplementedError):
