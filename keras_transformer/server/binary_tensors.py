@@ -9,17 +9,14 @@ import numpy as np
 
 from keras_transformer.server.options import RequestError
 
-NUMBERS = {
-    f"{kind}{bits}": f"{kind.upper()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)
-}
-# NumPy's names of types, and the protocol's.
-DATATYPES = NUMBERS | {"float16": "FP16", "float32": "FP32", "float64": "FP64"}
-DATATYPES |= {"object": "BYTES", "bool": "BOOL", "bfloat16": "BF16"}
+# NumPy's names of types, and the protocol's where it is not the same in capitals.
+DATATYPES = {"float16": "FP16", "float32": "FP32", "float64": "FP64"}
+DATATYPES |= {"object": "BYTES", "bfloat16": "BF16"}
 LENGTH = struct.Struct("<I")
 
 
 def datatype(dtype: np.dtype) -> str:
-    return "BYTES" if dtype.kind == "S" else DATATYPES[dtype.name]
+    return "BYTES" if dtype.kind == "S" else DATATYPES.get(dtype.name, dtype.name.upper())
 
 
 def from_bytes(name: str, binary: bytes, dtype: np.dtype, count: int) -> np.ndarray:

@@ -58,12 +58,9 @@ class Sizes:
             card = json.loads((model.folder / "model.json").read_text(encoding="utf-8"))
             hyperparameters = card["hyperparameters"]
             decoding = card.get("decoding")
-            names = [field.name for field in dataclasses.fields(cls)]
-            sizes = {
-                name: hyperparameters[name]
-                for name in names
-                if isinstance(hyperparameters.get(name), int)
-            }
+            names = {field.name for field in dataclasses.fields(cls)}
+            said = hyperparameters.items()
+            sizes = {name: n for name, n in said if name in names and isinstance(n, int)}
             widths = [] if decoding is None else ["beam_size", "samples"]
             beam = max((decoding.get(name) or 1 for name in widths), default=0)
             length = parse_length("max_length", (decoding or {}).get("max_length", UNKNOWN))

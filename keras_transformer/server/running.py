@@ -74,16 +74,8 @@ class Server(uvicorn.Server):
     """A web server that calls `when_listening`, and while it shuts down lets no request wait."""
 
     def __init__(self, application: ASGIApp, batcher: Batcher, when_listening: Callable[[], None]):
-        super().__init__(
-            uvicorn.Config(
-                application,
-                ws="none",
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                timeout_keep_alive=30,
-            )
-        )
+        without = {"ws": "none", "log_config": None, "access_log": False, "lifespan": "off"}
+        super().__init__(uvicorn.Config(application, **without, timeout_keep_alive=30))
         self._batcher = batcher
         self._when_listening = when_listening
 
@@ -100,10 +92,11 @@ def bind(host: str, port: int) -> socket.socket:
     """Bind a socket to an address. Clients cannot connect to it yet."""
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except socket.gaierror as error:
+    # UnicodeError: a part of the name has more than 63 letters.
+    except (socket.gaierror, UnicodeError) as error:
         raise OSError(
-            f"--host={host} is no address of this machine: {error.strerror}. Try 127.0.0.1, or "
-            "0.0.0.0 for all."
+            f"--host={host} is no address of this machine: {getattr(error, 'strerror', error)}. "
+            "Try 127.0.0.1, or 0.0.0.0 for all."
         ) from error
     family, kind, protocol, _, address = addresses[0]
     listener = socket.socket(family, kind, protocol)
@@ -114,11 +107,8 @@ def bind(host: str, port: int) -> socket.socket:
         listener.bind(address)
     except OSError as error:
         listener.close()
+        told = f"--host={host} --rest_api_port={port} cannot be listened at: {error.strerror}."
         if error.errno == errno.EADDRINUSE:
-            raise OSError(
-                f"--rest_api_port={port} is taken. Choose another, or 0 for any that is free."
-            ) from error
-        raise OSError(
-            f"--host={host} --rest_api_port={port} cannot be listened at: {error.strerror}."
-        ) from error
+            told = f"--rest_api_port={port} is taken. Choose another, or 0 for any that is free."
+        raise OSError(told) from error
     return listener

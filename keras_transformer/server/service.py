@@ -85,7 +85,7 @@ class Service:
         task = await asyncio.to_thread(self._task, version, signature_name, read, glossary)
         seen["rows"] = task.count
         key = (version.number, signature_name, task.options_key)
-        most_rows = self.options.most_memory // max(task.row_memory, 1)
+        most_rows = max(1, self.options.most_memory // max(task.row_memory, 1))
         parts = []
         # One after the other: large batches are worked on so, and each takes one place.
         for part in in_parts(task, min(most_rows, self.options.max_batch_size)):

@@ -93,6 +93,8 @@ def _piece(array, as_base64):
     if array.dtype.itemsize < 4 and array.dtype.kind not in "biu":
         array = array.astype(np.float32)  # float16, and bfloat16, of kind "V"
     array = np.ascontiguousarray(array).reshape(array.shape)
+    if array.dtype.kind not in "biuf":
+        raise RequestError(f"JSON has no {array.dtype.name}: let the model give floats.", 501)
     if not array.ndim:
         return _piece(array[None], as_base64)[1:-1]
     written = orjson.dumps(array, option=orjson.OPT_SERIALIZE_NUMPY)

@@ -146,7 +146,8 @@ def test_a_server_begun_anew_has_its_port_at_once():
 
 @pytest.mark.parametrize(
     ("host", "words"),
-    [("no.such.host.invalid", "is no address"), ("192.0.2.1", "cannot be listened at")],
+    [(one, "is no address") for one in ("no.such.host.invalid", "a" * 64)]
+    + [("192.0.2.1", "cannot be listened at")],
 )
 def test_an_address_of_another_machine_is_refused(host, words):
     from keras_transformer.server.running import bind

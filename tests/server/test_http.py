@@ -2,6 +2,7 @@
 socket.
 """
 
+import asyncio
 import contextlib
 import gzip
 import http.client
@@ -37,10 +38,15 @@ METRICS = "/monitoring/prometheus/metrics"
     ids=["one member", "two members", "an empty member"],
 )
 @pytest.mark.parametrize("is_in_pieces", [False, True])
-def test_a_gzip_body_is_what_it_is_inflated_to(client, body, is_in_pieces):
+def test_a_gzip_body_is_inflated_beside_the_event_loop(client, body, is_in_pieces, monkeypatch):
+    loops = []
+    inflated = transport._Inflater.inflated
+    noted = lambda *a: loops.append(asyncio._get_running_loop()) or inflated(*a)  # noqa: E731
+    monkeypatch.setattr(transport._Inflater, "inflated", noted)
     content = (body[at : at + 1] for at in range(len(body))) if is_in_pieces else body
     response = client.post(PREDICT, content=content, headers=GZIP)
     assert (response.status_code, response.json()) == (200, ANSWER)
+    assert set(loops) == {None}
 
 
 @pytest.mark.parametrize(

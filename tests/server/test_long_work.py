@@ -258,6 +258,12 @@ def test_who_takes_nothing_of_a_long_answer_holds_no_memory(exported, start, num
                 gc.collect()
 
 
+def test_a_request_without_rows_takes_no_memory(exported, start):
+    with start(exported / "m", max_memory_bytes=1) as client:
+        answer = client.post(PREDICT, json={"signature_name": "width", "inputs": []})
+    assert (answer.status_code, answer.json()) == (200, {"outputs": []})
+
+
 def test_a_request_in_parts_takes_one_place_of_the_queue(exported, start):
     # So little memory that each row is a part of its own.
     with (

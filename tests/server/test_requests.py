@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays_of
 pytest.importorskip("fastapi")
 
 from keras_transformer.saved_models.signature import Signature, TensorSpec
-from keras_transformer.server import from_json, to_json
+from keras_transformer.server import binary_tensors, from_json, to_json
 from keras_transformer.server.options import RequestError, ServeOptions
 from keras_transformer.server.rows import joined, parted, rows
 
@@ -41,9 +41,12 @@ def test_numbers_come_back_from_json_to_the_last_bit(dtype, data):
     np.testing.assert_array_equal(found, array)
 
 
-def test_a_number_beyond_the_type_is_infinite():
+def test_a_number_beyond_the_type_is_infinite_and_a_complex_one_no_json():
     expected = [np.inf, -np.inf, np.inf]
     assert from_json.array([1e300, -1e39, 10**400], np.float32).tolist() == expected
+    assert binary_tensors.datatype(np.dtype(np.complex64)) == "COMPLEX64"
+    with pytest.raises(RequestError, match="JSON has no complex64: let the model give floats"):
+        through_json(np.zeros(2, np.complex64), np.float32)
 
 
 @pytest.mark.parametrize("piece", [1, 3, 7, 100])
