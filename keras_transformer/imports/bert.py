@@ -227,6 +227,6 @@ def _pooling_of(files, path):
         )
     if modules[0].path:
         refuse("path", f"the first module of {path}", '""', modules[0].path, ANOTHER)
-    if not (files.path / modules[1].path).resolve().is_relative_to(files.path.resolve()):
+    if files.path.resolve() not in (files.path / modules[1].path).resolve().parents:
         refuse("path", f"the second module of {path}", "in it", modules[1].path, ANOTHER)
     return modules[1].path

@@ -141,7 +141,6 @@ class WeightFiles(Mapping):
         path, stored, shape, _ = self._places[name]
         self._read.add(name)
         weight = f"{path}: the weight {quote(stored)}"
-        remedy = "Import a model that was saved whole."
         array = np.empty(shape, np.float32)
         # What a file has mapped counts as memory until it is closed.
         step = max(AT_ONCE // max(math.prod(shape[1:]), 1), 1)
@@ -149,7 +148,7 @@ class WeightFiles(Mapping):
             rows = slice(begin, min(begin + step, shape[0]))
             with _opened(path) as file, np.errstate(all="ignore"):
                 part = np.asarray(file.get_slice(stored)[rows], np.float32)
-            array[rows] = require_finite(part, weight, remedy)
+            array[rows] = require_finite(part, weight, "Import a model that was saved whole.")
         return array
 
     def unread(self) -> list[str]:

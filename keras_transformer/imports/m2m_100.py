@@ -123,9 +123,10 @@ def _added(folder, count):
     said = seq2seq_files.read_tokenizer(folder, Tokenizer)
     if said.added_tokens_decoder:
         return {
-            str(one.get("content")): int(number)
+            # Python reads no number of thousands of digits; 20 are beyond all rows.
+            str(one.get("content")): int(number[:20])
             for number, one in said.added_tokens_decoder.items()
-            if number.isdecimal() and int(number) >= count
+            if number.isdecimal() and int(number[:20]) >= count
         }
     if (folder.path / ADDED).exists():
         ids = json_files.read_object(folder.path / ADDED, AGAIN)

@@ -35,7 +35,7 @@ def load_model(
     from keras_transformer.inference.exported import Exported
 
     if description:
-        _require_sentences(description, model.version)
+        require_sentences(description, model.version)
     return Exported(model.version, options, description), description
 
 
@@ -55,11 +55,6 @@ def refuse_other_task(description: Mapping, path: str | os.PathLike, task: str) 
             f"{path} must be a model of the task {task}, trained by --task={task}. Received: one "
             f"of the task {other}."
         )
-
-
-def sentence_tasks() -> tuple[str, ...]:
-    """The tasks whose models make a sentence or a tree of each sentence."""
-    return _tasks().OF_SENTENCES
 
 
 def trained_model(build: Callable, run, precision: str = "float32"):
@@ -114,7 +109,7 @@ def _load_runs(models, precision, options):
     runs = [one.run for one in models]
     descriptions = [run.read_description() for run in runs]
     for model, description in zip(models, descriptions, strict=True):
-        _require_sentences(description, model.path)
+        require_sentences(description, model.path)
     kind = module_class(descriptions[0])
     # Wrong options are reported before any weights are loaded.
     of_run = options_of_run(given, kind.defaults(descriptions[0]))
@@ -133,12 +128,15 @@ def _load_runs(models, precision, options):
     return Live(module, module.gives_attention), descriptions[0]
 
 
-def _require_sentences(description, path):
-    """Refuse a model that makes nothing of sentences."""
+def require_sentences(description: Mapping, said: str | os.PathLike, remedy: str = "") -> None:
+    """Refuse a model that makes no sentence or tree of each sentence; `said` names it."""
     task = task_of(description)
-    if task not in (tasks := sentence_tasks()):
+    if task not in (tasks := _tasks().OF_SENTENCES):
+        remedy = remedy or (
+            "Language models continue text (python -m keras_transformer.generate); exports of the "
+            "others are asked by python -m keras_transformer.predict."
+        )
         raise ValueError(
-            f"{path} must be a model of one of the tasks {', '.join(tasks)}. Received: one of the "
-            f"task {task}. Language models continue text (python -m keras_transformer.generate); "
-            "exports of the others are asked by python -m keras_transformer.predict."
+            f"{said} must be a model of one of the tasks {', '.join(tasks)}. Received: one of the "
+            f"task {task}. {remedy}"
         )

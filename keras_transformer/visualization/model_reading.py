@@ -1,7 +1,6 @@
 """Which runs pictures are drawn of, and the model of one."""
 
-from keras_transformer.inference.loading import sentence_tasks
-from keras_transformer.runs.description import task_of
+from keras_transformer.inference.loading import require_sentences
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.model_path import ModelPath
 
@@ -15,12 +14,8 @@ def run_of_pairs(model: str, picture: str) -> RunFolder:
             "SavedModel. Name the run's folder, such as runs/home_assistant_en_de."
         )
     folder = path.run
-    task = task_of(folder.read_description())
-    if task not in (tasks := sentence_tasks()):
-        raise ValueError(
-            f"--picture={picture} needs a run of one of the tasks {', '.join(tasks)}. "
-            f"Received: {model}, of the task {task}. Try --picture=curves."
-        )
+    said = f"--picture={picture}: {model}"
+    require_sentences(folder.read_description(), said, "Try --picture=curves.")
     return folder
 
 

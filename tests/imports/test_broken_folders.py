@@ -121,10 +121,11 @@ def instead(piece):
     return text("vocab.txt", "\n".join([*PIECES[:-1], piece]).encode())
 
 
-def modules(*more):
+def modules(*more, pooling="1_Pooling"):
     def changed(folder):
         change(folder, architectures=["BertModel"])
-        (folder / "modules.json").write_text(json.dumps([*VECTORS, *more]))
+        said = [VECTORS[0], {**VECTORS[1], "path": pooling}, *more]
+        (folder / "modules.json").write_text(json.dumps(said))
 
     return changed
 
@@ -280,6 +281,10 @@ BROKEN = {
         modules({"idx": 2, "name": "2", "path": "2_Dense", "type": "st.models.Dense"}),
         r"modules\.json must have the modules Transformer, Pooling, Normalize.*Dense",
     ),
+    **{
+        f"at {path!r}": (modules(pooling=path), r"`path` of the second module .* must be in it")
+        for path in ("", "../1_Pooling")
+    },
     "modules": (modules(5), r"modules\.json is damaged: it must hold a list of objects"),
 }
 # Of these, what a file is missing for.
@@ -370,6 +375,10 @@ BROKEN_OF_MANY = {
         setting(TOKENS, added_tokens_decoder={"60": {"content": "fra_Latn"}}),
         r"`vocab_size` of .*config\.json must be at least the 61 pieces.*Received: 40",
     ),
+    "digits": (
+        setting(TOKENS, added_tokens_decoder={"9" * 5000: {"content": "fra_Latn"}}),
+        r"`vocab_size` of .*config\.json must be at least the .* pieces.*Received: 40",
+    ),
     "no label": (
         setting(TOKENS, added_tokens_decoder={"39": {}}, additional_special_tokens=[]),
         r"must name the labels of langu",
@@ -445,6 +454,7 @@ GOOD = {
         "",
     ),
     "sharded": (sharded(), ""),
+    "bfloat16": (weight(lambda array: array.astype("bfloat16")), ""),
     "an extra shard": (sharded(extra=True), "files: more.safetensors"),
     "tokenizer": (tokenizer(), ""),
     "unknown": (setting(rope=5, nothing=None), "config.json: rope"),
