@@ -1,4 +1,9 @@
-"""A task's model as it is before training, and what would be served of it."""
+"""A task's model as it is before training, what would be served of it, and how it is scored."""
+
+# Evaluate's, where none is given.
+NO_FLAGS = {"confidence": False, "split": "test"} | dict.fromkeys(
+    ("metrics", "baseline_file", "source_file", "reference_file", "evalb_parameters")
+)
 
 
 def new_model(task):

@@ -4,16 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from tasks.new_models import NO_FLAGS
 
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.language_modelling.task import LanguageModelling, PerplexityScorer
-
-NOTHING = {
-    **dict.fromkeys(("metrics", "baseline_file", "source_file", "evalb_parameters")),
-    "reference_file": None,
-    "confidence": False,
-    "split": "valid",
-}
 
 
 @pytest.fixture
@@ -93,18 +87,18 @@ def test_text_with_spans_cut_out_is_refused(task_of):
 def test_the_lines_of_a_split_or_of_a_file_are_examined(folder):
     settings = {"name": "lines", "source_language": "en", "target_language": "en"}
     description = {"corpus": {**settings, "data_dir": str(folder)}}
-    assert len(PerplexityScorer(description, "m", NOTHING)._lines) == 30
+    assert len(PerplexityScorer(description, "m", {**NO_FLAGS, "split": "valid"})._lines) == 30
     own = folder / "own.txt"
     own.write_text("one\n\ntwo\n")
-    asked = {**NOTHING, "reference_file": str(own)}
+    asked = {**NO_FLAGS, "reference_file": str(own)}
     assert PerplexityScorer({}, "m", asked)._lines == ["one", "two"]
     own.write_text("\n")
     with pytest.raises(ValueError, match=r"own\.txt holds no text"):
         PerplexityScorer({}, "m", asked)
     with pytest.raises(ValueError, match=r"^m does not say what it was trained on: pass text by"):
-        PerplexityScorer({}, "m", NOTHING)
+        PerplexityScorer({}, "m", NO_FLAGS)
     with pytest.raises(ValueError, match=r"^--source_file is for answers that have a reference"):
-        PerplexityScorer({}, "m", {**NOTHING, "source_file": "a"})
+        PerplexityScorer({}, "m", {**NO_FLAGS, "source_file": "a"})
 
 
 @pytest.mark.parametrize(("key", "value"), [("weight", 2), ("tag", "<news>")])

@@ -4,6 +4,7 @@ import json
 import pathlib
 
 import pytest
+from tasks.new_models import NO_FLAGS
 
 from keras_transformer.tasks.parsing.module import ParsingModule
 from keras_transformer.tasks.parsing.task import Parsing, TreeScorer
@@ -64,21 +65,10 @@ def test_no_other_engine_makes_trees(task_of, tmp_path):
         Parsing.convert(None, tmp_path, {"format": "ctranslate2"})
 
 
-GIVEN = {
-    **dict.fromkeys(("metrics", "baseline_file", "source_file", "reference_file")),
-    "confidence": False,
-    "evalb_parameters": None,
-    "split": "test",
-}
-
-
 def scorer(**values):
-    settings = {
-        "name": "treebank",
-        "data_dir": str(TREEBANK),
-        "prefixes": ["train", "valid", "test"],
-    }
-    return TreeScorer({"corpus": settings}, "runs/p", {**GIVEN, **values})
+    prefixes = ["train", "valid", "test"]
+    settings = {"name": "treebank", "data_dir": str(TREEBANK), "prefixes": prefixes}
+    return TreeScorer({"corpus": settings}, "runs/p", {**NO_FLAGS, **values})
 
 
 def test_a_split_is_parsed_again_and_scored():
@@ -98,7 +88,7 @@ def test_a_file_without_a_tree_is_refused(tmp_path):
     for text in ("", "\n", "( (-NONE- *) )"):
         file.write_text(text)
         with pytest.raises(ValueError, match=r"^--reference_file must hold trees with words\. Rec"):
-            TreeScorer({}, "m", {**GIVEN, "reference_file": str(file)})
+            TreeScorer({}, "m", {**NO_FLAGS, "reference_file": str(file)})
 
 
 def test_trees_of_a_file_are_parsed_by_a_model_of_unknown_origin(tmp_path):
@@ -106,12 +96,12 @@ def test_trees_of_a_file_are_parsed_by_a_model_of_unknown_origin(tmp_path):
     file.write_text(
         "( (S (NP-SBJ (-NONE- *)) (VP (VB Go)) (. .)) )\n(S (NN a)\n (NN b))\n( (-NONE- *) )"
     )
-    examined = TreeScorer({}, "m", {**GIVEN, "reference_file": str(file)})
+    examined = TreeScorer({}, "m", {**NO_FLAGS, "reference_file": str(file)})
     assert examined.sources == ["Go .", "a b"]
     scores = examined.score(["(S (VP (XX Go)) (XX .))", FLAT])["scores"]
     assert scores["all"]["complete"] == 100
     with pytest.raises(ValueError, match=r"^m does not say what it was trained on: pass trees by"):
-        TreeScorer({}, "m", GIVEN)
+        TreeScorer({}, "m", NO_FLAGS)
 
 
 def test_evalb_s_parameter_file_is_asked(tmp_path):
@@ -143,14 +133,13 @@ def test_damaged_gold_trees_are_counted_with_the_scores(tmp_path):
     for split in ("train", "valid", "test"):
         lines = (TREEBANK / f"{split}.trees").read_text(encoding="utf-8")
         (tmp_path / f"{split}.trees").write_text(f"(())\n{lines}", encoding="utf-8")
-    values = dict(GIVEN)
     settings = {"name": "treebank", "data_dir": str(tmp_path)}
-    scorer = TreeScorer({"corpus": settings}, "runs/a", values)
+    scorer = TreeScorer({"corpus": settings}, "runs/a", NO_FLAGS)
     gold = Treebank(data_dir=str(TREEBANK)).trees("test")
     assert scorer.references == gold
     found = scorer.score(list(map(str, gold)))
     told = f"dropped: 1 empty bracket (first: {tmp_path}/test.trees, line 1)"
     assert scorer.table(found).splitlines()[-1] == told
-    values["reference_file"] = str(tmp_path / "test.trees")
+    values = {**NO_FLAGS, "reference_file": str(tmp_path / "test.trees")}
     with pytest.raises(ValueError, match=r"test\.trees, line 1: the bracket \( that token 3 clos"):
         TreeScorer({"corpus": settings}, "runs/a", values)

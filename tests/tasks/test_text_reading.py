@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from eager import eagerly
-from tasks.new_models import new_module
+from tasks.new_models import NO_FLAGS, new_module
 
 from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.models import Hyperparameters, MaskedLanguageModel, TextClassifier
@@ -165,8 +165,7 @@ def test_a_checkpoint_is_examined_by_its_weights(kind, tmp_path, monkeypatch):
     weights = tmp_path / "averaged.npz"
     weights.touch()
     (tmp_path / "own.txt").write_text("a\n")
-    names = ("metrics", "confidence", "baseline_file", "evalb_parameters", "source_file", "split")
-    values = dict.fromkeys(names) | {"reference_file": str(tmp_path / "own.txt")}
+    values = {**NO_FLAGS, "split": None, "reference_file": str(tmp_path / "own.txt")}
     monkeypatch.setattr(Classification, "reload", reload)
     monkeypatch.setattr(Masking, "reload", reload)
     if kind is LabelScorer:

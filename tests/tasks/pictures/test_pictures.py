@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from eager import eagerly
-from tasks.new_models import new_module
+from tasks.new_models import NO_FLAGS, new_module
 
 from keras_transformer.inference.picture_classifier import PictureClassifier
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
@@ -24,9 +24,6 @@ from pipelines.corpora.images import Split
 from pipelines.whole_files import write_json
 
 SMALL = ("--num_layers=1", "--d_model=8", "--d_ff=16", "--num_heads=2", "--patch_size=2")
-NO_FLAGS = dict.fromkeys(
-    ("metrics", "confidence", "baseline_file", "source_file", "reference_file", "evalb_parameters")
-)
 
 
 @pytest.fixture(autouse=True)
@@ -146,7 +143,7 @@ def add_a_picture(folder):
 
 
 def examined(description):
-    return PictureScorer(description, "runs/a", {**NO_FLAGS, "split": "test"})
+    return PictureScorer(description, "runs/a", NO_FLAGS)
 
 
 def test_pictures_of_a_folder_that_has_changed_are_not_scored(described):
