@@ -160,15 +160,6 @@ def test_an_error_names_the_line_of_the_stream(monkeypatch):
 
 
 # A test that writes into what others read is found.
-@pytest.fixture
-def folder(tmp_path):
-    folder = tmp_path / "run"
-    (folder / "checkpoints").mkdir(parents=True)
-    for name in ("model.json", "checkpoints/step-1.npz", "checkpoints/step-2.npz"):
-        (folder / name).write_text("as it was", encoding="utf-8")
-    return folder
-
-
 MEDDLERS = {
     "written": (lambda folder: (folder / "model.json").write_text("other"), ["model.json"]),
     "replaced": (
@@ -184,8 +175,12 @@ MEDDLERS = {
 
 
 @pytest.mark.parametrize("how", MEDDLERS)
-def test_control_a_change_is_told_once(folder, how, tmp_path):
+def test_control_a_change_is_told_once(how, tmp_path):
     write, paths = MEDDLERS[how]
+    folder = tmp_path / "run"
+    (folder / "checkpoints").mkdir(parents=True)
+    for name in ("model.json", "checkpoints/step-1.npz", "checkpoints/step-2.npz"):
+        (folder / name).write_text("as it was", encoding="utf-8")
     shared = SharedFolders()
     assert shared.add(folder) == folder
     # Readers, and writers of copies, change nothing.

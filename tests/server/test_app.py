@@ -26,22 +26,6 @@ def predict(client, **document):
     return response.status_code, response.json()
 
 
-@pytest.fixture
-def told():
-    """What the server logs, a function that gives objects."""
-    stream = io.StringIO()
-    monitoring.start_log(stream)
-    yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
-    monitoring.LOGGER.handlers = []
-
-
-@pytest.fixture
-def copy(exported, tmp_path):
-    """A folder of versions that a test may change."""
-    shutil.copytree(exported / "m", tmp_path / "m")
-    return tmp_path / "m"
-
-
 def hold(client):
     """Keep the model at work. Give an event that it has begun, and one that lets it go on."""
     model = client.service.versions._current.model
@@ -124,7 +108,8 @@ def test_a_limit_is_told(limited, document, status, words):
     assert predict(limited, instances=["a"] * 4)[0] == 200
 
 
-def test_a_swap_of_versions_loses_no_request(exported, copy, start):
+def test_a_swap_of_versions_loses_no_request(exported, tmp_path, start):
+    copy = shutil.copytree(exported / "m", tmp_path / "m")
     with start(copy) as client, concurrent.futures.ThreadPoolExecutor(1) as pool:
         begun, gate = hold(client)
         old = pool.submit(predict, client, instances=["a"])
@@ -178,7 +163,10 @@ def test_requests_are_counted(exported, start):
         assert line in lines
 
 
-def test_the_log_has_an_object_a_line_and_no_text_of_a_user(exported, start, told):
+def test_the_log_has_an_object_a_line_and_no_text_of_a_user(exported, start, monkeypatch):
+    monkeypatch.setattr(monitoring.LOGGER, "handlers", [])
+    stream = io.StringIO()
+    monitoring.start_log(stream)
     with start(exported / "m") as client:
         for document in (
             {"instances": ["private"]},
@@ -192,7 +180,7 @@ def test_the_log_has_an_object_a_line_and_no_text_of_a_user(exported, start, tol
         model.run = lambda name, inputs, cancellation: inputs["private"]
         status, answer = predict(client, instances=["private"])
         assert (status, answer) == (500, {"error": "The server failed. Its log says where."})
-    lines = told()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     statuses = [line["status"] for line in lines if line["event"] == "predict"]
     assert statuses == [200, *[400] * 4, 500]
     [failure] = [line for line in lines if line["event"] == "failed"]
