@@ -70,9 +70,8 @@ def test_defaults_are_the_paper_s_base_row():
 @pytest.mark.parametrize("value", [0, -2])
 @pytest.mark.parametrize("name", SIZES)
 def test_a_size_below_one_is_refused_by_name(name, value):
-    told = (
-        rf"^`{name}` must be an integer, at least {1 + (name == 'd_model')}\. .*{name}={value}\.$"
-    )
+    least = 1 + (name == "d_model")
+    told = rf"^`{name}` must be an integer, at least {least}\. .*{name}={value}\.$"
     with pytest.raises(ValueError, match=told):
         Hyperparameters(**{"vocabulary_size": 100, name: value})
 

@@ -98,16 +98,14 @@ def test_a_tpu_that_cannot_be_had_is_told_in_a_line(monkeypatch, error):
         replicas.make_strategy("tpu", "mine")
 
 
-def test_here_is_no_tpu(monkeypatch):
+NOT_ONE = r"^`distribution` must be one of one, mirrored, multi_worker, tpu\. Received: 'many'\.$"
+
+
+@pytest.mark.parametrize(("name", "told"), [("tpu", NO_TPU.format("")), ("many", NOT_ONE)])
+def test_a_distribution_that_is_not_here_is_refused_by_name(monkeypatch, name, told):
     monkeypatch.delenv("TPU_NAME", raising=False)
-    with pytest.raises(ValueError, match=NO_TPU.format("")):
-        replicas.make_strategy("tpu")
-
-
-def test_another_distribution_is_refused_by_name():
-    told = r"^`distribution` must be one of one, mirrored, multi_worker, tpu\. Received: 'many'\.$"
     with pytest.raises(ValueError, match=told):
-        replicas.make_strategy("many")
+        replicas.make_strategy(name)
 
 
 @pytest.mark.parametrize(
