@@ -29,7 +29,5 @@ def eager_training():
     with eagerly(), pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         # The functions of tf.data stay graphs.
         warnings.filterwarnings("ignore", "Even though the `tf.config")
-        patch.setattr(
-            TrainFunction, "_of_shape", lambda self, *_: (self._add_all, self._update_all)
-        )
+        patch.setattr(TrainFunction, "_of_shape", lambda one, *_: (one._add_all, one._update_all))
         yield

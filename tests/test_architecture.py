@@ -121,9 +121,7 @@ def imports(module, tree):
 
 
 def defines_flags(tree):
-    names = (
-        getattr(node, "attr", None) or getattr(node, "id", None) or "" for node in ast.walk(tree)
-    )
+    names = (getattr(one, "attr", None) or getattr(one, "id", None) or "" for one in ast.walk(tree))
     return any(name.startswith("DEFINE_") for name in names)
 
 
@@ -320,9 +318,7 @@ OF_EACH_SUBJECT = {"__init__", "options", "task", "module", "score"}
 def namesakes(modules):
     """Names of files that stand in two folders."""
     stems = collections.Counter(module.rpartition(".")[2] for module in modules)
-    return sorted(
-        stem for stem, count in stems.items() if count > 1 and stem not in OF_EACH_SUBJECT
-    )
+    return sorted(stem for stem, n in stems.items() if n > 1 and stem not in OF_EACH_SUBJECT)
 
 
 def test_no_two_files_have_one_name():

@@ -278,9 +278,8 @@ def test_threads_are_set_before_a_corpus_is_read(monkeypatch):
         done.append("corpus")
         raise ValueError("enough")
 
-    monkeypatch.setattr(
-        "keras_transformer.startup.spread_over_cores", lambda: done.append("threads")
-    )
+    spread = "keras_transformer.startup.spread_over_cores"
+    monkeypatch.setattr(spread, lambda: done.append("threads"))
     monkeypatch.setattr("keras_transformer.runs.model_path.description_of", lambda _: {})
     task = types.SimpleNamespace(scorer=read)
     monkeypatch.setattr("keras_transformer.tasks.task_class", lambda _: task)

@@ -138,9 +138,7 @@ WRITERS = {
 
 
 def test_commands_try_their_output_before_they_load_a_model(fresh_shell):
-    commands = [
-        (command, "--model=nowhere", "--output=.", *more) for command, more in WRITERS.items()
-    ]
+    commands = [(name, "--model=nowhere", "--output=.", *more) for name, more in WRITERS.items()]
     for answer in fresh_shell.all(commands):
         assert answer.stderr.startswith(b"error: --output must be a file."), answer.stderr.decode()
 

@@ -106,9 +106,7 @@ def test_sentences_with_a_beam_of_their_own_get_what_such_a_beam_gives(data, lev
 def test_company_changes_no_bit_of_a_score_so_that_ties_stay_ties(search):
     tables = [Table(seed, 4, levels=(None, 1, 2, 3)[seed % 4]) for seed in range(16)]
     limits = [1 + seed // 4 * 2 for seed in range(16)]
-    alone = [
-        decode(search, [table], [limit])[0] for table, limit in zip(tables, limits, strict=True)
-    ]
+    alone = [decode(search, [one], [limit])[0] for one, limit in zip(tables, limits, strict=True)]
     assert decode(search, tables, limits) == alone
     assert decode(search, tables[::-1], limits[::-1]) == alone[::-1]
 

@@ -64,10 +64,8 @@ def assert_equals_enumeration(sentences, ngram, n=10**6, words=3):
     scores that they have without them.
     """
     rules = [Rules(minimum, prefix, ngram) for _, _, minimum, prefix in sentences]
-    longest = max(
-        rule.grown(limit) for rule, (_, limit, _, _) in zip(rules, sentences, strict=True)
-    )
-    beam_size = sum((words + 1) ** length for length in range(longest))
+    most = max(rule.grown(limit) for rule, (_, limit, _, _) in zip(rules, sentences, strict=True))
+    beam_size = sum((words + 1) ** length for length in range(most))
     n = min(n, beam_size)
     search = BeamSearch(beam_size, 0.6, n, constraints=Constraints(ngram))
     rows = zip(decode_all(search, sentences, words), rules, sentences, strict=True)

@@ -45,9 +45,7 @@ def is_tree(ids, words):
             stack[-1].append(label)
         else:
             return False
-    return (
-        end == EOS and ids.count(XX) == words and len(stack) == 1 and stack[0] in ([S], [NP], [VP])
-    )
+    return end == EOS and ids.count(XX) == words and stack in ([[S]], [[NP]], [[VP]])
 
 
 def test_the_checker_knows_trees():
@@ -73,9 +71,8 @@ LIMITS = [1 + 7 * number % 18 for number in range(200)]
 
 def found_by(search, words=WORDS, limits=LIMITS, **more):
     """All hypotheses of each sentence, without padding."""
-    ids, scores = search(
-        random_model(len(PIECES)), tf.range(len(words)), tf.constant(limits), **more
-    )
+    model = random_model(len(PIECES))
+    ids, scores = search(model, tf.range(len(words)), tf.constant(limits), **more)
     return [
         [row[row != PAD].tolist() for row, score in zip(*sentence, strict=True) if score > -np.inf]
         for sentence in zip(ids.numpy(), scores.numpy(), strict=True)
@@ -164,9 +161,7 @@ def rules_for_words(leaves, **more):
 
 def words_of(ids):
     """The leaves among ids, and whether none that goes on with a word stands alone."""
-    follows = all(
-        ids[place - 1] in (ONE, TWO, MORE) for place, id_ in enumerate(ids) if id_ == MORE
-    )
+    follows = all(ids[here - 1] in (ONE, TWO, MORE) for here, id_ in enumerate(ids) if id_ == MORE)
     return [id_ for id_ in ids if id_ in (ONE, TWO, MORE)], follows
 
 

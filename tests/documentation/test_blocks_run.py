@@ -197,10 +197,8 @@ def test_every_block_is_run_or_is_listed_with_a_reason():
             if block.language != "sh":
                 continue
             for command in commands(block.code):
-                known = re.match(
-                    r"(echo .*\| |[A-Z_]+=\S+ )?python -m keras_transformer\.", command
-                )
-                assert known or command.startswith("curl ") or reason_not_to_run(command), command
+                ours = re.match(r"(echo .*\| |[A-Z_]+=\S+ )?python -m keras_transformer\.", command)
+                assert ours or command.startswith("curl ") or reason_not_to_run(command), command
 
 
 @pytest.mark.parametrize("table", [NOT_RUN, SMALLER])

@@ -30,9 +30,7 @@ def build(folder):
 
 
 def files_of(folder):
-    return {
-        path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-    }
+    return {one.relative_to(folder): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
 
 
 @pytest.fixture(scope="module")

@@ -79,9 +79,7 @@ def test_penalties_are_options_of_one_request_each(loaded):
     penalties = [0.0, 5.0]
     lines = SOURCES[:8]
     given = loaded().translate_with_penalties(lines, 4, penalties)
-    columns = [
-        loaded(beam_size=4, length_penalty=penalty).translate(lines) for penalty in penalties
-    ]
+    columns = [loaded(beam_size=4, length_penalty=alpha).translate(lines) for alpha in penalties]
     assert given == [list(row) for row in zip(*columns, strict=True)]
     assert columns[0] != columns[1]
     with pytest.raises(ValueError, match="leave out `samples`"):

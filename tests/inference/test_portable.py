@@ -224,9 +224,7 @@ def test_each_norm_is_one_operation_and_so_are_rows_of_a_table(folder, of_blocks
         nodes, counts = operations(path / f"{graph}.onnx")
         assert counts["LayerNormalization"] == norms
         read = {"ids", *(name for node in nodes if node.op_type != "Where" for name in node.output)}
-        rows = [
-            node.input[1] for node in nodes if "embedding" in node.name and "Gather" in node.name
-        ]
+        rows = [one.input[1] for one in nodes if "embedding" in one.name and "Gather" in one.name]
         assert len(rows) == tables
         assert {*rows} <= read
         # Layers share their angles; what was only passed on is read where it came from.
@@ -431,9 +429,8 @@ def test_a_folder_that_lost_something_is_refused_by_the_name_of_the_file(protect
             (copied / lost).unlink()
         with pytest.raises((ValueError, FileNotFoundError), match=rf"{lost} is (missing|damaged)"):
             Translator.load(copied)
-    encoder, decoder = (
-        f"{name}{pathlib.Path(graphs[0]).suffix}" for name in ("encoder", "decoder")
-    )
+    ending = pathlib.Path(graphs[0]).suffix
+    encoder, decoder = f"encoder{ending}", f"decoder{ending}"
     for copied, other, lacks in ((encoder, decoder, "logs"), (decoder, encoder, "source_0")):
         mixed = shutil.copytree(protecting, tmp_path / f"{copied}_twice")
         shutil.copy(mixed / copied, mixed / other)

@@ -56,9 +56,7 @@ def asked(folder, model, texts):
 def test_each_kind_answers_as_theirs_does(folders, fresh_shell):
     for name, (folder, _) in folders.items():
         fresh_shell.done("import_model", f"--from={folder}", f"--model_dir=runs/{name}")
-    readers = {
-        name: TextReader.load(fresh_shell.folder / "saved_models" / name) for name in folders
-    }
+    readers = {one: TextReader.load(fresh_shell.folder / "saved_models" / one) for one in folders}
 
     given, output = asked(*folders["BertForMaskedLM"], TEXTS[:2])
     guesses = readers["BertForMaskedLM"].guesses(TEXTS[:2])

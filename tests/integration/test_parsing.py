@@ -37,9 +37,7 @@ def trained(trained_once):
 def sentences(count):
     """Sentences of words of the treebank, and some that it does not have."""
     draw = random.Random(1)
-    words = [
-        word for tree in Treebank(data_dir=str(TREEBANK)).trees("train") for word in tree.words
-    ]
+    words = [word for one in Treebank(data_dir=str(TREEBANK)).trees("train") for word in one.words]
     words += ["(", ")", "{", "1/2", "日本語", "unknowable", "XX", "(NP", ")"]
     drawn = [" ".join(draw.choices(words, k=draw.randint(1, 15))) for _ in range(count)]
     return list(map(treebank.words_of, Treebank(data_dir=str(TREEBANK)).trees("train"))) + drawn
@@ -50,14 +48,13 @@ def test_it_is_scored_by_the_parseval_table(trained):
     evaluation = json.loads((trained.folder / RUN / "evaluation.json").read_text())
     assert (evaluation["beam_size"], evaluation["all"]["sentences"]) == (2, 8)
     assert evaluation["all"]["f1"] > 30
-    assert re.search(
-        rf"beam 2: F1 {evaluation['short']['f1']} of sentences of at most 40 words", text
-    )
+    short = evaluation["short"]["f1"]
+    assert re.search(rf"beam 2: F1 {short} of sentences of at most 40 words", text)
     assert "sentences  recall  precision" in text
     history = (trained.folder / RUN / "history.jsonl").read_text().splitlines()
     assert max(json.loads(line)["val_f1"] for line in history) > 40
     card = (trained.folder / SAVED_MODEL / "1" / "README.md").read_text()
-    assert f"labelled F1 {evaluation['short']['f1']}" in card
+    assert f"labelled F1 {short}" in card
 
 
 def test_evaluate_prints_the_same_of_the_run_and_of_the_saved_model(trained):
@@ -127,9 +124,8 @@ def test_what_is_served_is_what_the_live_parser_gives(trained):
 def test_it_has_learned_trees(trained):
     """Far more brackets come back than those around whole sentences."""
     gold = Treebank(data_dir=str(TREEBANK)).trees("train")
-    trees = Translator.load(trained.folder / SAVED_MODEL).translate(
-        list(map(treebank.words_of, gold))
-    )
+    sentences = list(map(treebank.words_of, gold))
+    trees = Translator.load(trained.folder / SAVED_MODEL).translate(sentences)
     flat = [f"(S {' '.join(f'(XX {word})' for word in tree.words)})" for tree in gold]
     found = [measure(those, gold)["all"] for those in (trees, flat)]
     assert found[0]["f1"] > 40 > 30 > found[1]["f1"]

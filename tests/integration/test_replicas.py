@@ -84,18 +84,14 @@ def newest_step(shell):
 
 
 def files(shell):
-    return {
-        str(path.relative_to(shell.folder)) for path in shell.folder.rglob("*") if path.is_file()
-    }
+    return {str(one.relative_to(shell.folder)) for one in shell.folder.rglob("*") if one.is_file()}
 
 
 def processes_that_logged(shell):
     """TensorBoard's files are named for the process:
     `events.out.tfevents.<time>.<host>.<process>.<number>.v2`.
     """
-    return {
-        int(path.name.split(".")[-3]) for path in (shell.folder / RUN / "logs").rglob("events.*")
-    }
+    return {int(one.name.split(".")[-3]) for one in (shell.folder / RUN / "logs").rglob("events.*")}
 
 
 @pytest.mark.slow

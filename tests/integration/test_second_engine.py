@@ -68,9 +68,7 @@ def test_what_is_there_is_not_overwritten(shell, engine):
 # Serving does, and no Python.
 SOURCE = pathlib.Path(__file__).parents[1] / "saved_models" / "translate.cc"
 LIBRARY = pathlib.Path(tf.sysconfig.get_lib())
-OPS = (
-    pathlib.Path(tensorflow_text.__file__).parent / "python" / "ops" / "_sentencepiece_tokenizer.so"
-)
+OPS = pathlib.Path(tensorflow_text.__file__).parent / "python/ops/_sentencepiece_tokenizer.so"
 
 
 def in_cpp(test):

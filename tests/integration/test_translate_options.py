@@ -115,9 +115,8 @@ def test_checkpoints_joined_by_a_comma_translate_together(written, sentences):
 
 def test_samples_are_their_seed_s(toy, written, sentences, plain):
     """No flag left out would give them: the seed would be 1."""
-    drawn = Translator.load(toy.folder / RUN, samples=3, temperature=3.0, seed=2).translate(
-        sentences
-    )
+    drawing = Translator.load(toy.folder / RUN, samples=3, temperature=3.0, seed=2)
+    drawn = drawing.translate(sentences)
     # What is drawn at such a temperature may hold a line's end, which a file of lines has no room
     # for.
     assert (
@@ -168,9 +167,8 @@ LINES = 60
 @pytest.fixture(scope="module")
 def text():
     """Sources and references: the first lines of the validation split."""
-    valid = corpora.load(
-        "reverse", source_language="words", target_language="reversed", seed=3
-    ).valid
+    sides = {"source_language": "words", "target_language": "reversed"}
+    valid = corpora.load("reverse", **sides, seed=3).valid
     return valid.sources[:LINES], valid.targets[:LINES]
 
 

@@ -68,9 +68,7 @@ ROWS = {
 def faults(registered, rows):
     """What has no row, two rows, a row of nothing, or a row whose file does not name it."""
     named = [name for names in rows.values() for name in names.split()]
-    yield from (
-        f"{name}: {named.count(name)} rows" for name in registered if named.count(name) != 1
-    )
+    yield from (f"{one}: {named.count(one)} rows" for one in registered if named.count(one) != 1)
     yield from (f"{name}: nothing has this name" for name in named if name not in registered)
     for file, names in rows.items():
         words = re.findall(r"\w+", (TESTS / file).read_text(encoding="utf-8").lower())

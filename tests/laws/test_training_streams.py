@@ -74,9 +74,8 @@ def with_given_terms(seed):
 
 def with_spans(seed):
     texts = tf.constant(SOURCES * 3)
-    sides = [
-        [text.decode() for text in side.numpy()] for side in cut_out(texts, key(1, np.arange(9)))
-    ]
+    both = cut_out(texts, key(1, np.arange(9)))
+    sides = [[text.decode() for text in side.numpy()] for side in both]
     words = learn(*sides, "joint", 350, SENTINELS)
     wholes = whole_texts(ParallelText(*sides), ())
     both = enumerate(("source", "target"))

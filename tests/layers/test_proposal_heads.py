@@ -66,9 +66,7 @@ def by_hand(heads, number, place):
 
 def possible(heads, place):
     """What each head that reads no place before that makes of a place, (B, d_model) each."""
-    return [
-        by_hand(heads, number, place + 1 - number) for number in range(1, min(K, place + 2) + 1)
-    ]
+    return [by_hand(heads, ahead, place + 1 - ahead) for ahead in range(1, min(K, place + 2) + 1)]
 
 
 def test_in_training_each_position_is_predicted_by_a_head_that_is_drawn_for_it(heads):

@@ -176,9 +176,7 @@ def beam_search(log_probabilities, limit, beam_size, alpha, n=1, rules=FREE):
             if ids[-1] == EOS
         ]  # rule 2
         finished = sorted(finished + ended, key=_descending)[:beam_size]
-        alive = [candidate for candidate in candidates if candidate[0][-1] != EOS][
-            :beam_size
-        ]  # rule 3
+        alive = [one for one in candidates if one[0][-1] != EOS][:beam_size]  # rule 3
         if not alive or (beam_size == 1 and finished):  # rule 4
             break
         if len(finished) >= n and finished[n - 1][1] >= alive[0][1] / length_penalty(limit, alpha):

@@ -227,7 +227,5 @@ def test_an_epoch_holds_each_picture_once_and_moves_it_anew():
 
 def test_what_is_measured_is_not_moved():
     examples = shifted_pictures.examples(SPLIT, positions=2)
-    images = np.concatenate(
-        [one.numpy() for one, _, _ in batching.evaluation_batches(examples, 20)]
-    )
-    np.testing.assert_array_equal(images, PIXELS.astype(np.float32) / np.float32(255))
+    found = np.concatenate([one.numpy() for one, _, _ in batching.evaluation_batches(examples, 20)])
+    np.testing.assert_array_equal(found, PIXELS.astype(np.float32) / np.float32(255))

@@ -17,9 +17,8 @@ from pipelines.special_ids import BOS, EOS
 from pipelines.vocabularies.token_ids import ALIGNMENT, TokenIds, smallest_dtype
 from pipelines.vocabularies.vocabulary import learn
 
-PAIRS = st.lists(
-    st.tuples(*[st.lists(st.integers(4, 99), min_size=1, max_size=9)] * 2), max_size=12
-)
+SIDE = st.lists(st.integers(4, 99), min_size=1, max_size=9)
+PAIRS = st.lists(st.tuples(SIDE, SIDE), max_size=12)
 
 
 def packed_pairs(pairs, too_long=0):

@@ -47,9 +47,7 @@ def transformer(vocabulary_size=5, seed=0, **sizes):
 
 
 def weights_of(model):
-    return {
-        f"weights/{variable.path}": np.array(np.asarray(variable)) for variable in model.weights
-    }
+    return {f"weights/{one.path}": np.array(np.asarray(one)) for one in model.weights}
 
 
 @pytest.fixture(scope="module")

@@ -84,9 +84,8 @@ def test_what_ctranslate2_has_not_are_refused_in_a_line(pieces, tmp_path, name, 
     with pytest.raises(ValueError) as raised:
         ctranslate2_model.convert(drawn(**{name: value}), pieces, tmp_path / "model", {})
     assert str(raised.value).startswith(f"CTranslate2 knows only {known}")
-    assert str(raised.value).endswith(
-        f" as `{name}`. Received: {name}={value!r}. Export a SavedModel."
-    )
+    given = f" as `{name}`. Received: {name}={value!r}. Export a SavedModel."
+    assert str(raised.value).endswith(given)
     assert not (tmp_path / "model").exists()
 
 

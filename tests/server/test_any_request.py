@@ -244,9 +244,7 @@ def check(folder, examples):
         one()
         # Of what is nearly right some is right, or nothing but refusals would be tested. But drawn
         # bytes are no picture.
-        inputs = {
-            name for one in versions._current.model.signatures.values() for name in one.inputs
-        }
+        inputs = {key for one in versions._current.model.signatures.values() for key in one.inputs}
         assert "png" in inputs or (answered[INFER] and answered[PREDICT])
     finally:
         batcher.close()

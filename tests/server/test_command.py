@@ -191,9 +191,7 @@ def served_by(arguments):
 
     values = absl_flags.FlagValues()
     parse(values, arguments, SECTIONS)
-    return ServeOptions(
-        **{name: values[name].value for name in values if hasattr(ServeOptions, name)}
-    )
+    return ServeOptions(**{key: values[key].value for key in values if hasattr(ServeOptions, key)})
 
 
 def faults(dockerfile):

@@ -268,9 +268,8 @@ def test_a_connection_goes_on_after_what_was_refused(client):
 @pytest.mark.parametrize(("length", "first"), [(len(BODY), 100), (2**30, 413)])
 def test_who_waits_for_100_gets_it_or_the_refusal(client, length, first):
     with connection(client) as open_socket:
-        open_socket.sendall(
-            ASK + HEAD + b"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n" % length
-        )
+        told = b"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n" % length
+        open_socket.sendall(ASK + HEAD + told)
         with open_socket.makefile("rb") as lines:
             line = lines.readline()
         assert int(line.split()[1]) == first

@@ -85,9 +85,8 @@ def pieces():
 
 def corpus(valid, test):
     splits = {"valid": valid, "test": test}
-    return types.SimpleNamespace(
-        **{name: ParallelText(lines, lines) for name, lines in splits.items()}
-    )
+    texts = {name: ParallelText(lines, lines) for name, lines in splits.items()}
+    return types.SimpleNamespace(**texts)
 
 
 def test_the_split_and_the_line_are_named(pieces):

@@ -118,9 +118,8 @@ def test_what_decides_the_result_of_any_task_must_not_change(trained, whole, nam
 
 def test_it_starts_from_the_weights_of_another_run(whole, values_of, tmp_path, capsys):
     run, _ = whole
-    values = values_of(
-        ReversedStrings, f"--model_dir={tmp_path / 'next'}", f"--init_from={run}", *FAST
-    )
+    folder = tmp_path / "next"
+    values = values_of(ReversedStrings, f"--model_dir={folder}", f"--init_from={run}", *FAST)
     model = classifier("float32", 0.3)
     start_from(run, ReversedStrings(values), model)
     assert f"from {run}: its weights\n" in capsys.readouterr().out

@@ -49,9 +49,8 @@ def data():
 
 def transformer(weights):
     """The model with the weights of a file, which is written where it is missing."""
-    model = Transformer(
-        vocabulary_size=50, num_layers=1, d_model=16, d_ff=32, num_heads=2, dropout=0.0
-    )
+    sizes = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
+    model = Transformer(vocabulary_size=50, dropout=0.0, **sizes)
     if pathlib.Path(weights).exists():
         checkpoint.load_weights(weights, model)
     return model

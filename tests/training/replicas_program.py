@@ -97,9 +97,8 @@ def main(folder, distribution, *experiments):
             processor, [tf.config.LogicalDeviceConfiguration()] * 2
         )
     replicas = make_strategy(distribution)
-    process = (
-        json.loads(os.environ["TF_CONFIG"])["task"]["index"] if "TF_CONFIG" in os.environ else 0
-    )
+    own = json.loads(os.environ.get("TF_CONFIG", "{}"))
+    process = own["task"]["index"] if own else 0
     for experiment in experiments:
         np.savez(
             pathlib.Path(folder) / f"{distribution}-{experiment}-{process}.npz",

@@ -405,9 +405,8 @@ def write_weights(folder, *weights):
 @settings(max_examples=30)
 @given(stack=arrays(np.float32, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=FLOATS))
 def test_the_mean_of_the_weights_alone_is_numpys_in_float64(tmp_path_factory, stack):
-    [(name, mean)] = averaging.average(
-        write_weights(tmp_path_factory.mktemp("mean"), *stack)
-    ).items()
+    paths = write_weights(tmp_path_factory.mktemp("mean"), *stack)
+    [(name, mean)] = averaging.average(paths).items()
     assert (name, mean.dtype) == ("weights/a/kernel", np.float32)
     np.testing.assert_array_equal(mean, stack.astype(np.float64).mean(axis=0).astype(np.float32))
 

@@ -29,9 +29,7 @@ class Stream:
     """An endless stream of batches, each told by its number."""
 
     def dataset(self, start=0, replicas=1, first=0, here=1):
-        numbered = tf.data.Dataset.range(start, 10**9).map(
-            lambda number: tf.constant(IDS)[number % 10]
-        )
+        numbered = tf.data.Dataset.range(start, 10**9).map(lambda step: tf.constant(IDS)[step % 10])
         return numbered.map(lambda rows: ((rows, rows), rows, tf.ones(tf.shape(rows))))
 
 

@@ -215,9 +215,7 @@ def test_decay_spares_biases_and_the_gains_of_normalization_alone(name):
     model = model_in_training(name=name, weight_decay=0.5, body=transformer)
     for variable in model.weights:
         variable.assign(np.ones(variable.shape))
-    model.optimizer.apply(
-        [keras.ops.zeros(variable.shape) for variable in model.trainable_variables]
-    )
+    model.optimizer.apply([keras.ops.zeros(one.shape) for one in model.trainable_variables])
     for path, array in weights_of(model).items():
         spared = path.rpartition("/")[2] in ("bias", "gamma", "beta")
         np.testing.assert_allclose(array, 1 if spared else 1 - 0.01 * 0.5, rtol=0, atol=1e-7)
@@ -435,9 +433,8 @@ def test_the_optimizer_uses_it_step_by_step():
 )
 def test_a_trained_model_with_the_schedule_saves_and_goes_on_after_loading(tmp_path):
     ids = np.full((2, 3), 4)
-    model = Transformer(
-        vocabulary_size=7, num_layers=1, d_model=8, d_ff=8, num_heads=2, dropout=0.0
-    )
+    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 8, "num_heads": 2}
+    model = Transformer(vocabulary_size=7, dropout=0.0, **sizes)
     optimizer = keras.optimizers.Adam(
         TransformerSchedule(8, warmup_steps=5, scale=2.0), 0.9, 0.98, 1e-9
     )

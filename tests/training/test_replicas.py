@@ -158,9 +158,7 @@ def trained(programs):
 def largest_difference(here, there, kind):
     """Of the arrays whose names begin so."""
     assert here.keys() == there.keys()
-    return max(
-        float(np.abs(here[name] - there[name]).max()) for name in here if name.startswith(kind)
-    )
+    return max(float(np.abs(here[key] - there[key]).max()) for key in here if key.startswith(kind))
 
 
 # However many batches share an update, it is the update of the one batch.

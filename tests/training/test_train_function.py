@@ -34,9 +34,7 @@ def joined(batches):
 
     def side(*parts):
         width = max(part.shape[1] for part in parts)
-        return np.concatenate(
-            [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts]
-        )
+        return np.concatenate([np.pad(one, ((0, 0), (0, width - one.shape[1]))) for one in parts])
 
     return tf.nest.map_structure(side, *batches)
 

@@ -26,9 +26,8 @@ class Run:
         self.monitor, self.results, self.said = monitor, results, []
         updates = keras.Variable(step, dtype="int32", trainable=False, name="a")
         optimizer = types.SimpleNamespace(iterations=updates, use_ema=False)
-        self.model = types.SimpleNamespace(
-            optimizer=optimizer, weights=[updates], stop_training=False
-        )
+        parts = {"optimizer": optimizer, "weights": [updates]}
+        self.model = types.SimpleNamespace(**parts, stop_training=False)
         self.best = BestSoFar(
             *(Ending(self.model), self.history, self.path, monitor, monitor == "bleu", step),
             *(patience, self.said.append),

@@ -90,9 +90,7 @@ def bare(text):
 def upper(texts):
     """A model that protects: upper case but for what is between brackets."""
     return [
-        "".join(
-            part[1:-1] if part[:1] == "⟦" else part.upper() for part in re.split("(⟦[^⟧]*⟧)", one)
-        )
+        "".join(p[1:-1] if p[:1] == "⟦" else p.upper() for p in re.split("(⟦[^⟧]*⟧)", one))
         for one in texts
     ]
 
