@@ -87,16 +87,14 @@ def export(
             facts["golden_as_in_float32"] = f"{alike} of {len(texts)}"
             if held_out and not module.options.samples:
                 facts["bleu"] = _bleu(held_out, module, temporary, precision)
-        rows = zip(texts, came["alone"], strict=True)
         golden = [
             {"text": np.array(one, object), module.output: np.array(other, object)}
-            for one, other in rows
+            for one, other in zip(texts, came["alone"], strict=True)
         ]
         assets.write_golden(temporary / GOLDEN, golden)
-        decoder = DECODERS[graphs]
         remark = REMARK.format(
-            encoder=decoder.replace("decoder", "encoder"),
-            decoder=decoder,
+            encoder=DECODERS[graphs].replace("decoder", "encoder"),
+            decoder=DECODERS[graphs],
             files=_in_words(facts),
             runtime=RUNTIMES[graphs].runtime,
         )

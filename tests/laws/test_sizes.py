@@ -15,7 +15,7 @@ FILES = [
 LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
 # At least, at most.
 MEDIAN = 139
-MOST_FILES = 308
+MOST_FILES = 307
 # Lines of what was added after the program had been cut to 33,930, and what later cuts took of all.
 ADDED = {
     "Marian's translators": 760,
@@ -67,7 +67,7 @@ ADDED = {
     "a beam without TensorFlow that loses what cannot win": 18,
     "an export whose table is laid out when it is loaded": 67,
 }
-CUT = 2_728
+CUT = 2_734
 MOST_LINES = 33_930 + sum(ADDED.values()) - CUT
 MOST_SHORT = 12
 MOST_OF_DOCSTRINGS = 0.16
