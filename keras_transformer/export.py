@@ -40,19 +40,19 @@ def export(task, FLAGS):
         own = flags.of_sections(DecodingOptions)
         flags.refuse(own, f"has no effect: {kind} has its own search")
         path = task.convert(folder, FLAGS.export_dir or f"{path}_{kind}", values)
+        print(f"exported to {path}")
     else:
         # Scores of the run are not those of its weights with an adapter.
         scores = {} if FLAGS.adapter else folder.read_scores()
-        of_run = ({**folder.read_description(), **scores}, folder.read_examples())
+        examples = folder.read_examples()
+        of_run = ({**folder.read_description(), **scores}, examples)
         precision = values.get("precision", "float32")
         if kind != "saved_model":
             path = FLAGS.export_dir or f"{path}_{kind}"
             values["precision"] = "float32"
         module = task.reload(folder, values)
         path = task.write(kind, module, path, *of_run, precision, FLAGS.version)
-    is_tried = kind not in ("web", "ctranslate2")
-    tried = is_tried and exported(task.trial, folder.read_examples(), path)
-    print(tried or f"exported to {path}")
+        print(exported("" if kind == "web" else task.trial, examples, path))
 
 
 def run(task):
