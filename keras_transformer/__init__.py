@@ -7,11 +7,11 @@ import sys
 
 from keras_transformer.first_use import imported_at_first_use
 
-# The version is said here alone: `setup.cfg` and the card of an export read it.
+# The only place of the version: `setup.cfg` and the card of an export read it from here.
 __version__ = "0.7.0.dev0"
 
-# The public names, and where each is defined. A name is imported when it is first used: to get a
-# layer, nobody waits for the rest, or loads TensorFlow on another Keras backend.
+# The public names and the modules that define them. A name is imported at its first use: a layer
+# alone costs no import of the rest, and none of TensorFlow on another Keras backend.
 _HOMES = {
     "Decoder": "layers",
     "DecoderLayer": "layers",
@@ -36,8 +36,8 @@ def end_when_interrupted(*_) -> None:
     os._exit(130)
 
 
-# Of a command, `python -m keras_transformer.NAME`, this is first imported; `flags.run` answers
-# Ctrl-C afterwards. What else imports this, and who ignores Ctrl-C, is left alone.
+# A command, `python -m keras_transformer.NAME`, imports this file first: Ctrl-C ends it until
+# `flags.run` takes over. Other programs, and processes that ignore Ctrl-C, are left alone.
 if (
     sys.argv[0] == "-m"
     and sys.orig_argv[-len(sys.argv)].startswith(f"{__name__}.")
@@ -48,12 +48,12 @@ if (
 
 def _refuse_the_dead_namesake():
     """Refuse to run beside PyPI's `keras-transformer` (2022), which has the same import name."""
-    # `importlib.metadata` would say it too, but its import takes as long as a short translation.
+    # `importlib.metadata` knows it too, but its import takes as long as a short translation.
     for folder in sys.path:
-        for found in pathlib.Path(folder).glob("keras_transformer-*.dist-info"):
+        for namesake in pathlib.Path(folder).glob("keras_transformer-*.dist-info"):
             raise ImportError(
-                f"The package `keras-transformer` is installed ({found}): another, retired project "
-                "with the same import name, whose files mix with ours. Run `pip uninstall "
+                f"The package `keras-transformer` is installed ({namesake}): another, retired "
+                "project with the same import name, whose files mix with ours. Run `pip uninstall "
                 "keras-transformer`, then `pip install --force-reinstall --no-deps "
                 "keras-transformer-nmt`."
             )

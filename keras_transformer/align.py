@@ -1,11 +1,11 @@
 """Align the words of sentences and their translations: `python -m keras_transformer.align
 --model=PATH --source_file=a.en --reference_file=a.de`.
 
-For every pair it writes a line such as 0-0 2-1, with a link source word - target word for each
-target word. Words are separated by spaces and counted from 0. Links come from the decoder's
-attention to the source (Vaswani et al. 2017, section 3.2.3): the mean of the heads of the last
-layer but one, or of the only layer. Garg et al. 2019, "Jointly Learning to Align and Translate with
-Transformer Models", found that layer the best.
+For every pair it writes a line such as `0-0 2-1`, with one link for each target word: the position
+of its source word, a dash, and its own position. Words are separated by spaces and counted from 0.
+Links come from the decoder's attention to the source (Vaswani et al. 2017, section 3.2.3), averaged
+over the heads of the last layer but one, or of the only layer. Garg et al. 2019, "Jointly Learning
+to Align and Translate with Transformer Models", found that layer the best.
 """
 
 from keras_transformer import flags

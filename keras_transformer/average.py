@@ -17,8 +17,8 @@ def main(FLAGS):
     count = FLAGS.average_checkpoints
     last = averaging.last_ones(folder.checkpoints, count)
     folder.write_averaged(averaging.average(last))
-    told = f" (--average_checkpoints={count}: there are no more)" if len(last) < count else ""
-    print(f"{folder.averaged}: {averaging.of_steps(last)}{told}")
+    note = f" (--average_checkpoints={count}: there are no more)" if len(last) < count else ""
+    print(f"{folder.averaged}: {averaging.of_steps(last)}{note}")
 
 
 if __name__ == "__main__":

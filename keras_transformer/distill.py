@@ -9,9 +9,9 @@ The other flags are those of `train`. The command has three methods:
   the student learns these pairs besides the real ones (Sennrich et al. 2016).
 - both: data diversification (Nguyen et al. 2020).
 
-Translations are written in shards, and the pairs in a mixture (`inference.synthetic`). Run again,
-the command makes the missing translations and resumes the training. The validation and test splits
-are those of the corpus.
+Translations are written in shards, and the pairs in a mixture (`inference.synthetic`). The same
+command again makes the missing translations and resumes the training. The validation and test
+splits are those of the corpus.
 """
 
 import pathlib
@@ -38,24 +38,24 @@ class Teachers(Options):
     )
     monolingual: str | None = option(
         None,
-        "Files of lines in one language, joined by commas. The teacher that reads this language "
-        "translates them too. A file's name ends in its language: more.en, more.de.gz.",
+        "Files of text in one language, joined by commas, whose names end in it: more.en, "
+        "more.de.gz. The teacher that reads this language translates them too.",
         path=True,
     )
     training_text: bool = option(
-        True, "Translate the training split. If not, translate --monolingual alone."
+        True, "Translate the training split. --notraining_text: translate --monolingual alone."
     )
     real_weight: float | None = option(
         None,
-        "How many times an epoch has each pair of the corpus itself. Default: 0 if --teacher alone "
-        "translates the training text, else 1.",
+        "How often an epoch repeats each real pair, one of the corpus. Default: 0 if --teacher "
+        "alone translates the training text, else 1.",
         at_least=0,
     )
     teacher_beam_size: int | None = option(
-        None, "Beam size of the teachers. Default: that of each.", at_least=1
+        None, "Beam size of the teachers. Default: each teacher's own.", at_least=1
     )
     drawn_translations: int = option(
-        2, "For --back_translate: samples of each line, besides the best translation.", at_least=0
+        2, "For --back_translate: sampled translations of a line, besides the best.", at_least=0
     )
     drawing_temperature: float = option(0.7, "Temperature of --drawn_translations.", at_least=1e-9)
 
@@ -84,12 +84,12 @@ def main(FLAGS):
     values = FLAGS.flag_values_dict()
     settings = corpus_settings(values)
     corpus = load(settings, values)
-    how = {"batch_tokens": FLAGS.decode_tokens, "batches_at_once": cores()}
-    mixture = write_synthetic(Teachers.of(values), settings, corpus, folder, **how)
+    batching = {"batch_tokens": FLAGS.decode_tokens, "batches_at_once": cores()}
+    mixture = write_synthetic(Teachers.of(values), settings, corpus, folder, **batching)
     # The student's corpus is the mixture.
     changed = {**DEFAULTS, "corpus": "mixture", "mixture": str(mixture)}
-    kept = {"seed", "cache_dir", "strict"}
-    train(task_class("translation"), FLAGS, **{n: changed[n] for n in changed.keys() - kept})
+    unchanged = {"seed", "cache_dir", "strict"}
+    train(task_class("translation"), FLAGS, **{n: changed[n] for n in changed.keys() - unchanged})
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def main(FLAGS):
     task = task_of(description)
     flags.refuse_foreign(task, model)
     _refuse(FLAGS)
-    # Scores need it, whatever the model is. Reading a corpus may compute something.
+    # Scores need TensorFlow, whatever the model. Its threads are set before a corpus uses them.
     start_tensorflow()
     at_once = spread_over_cores()
     values = flags.values(FLAGS, ScoringOptions, TreeScoring, Tokenizer, Files)
@@ -54,7 +54,7 @@ def _refuse_search(scorer, model):
 
 
 def _refuse(FLAGS):
-    """Flags of the command line that change nothing, whatever the task."""
+    """Refuse flags of the command line that change nothing, whatever the task."""
     if not FLAGS.baseline_file:
         reason = "tests the difference from --baseline_file, which is missing"
         flags.refuse(["significance"], reason)

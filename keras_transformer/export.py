@@ -1,9 +1,9 @@
 """Export a run as a SavedModel: `python -m keras_transformer.export --model_dir=runs/x`.
 
-A translator's graph includes the search of section 6.1 (Vaswani et al. 2017). With `--format=onnx`
-or `--format=litert` it is a folder that translates without TensorFlow, with `--format=web` a page
-for browsers, with `--format=ctranslate2` the weights are written for that engine. A program that
-trains its own task exports it by `export.run(MyTask)`: see `train`.
+A translator's graph includes the search of section 6.1 (Vaswani et al. 2017). `--format=onnx` and
+`--format=litert` write a folder that translates without TensorFlow, `--format=web` a page for
+browsers, and `--format=ctranslate2` the weights for that engine. A program that trains its own task
+exports it by `export.run(MyTask)`: see `train`.
 """
 
 from keras_transformer import flags
@@ -13,7 +13,7 @@ from keras_transformer.saved_models.options import ExportOptions, Version
 from keras_transformer.tasks import TASKS, task_class
 from keras_transformer.training.options import RunOptions, Seed
 
-# What exporting any task reads; each task adds its own options.
+# Options of any task's export; each task adds its own.
 SECTIONS = (RunOptions, Seed, ExportOptions, AdapterChoice, Version)
 OF_TASKS = {name: task.export_options for name, task in TASKS.items()}
 
@@ -28,7 +28,7 @@ def main(FLAGS):
 
 
 def export(task, FLAGS):
-    """Export a run of a task as the flags say."""
+    """Export the run of a task that the flags name."""
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.runs.run import exported
 
@@ -37,12 +37,12 @@ def export(task, FLAGS):
     path = folder.export_dir(FLAGS.export_dir)
     kind = values.get("format", "saved_model")
     if kind == "ctranslate2":
-        own = flags.of_sections(DecodingOptions)
-        flags.refuse(own, f"has no effect: {kind} has its own search")
+        names = flags.of_sections(DecodingOptions)
+        flags.refuse(names, f"has no effect: {kind} has its own search")
         path = task.convert(folder, FLAGS.export_dir or f"{path}_{kind}", values)
         print(f"exported to {path}")
     else:
-        # Scores of the run are not those of its weights with an adapter.
+        # The run was scored without the adapter.
         scores = {} if FLAGS.adapter else folder.read_scores()
         examples = folder.read_examples()
         of_run = ({**folder.read_description(), **scores}, examples)
@@ -56,7 +56,7 @@ def export(task, FLAGS):
 
 
 def run(task):
-    """Be the command that exports a task."""
+    """Run the command line of a program that exports its own task."""
     flags.run(lambda FLAGS: export(task, FLAGS), (*SECTIONS, *task.export_options))
 
 

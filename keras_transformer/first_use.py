@@ -1,5 +1,5 @@
-"""Names of a package that are imported when they are first used: who reads its options, or wants
-one layer, waits for nothing else, and loads no TensorFlow on another Keras backend.
+"""Import a package's public names at their first use: its options, or one layer, cost no import of
+the rest, and none of TensorFlow on another Keras backend.
 """
 
 import importlib
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def imported_at_first_use(package: str, homes: Mapping[str, str]) -> tuple[Callable, Callable]:
-    """`__getattr__` and `__dir__` of a package: `homes` says in which of its modules a name is."""
+    """Return `__getattr__` and `__dir__` of a package; `homes` maps a name to its module."""
 
     def get(name: str) -> Any:
         if name not in homes:

@@ -18,7 +18,7 @@ def main(FLAGS):
     if FLAGS.num_hypotheses > 1:
         raise ValueError(
             f"--num_hypotheses={FLAGS.num_hypotheses}: generate writes one text for a line. Leave "
-            "it out, or ask the signature nbest of an export."
+            "it out, or call the signature nbest of an export."
         )
     flags.check_stream(FLAGS)
     streams.require_writable(FLAGS.output, FLAGS.input)

@@ -8,8 +8,8 @@ SentencePiece models in it or in the two folders above. One of Hugging Face has 
 *.safetensors and its vocabulary: a MarianMT's is source.spm, target.spm and vocab.json, an M2M100's
 or NLLB-200's sentencepiece.bpe.model, a T5's spiece.model, a GPT-2's vocab.json and merges.txt, and
 a BERT's vocab.txt or tokenizer.json. `train --init_from` fine-tunes the run. A BERT's SavedModel
-gives sentence vectors, and if the model has such a head it also predicts masked words, labels or
-tags. A ViT's SavedModel classifies images.
+gives sentence vectors, and predicts masked words, labels or tags if the model has a head for them.
+A ViT's SavedModel classifies images.
 """
 
 from keras_transformer import flags
@@ -44,10 +44,10 @@ def main(FLAGS):
     write.new_version(export_dir, FLAGS.version)
     folder = imported.opened(origin)
     task, module = imported.module_of(folder, flags.languages(FLAGS))
-    weights = sum(one.shape.num_elements() for one in module.weights)
+    weights = sum(variable.shape.num_elements() for variable in module.weights)
     print(f"{folder.path}: {task}, {weights:,} weights read", flush=True)
     description = imported.description(task, module, origin)
-    # If the export fails, no run is left, which a second try would find there.
+    # A failed export leaves no run, which a second try would refuse.
     with whole_folder(run.path) as temporary:
         imported.write_run(temporary, description, module)
         print("The run is written, and the SavedModel follows", flush=True)

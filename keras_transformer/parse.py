@@ -46,7 +46,7 @@ def main(FLAGS):
 
 
 def _refuse(FLAGS):
-    """Flags that make no sense together."""
+    """Refuse flags that exclude each other."""
     if FLAGS.num_hypotheses > 1:
         raise ValueError(
             f"--num_hypotheses={FLAGS.num_hypotheses}: parse writes one tree for a sentence. Leave "

@@ -27,15 +27,15 @@ def main(FLAGS):
     flags.check_stream(FLAGS)
     streams.require_writable(FLAGS.output, FLAGS.input)
     predictor = Predictor.load(model, FLAGS.signature)
-    answered = _objects if FLAGS.json else Predictor.lines
+    predict = _objects if FLAGS.json else Predictor.lines
     if FLAGS.stream:
-        streams.answer_lines(lambda line: streams.as_lines(answered(predictor, [line])))
+        streams.answer_lines(lambda line: streams.as_lines(predict(predictor, [line])))
         return
-    streams.write_lines(FLAGS.output, answered(predictor, streams.read_lines(FLAGS.input)))
+    streams.write_lines(FLAGS.output, predict(predictor, streams.read_lines(FLAGS.input)))
 
 
 def _objects(predictor, lines):
-    return [json.dumps(one, ensure_ascii=False) for one in predictor.objects(lines)]
+    return [json.dumps(outputs, ensure_ascii=False) for outputs in predictor.objects(lines)]
 
 
 if __name__ == "__main__":

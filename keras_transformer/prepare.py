@@ -1,7 +1,7 @@
-"""Tokenize a corpus once, into records to train on: `python -m keras_transformer.prepare
---flagfile=toy.flags --output_dir=prepared/toy`.
+"""Tokenize a corpus once, into records to train on (Vaswani et al. 2017, section 5.1): `python -m
+keras_transformer.prepare --flagfile=toy.flags --output_dir=prepared/toy`.
 
-The same command again resumes where it was interrupted (Vaswani et al. 2017, section 5.1).
+The same command again resumes where it was interrupted.
 """
 
 import pathlib
@@ -27,9 +27,9 @@ class Prepared(Options):
 
 
 SECTIONS = (Prepared, CorpusChoice, Seed, Preparation)
-# Flags of a vocabulary that is learned.
+# Flags that only a newly learned vocabulary has a use for.
 OF_LEARNING = ("vocabulary_size", "vocabularies", "vocabulary_model", "vocabulary_sentences")
-# What training needs besides, by the kind of the vocabulary.
+# Further flags of `train`, by the kind of the vocabulary.
 TIES = {"joint": (), "separate": ("--tie_embeddings=decoder",)}
 
 
@@ -57,7 +57,7 @@ def main(FLAGS):
 
 
 def _refuse(FLAGS):
-    """Flags of the command line that change nothing."""
+    """Refuse flags of the command line that change nothing."""
     from pipelines.prepare.preparation import chosen_vocabulary
 
     reason = "is for a vocabulary that is learned, and"

@@ -1,7 +1,7 @@
-"""Serve a SavedModel, or graphs of ONNX or LiteRT, by TF Serving's REST interface: `python -m
+"""Serve a SavedModel, or graphs of ONNX or LiteRT, with TF Serving's REST interface: `python -m
 keras_transformer.serve --model_base_path=saved_models/NAME`.
 
-To try a model without TF Serving: the URLs and the JSON are the same, and there is a page at /.
+It tries a model without TF Serving: the URLs and the JSON are the same, and / is a page to type in.
 """
 
 import dataclasses
@@ -20,13 +20,13 @@ def main(FLAGS):
     with needing("serve", "the server"):
         from keras_transformer.server.running import serve
     flags.required(FLAGS, "model_base_path")
-    # A GPU may have other users.
+    # The GPU may have other users: take memory as it is needed.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     give_memory_back()
     cores = spread_over_cores()
     options = ServeOptions.of(flags.values(FLAGS, *SECTIONS))
     vertex = Vertex.of(os.environ)
-    # A flag counts more than what the container's host says.
+    # A flag overrides the variables of the container's host.
     if vertex.port is not None and not FLAGS["rest_api_port"].present:
         options = dataclasses.replace(options, rest_api_port=vertex.port)
     options = dataclasses.replace(options, num_batch_threads=options.num_batch_threads or cores)

@@ -1,4 +1,4 @@
-"""What a command sets in its process before TensorFlow starts. Notebooks are left alone."""
+"""Settings that a command makes in its process before TensorFlow starts. Notebooks make none."""
 
 import atexit
 import contextlib
@@ -10,10 +10,10 @@ import sys
 
 from keras_transformer.tensorflow_errors import silence
 
-# TensorFlow imports these where they are installed, and does without them where they are not
-# (measured: 2 to 8 s of its import). Who needs Keras imports it afterwards.
+# Optional imports of TensorFlow, hidden from it to save 2 to 8 s (measured). Code that needs Keras
+# imports it afterwards.
 NOT_NEEDED = ("keras", "jax")
-# Of glibc's malloc.h.
+# From glibc's malloc.h.
 M_MMAP_THRESHOLD = -3
 M_ARENA_MAX = -8
 
@@ -21,12 +21,11 @@ M_ARENA_MAX = -8
 def start_tensorflow() -> None:
     """Import TensorFlow without its messages, and let it keep the memory of large tensors.
 
-    On another Keras backend TensorFlow is left without a GPU: it would take all of its memory to
-    tokenize.
+    On another Keras backend TensorFlow gets no GPU: only to tokenize, it would take all its memory.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # Large tensors are kept for the next step: malloc gives them back, and the system clears their
-    # pages anew (measured: 3 to 11 % of a training step). TensorFlow's own limit is 64 GB.
+    # Keep the memory of large tensors for the next step: malloc returns it, and the system clears
+    # the pages anew (measured: 3 to 11 % of a training step). TensorFlow's own limit is 64 GB.
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "1")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     os.environ.setdefault("TF_CPU_BFC_MEM_LIMIT_IN_MB", str(memory // 2**20))
@@ -34,7 +33,7 @@ def start_tensorflow() -> None:
     if "tensorflow" in sys.modules or not importlib.util.find_spec("tensorflow"):
         return
     # TensorFlow's C++ reports missing GPUs and compiled-in instructions, in part before it reads
-    # its log level. Errors are raised all the same.
+    # its log level. Its errors are exceptions, which this does not hide.
     with silence():
         with _hidden(*NOT_NEEDED):
             import tensorflow as tf
@@ -46,19 +45,19 @@ def start_tensorflow() -> None:
 
 
 def give_memory_back() -> None:
-    """Let the memory of large tensors be given back, as after a server's large request, and not be
-    kept, as training does. Call it before the first tensor.
+    """Let TensorFlow return the memory of large tensors to the system, such as after a server's
+    large request. Training keeps it instead. Call this before the first tensor.
     """
     os.environ["TF_CPU_ALLOCATOR_USE_BFC"] = "0"
     os.environ.setdefault("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1")
 
 
 def give_all_memory_back() -> None:
-    """As `give_memory_back`, and so for blocks from 256 kB, which glibc else keeps up to 32 MB, in
-    as many heaps as threads. This is slower, and for one model that is as large as the memory.
+    """Like `give_memory_back`, and let glibc return blocks from 256 kB too. By default it keeps
+    those up to 32 MB, in a heap for each thread. Slower; for a model as large as the memory.
     """
     give_memory_back()
-    # Other libraries of C have no such function.
+    # C libraries other than glibc lack this function.
     with contextlib.suppress(AttributeError, OSError):
         libc = ctypes.CDLL(None)
         libc.mallopt(M_MMAP_THRESHOLD, 2**18)
@@ -66,20 +65,20 @@ def give_all_memory_back() -> None:
 
 
 def _remove_compiled_graphs():
-    """Remove what Python compiled of the programs that TensorFlow wrote into the temporary folder
-    to make graphs. TensorFlow removes the programs alone.
+    """Remove the bytecode of the programs that TensorFlow's AutoGraph wrote into the temporary
+    folder. TensorFlow removes only the programs.
     """
     for name, module in list(sys.modules.items()):
         if name.startswith("__autograph_generated_file"):
             compiled = pathlib.Path(module.__cached__)
             compiled.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # Another process has files in it, or removed it.
+            with contextlib.suppress(OSError):  # Another process uses or removed the folder.
                 compiled.parent.rmdir()
 
 
 @contextlib.contextmanager
 def _hidden(*packages):
-    """Let imports of packages fail as if these were not installed, if not imported before."""
+    """Let imports of packages fail in a block, unless they were imported before."""
     hidden = [name for name in packages if name not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))
     try:
@@ -90,11 +89,11 @@ def _hidden(*packages):
 
 
 def spread_over_cores() -> int:
-    """Let each operation of TensorFlow, if it was imported, use one core. Call it before TensorFlow
-    has computed anything.
+    """Let each operation of TensorFlow, if it was imported, use one core. Call this before
+    TensorFlow computes anything.
 
-    Decoding is made of small operations: two batches at once on a core each are decoded faster than
-    one batch on two cores.
+    Decoding consists of small operations: two batches at once, on a core each, are faster than one
+    batch on two cores.
 
     Returns:
         The number of batches to decode at once.
@@ -105,5 +104,5 @@ def spread_over_cores() -> int:
 
 
 def cores() -> int:
-    """The number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()

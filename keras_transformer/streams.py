@@ -1,4 +1,4 @@
-"""Lines from a file or standard input, and to a file or standard output."""
+"""Lines and documents from a file or standard input, and to a file or standard output."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ from pipelines.whole_files import errors_naming
 
 
 def standard_input() -> Iterator[str]:
-    """Give each line of standard input when it comes."""
+    """Yield each line of standard input as it comes."""
     return line_files.decode_lines(sys.stdin.buffer, "standard input")
 
 
@@ -29,7 +29,7 @@ def read_lines(name: str) -> list[str]:
 
 
 def read_prefixes(name: str | None, lines: Sequence[str]) -> list[str] | None:
-    """Read the words that the translations of lines must begin with; None if no file is named."""
+    """Read the words that the translation of each line must begin with; None without a file."""
     if not name:
         return None
     prefixes = line_files.read_lines(name)
@@ -42,15 +42,15 @@ def read_prefixes(name: str | None, lines: Sequence[str]) -> list[str] | None:
 
 
 def read_document(name: str, file_format: str, everything: bool) -> Document | None:
-    """Read a file that people translate, as `Document.read`; None if its format is lines."""
+    """Read a file in a format of `Document`, such as po or srt; None if its format is lines."""
     if file_format == "lines":
         return None
     try:
         with sys.stdin.buffer if name == "-" else line_files.open_bytes(name) as file:
             return Document.read(file.read(), file_format, everything)
     except (ValueError, *line_files.DAMAGED_GZIP) as error:
-        named = "standard input" if name == "-" else name
-        raise ValueError(f"{named} is no file of --file_format={file_format}: {error}") from error
+        source = "standard input" if name == "-" else name
+        raise ValueError(f"{source} is no file of --file_format={file_format}: {error}") from error
 
 
 def answer_lines(answer: Callable[[str], str]) -> None:
@@ -64,9 +64,9 @@ def answer_lines(answer: Callable[[str], str]) -> None:
             break
 
 
-def require_writable(name: str, *read: str | None) -> None:
-    """Refuse a name that `write_text` cannot write to, before a command does its work, or that is
-    one of the files that are read.
+def require_writable(name: str, *inputs: str | None) -> None:
+    """Refuse, before a command does its work, an --output that `write_text` cannot write to, or
+    that is one of the command's inputs.
     """
     if name == "-":
         return
@@ -81,23 +81,24 @@ def require_writable(name: str, *read: str | None) -> None:
                 f"--output={name} cannot be written: permission denied. Name another file."
             )
         return
-    if path.exists() and any(one and os.path.exists(one) and path.samefile(one) for one in read):
+    existing = (file for file in inputs if file and os.path.exists(file))
+    if path.exists() and any(map(path.samefile, existing)):
         raise ValueError(f"--output={name} is read, and would be lost. Name another file.")
     require_folder(f"--output={name}", path.resolve().parent, "file")
 
 
-def require_folder(said: str, folder: str | os.PathLike, kind: str = "folder") -> None:
+def require_folder(flag: str, folder: str | os.PathLike, kind: str = "folder") -> None:
     """Refuse, before a command does its work, a folder that can be neither made nor written to. The
-    error names what is said, and asks for another of a kind.
+    error blames a flag, such as "--model_dir=PATH", and asks for another `kind`.
     """
     path = pathlib.Path(folder).expanduser().resolve()
-    folder = next(one for one in (path, *path.parents) if one.exists())
+    folder = next(ancestor for ancestor in (path, *path.parents) if ancestor.exists())
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise OSError(
-            f"{said} cannot be written: {error.strerror} in {folder}. Name another {kind}."
+            f"{flag} cannot be written: {error.strerror} in {folder}. Name another {kind}."
         ) from error
 
 
@@ -107,15 +108,15 @@ def write_lines(name: str, lines: Iterable[str]) -> bool:
 
 
 def write_text(name: str, text: str) -> bool:
-    """Write to standard output if the name is "-", else to a file as `whole_files.write_text`. What
-    is no file, such as /dev/null or a pipe, is written to as it is.
+    """Write to standard output if the name is "-", else to a file by `whole_files.write_text`.
+    Devices and pipes, such as /dev/null, are opened and written to directly.
 
     Returns:
         False if standard output was closed by its reader, else True.
     """
     encoded = text.encode("utf-8")
     if name != "-":
-        # A pipe without a name, such as /dev/stdout, has no path but this one.
+        # An anonymous pipe, such as /dev/stdout, has no other path.
         path = pathlib.Path(name)
         if path.exists() and not path.is_file():
             with errors_naming(name):
@@ -134,7 +135,7 @@ def write_text(name: str, text: str) -> bool:
 
 
 def leave_standard_output() -> None:
-    """Forget what its reader, such as `head`, no longer reads: what is left in the buffer would be
-    tried again at exit, and be reported as an error.
+    """Discard what the reader, such as `head`, no longer reads: Python would try to write the rest
+    of the buffer at exit, and report an error.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

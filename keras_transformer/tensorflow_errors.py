@@ -1,4 +1,4 @@
-"""What TensorFlow's errors say, and that it says nothing else."""
+"""The reason in a TensorFlow error, and silence about all else that TensorFlow writes."""
 
 import contextlib
 import os
@@ -6,19 +6,19 @@ import re
 import sys
 from collections.abc import Iterator
 
-# How lines begin that say where in the program or in the graph an error came from.
+# Beginnings of the lines that say where in the program or in the graph an error came from.
 PLACES = re.compile(
     r"Graph execution error:|Detected at node|<stack|File .+, line \d+, in |Node: '|\[\[\{\{|"
     r"\d+ root error\(s\) found"
 )
-# What stands before the words of a line: "(0) INVALID_ARGUMENT: {{function_node ...}} "; and after.
+# What surrounds the reason in its line: "(0) INVALID_ARGUMENT: {{function_node ...}} " and " [Op:".
 BEFORE = re.compile(r"(\(\d+\) [A-Z_]+:\s*)?(\{\{function_node .*?\}\}\s*)*")
 AFTER = re.compile(r" \[Op:\w+\]$")
 
 
 def reason_of(error: Exception) -> str:
-    """The line of an error's message that says what is wrong: of TensorFlow's the first that does
-    not say where it was, of others the first; of a model's file that is not read, a remedy too.
+    """Return the line of an error's message that says what is wrong: the first that is no place in
+    TensorFlow's program or graph. For a model's file that cannot be read, add a remedy.
     """
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}. Copy it again from where it was made."
@@ -32,13 +32,13 @@ def reason_of(error: Exception) -> str:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """What libraries write to the standard error by themselves is not seen."""
+    """Discard what libraries, also those of C++, write to standard error in a block."""
     sys.stderr.flush()
-    kept = os.dup(2)
+    stderr = os.dup(2)
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)

@@ -21,7 +21,7 @@ from keras_transformer.tasks import TASKS, TRAINING, TaskChoice, task_class
 # A task adds its own options.
 SECTIONS = (TaskChoice, *TRAINING, Dump)
 OF_TASKS = {name: task.options for name, task in TASKS.items()}
-# What everybody needs to know of.
+# Options that everybody needs, which `--help` shows first.
 EVERYDAY = (
     *("corpus", "source_language", "target_language", "vocabulary_size"),
     *("model_dir", "max_minutes", "max_steps", "batch_tokens", "init_from", "seed", "release"),
@@ -33,14 +33,14 @@ def main(FLAGS):
 
 
 def train(task, FLAGS, **changed):
-    """Train a task as the flags say, but for some that are changed."""
+    """Train a task as the flags say; `changed` values, by name, replace those of flags."""
     from keras_transformer.runs.inheritance import inherited
     from keras_transformer.runs.run import Run
     from keras_transformer.streams import require_folder
 
     values = FLAGS.flag_values_dict()
-    given = {name for name in values if not FLAGS[name].using_default_value}
-    run = Run(task, inherited({**values, **changed}, given, task.default_model_dir), TRAINING)
+    explicit = {name for name in values if not FLAGS[name].using_default_value}
+    run = Run(task, inherited({**values, **changed}, explicit, task.default_model_dir), TRAINING)
     if FLAGS.release:
         path = run.folder.export_dir(FLAGS.export_dir)
         require_folder(f"--export_dir={path}", path)
@@ -48,7 +48,7 @@ def train(task, FLAGS, **changed):
 
 
 def run(task):
-    """Be the command that trains a task."""
+    """Run the command line of a program that trains its own task."""
     flags.run(lambda FLAGS: train(task, FLAGS), (*TRAINING, Dump, *task.options))
 
 

@@ -34,42 +34,42 @@ def main(FLAGS):
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
     file_format = flags.file_format(FLAGS)
-    lost = None if file_format in BILINGUAL else FLAGS.input
-    streams.require_writable(FLAGS.output, lost)
+    # A bilingual file may be its own output, for the source texts stay in it.
+    streams.require_writable(FLAGS.output, None if file_format in BILINGUAL else FLAGS.input)
     document = streams.read_document(FLAGS.input, file_format, FLAGS.all)
 
     def read():
         lines = streams.read_lines(FLAGS.input)
         return lines, streams.read_prefixes(FLAGS.prefix_file, lines)
 
-    # What is wrong with a model is told before standard input ends.
-    given = None if document or FLAGS.input == "-" else read()
+    # Standard input is read after the model is loaded, so that a wrong model is reported at once.
+    text = None if document or FLAGS.input == "-" else read()
     marked = marking(FLAGS.glossary, description_of(model) if FLAGS.glossary else {})
     at_once = spread_over_cores()
     translator = Translator.load(model, FLAGS.precision, **flags.translation_options(FLAGS))
     if document:
-        text = document.translated(
+        translated = document.translated(
             lambda texts: _translate(FLAGS, translator, [*map(marked, texts)], None, at_once),
             ProtectedSpans.in_description(translator.description) is not None,
         )
-        streams.write_text(FLAGS.output, text)
+        streams.write_text(FLAGS.output, translated)
     elif FLAGS.stream:
         streams.answer_lines(
             lambda line: streams.as_lines(_translate(FLAGS, translator, [marked(line)]))
         )
     else:
-        lines, prefixes = given or read()
+        lines, prefixes = text or read()
         with speed_bar(len(lines)) as report:
-            found = _translate(FLAGS, translator, [*map(marked, lines)], prefixes, at_once, report)
-        streams.write_lines(FLAGS.output, found)
+            rows = _translate(FLAGS, translator, [*map(marked, lines)], prefixes, at_once, report)
+        streams.write_lines(FLAGS.output, rows)
 
 
 def _refuse(FLAGS):
-    """Flags that make no sense together."""
+    """Refuse flags that exclude each other."""
     if FLAGS.num_hypotheses > 1 and not FLAGS.json:
         raise ValueError(
-            f"--num_hypotheses={FLAGS.num_hypotheses} without --json: a line for a line has room "
-            "for one translation. Add --json."
+            f"--num_hypotheses={FLAGS.num_hypotheses} without --json: an output line has room for "
+            "one translation. Add --json."
         )
     if FLAGS.json and FLAGS.split_sentences:
         raise ValueError(
@@ -85,14 +85,14 @@ def _refuse(FLAGS):
 
 
 def _translate(FLAGS, translator, lines, prefixes=None, at_once=1, report=None):
-    """What is written for each line."""
+    """Return what is written for each line: its translation, or with --json an object."""
     if not FLAGS.json:
         return translator.translate(
             lines, prefixes, FLAGS.split_sentences, FLAGS.decode_tokens, at_once, report
         )
     details = translator.translate_in_detail(lines, prefixes, FLAGS.decode_tokens, at_once, report)
-    found = ([one.as_dict() for one in hypotheses] for hypotheses in details)
-    rows = ({"source": one, "hypotheses": its} for one, its in zip(lines, found, strict=True))
+    n_best = ([hypothesis.as_dict() for hypothesis in hypotheses] for hypotheses in details)
+    rows = ({"source": line, "hypotheses": best} for line, best in zip(lines, n_best, strict=True))
     return [json.dumps(row, ensure_ascii=False) for row in rows]
 
 

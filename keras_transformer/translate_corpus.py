@@ -1,7 +1,7 @@
 """Translate files of any size with workers of Apache Beam: `python -m
 keras_transformer.translate_corpus --model=PATH --input='text/*.gz' --output=translated/text`.
 
-Shards are written whole. Run again, the command makes only the missing ones. The search is that of
+Shards are written whole. The same command again makes only the missing ones. The search is that of
 section 6.1 of Vaswani et al. 2017, as in `translate`.
 """
 
@@ -19,17 +19,17 @@ class Bulk(Options):
     shard_lines: int = option(10000, "Maximum lines in a shard of translations.", at_least=1)
     gzip: bool = option(False, "Compress the shards.")
     processes: int = option(
-        1, "Processes of this machine, if there is no --runner. Each loads the model.", at_least=1
+        1, "Processes on this machine, without --runner. Each loads the model.", at_least=1
     )
     runner: str = option(
         "",
-        "Runner of Apache Beam, with its options, such as 'FlinkRunner --flink_master=host:8081'. "
+        "Runner of Apache Beam and its options, such as 'FlinkRunner --flink_master=host:8081'. "
         "Default: this machine.",
     )
     shards_at_once: int | None = option(
         None,
-        "Number of shards in one pass. Without --runner their text must fit in memory. Default: "
-        "all with --runner, else 20.",
+        "Shards in one pass. Without --runner their text must fit in memory. Default: all with "
+        "--runner, else 20.",
         at_least=1,
     )
 
@@ -56,16 +56,16 @@ def main(FLAGS):
     spread_over_cores()  # Each process translates a batch at a time, on a core.
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     options = flags.translation_options(FLAGS)
-    options_of_run(options, {})  # What excludes another is told before all text is read.
+    options_of_run(options, {})  # Refuses contradictions before all text is read.
     how = {"split_sentences": FLAGS.split_sentences, "batch_tokens": FLAGS.decode_tokens}
-    path = ",".join(os.path.abspath(one.version or one.path) for one in ModelPath.listed(model))
-    of = {"path": path, "runs": weights_of_runs(model), "precision": FLAGS.precision}
-    # Its name may be given to other words.
+    path = ",".join(os.path.abspath(part.version or part.path) for part in ModelPath.listed(model))
+    identity = {"path": path, "runs": weights_of_runs(model), "precision": FLAGS.precision}
+    # The words themselves: their file may change under its name.
     words = {"forbidden": [*read_words(FLAGS.forbidden)]} if FLAGS.forbidden else {}
-    of |= {"options": options | words, **how}
+    identity |= {"options": options | words, **how}
     suffix = ".gz" if FLAGS.gzip else ""
     handler = bulk.handler(path, FLAGS.precision, options, **how)
-    plan = bulk.Plan.of(FLAGS.input, FLAGS.output, FLAGS.shard_lines, suffix, of)
+    plan = bulk.Plan.of(FLAGS.input, FLAGS.output, FLAGS.shard_lines, suffix, identity)
     print(f"{len(plan.shards_to_write()):,} of {len(plan.shards):,} shards to make.", flush=True)
     began = time.monotonic()
     at_once = FLAGS.shards_at_once or (None if FLAGS.runner else 20)
@@ -78,10 +78,10 @@ def main(FLAGS):
 
 
 def _refuse(FLAGS):
-    """Flags that make no sense here."""
+    """Refuse flags that `translate` reads, and this command cannot."""
     if "-" in (FLAGS.input, FLAGS.output) or FLAGS.stream:
         raise ValueError(
-            "--input must name files, and --output how the new ones begin; --stream is refused. "
+            "--input must name files, and --output the prefix of new files; --stream is refused. "
             f"Received: --input={FLAGS.input} --output={FLAGS.output}."
         )
     for name in ("prefix_file", "glossary"):

@@ -17,7 +17,6 @@ from keras_transformer.flags.of_commands import DecodeTokens, ModelToUse, Output
 from keras_transformer.saved_models.options import Precision
 from pipelines.options import like
 
-# The search is what is tuned.
 TUNED_SEARCH = like(DecodingOptions, without=("beam_size", "length_penalty", "blockwise"))
 TUNING = (options.Tokenizer, options.TuningOptions)
 SECTIONS = (ModelToUse, TUNED_SEARCH, Precision, DecodeTokens, *TUNING, Files, Output)
@@ -39,7 +38,7 @@ def main(FLAGS):
     tuning.refuse_other_searches(flags.values(FLAGS, TUNED_SEARCH), tried[0])
     require_writable(FLAGS.output)
     flags.refuse_foreign(task_of(description_of(model)), model)
-    # Scores need it, whatever the model is. Reading a corpus may compute something.
+    # Scores need TensorFlow, whatever the model. Its threads are set before a corpus uses them.
     start_tensorflow()
     at_once = spread_over_cores()
     scorer = _scorer(FLAGS, model)
@@ -48,15 +47,15 @@ def main(FLAGS):
         translator.check(beam_size=size, length_penalty=alpha)
     if warning := scorer.warning():
         print(f"warning: {warning}", file=sys.stderr)
-    how = {"batch_tokens": FLAGS.decode_tokens, "batches_at_once": at_once}
-    grid = _grid(translator, scorer, tried, how)
-    lines = f"the first {len(scorer.sources):,} lines of"
-    text = FLAGS.source_file or FLAGS.reference_file or "the validation split"
-    _tell(FLAGS, grid, scorer.measure, f"{lines} {text}")
+    batching = {"batch_tokens": FLAGS.decode_tokens, "batches_at_once": at_once}
+    grid = _grid(translator, scorer, tried, batching)
+    origin = FLAGS.source_file or FLAGS.reference_file or "the validation split"
+    text = f"the first {len(scorer.sources):,} lines of {origin}"
+    _write_best(FLAGS, grid, scorer.measure, text)
 
 
 def _scorer(FLAGS, model):
-    """What `evaluate` asks of the model, of the first sentences of the validation split."""
+    """Return the scorer of `evaluate` for the first --sentences of the validation split."""
     from keras_transformer.tasks.score import validation_of
 
     scorer = validation_of(model, flags.values(FLAGS, options.Tokenizer, Files), "tune")
@@ -65,27 +64,27 @@ def _scorer(FLAGS, model):
     return scorer
 
 
-def _grid(translator, scorer, tried, how):
-    """The quality of each search that is tried, under a bar of progress."""
+def _grid(translator, scorer, tried, batching):
+    """Score each search that is tried, under a progress bar."""
     from keras_transformer.evaluation import tuning
     from keras_transformer.inference.line_batches import speed_bar
 
     with speed_bar(len(scorer.sources) * len(tried[0])) as report:
         translate = functools.partial(
-            translator.translate_with_penalties, scorer.sources, **how, report=report
+            translator.translate_with_penalties, scorer.sources, **batching, report=report
         )
         return tuning.score_searches(translate, scorer.quality, *tried)
 
 
-def _tell(FLAGS, grid, measure, what):
-    """Print the table, and write the flags of the best search, with those that were given."""
+def _write_best(FLAGS, grid, measure, text):
+    """Print the table, and write the decoding flags of this command with the best search's."""
     from keras_transformer.streams import write_lines
 
     size, alpha, score = grid.best
-    print(f"{measure}\n  of {what}\n\n{grid.table()}\n", flush=True)
-    won = {**flags.decoding_options(FLAGS), "beam_size": size, "length_penalty": alpha}
-    written = [f"# {score:.2f} of {what}: {FLAGS.model}", f"#   {measure}"]
-    write_lines(FLAGS.output, [*written, *(f"--{name}={value}" for name, value in won.items())])
+    print(f"{measure}\n  of {text}\n\n{grid.table()}\n", flush=True)
+    best = {**flags.decoding_options(FLAGS), "beam_size": size, "length_penalty": alpha}
+    comments = [f"# {score:.2f} of {text}: {FLAGS.model}", f"#   {measure}"]
+    write_lines(FLAGS.output, [*comments, *(f"--{name}={value}" for name, value in best.items())])
     if FLAGS.output != "-":
         print(f"The best search, beam {size} and alpha {alpha:g}, is written to {FLAGS.output}.")
 

@@ -20,7 +20,7 @@ from keras_transformer.visualization.position_maps import Positions
 from keras_transformer.visualization.theme import ThemeOptions
 from pipelines.options import Options, option
 
-# Each has its options, and a method `measure` that returns a function of a `Theme` that draws.
+# Each class declares options; its `measure` returns a function that draws in a `Theme`.
 PICTURES = {
     "attention": Maps,
     "head": Lines,
@@ -67,7 +67,7 @@ def main(FLAGS):
 
 
 def _schedule(text):
-    """The arguments of `training.schedule.schedule` that a recipe gives."""
+    """Return the arguments of `training.schedule.schedule` that a recipe names."""
     from keras_transformer.flags.recipes import recipe
 
     values = recipe(text)

@@ -85,7 +85,7 @@ def test_what_is_no_file_is_no_flag_file(kind, tmp_path):
         path.mkdir()
     if kind == "pipe":
         os.mkfifo(path)
-    told = "is neither in" if kind == "long name" else "must be a file of text, and is none"
+    told = "is neither in" if kind == "long name" else "is no regular file"
     with pytest.raises(OSError, match=told):
         expand_flagfiles([f"--flagfile={path}"])
 
@@ -96,7 +96,7 @@ def test_files_within_files_have_an_end(tmp_path, monkeypatch):
         (tmp_path / f"{number}.flags").write_text(f"--flagfile={number + 1}.flags\n")
     (tmp_path / "60.flags").write_text("--seed=4\n")
     assert expand_flagfiles(["--flagfile=20.flags"]) == ["--seed=4"]
-    with pytest.raises(ValueError, match=r"flag file '50\.flags' is the 51st that one includes"):
+    with pytest.raises(ValueError, match=r"flag file '50\.flags' is nested in 50 others"):
         expand_flagfiles(["--flagfile=0.flags"])
 
 

@@ -1,4 +1,4 @@
-"""The recipes of this folder, one a `.flags` file, and how flag files are found and read."""
+"""Recipes, the `.flags` files of this folder, and the search and reading of flag files."""
 
 import pathlib
 from collections.abc import Iterator, Sequence
@@ -11,8 +11,8 @@ MOST_NESTED = 50
 
 
 class Argument(NamedTuple):
-    """An argument of a command as it was written, with the flag file, "" for the command line, and
-    the number of the line that it stands in.
+    """An argument of a command as it was written, the flag file that it stands in ("" for the
+    command line), and the number of its line there.
     """
 
     text: str
@@ -21,7 +21,7 @@ class Argument(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where it stands, in words."""
+        """Its place in words: a file and line, or "command line"."""
         return f"{self.file}, line {self.line}" if self.file else "command line"
 
 
@@ -34,7 +34,7 @@ def expand_flagfiles(argv: Sequence[str]) -> list[str]:
 
 
 def placed(argv: Sequence[str]) -> list[Argument]:
-    """The same, each argument with its place."""
+    """Do the same as `expand_flagfiles`, and keep the place of each argument."""
     return list(_expanded(map(Argument, argv), ()))
 
 
@@ -53,7 +53,7 @@ def _expanded(arguments: Iterator[Argument], including) -> Iterator[Argument]:
                 raise ValueError(f"flag file {path} includes itself, by way of {files}.")
             if len(including) == MOST_NESTED:
                 raise ValueError(
-                    f"flag file {name!r} is the {MOST_NESTED + 1}st that one includes in another. "
+                    f"flag file {name!r} is nested in {MOST_NESTED} others, which is the limit. "
                     "Join some of them."
                 )
             inner = _lines(name, path)
@@ -65,7 +65,7 @@ def _expanded(arguments: Iterator[Argument], including) -> Iterator[Argument]:
 
 
 def _lines(name, path) -> Iterator[Argument]:
-    """The flags of a file, without comments."""
+    """Return the flags of a file, without comments."""
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
@@ -101,10 +101,10 @@ def _find(name):
                 return path.resolve()
             is_there = bool(name) and path.exists()
         except (OSError, ValueError, RuntimeError):
-            # A name that is too long, or has a NUL, or another's home.
+            # The name is too long, has a NUL, or begins with the home of an unknown user.
             continue
         if is_there:
-            raise OSError(f"flag file {name!r} must be a file of text, and is none. Name a file.")
+            raise OSError(f"flag file {name!r} is no regular file. Name a file of text.")
     files = sorted(path.relative_to(FLAGFILES).as_posix() for path in FLAGFILES.rglob("*.flags"))
     shown = name if len(name) < 100 else f"{name[:97]}..."
     raise FileNotFoundError(

@@ -1,7 +1,7 @@
-"""Every flag of every command, and errors of one line.
+"""The command line of every command: its flags, its help, and errors of one line.
 
-A command names the sections of options that it reads (`run`), so that its `--help` shows no others;
-only commands read flags.
+A command names the sections of options that it reads (`run`), and its `--help` shows only these.
+Only commands read flags.
 """
 
 import os
@@ -30,12 +30,12 @@ from keras_transformer.tensorflow_errors import reason_of
 from pipelines.documents import BILINGUAL, ENDINGS, UNREAD, format_of
 from pipelines.options import Options, Sections, recipe, settings
 
-# Where each flag stands that the command was given, by name.
+# The place of each flag that is set, by name.
 PLACES: dict[str, Argument] = {}
-# No part of a recipe.
+# Sections that concern a single call, and are left out of a recipe.
 OF_ONE_CALL = (Dump, Errors)
 TWO_FILES = "--source_file and --reference_file are needed: two files of as many lines."
-# What errors say of flags that some commands cannot do without.
+# The error for each required flag that is missing.
 REQUIRED = {
     "model_dir": "--model_dir is missing: the folder of a run, such as runs/home_assistant_en_de.",
     "model": "--model is missing: a run's folder, or a SavedModel such as "
@@ -52,59 +52,59 @@ REQUIRED = {
     "reference_file": TWO_FILES,
 }
 RESUMES = "interrupted. What was saved stays; the same command resumes from there."
-# The flags of a request's languages. Those of the names on the left are flags of corpora.
+# The flags of a request's languages, by option. The options' own names are flags of corpora.
 LANGUAGES = {"source_language": "from_language", "target_language": "to_language"}
-# How errors name flags, and arguments that are called as they are.
+# How errors mention a flag, or an argument of the same name; and how they give its value.
 MENTIONED = re.compile(r"--(\w+)|`(\w+)`|\b(\w+)=")
-SAID = re.compile(r"(?<![\w./-])(\w+)=")
+ASSIGNED = re.compile(r"(?<![\w./-])(\w+)=")
 
 
 def values(FLAGS: absl_flags.FlagValues, *sections: type[Options]) -> dict:
-    """The values of the flags of some sections that are there, by name."""
+    """Return the values of some sections' flags, by name, as far as the command has the flags."""
     return {name: getattr(FLAGS, name) for name in of_sections(*sections) if name in FLAGS}
 
 
 def of_sections(*sections: type[Options]) -> list[str]:
-    """The names of the options of some sections."""
+    """Return the names of the options of some sections."""
     return [name for kind in sections for name in settings(kind)]
 
 
 def required(FLAGS: absl_flags.FlagValues, name: str) -> str:
-    """Read a flag without a default that a command cannot do without, one of `REQUIRED`."""
+    """Return the value of a flag in `REQUIRED`; a ValueError says that it is missing."""
     if value := getattr(FLAGS, name):
         return value
     raise ValueError(REQUIRED[name])
 
 
 def translation_options(FLAGS: absl_flags.FlagValues) -> dict:
-    """`decoding_options`, and the languages."""
+    """Return `decoding_options` and the languages."""
     return decoding_options(FLAGS) | languages(FLAGS)
 
 
 def languages(FLAGS) -> dict[str, str]:
-    """The source_language and target_language that flags give, of a model of many languages."""
-    return {name: given for name, flag in LANGUAGES.items() if (given := getattr(FLAGS, flag))}
+    """Return source_language and target_language, as far as flags set them."""
+    return {name: code for name, flag in LANGUAGES.items() if (code := getattr(FLAGS, flag))}
 
 
 def decoding_options(FLAGS: absl_flags.FlagValues) -> dict:
-    """The options of `DecodingOptions` that flags give. Others stay as a model was exported."""
+    """Return the options of `DecodingOptions` that flags set. The rest stay as in the model."""
     names = [*settings(DecodingOptions), "seed"]
-    given = {name: FLAGS[name].value for name in names if name in FLAGS and FLAGS[name].present}
-    if not given.get("samples"):
-        # Training, which draws no translations, has a seed as well, and so has its flag file.
-        given.pop("seed", None)
-    return given
+    options = {name: FLAGS[name].value for name in names if name in FLAGS and FLAGS[name].present}
+    if not options.get("samples"):
+        # The flag file of a training may have a seed, which is not meant for decoding.
+        options.pop("seed", None)
+    return options
 
 
 def refuse(names: Iterable[str], reason: str) -> None:
-    """Refuse flags of the command line that change nothing. A flag file serves several commands."""
+    """Refuse flags that change nothing, except in flag files, which serve several commands."""
     for name in names:
         if name in PLACES and not PLACES[name].file:
             raise ValueError(f"--{name} {reason}. Leave it out.")
 
 
 def refuse_foreign(task: str, model: str) -> None:
-    """Refuse flags that the task of a model has no use for, wherever they stand."""
+    """Refuse flags that the task of a model has no use for, also in flag files."""
     from keras_transformer.tasks import TASKS
 
     for name, argument in PLACES.items():
@@ -116,10 +116,10 @@ def refuse_foreign(task: str, model: str) -> None:
             )
 
 
-def check_stream(FLAGS: absl_flags.FlagValues, **others: bool) -> None:
-    """Refuse --stream together with files."""
-    if FLAGS.stream and (FLAGS.input != "-" or FLAGS.output != "-" or any(others.values())):
-        *first, last = (f"--{name}" for name in ("input", "output", *others))
+def check_stream(FLAGS: absl_flags.FlagValues, **conflicts: bool) -> None:
+    """Refuse --stream with files, or with another flag, by name, that is in conflict with it."""
+    if FLAGS.stream and (FLAGS.input != "-" or FLAGS.output != "-" or any(conflicts.values())):
+        *first, last = (f"--{name}" for name in ("input", "output", *conflicts))
         raise ValueError(
             "--stream answers lines of standard input on standard output: leave out "
             f"{', '.join(first)} and {last}."
@@ -127,7 +127,7 @@ def check_stream(FLAGS: absl_flags.FlagValues, **others: bool) -> None:
 
 
 def file_format(FLAGS: absl_flags.FlagValues) -> str:
-    """--file_format, or that of the ending of --input. What has no room in it is refused."""
+    """Return --file_format, by default that of --input's ending; refuse flags unfit for it."""
     kind = FLAGS.file_format or format_of(FLAGS.input)
     if kind in UNREAD:
         raise ValueError(
@@ -155,14 +155,14 @@ def run(
     on_interrupt: Callable = signal.default_int_handler,
 ) -> None:
     """Parse the command line, start TensorFlow unless the model needs none, call `main` with the
-    flags, and print errors in one line. The command reads sections, and those of its task;
-    `everyday` are the options that `--help` shows first; `on_interrupt` answers Ctrl-C.
+    flags, and print errors in one line. The command reads `sections` and those of its task; its
+    `--help` shows the `everyday` options first; `on_interrupt` handles Ctrl-C.
     """
     open_closed()
-    # As what is translated, in any locale: a letter that it does not have must end no training.
+    # Whatever the locale: a letter that it lacks must not end a training.
     if sys.__stdout__:
         sys.__stdout__.reconfigure(encoding="utf-8", errors="surrogateescape")
-    # Libraries log warnings. Our pipelines also log what takes long, such as a download.
+    # Libraries log warnings only; our pipelines also log slow steps, such as a download.
     logging.set_verbosity(logging.WARNING)
     pipelines = logging.logging.getLogger("pipelines")
     pipelines.setLevel(logging.logging.INFO)
@@ -176,25 +176,25 @@ def run(
     _call(main, FLAGS, on_interrupt)
 
 
-def _interrupt_again(lost):
-    """Repeat a Ctrl-C that a callback of garbage or a finalizer had: Python goes on after these."""
-    if lost.exc_type is KeyboardInterrupt:
+def _interrupt_again(unraisable):
+    """Repeat a Ctrl-C that came in a finalizer or in garbage collection, where Python drops it."""
+    if unraisable.exc_type is KeyboardInterrupt:
         threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     else:
-        sys.__unraisablehook__(lost)
+        sys.__unraisablehook__(unraisable)
 
 
 def stop_at_once(*_) -> None:
-    """Answer Ctrl-C of a command that writes whole files and resumes: nothing has to be cleaned up,
-    and Beam, and what runs in it, would take the interruption for an error.
+    """Handle Ctrl-C for a command that writes whole files and resumes: nothing needs cleaning up,
+    and Beam would report the interruption as an error.
     """
     print(f"error: {RESUMES}", file=sys.stderr, flush=True)
     os._exit(130)
 
 
 def open_closed() -> None:
-    """Open what the caller of this process closed. Else the next file would get its number, and
-    what is printed would be written into that.
+    """Open the standard streams that the caller of this process closed. Otherwise the next file
+    that is opened would get a stream's number, and what is printed would be written into it.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
@@ -203,7 +203,7 @@ def open_closed() -> None:
 
 
 def _parse(argv, sections, of_tasks, doc="", everyday=()):
-    """The flags of a command line; help or a recipe that it asks for is printed instead."""
+    """Parse the flags of a command line. If it asks for help or its recipe, print that and exit."""
     try:
         if page := help_of(argv[1:], doc, sections, of_tasks, everyday):
             print(page, flush=True)
@@ -212,9 +212,9 @@ def _parse(argv, sections, of_tasks, doc="", everyday=()):
         places = parse(FLAGS, argv[1:], sections, of_tasks)
         if "dump_flags" in FLAGS and FLAGS.dump_flags:
             values = FLAGS.flag_values_dict()
-            read = read_sections(sections, of_tasks, values)
-            kept = [one for one in read if one not in OF_ONE_CALL]
-            print(recipe(kept, values), end="", flush=True)
+            every = read_sections(sections, of_tasks, values)
+            of_recipe = [section for section in every if section not in OF_ONE_CALL]
+            print(recipe(of_recipe, values), end="", flush=True)
             sys.exit()
     except BrokenPipeError:
         leave_standard_output()
@@ -223,7 +223,7 @@ def _parse(argv, sections, of_tasks, doc="", everyday=()):
         _exit(" ".join(str(error).split()), status=2)
     PLACES.clear()
     PLACES.update(places)
-    # Libraries look at absl's own.
+    # Libraries read absl's global flags.
     absl_flags.FLAGS(argv[:1])
     return FLAGS
 
@@ -233,64 +233,64 @@ def _call(main, FLAGS, on_interrupt=signal.default_int_handler):
         paths = [FLAGS[name].value for name in ("model", "model_base_path") if name in FLAGS]
         if not any(map(portable_folder, filter(None, paths))):
             start_tensorflow()
-        # Not before: the standard error is turned off while TensorFlow starts.
+        # Not before: standard error is silenced while TensorFlow starts.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, on_interrupt)
         main(FLAGS)
-        # What is printed at exit would be told by a traceback if it cannot be.
+        # Here, where a failure is caught: at exit it would print a traceback.
         sys.stdout.flush()
     except KeyboardInterrupt:
-        # Of the commands that come here, only training resumes where it was.
+        # Of the commands without a handler of their own, only training resumes.
         _exit(RESUMES if "max_steps" in FLAGS else "interrupted.", status=130)
     except BrokenPipeError:
         leave_standard_output()
-        # What was to write a folder or a file may not have come to it.
+        # A command that writes a folder or a file may not have come to it.
         is_file = "output" in FLAGS and FLAGS["output"].value != "-"
         if is_file or "model_dir" in FLAGS or "output_dir" in FLAGS:
             remedy = RESUMES if "max_steps" in FLAGS else "run the command again."
             _exit(f"the reader of standard output left: {remedy}")
     except Exception as error:
-        told = (ValueError, OSError, ImportError, MemoryError)
+        expected = (ValueError, OSError, ImportError, MemoryError)
         if tensorflow := sys.modules.get("tensorflow"):
-            told += (tensorflow.errors.OpError,)
-        if FLAGS.traceback or not isinstance(error, told):
+            expected += (tensorflow.errors.OpError,)
+        if FLAGS.traceback or not isinstance(error, expected):
             raise
         _exit(_with_places(_reason(error, FLAGS)))
 
 
 def _reason(error, FLAGS):
-    """The line of an error that says what is wrong, of the system's with the flag to blame."""
+    """Return one line that says what is wrong; for a system error, with the flag to blame."""
     try:
         os.getcwd()
     except FileNotFoundError:
         return "the working folder was deleted. Change into another."
     if isinstance(error, OSError) and error.errno and isinstance(error.filename, str):
-        return _of_a_file(error, FLAGS)
+        return _file_reason(error, FLAGS)
     return reason_of(error)
 
 
-def _of_a_file(error, FLAGS):
-    """What an error of the system says, and the flag that named the file or a folder above it."""
+def _file_reason(error, FLAGS):
+    """Return the reason of a file's error, and the flag that names the file or a folder of it."""
     path = pathlib.Path(error.filename).absolute()
     for name in PLACES:
         if isinstance(FLAGS[name].parser, PathParser):
-            for given in filter(None, FLAGS[name].value.split(",")):
-                if path.is_relative_to(pathlib.Path(given).absolute()):
-                    return f"--{name}={given}: {error.strerror}: {path}. Name another."
+            for root in filter(None, FLAGS[name].value.split(",")):
+                if path.is_relative_to(pathlib.Path(root).absolute()):
+                    return f"--{name}={root}: {error.strerror}: {path}. Name another."
     return f"{error.filename}: {error.strerror}."
 
 
 def _with_places(reason):
-    """A reason, with the place of each flag that it names and that stands in a flag file."""
+    """Add to a reason the place of each flag that it mentions and that a flag file sets."""
     for name, flag in LANGUAGES.items():
         if flag in PLACES:
             reason = re.sub(rf"`?\b{name}\b`?", f"--{flag}", reason)
-    reason = SAID.sub(lambda one: f"--{one[0]}" if one[1] in PLACES else one[0], reason)
-    names = {name for found in MENTIONED.findall(reason) for name in found}
+    reason = ASSIGNED.sub(lambda match: f"--{match[0]}" if match[1] in PLACES else match[0], reason)
+    names = {name for groups in MENTIONED.findall(reason) for name in groups}
     if "prefixes" in names:
         names |= {"train_prefix", "valid_prefix", "test_prefix"}
-    found = ((name, one.place) for name, one in PLACES.items() if one.file and name in names)
-    places = [f"--{name}: {place}" for name, place in found]
+    in_files = {name: flag for name, flag in PLACES.items() if flag.file and name in names}
+    places = [f"--{name}: {flag.place}" for name, flag in in_files.items()]
     return f"{reason} ({'; '.join(places)})" if places else reason
 
 

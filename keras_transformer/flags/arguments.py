@@ -1,4 +1,4 @@
-"""How a command line and its flag files are read: strictly, wherever a flag stands."""
+"""The strict reading of a command line and its flag files."""
 
 import contextlib
 import difflib
@@ -16,18 +16,18 @@ from keras_transformer.flags.scopes import every_place, foreign_to, read_section
 from pipelines.options import Sections, active, as_text, places, unmet_only
 
 LONGEST_SHOWN = 100
-# How absl says the values of an enumeration.
+# How absl lists the values of an enumeration.
 CHOICES = re.compile("value should be one of <(.*)>")
-# What a later flag replaces, in a recipe, takes the recipe's own options with it; these do not.
+# A later flag that replaces a recipe's choice drops the recipe's options of it. Not so for these.
 NEVER_REPLACED = ("task", "architecture")
 
 
 class Setting(NamedTuple):
-    """A flag that is given a value.
+    """A flag with its value.
 
     Attributes:
         name, value: as they were written; value "true" or "false" of --flag and --noflag.
-        argument: where.
+        argument: the argument that sets it, with its place.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Setting(NamedTuple):
 
 
 class WrongFlag(ValueError):
-    """A flag that cannot be, or cannot be here: a mistake in the command line."""
+    """A mistake in the command line: an unknown or misplaced flag, or a wrong value."""
 
 
 def parse(
@@ -51,66 +51,67 @@ def parse(
 ) -> dict[str, Argument]:
     """Define and set the flags of a command.
 
-    What chooses is found first, such as --task and --corpus, the last of each; then every flag must
-    be one that there is a use for, in the command line one of this command too. A flag file serves
-    all commands of a task: what this one does not read is checked, and left. The command reads
-    `sections`, and those of the task, or of all if there is no --task.
+    Options that choose others, such as --task and --corpus, are read first, the last of each. Then
+    every flag must have a use with these choices. A flag file serves all commands of a task: flags
+    of others are checked there, and refused on the command line. The command reads `sections`, and
+    those of the task, or of all tasks if it has no --task.
 
     Returns:
-        Where each flag that was set stands, by name.
+        The argument that set each flag, by name.
     """
     of_tasks = of_tasks or {}
-    mine = (*sections, *(one for inner in of_tasks.values() for one in inner))
-    settings, known, choosers, is_alone = _read(arguments, mine)
-    said = _chosen(settings, sections, of_tasks, known, choosers)
-    own = active(read_sections(sections, of_tasks, said), said)
-    settings = _without_replaced(settings, _said(settings, own, said), own)
-    said = _chosen(settings, sections, of_tasks, known, choosers)
-    own = active(read_sections(sections, of_tasks, said), said)
-    define(own.values(), FLAGS)
-    said = _said(settings, own, said)
-    found = {}
-    for one in settings:
-        _refuse_foreign(one, said, own, None if is_alone else foreign_to(one.name, said))
-        is_own = one.name in own
-        _check_value(one, (FLAGS if is_own else known)[one.name], is_own)
-        if is_own:
-            _told(one, lambda one=one: FLAGS[one.name].parse(one.value))
-            FLAGS[one.name].using_default_value = False
-            found[one.name] = one.argument
+    readable = (*sections, *(section for inner in of_tasks.values() for section in inner))
+    settings, flags, choosers, is_alone = _read(arguments, readable)
+    choices = _choices(settings, sections, of_tasks, flags, choosers)
+    options = active(read_sections(sections, of_tasks, choices), choices)
+    settings = _without_replaced(settings, _values(settings, options, choices), options)
+    choices = _choices(settings, sections, of_tasks, flags, choosers)
+    options = active(read_sections(sections, of_tasks, choices), choices)
+    define(options.values(), FLAGS)
+    values = _values(settings, options, choices)
+    set_by = {}
+    for setting in settings:
+        name = setting.name
+        _refuse_foreign(setting, values, options, None if is_alone else foreign_to(name, values))
+        _check_value(setting, (FLAGS if name in options else flags)[name], name in options)
+        if name in options:
+            _converted(setting, FLAGS[name].parse)
+            FLAGS[name].using_default_value = False
+            set_by[name] = setting.argument
     FLAGS.mark_as_parsed()
-    return found
+    return set_by
 
 
-def _read(arguments, mine):
-    """The settings that arguments are, a flag of every option that they may be of, the names of
-    the options that choose what some are for, and whether all are of sections of the command.
+def _read(arguments, readable):
+    """Return the settings of a command line; the flags that it may set, by name; the names of the
+    options that choose others; and whether it sets only flags of the `readable` sections.
     """
-    own, choosers = _known(mine)
-    given = placed(arguments)
-    # Importing what other commands have takes as long as translating some lines. Nothing can be
-    # theirs where all flags are this command's own and none of these chooses what others are for.
+    own, choosers = _flags(readable)
+    arguments = placed(arguments)
+    # To import other commands takes as long as translating some lines. It is not needed if every
+    # flag is the command's own and none of its options chooses others.
     if not choosers & own.keys():
         with contextlib.suppress(WrongFlag):
-            return _settings(given, own, own), own, choosers, True
-    others, of_others = _known()
-    known = others | own
-    return _settings(given, known, own), known, choosers | of_others, False
+            return _settings(arguments, own, own), own, choosers, True
+    of_all, choosers_of_all = _flags()
+    flags = of_all | own
+    return _settings(arguments, flags, own), flags, choosers | choosers_of_all, False
 
 
 @functools.cache
-def _known(mine=None):
-    """Flags of some sections, or of all commands, to read alone; the names of what chooses."""
-    groups = every_place().values() if mine is None else [places(mine)]
-    found = [place for group in groups for place in group]
-    known = absl_flags.FlagValues()
-    define((place.option for place in found), known)
-    return {one: known[one] for one in known}, {name for place in found for name, _ in place.needs}
+def _flags(sections=None):
+    """Return unset flags of some sections, or of all commands, by name; and which choose others."""
+    groups = every_place().values() if sections is None else [places(sections)]
+    declared = [place for group in groups for place in group]
+    flags = absl_flags.FlagValues()
+    define((place.option for place in declared), flags)
+    choosers = {name for place in declared for name, _ in place.needs}
+    return {name: flags[name] for name in flags}, choosers
 
 
-def _settings(arguments, known, own):
-    """The arguments as `Setting`s, each of a flag that there is."""
-    found = []
+def _settings(arguments, flags, own):
+    """Return each argument as a `Setting`; refuse what is no flag."""
+    settings = []
     rest = iter(arguments)
     for argument in rest:
         text = argument.text
@@ -120,9 +121,9 @@ def _settings(arguments, known, own):
             if text.endswith(".flags"):
                 remedy = f". Write --flagfile={_short(text)}."
             raise WrongFlag(f"{argument.place}: unexpected argument {_short(text)!r}{remedy}")
-        flag, negated = _flag(name, known)
+        flag, negated = _flag(name, flags)
         if flag is None:
-            raise WrongFlag(f"{argument.place}: {_unknown(name, argument, own, known)}")
+            raise WrongFlag(f"{argument.place}: {_unknown(name, argument, own, flags)}")
         if flag.boolean and not equals:
             value = "false" if negated else "true"
         elif negated:
@@ -132,130 +133,130 @@ def _settings(arguments, known, own):
             if following is None or following.file or argument.file:
                 raise WrongFlag(f"{argument.place}: --{name} needs a value: --{name}=VALUE.")
             value = following.text
-        found.append(Setting(flag.name, value, argument))
-    return found
+        settings.append(Setting(flag.name, value, argument))
+    return settings
 
 
-def _flag(name, known):
-    """The flag of a name, and whether the name negates it."""
+def _flag(name, flags):
+    """Return the flag of a name, None if there is none, and whether the name negates it."""
     positive = name.removeprefix("no")
-    if name in known:
-        return known[name], False
-    if positive != name and positive in known and known[positive].boolean:
-        return known[positive], True
+    if name in flags:
+        return flags[name], False
+    if positive != name and positive in flags and flags[positive].boolean:
+        return flags[positive], True
     return None, False
 
 
-def _unknown(name, argument, own, known):
+def _unknown(name, argument, own, flags):
     flag, space, value = name.partition(" ")
-    if space and flag in known:
+    if space and flag in flags:
         return f"--{_short(name)} does not exist. Write --{flag}={_short(value.strip())}."
-    names = [one for one in known if argument.file or one in own]
-    begin = [one for one in names if one.startswith(name) and len(name) > 2]
-    akin = [one for one in names if one.partition("_")[0] == name.partition("_")[0]]
+    names = [option for option in flags if argument.file or option in own]
+    begin = [option for option in names if option.startswith(name) and len(name) > 2]
+    akin = [option for option in names if option.partition("_")[0] == name.partition("_")[0]]
     meant = begin[0] if begin else akin[0] if len(akin) == 1 else name
-    return f"--{_short(name)} does not exist. {_alike(meant, names) or 'See --help.'}"
+    return f"--{_short(name)} does not exist. {_suggestion(meant, names) or 'See --help.'}"
 
 
-def _alike(name, names):
+def _suggestion(name, names):
     alike = difflib.get_close_matches(name[:LONGEST_SHOWN].lower(), names, 1, 0.7)
     return f"Did you mean --{alike[0]}?" if alike else ""
 
 
-def _chosen(settings, sections, of_tasks, known, choosers):
-    """What is said, by name, of the options that choose: their default if nothing is said of them,
-    None of those that only other commands have.
+def _choices(settings, sections, of_tasks, flags, choosers):
+    """Return the value, as text, of each option that chooses others: its default if no flag sets
+    it, and None if only other commands have it.
     """
-    said: dict[str, str | None] = dict.fromkeys(sorted(choosers))
-    for one in settings:
-        if one.name in choosers:
-            _told(one, lambda one=one: known[one.name].parser.parse(one.value))
-            said[one.name] = one.value
+    choices: dict[str, str | None] = dict.fromkeys(sorted(choosers))
+    for setting in settings:
+        if setting.name in choosers:
+            _converted(setting, flags[setting.name].parser.parse)
+            choices[setting.name] = setting.value
     # The task first: the other options that choose may be its own.
-    for inner in (sections, read_sections(sections, of_tasks, said)):
-        own = active(inner, said)
-        said |= {name: own[name].default for name in own if name in choosers and said[name] is None}
-    return said
+    for inner in (sections, read_sections(sections, of_tasks, choices)):
+        for name, option in active(inner, choices).items():
+            if name in choosers and choices[name] is None:
+                choices[name] = option.default
+    return choices
 
 
-def _said(settings, own, chosen):
-    """What each flag of the command will be, and what others are said, as text, by name."""
-    flags = chosen | {name: one.default for name, one in own.items()}
-    said = {name: "" if value is None else as_text(value) for name, value in flags.items()}
-    said |= {one.name: one.value for one in settings}
-    return said | {name: value for name, value in chosen.items() if value is None}
+def _values(settings, options, choices):
+    """Return the value, as text, of each option of the command and of each other that is set."""
+    defaults = choices | {name: option.default for name, option in options.items()}
+    values = {name: "" if value is None else as_text(value) for name, value in defaults.items()}
+    values |= {setting.name: setting.value for setting in settings}
+    return values | {name: value for name, value in choices.items() if value is None}
 
 
-def _without_replaced(settings, said, own):
-    """Leave out what a flag file says for a corpus, or the like, that a later flag replaced which
-    does not stand in the same file: `--flagfile=base.flags --corpus=text_files` has no --dataset.
+def _without_replaced(settings, values, options):
+    """Leave out a flag file's settings for a choice, such as a corpus, that a later flag outside of
+    this file replaced: `--flagfile=base.flags --corpus=text_files` has no --dataset.
     """
-    last = {one.name: number for number, one in enumerate(settings)}
+    last = {setting.name: number for number, setting in enumerate(settings)}
 
-    def is_replaced(number, one):
-        if not one.argument.file:
+    def is_replaced(number, setting):
+        if not setting.argument.file:
             return False
-        names = []
-        if lacking := foreign_to(one.name, said):
-            names = [lacking[0]]
-        elif one.name in own and (unmet := unmet_only(own[one.name], said)):
-            names = unmet[0]
-        later = [last[name] for name in names if last.get(name, -1) > number]
+        choosers = []
+        if lacking := foreign_to(setting.name, values):
+            choosers = [lacking[0]]
+        elif setting.name in options and (unmet := unmet_only(options[setting.name], values)):
+            choosers = unmet[0]
         return any(
-            settings[place].argument.file != one.argument.file
-            for place in later
-            if settings[place].name not in NEVER_REPLACED
+            settings[last[name]].argument.file != setting.argument.file
+            for name in choosers
+            if last.get(name, -1) > number and name not in NEVER_REPLACED
         )
 
-    return [one for number, one in enumerate(settings) if not is_replaced(number, one)]
+    return [setting for number, setting in enumerate(settings) if not is_replaced(number, setting)]
 
 
-def _refuse_foreign(one, said, own, lacking):
+def _refuse_foreign(setting, values, options, lacking):
     """Refuse a flag that has no use here, or lacks a choice."""
-    place = one.argument.place
+    flag = f"{setting.argument.place}: --{setting.name}"
     if lacking:
         chooser, words = lacking
-        came = "" if chooser in NEVER_REPLACED else f" Received: --{chooser}={said[chooser]}."
-        raise WrongFlag(f"{place}: --{one.name} is for {words}.{came} Leave it out.")
-    if one.name not in own:
-        if not one.argument.file:
-            alike = _alike(one.name, own)
-            remedy = f"{alike} Else leave it out." if alike else "Leave it out."
-            raise WrongFlag(f"{place}: --{one.name} is a flag of other commands. {remedy}")
+        received = "" if chooser in NEVER_REPLACED else f" Received: --{chooser}={values[chooser]}."
+        raise WrongFlag(f"{flag} is for {words}.{received} Leave it out.")
+    if setting.name not in options:
+        if not setting.argument.file:
+            suggestion = _suggestion(setting.name, options)
+            remedy = f"{suggestion} Else leave it out." if suggestion else "Leave it out."
+            raise WrongFlag(f"{flag} is a flag of other commands. {remedy}")
         return
-    if unmet := unmet_only(own[one.name], said):
+    if unmet := unmet_only(options[setting.name], values):
         names, words = unmet
-        came = ", ".join(f"--{name}={_short(said[name].replace('()', ''))}" for name in names)
-        raise WrongFlag(f"{place}: --{one.name} is for {words}. Received: {came}. Leave it out.")
+        received = (f"--{name}={_short(values[name].replace('()', ''))}" for name in names)
+        raise WrongFlag(f"{flag} is for {words}. Received: {', '.join(received)}. Leave it out.")
 
 
-def _check_value(one, flag, is_read):
-    """Refuse what no flag of the kind may be, and where it is read a folder that is none."""
-    value = _told(one, lambda: flag.parser.parse(one.value))
+def _check_value(setting, flag, is_read):
+    """Refuse a value that its flag cannot have, or, if it is read, a folder that cannot be made."""
+    value = _converted(setting, flag.parser.parse)
+    place = setting.argument.place
     if isinstance(value, float) and not math.isfinite(value):
-        raise WrongFlag(f"{one.argument.place}: {one.text} must be a finite number.")
+        raise WrongFlag(f"{place}: {setting.text} must be a finite number.")
     if isinstance(value, int) and abs(value) >= 2**63:
-        raise WrongFlag(f"{one.argument.place}: {_short(one.text)} is beyond all whole numbers.")
+        raise WrongFlag(f"{place}: {_short(setting.text)} does not fit into 64 bits.")
     if isinstance(flag.parser, PathParser):
         wrong = wrong_path(value) or (is_read and flag.parser.is_folder and no_folder(value))
         if wrong:
-            raise WrongFlag(f"{one.argument.place}: {_short(one.text)}: {wrong}")
+            raise WrongFlag(f"{place}: {_short(setting.text)}: {wrong}")
 
 
-def _told(one, read) -> Any:
-    """Read a value; if it is wrong, say where it stands."""
+def _converted(setting, read) -> Any:
+    """Return what a function reads from a setting's value; an error says the setting's place."""
     try:
-        return read()
+        return read(setting.value)
     except (absl_flags.Error, ValueError, TypeError, OverflowError) as error:
-        reason = str(error).removeprefix(f"flag {one.text}: ")
+        reason = str(error).removeprefix(f"flag {setting.text}: ")
         if choices := CHOICES.fullmatch(reason):
             reason = f"must be one of {choices[1].replace('|', ', ')}."
         reason = re.sub("invalid literal for int.*", "must be a whole number.", reason)
         reason = re.sub("could not convert .*", "must be a number.", reason)
         reason = re.sub(r"\('Non-boolean .*", "must be true or false.", reason)
-        raise WrongFlag(
-            f"{one.argument.place}: {_short(one.text)}: {_short(reason, 600)}"
-        ) from error
+        place = setting.argument.place
+        raise WrongFlag(f"{place}: {_short(setting.text)}: {_short(reason, 600)}") from error
 
 
 def _short(text, most=LONGEST_SHOWN):

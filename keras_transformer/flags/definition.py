@@ -9,15 +9,15 @@ from absl import flags
 
 from pipelines.options import Declared
 
-# Of Linux, and of most file systems.
+# Limits of Linux and of most file systems, in bytes.
 LONGEST_NAME = 255
 LONGEST_PATH = 4095
 
 
 @dataclasses.dataclass
 class PathParser(flags.ArgumentParser):
-    """Reads a path, or several joined by commas; "~" at the beginning of one is the user's home.
-    Where it `is_folder`, a command makes it, if there is none.
+    """Parser of a path, or of several joined by commas; "~" at the beginning of one is the user's
+    home. `is_folder`: the path of a folder, which a command makes if it is missing.
     """
 
     is_folder: bool = False
@@ -29,19 +29,19 @@ class PathParser(flags.ArgumentParser):
 
 @dataclasses.dataclass
 class ChoicesParser(flags.ArgumentParser):
-    """Reads some choices of an option, joined by commas."""
+    """Parser of some choices of an option, joined by commas."""
 
-    one: Declared
+    option: Declared
 
     def parse(self, argument):
         values = flags.ListParser().parse(argument)
-        if wrong := self.one.wrong(values):
+        if wrong := self.option.wrong(values):
             raise ValueError(f"must be {wrong}.")
         return values
 
 
 def wrong_path(paths: str) -> str | None:
-    """Say what is wrong with paths, if no file can have such a name."""
+    """Return what is wrong with paths that no file can have; None if nothing is."""
     for path in paths.split(","):
         longest = max(len(os.fsencode(name)) for name in path.split("/"))
         if longest > LONGEST_NAME or len(os.fsencode(path)) > LONGEST_PATH:
@@ -58,20 +58,20 @@ def wrong_path(paths: str) -> str | None:
 
 
 def no_folder(path: str) -> str | None:
-    """Say what is there instead, if no folder can be made at a path."""
+    """Return what prevents a folder at a path; None if it is there or can be made."""
     if not path or "://" in path:
         return None
-    there = pathlib.Path(path).absolute()
-    while not os.path.lexists(there):
-        there = there.parent
-    return None if there.is_dir() else f"{there} is no folder. Name another."
+    existing = pathlib.Path(path).absolute()
+    while not os.path.lexists(existing):
+        existing = existing.parent
+    return None if existing.is_dir() else f"{existing} is no folder. Name another."
 
 
 def define(options: Iterable[Declared], values: flags.FlagValues) -> None:
-    """Add the flags of some options, except those that are there."""
-    for one in options:
-        if one.name not in values:
-            _define(one, values)
+    """Add the flags of some options, except those that are defined."""
+    for option in options:
+        if option.name not in values:
+            _define(option, values)
 
 
 DEFINE = {
@@ -83,22 +83,22 @@ DEFINE = {
 }
 
 
-def _define(one, values):
-    setting = one.setting
-    default = None if setting.is_unset else one.default
-    if one.type is list and default is not None:
+def _define(option, values):
+    setting = option.setting
+    default = None if setting.is_unset else option.default
+    if option.type is list and default is not None:
         default = list(default)
     if setting.path:
         # A shell leaves the ~ of --model=~/runs/mine as it is.
         parser = PathParser(is_folder=setting.path == "folder")
-        flags.DEFINE(parser, one.name, default, setting.help, values, flags.ArgumentSerializer())
-    elif setting.choices is not None and one.type is list:
+        flags.DEFINE(parser, option.name, default, setting.help, values, flags.ArgumentSerializer())
+    elif setting.choices is not None and option.type is list:
         serializer = flags.CsvListSerializer(",")
-        flags.DEFINE(ChoicesParser(one), one.name, default, setting.help, values, serializer)
+        flags.DEFINE(ChoicesParser(option), option.name, default, setting.help, values, serializer)
     elif setting.choices is not None:
-        flags.DEFINE_enum(one.name, default, list(setting.choices), setting.help, values)
-    elif one.type in (int, float):
+        flags.DEFINE_enum(option.name, default, list(setting.choices), setting.help, values)
+    elif option.type in (int, float):
         bounds = (setting.at_least, setting.at_most)
-        DEFINE[one.type](one.name, default, setting.help, *bounds, flag_values=values)
+        DEFINE[option.type](option.name, default, setting.help, *bounds, flag_values=values)
     else:
-        DEFINE[one.type](one.name, default, setting.help, flag_values=values)
+        DEFINE[option.type](option.name, default, setting.help, flag_values=values)

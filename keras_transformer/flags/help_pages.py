@@ -1,4 +1,4 @@
-"""What `--help` shows: sections of options in their order."""
+"""The pages of `--help`: sections of options in their order."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -28,38 +28,37 @@ def help_of(
     of_tasks: Mapping[str, Sections],
     everyday: Sequence[str] = (),
 ) -> str | None:
-    """The page that a command line asks for; None: it asks for none. `doc` says what the command
-    does; `everyday` options are what the first page shows of a command that has tasks.
+    """Return the page that a command line asks for; None if it asks for none. `doc` says what the
+    command does. If the command has tasks, its first page shows the `everyday` options.
     """
-    asked = [one for one in arguments if one.partition("=")[0] in HELP]
-    if not asked:
+    requests = [argument for argument in arguments if argument.partition("=")[0] in HELP]
+    if not requests:
         return None
-    section = asked[-1].partition("=")[2]
-    rest = [one for one in arguments if one not in asked]
-    said = _said(expand_flagfiles(rest))
-    for one in active(read_sections(sections, of_tasks, {}), {}).values():
-        if one.name in said and (one.name == "task" or one.setting.adds):
-            one.check(said[one.name])
-    shown = read_sections(sections, of_tasks, said)
+    section = requests[-1].partition("=")[2]
+    values = _values(expand_flagfiles([flag for flag in arguments if flag not in requests]))
+    for name, option in active(read_sections(sections, of_tasks, {}), {}).items():
+        if name in values and (name == "task" or option.setting.adds):
+            option.check(values[name])
+    shown = read_sections(sections, of_tasks, values)
     if section:
-        pages = _pages(shown, said)
-        alike = [one for one in pages if one.lower() == section.replace("_", " ").lower()]
-        if not alike:
+        pages = _pages(shown, values)
+        titles = [title for title in pages if title.lower() == section.replace("_", " ").lower()]
+        if not titles:
             raise ValueError(f"--help={section} is no section. There are: {', '.join(pages)}.")
-        return pages[alike[0]]
+        return pages[titles[0]]
     doc = doc.strip()
-    if "task" in active(sections, {}) and "task" not in said:
-        return doc + "\n" + _front(active(shown, said), of_tasks, everyday)
-    return "\n\n".join([doc, *_pages(shown, said).values()])
+    if "task" in active(sections, {}) and "task" not in values:
+        return doc + "\n" + _front(active(shown, values), of_tasks, everyday)
+    return "\n\n".join([doc, *_pages(shown, values).values()])
 
 
-def _said(arguments):
-    """The value of each flag as it is written: --name=VALUE, or --name VALUE."""
-    said = {}
+def _values(arguments):
+    """Return the value of each flag as it is written: --name=VALUE, or --name VALUE."""
+    values = {}
     for argument, following in zip(arguments, [*arguments[1:], ""], strict=False):
         name, equals, value = argument.lstrip("-").partition("=")
-        said[name] = value if equals else following
-    return said
+        values[name] = value if equals else following
+    return values
 
 
 def _front(options, of_tasks, everyday):
@@ -69,34 +68,35 @@ def _front(options, of_tasks, everyday):
         tasks="\n".join(f"  --task={task:22}{TASKS[task].aim}" for task in of_tasks),
         task=next(iter(of_tasks)),
         count=len(options),
-        everyday="\n".join(_line(options[name]) for name in everyday),
+        everyday="\n".join(_entry(options[name]) for name in everyday),
     )
 
 
-def _pages(sections, said):
-    """The text of each section, by its title. An option is shown once."""
+def _pages(sections, values):
+    """Return the text of each section, by its title. An option is shown once."""
     shown: set[str] = set()
     pages: dict[str, list[str]] = {}
     for section in sections:
-        for name, one in active([section], said).items():
+        for name, option in active([section], values).items():
             if name not in shown:
                 shown.add(name)
-                pages.setdefault(section.title(), []).append(_line(one))
-    return {title: "\n".join([f"{title}:", *lines]) for title, lines in pages.items()}
+                pages.setdefault(section.title(), []).append(_entry(option))
+    return {title: "\n".join([f"{title}:", *entries]) for title, entries in pages.items()}
 
 
-def _line(one: Declared):
-    """An option: how it is written with its default, its choices, what it does."""
-    default = None if one.setting.is_unset else one.default
-    if one.type is bool:
-        written = f"--[no]{one.name}" + {None: "", True: " (yes)", False: " (no)"}[default]
+def _entry(option: Declared):
+    """Return the entry of an option: its flag with the default, its choices, and its help."""
+    setting = option.setting
+    default = None if setting.is_unset else option.default
+    if option.type is bool:
+        flag = f"--[no]{option.name}" + {None: "", True: " (yes)", False: " (no)"}[default]
     elif default in (None, ""):
-        written = f"--{one.name}=..."
+        flag = f"--{option.name}=..."
     else:
-        written = f"--{one.name}={','.join(default) if one.type is list else default}"
-    if one.setting.choices:
-        written += f"  ({', '.join(one.setting.choices)})"
-    lines = [f"  {line}" for line in textwrap.wrap(written, WIDTH - 2, subsequent_indent="      ")]
-    says = one.setting.help + (" On TensorFlow alone." if one.setting.on_tensorflow else "")
-    lines += textwrap.wrap(says, WIDTH, initial_indent="      ", subsequent_indent="      ")
+        flag = f"--{option.name}={','.join(default) if option.type is list else default}"
+    if setting.choices:
+        flag += f"  ({', '.join(setting.choices)})"
+    lines = [f"  {line}" for line in textwrap.wrap(flag, WIDTH - 2, subsequent_indent="      ")]
+    text = setting.help + (" On TensorFlow alone." if setting.on_tensorflow else "")
+    lines += textwrap.wrap(text, WIDTH, initial_indent="      ", subsequent_indent="      ")
     return "\n".join(lines)

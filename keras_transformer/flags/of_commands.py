@@ -1,4 +1,4 @@
-"""Options of commands that use a model, and of all."""
+"""Options of the commands that use a model, and of all commands."""
 
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.saved_models.options import Precision
@@ -10,7 +10,7 @@ class DecodeTokens(Options):
     """Batches of decoding."""
 
     decode_tokens: int | None = option(
-        None, "Source tokens in a batch of decoding, with padding. Default: 2,048.", at_least=1
+        None, "Maximum source tokens in a decoding batch, with padding. Default: 2,048.", at_least=1
     )
 
 
@@ -20,8 +20,8 @@ class ModelToUse(Options):
     model: str | None = option(
         None,
         "Model to use: a SavedModel such as saved_models/<name>[/<version>], or (not for "
-        "predict) a run's folder or a checkpoint in it. Several of these, joined by commas, are "
-        "an ensemble; only translators and parsers can be.",
+        "predict) a run's folder or a checkpoint in it. Several translators or parsers, joined by "
+        "commas, form an ensemble.",
         path=True,
     )
 
@@ -34,7 +34,7 @@ class Lines(Options):
         "File of lines to translate, parse, continue or classify, in UTF-8; -: standard input.",
         path=True,
     )
-    stream: bool = option(False, "Answer each line of standard input as soon as it comes.")
+    stream: bool = option(False, "Answer each line of standard input as soon as it arrives.")
 
 
 class TranslateOptions(Options):
@@ -44,13 +44,13 @@ class TranslateOptions(Options):
 
     prefix_file: str | None = option(
         None,
-        "File with one line per line of the input: the words that its translation must begin "
+        "File with a line for each line of input: the words that its translation must begin "
         "with. An empty line allows any beginning.",
         path=True,
     )
     split_sentences: bool = option(
         False,
-        "Translate each sentence of a line on its own, and join the translations to one line.",
+        "Translate each sentence of a line on its own, and join the translations into one line.",
     )
     glossary: str | None = option(
         None,
@@ -61,18 +61,18 @@ class TranslateOptions(Options):
 
 
 class Documents(Options):
-    """Files that people translate."""
+    """Document formats."""
 
     needs = (("task", ("translation",)),)
 
     file_format: str | None = option(
         None,
-        "Format of --input, and of the output, which has the translations in their places: lines; "
-        "a catalogue of gettext (po); XLIFF 1.2 or 2; strings in JSON; subtitles (srt); a page. "
-        "Default: as the name of --input ends, such as .po, or lines.",
+        "Format of --input and --output: lines; a gettext catalogue (po); XLIFF 1.2 or 2; strings "
+        "in JSON; subtitles (srt); a web page (html). Only the texts in it change. Default: that "
+        "of the ending of --input, such as .po, else lines.",
         choices=("lines", "po", "xliff", "json", "srt", "html"),
     )
-    all_: bool = option(False, "In po and xliff, translate also entries that have a translation.")
+    all_: bool = option(False, "In po and xliff, also translate entries that have a translation.")
 
 
 class Languages(Options):
@@ -82,7 +82,7 @@ class Languages(Options):
 
     from_language: str | None = option(
         None,
-        "Language to translate from, as a model of many languages names it: eng_Latn, en. "
+        "Language to translate from, in the code of a model of many languages: eng_Latn, en. "
         "Default: as imported.",
     )
     to_language: str | None = option(
@@ -97,14 +97,14 @@ class ParseOptions(Options):
 
     tree_format: str = option(
         "brackets",
-        "What to write. brackets: one tree a line. drawn: trees drawn as text, for a terminal, "
-        "which needs nltk. picture: the .svg or .png that --output names, which needs matplotlib.",
+        "How to write trees. brackets: one tree a line. drawn: as text pictures for a terminal "
+        "(needs nltk). picture: as the .svg or .png that --output names (needs matplotlib).",
         choices=("brackets", "drawn", "picture"),
     )
     raw_text: bool = option(
         False,
-        "Split each line into words as the Penn Treebank does; it needs nltk. Without it, words "
-        "and punctuation must be separated by spaces.",
+        "Split each line into words as the Penn Treebank does (needs nltk). Otherwise words and "
+        "punctuation must be separated by spaces.",
     )
 
 
@@ -113,7 +113,7 @@ class PredictOptions(Options):
 
     signature: str | None = option(
         None,
-        "Signature of the SavedModel to call: one that takes a text or a picture file. Default: "
+        "Signature of the SavedModel to call, which must take a text or an image file. Default: "
         "classify_png if there is one, else serving_default.",
     )
 
@@ -125,7 +125,7 @@ class JsonOutput(Options):
         False,
         "Write JSON. translate: an object for each line with all hypotheses, their scores, and "
         "log P of each piece. predict: an object for each line with all outputs. evaluate: one "
-        "object with all figures.",
+        "object with all scores.",
     )
 
 
@@ -154,17 +154,17 @@ class ImportOptions(Options):
 class Errors(Options):
     """Errors."""
 
-    traceback: bool = option(False, "Show where in the program an error came from.")
+    traceback: bool = option(False, "Show the traceback of an error.")
 
 
 class Dump(Options):
     """Dump."""
 
     dump_flags: bool = option(
-        False, "Print the recipe that would run, as a flag file, and end.", resumed=FREE
+        False, "Print all options that would apply, as a flag file, and exit.", resumed=FREE
     )
 
 
-# A model that searches.
+# Of commands that search with a model.
 SEARCHING = (ModelToUse, DecodingOptions, Seed, Precision)
 TRANSLATING = (TranslateOptions, Languages)

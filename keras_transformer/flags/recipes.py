@@ -10,29 +10,29 @@ from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.flags.arguments import parse
 from keras_transformer.tasks import TASKS, TRAINING, TaskChoice
 
-# Flags that records refuse.
+# Flags that have no use with --corpus=records.
 NOT_OF_RECORDS = {"task", "mixture", "tree_leaves"}
 
 
 def recipe_of_records(argv: Sequence[str], languages: Mapping[str, str]) -> list[str]:
-    """Arguments of `train` on prepared records: the flag files of the command that prepared them,
-    whose sizes suit the text, and the languages, which may be others than those of the files. None
-    at all where a flag file is not for records.
+    """Return arguments of `train` for prepared records: the flag files of the preparing command,
+    whose sizes suit the text, and the languages, which may differ from the files'. Return none if
+    a flag file does not suit records.
     """
     files = []
     for place, argument in enumerate(argv):
         name, equals, value = argument.partition("=")
         if name.lstrip("-") == "flagfile":
             files.append(f"--flagfile={value if equals else argv[place + 1]}")
-    said = {one.lstrip("-").partition("=")[0] for one in expand_flagfiles(files)}
-    if not files or said & NOT_OF_RECORDS:
+    names = {argument.lstrip("-").partition("=")[0] for argument in expand_flagfiles(files)}
+    if not files or names & NOT_OF_RECORDS:
         return []
     return [*files, *(f"--{name}={value}" for name, value in languages.items())]
 
 
 def recipe(text: str) -> Mapping[str, Any]:
-    """The values that options of training have in a recipe, by name: flag files and flags, between
-    spaces, of which a later one overrides an earlier one.
+    """Return the values of training's options in a recipe, by name. A recipe is flag files and
+    flags, separated by spaces; later ones override earlier ones.
     """
     arguments = [
         word if word.startswith("-") else f"--flagfile={word}" for word in shlex.split(text)

@@ -296,7 +296,7 @@ def test_what_has_tabs_and_line_ends_stays_a_line(tmp_path):
     ("flags", "words"),
     [
         (["--output=x"], "--model is missing"),
-        (["--model=m"], "--input must name files, and --output how"),
+        (["--model=m"], "--input must name files, and --output the"),
         (["--model=m", "--input=i", "--output=o", "--prefix_file=p"], "--prefix_file is for"),
         (["--model=m", "--input=i", "--output=o", "--num_hypotheses=2"], "must be 1"),
         (["--model=m", "--input=i", "--output=o", "--runner=R", "--processes=2"], "exclude"),
