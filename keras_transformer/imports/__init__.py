@@ -1,12 +1,11 @@
-"""Models that others trained, in Hugging Face's layout (config.json and safetensors), as ours: one
-family a file.
+"""Models trained by other programs (Hugging Face, Marian, OpenNMT-tf), loaded into our classes.
 
-Each family's module says what `hugging_face` asks of it:
+`hugging_face` needs these names in the module of each family:
 
-    MODEL_TYPE                          what config.json calls it
-    Config                              what config.json may say, and `MODEL`, the class of ours
-    LAYERS                              what layers' names begin with, and the key of their number
-    hyperparameters(config)             of our model
-    table(config) -> `family.Weight`s   each weight of ours: its path, their name and shape
-    plain_name(name) -> name            theirs, without prefix
+    MODEL_TYPE                          `model_type` in config.json
+    Config                              schema of config.json; its `model` builds our model
+    LAYERS                              prefix of the layers' weights -> config key of their number
+    hyperparameters(config)             hyperparameters of our model
+    table(config) -> `family.Weight`s   each of our weights: its path, and their name and shape
+    plain_name(name) -> name            their name of a weight without the model's prefix
 """

@@ -1,7 +1,7 @@
 """BERT in Hugging Face's layout as an encoder-only model of ours (Devlin et al. 2019, "BERT:
-Pre-training of Deep Bidirectional Transformers for Language Understanding"), and how
-sentence-transformers makes a vector by it (Reimers and Gurevych 2019, "Sentence-BERT: Sentence
-Embeddings using Siamese BERT-Networks").
+Pre-training of Deep Bidirectional Transformers for Language Understanding"), and the settings by
+which sentence-transformers makes vectors with it (Reimers and Gurevych 2019, "Sentence-BERT:
+Sentence Embeddings using Siamese BERT-Networks").
 """
 
 from collections.abc import Iterator
@@ -23,15 +23,14 @@ from pipelines.json_files import Schema, quote, read_json, refuse
 
 MODEL_TYPE = "bert"
 PREFIX = "bert."
-# What checkpoints of TensorFlow, such as the original ones, call a norm's weights, and what
-# PyTorch calls them.
+# Weights of a norm in TensorFlow's checkpoints, such as the original ones -> in PyTorch's.
 NORMS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-# Of a layer, ours and theirs.
+# Norms of a layer, ours -> theirs.
 NORMS_OF_LAYER = {
     "self_attention_norm/norm": "attention.output.LayerNorm",
     "feed_forward_norm/norm": "output.LayerNorm",
 }
-# What stands on the body, by class of ours.
+# Heads on the encoder, by our class.
 PREDICTION = ("prediction", "output_bias")
 HEADS_OF = {
     BareTextEncoder: (),
@@ -39,10 +38,10 @@ HEADS_OF = {
     TextClassifier: ("pooler", "labels"),
     TokenClassifier: ("labels",),
 }
-# The number of layers, and what the names of a layer's weights begin with.
+# Prefix of the layers' weights -> config key of their number.
 LAYERS = {"encoder.layer": "num_hidden_layers"}
 SEGMENTS = 2
-# By the class that a config.json names.
+# The class that config.json names -> ours.
 HEADED = {
     "BertModel": BareTextEncoder,
     "BertForMaskedLM": MaskedLanguageModel,
@@ -53,7 +52,7 @@ HEADED = {
 
 
 class Config(family.EncoderConfig, kw_only=True):
-    """What a BERT's config.json may say."""
+    """Keys of a BERT's config.json."""
 
     FIXED: ClassVar = {
         **family.EncoderConfig.FIXED,
@@ -86,13 +85,12 @@ class Config(family.EncoderConfig, kw_only=True):
 def hyperparameters(config: Config) -> Hyperparameters:
     architecture = config.architecture("BertModel")
     if architecture not in HEADED:
-        wanted = f"one of {', '.join(HEADED)}"
-        refuse("architectures", "config.json", wanted, architecture, ANOTHER)
-    # A head that guesses pieces multiplies by the table of the embeddings.
+        refuse("architectures", "config.json", f"one of {', '.join(HEADED)}", architecture, ANOTHER)
+    # Our head that guesses masked pieces is always tied to the embedding table.
     if config.our_class is MaskedLanguageModel and not config.tie_word_embeddings:
         refuse("tie_word_embeddings", "config.json", f"true for {architecture}", False, ANOTHER)
     if config.our_class is TextClassifier:
-        config.refuse_no_choice(architecture)
+        config.require_single_label(architecture)
     return Hyperparameters(
         vocabulary_size=config.vocab_size,
         label_smoothing=0.0,
@@ -105,17 +103,17 @@ def hyperparameters(config: Config) -> Hyperparameters:
 
 
 def table(config: Config) -> Iterator[Weight]:
-    """The weights of a model of config.json, theirs as `plain_name` calls them."""
+    """Yield the weights of a model of config.json, theirs named as by `plain_name`."""
     d = config.hidden_size
     pieces = config.vocab_size
 
-    def known(array):
+    def of_pieces(array):
         return array[:pieces]
 
-    yield Weight("embedding/table", "embeddings.word_embeddings.weight", (pieces, d), known)
-    of_positions = "embeddings.position_embeddings.weight"
-    longest = config.max_position_embeddings
-    yield Weight("embedding/encoding/table", of_positions, (longest, d), lambda one: one[:longest])
+    yield Weight("embedding/table", "embeddings.word_embeddings.weight", (pieces, d), of_pieces)
+    positions = "embeddings.position_embeddings.weight"
+    most = config.max_position_embeddings
+    yield Weight("embedding/encoding/table", positions, (most, d), lambda array: array[:most])
     segments = "embeddings.token_type_embeddings.weight"
     yield Weight("segment_embedding/table", segments, (SEGMENTS, d))
     yield from norm("segment_embedding/norm", "embeddings.LayerNorm", d)
@@ -124,7 +122,7 @@ def table(config: Config) -> Iterator[Weight]:
             *linear("prediction/dense/{}", "cls.predictions.transform.dense", d, d),
             *norm("prediction/norm", "cls.predictions.transform.LayerNorm", d),
         ),
-        "output_bias": (Weight("output_bias/bias", "cls.predictions.bias", (pieces,), known),),
+        "output_bias": (Weight("output_bias/bias", "cls.predictions.bias", (pieces,), of_pieces),),
         "pooler": linear("pooler/{}", "pooler.dense", d, d),
         "labels": linear("labels/{}", "classifier", len(config.labels()), d),
     }
@@ -134,11 +132,11 @@ def table(config: Config) -> Iterator[Weight]:
 
 
 def plain_name(theirs: str) -> str:
-    """The name of a weight without the prefix, as PyTorch calls it: no gamma and beta of norms."""
+    """Return a weight's name in PyTorch, without the prefix."""
     theirs = theirs.removeprefix(PREFIX)
-    for end, today in NORMS.items():
-        if theirs.endswith(end):
-            return theirs.removesuffix(end) + today
+    for tensorflow_end, pytorch_end in NORMS.items():
+        if theirs.endswith(tensorflow_end):
+            return theirs.removesuffix(tensorflow_end) + pytorch_end
     return theirs
 
 
@@ -149,7 +147,7 @@ KINDS = ("Transformer", "Pooling", "Normalize")
 
 
 class Module(Schema):
-    """One step from a text to its vector."""
+    """An entry of modules.json: one step from a text to its vector."""
 
     HARMLESS: ClassVar = ("idx", "kwargs", "name")
 
@@ -158,7 +156,7 @@ class Module(Schema):
 
 
 class PoolingSettings(Schema):
-    """The config.json of a pooling."""
+    """Keys of a pooling's config.json."""
 
     # Newer versions write "pooling_mode": "mean", older ones "pooling_mode_mean_tokens": true.
     FIXED: ClassVar = {
@@ -174,7 +172,7 @@ class PoolingSettings(Schema):
 
 
 class Sentences(Schema):
-    """What sentence_bert_config.json may say."""
+    """Keys of sentence_bert_config.json."""
 
     FIXED: ClassVar = {"do_lower_case": (False,)}
 
@@ -182,7 +180,7 @@ class Sentences(Schema):
 
 
 class Prompts(Schema):
-    """What config_sentence_transformers.json may say."""
+    """Keys of config_sentence_transformers.json."""
 
     HARMLESS: ClassVar = ("__version__", "model_type", "similarity_fn_name")
 
@@ -191,38 +189,39 @@ class Prompts(Schema):
 
 
 def for_vectors(files: SettingsFiles, config: Any) -> Any:
-    """A BERT's config with no more positions than texts have tokens in sentence-transformers.
-    Vectors that are not, as ours, the mean of the text's states by its length, are refused.
+    """Limit the positions of a BERT's config to the tokens that sentence-transformers gives a text.
+    Refuse a model whose vectors are not the normalized mean of the text's states, as ours are.
     """
     path = files.path / MODULES
     pooling = _pooling_of(files, path) if path.exists() else POOLING
     remedy = (
-        f"Import another model, or delete {pooling} for vectors that are the mean all the same."
+        f"Import another model, or delete {pooling} for vectors that are the mean nevertheless."
     )
     files.read(PoolingSettings, f"{pooling}/config.json", remedy)
-    asked = files.read(Prompts, PROMPTS, ANOTHER)
-    name = asked.default_prompt_name
-    if prompt := (asked.prompts or {}).get(name):
+    prompts = files.read(Prompts, PROMPTS, ANOTHER)
+    name = prompts.default_prompt_name
+    if prompt := (prompts.prompts or {}).get(name):
         remedy = f"Make it null, and write {prompt!r} before each text."
         refuse("default_prompt_name", files.path / PROMPTS, "null, for we add none", name, remedy)
-    said = files.read(Sentences, "sentence_bert_config.json", ANOTHER)
-    longest = min(said.max_seq_length, config.max_position_embeddings)
+    sentences = files.read(Sentences, "sentence_bert_config.json", ANOTHER)
+    longest = min(sentences.max_seq_length, config.max_position_embeddings)
     return msgspec.structs.replace(config, max_position_embeddings=longest)
 
 
 def _pooling_of(files, path):
-    """The folder of the pooling that modules.json names."""
-    said = read_json(path, ANOTHER)
-    if not isinstance(said, list) or not all(isinstance(module, dict) for module in said):
+    """Return the folder of the pooling that modules.json names."""
+    entries = read_json(path, ANOTHER)
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ValueError(
-            f"{path} is damaged: it must hold a list of objects. Received: {quote(said)}. {ANOTHER}"
+            f"{path} is damaged: it must hold a list of objects. Received: {quote(entries)}. "
+            f"{ANOTHER}"
         )
-    modules = [files.of(Module, module, MODULES, ANOTHER) for module in said]
+    modules = [files.parse(Module, entry, MODULES, ANOTHER) for entry in entries]
     kinds = [module.type.rpartition(".")[2] for module in modules]
-    # Ours have the length 1 in any case.
+    # Normalize may be missing: our vectors have length 1 in any case.
     if (*kinds, KINDS[-1])[:3] != KINDS or len(kinds) > len(KINDS):
         raise ValueError(
-            f"{path} must have the modules {', '.join(KINDS)}, as our vectors are made. Received: "
+            f"{path} must have the modules {', '.join(KINDS)}, which make our vectors. Received: "
             f"{', '.join(map(quote, kinds)) or 'none'}. {ANOTHER}"
         )
     if modules[0].path:

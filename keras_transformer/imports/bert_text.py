@@ -1,4 +1,4 @@
-"""What a BERT's folder in Hugging Face's layout says of text: its word pieces, in vocab.txt or
+"""Load the word pieces of a BERT in Hugging Face's layout and how it cuts text, from vocab.txt and
 tokenizer.json (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for
 Language Understanding").
 """
@@ -15,17 +15,17 @@ VOCABULARY = "vocab.txt"
 TOKENIZER = "tokenizer.json"
 SETTINGS = "tokenizer_config.json"
 AGAIN = "Save the tokenizer again."
-# The classes that take everything from tokenizer.json instead.
-OF_ANY_MODEL = ("PreTrainedTokenizerFast", "TokenizersBackend")
-# Those that cut words into pieces; BertJapaneseTokenizer, say, has rules of words of its own.
+# Classes without settings of their own: tokenizer.json has all.
+GENERIC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")
+# Classes whose rules we know; BertJapaneseTokenizer, for example, has others for words.
 CLASSES = (
     *("BertTokenizer", "BertTokenizerFast", "DistilBertTokenizer", "DistilBertTokenizerFast"),
-    *("ElectraTokenizer", "ElectraTokenizerFast", *OF_ANY_MODEL),
+    *("ElectraTokenizer", "ElectraTokenizerFast", *GENERIC_CLASSES),
 )
 
 
 class TokenizerConfig(Schema):
-    """What tokenizer_config.json may say."""
+    """Keys of tokenizer_config.json."""
 
     FIXED: ClassVar = {
         "do_basic_tokenize": (True,),
@@ -42,12 +42,12 @@ class TokenizerConfig(Schema):
 
     tokenizer_class: Literal[CLASSES] | None = None
     do_lower_case: bool = True
-    # null: as lower_case.
+    # None: as do_lower_case.
     strip_accents: bool | None = None
 
 
 class Tokenizer(Schema):
-    """What tokenizer.json may say. Padding and the length of texts are ours to choose."""
+    """Keys of tokenizer.json. We pad and truncate by rules of our own."""
 
     HARMLESS: ClassVar = ("decoder", "padding", "truncation", "version")
 
@@ -57,14 +57,14 @@ class Tokenizer(Schema):
     pre_tokenizer: dict[str, Any] | None = None
     post_processor: dict[str, Any] | None = None
 
-    def others(self, known: Collection[str]) -> list[str]:
-        """The pieces that are added to those that are known, as settings that are not used."""
-        added = (str(one.get("content")) for one in self.added_tokens)
-        return [f"added_tokens.{one}" for one in added if one not in known]
+    def unused_tokens(self, pieces: Collection[str]) -> list[str]:
+        """Name the added tokens that are not among the pieces, as keys that are not used."""
+        added = (str(token.get("content")) for token in self.added_tokens)
+        return [f"added_tokens.{token}" for token in added if token not in pieces]
 
 
 class Model(Schema):
-    """The model in tokenizer.json."""
+    """Keys of `model` in tokenizer.json."""
 
     FIXED: ClassVar = {
         "continuing_subword_prefix": (SUFFIX,),
@@ -77,7 +77,7 @@ class Model(Schema):
 
 
 class Normalizer(Schema):
-    """The normalizer in tokenizer.json."""
+    """Keys of `normalizer` in tokenizer.json."""
 
     FIXED: ClassVar = {"clean_text": (True,), "handle_chinese_chars": (True,)}
 
@@ -87,39 +87,39 @@ class Normalizer(Schema):
 
 
 class PreTokenizer(Schema):
-    """What parts words in tokenizer.json."""
+    """Keys of `pre_tokenizer` in tokenizer.json, which splits text into words."""
 
     type: Literal["BertPreTokenizer"] = "BertPreTokenizer"
 
 
 class PostProcessor(Schema):
-    """What puts marks around a text in tokenizer.json."""
+    """Keys of `post_processor` in tokenizer.json, which adds [CLS] and [SEP]."""
 
     HARMLESS: ClassVar = ("cls", "pair", "sep", "single", "special_tokens")
 
     type: Literal["TemplateProcessing", "BertProcessing"] = "TemplateProcessing"
 
 
-OF_TEXT = {"normalizer": Normalizer, "pre_tokenizer": PreTokenizer, "post_processor": PostProcessor}
+PARTS = {"normalizer": Normalizer, "pre_tokenizer": PreTokenizer, "post_processor": PostProcessor}
 
 
 def load_vocabulary(files: SettingsFiles, most_pieces: int | None = None) -> WordPieces:
-    """Read the vocabulary of a folder, of at most as many pieces as the model's table has rows."""
+    """Load a folder's vocabulary of at most `most_pieces`, the rows of the model's table."""
     config = files.read(TokenizerConfig, SETTINGS, AGAIN)
     tokenizer = files.read(Tokenizer, TOKENIZER, AGAIN, MOST_BYTES_OF_LISTS)
     path = files.path / VOCABULARY
-    pieces = _of_lines(path) if path.exists() else []
+    pieces = _read_lines(path) if path.exists() else []
     if tokenizer.model is not None:
-        numbers = files.of(Model, tokenizer.model, TOKENIZER, ANOTHER, "model").vocab
-        of_ids = pieces_by_id(numbers, files.path / TOKENIZER, AGAIN)
-        files.unused[TOKENIZER] += tokenizer.others(numbers)
-        if pieces and pieces != of_ids:
+        ids = files.parse(Model, tokenizer.model, TOKENIZER, ANOTHER, "model").vocab
+        pieces_of_json = pieces_by_id(ids, files.path / TOKENIZER, AGAIN)
+        files.unused[TOKENIZER] += tokenizer.unused_tokens(ids)
+        if pieces and pieces != pieces_of_json:
             raise ValueError(
                 f"{path} and {files.path / TOKENIZER} must have the same pieces. Received: others. "
                 "Delete the one that the model was not trained with."
             )
         path = path if pieces else files.path / TOKENIZER
-        pieces = of_ids
+        pieces = pieces_of_json
     if not pieces:
         raise FileNotFoundError(
             f"{files.path} has no vocabulary: neither {VOCABULARY} nor {TOKENIZER}. Save its "
@@ -130,34 +130,33 @@ def load_vocabulary(files: SettingsFiles, most_pieces: int | None = None) -> Wor
             f"{path} must have at most {most_pieces:,} pieces, the `vocab_size` of config.json. "
             f"Received: {len(pieces):,}. Take the vocabulary that was saved with the weights."
         )
-    lower_case, strip_accents = _cutting(files, config, tokenizer)
+    lower_case, strip_accents = _normalization(files, config, tokenizer)
     try:
         return WordPieces(pieces, lower_case, strip_accents)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _cutting(files, config, tokenizer):
-    """Whether a text is put into lower case, and whether its accents are removed. As in
-    transformers it stands in tokenizer_config.json, or in tokenizer.json for a tokenizer of no
-    class of its own.
+def _normalization(files, config, tokenizer):
+    """Return whether text is lower-cased and whether accents are stripped. As in transformers,
+    tokenizer_config.json says it, or tokenizer.json for a generic class.
     """
-    if config.tokenizer_class not in OF_ANY_MODEL:
+    if config.tokenizer_class not in GENERIC_CLASSES:
         return config.do_lower_case, config.strip_accents
     parts = {
-        name: files.of(schema, getattr(tokenizer, name) or {}, TOKENIZER, ANOTHER, name)
-        for name, schema in OF_TEXT.items()
+        name: files.parse(schema, getattr(tokenizer, name) or {}, TOKENIZER, ANOTHER, name)
+        for name, schema in PARTS.items()
     }
     return parts["normalizer"].lowercase, parts["normalizer"].strip_accents
 
 
-def _of_lines(path):
-    """The lines of a file. Only a line feed parts them: a vocabulary may have pieces such as
-    U+2028, at which `splitlines` would part too.
+def _read_lines(path):
+    """Read a piece from each line. Only a line feed ends a line: `splitlines` would also split at
+    pieces such as U+2028.
     """
     lines = read_text(path, MOST_BYTES_OF_LISTS).removesuffix("\n").split("\n")
     pieces = [line.removesuffix("\r") for line in lines] if lines[0].endswith("\r") else lines
-    if found := fault(pieces):
-        number, reason = found
+    if line_and_reason := fault(pieces):
+        number, reason = line_and_reason
         raise ValueError(f"line {number + 1} of {path} {reason}. {AGAIN}")
     return pieces

@@ -1,5 +1,5 @@
-"""The files of a folder in Hugging Face's layout: what its settings say, and which of their keys
-are not used; what the headers of its `*.safetensors` say, and the arrays, read one by one.
+"""The files of a folder in Hugging Face's layout: JSON settings, with a record of unused keys, and
+`*.safetensors`, whose headers are read first and whose arrays are read one by one.
 """
 
 import math
@@ -17,13 +17,13 @@ from pipelines.json_files import Schema, quote, regular_file
 INDEX = "model.safetensors.index.json"
 ENDING = ".safetensors"
 WHOLE = "Save the model again, all its files."
-# Numbers that are read at once.
+# Numbers of an array that are read at once.
 AT_ONCE = 2**24
 FLOATS = ("F64", "F32", "F16", "BF16")
 
 
 class SettingsFiles:
-    """What the JSON files of a folder say, by schemas; `unused` are keys that no schema knows, by
+    """The JSON files of a folder, read by schemas; `unused` has the keys that no schema knows, by
     file.
     """
 
@@ -34,14 +34,14 @@ class SettingsFiles:
     def read(
         self, schema: type[Schema], name: str, remedy: str, most_bytes: int = json_files.MOST_BYTES
     ) -> Any:
-        """What the file of a name says by its schema, whose defaults stand for a missing file."""
+        """Read a file by its schema. A missing file has the schema's defaults."""
         try:
             document = json_files.read_object(self.path / name, remedy, most_bytes)
         except FileNotFoundError:
             document = {}
-        return self.of(schema, document, name, remedy)
+        return self.parse(schema, document, name, remedy)
 
-    def of(
+    def parse(
         self,
         schema: type[Schema],
         document: Mapping[str, Any],
@@ -49,18 +49,18 @@ class SettingsFiles:
         remedy: str,
         part: str = "",
     ) -> Any:
-        """What an object says of the file of a name, at the key `part` or as the whole file."""
+        """Convert an object by its schema: the whole file of a name, or what it has at `part`."""
         path = self.path / name
         place = f"`{part}` of {path}" if part else path
-        read, unknown = json_files.settings(schema, document, place, remedy)
-        inside = f"{part}." if part else ""
-        names = self.unused.setdefault(name, [])
-        names += [inside + key for key in unknown if inside + key not in names]
-        return read
+        settings, unknown = json_files.settings(schema, document, place, remedy)
+        prefix = f"{part}." if part else ""
+        unused = self.unused.setdefault(name, [])
+        unused += [prefix + key for key in unknown if prefix + key not in unused]
+        return settings
 
 
 class Index(Schema):
-    """The file of each weight, where there are several files."""
+    """The index of weights in several files: the file of each."""
 
     HARMLESS = ("metadata",)
 
@@ -68,8 +68,8 @@ class Index(Schema):
 
 
 class WeightFiles(Mapping):
-    """Arrays of float32 of one or several files in a folder, by the names that a family gives those
-    of the files. `unused` are files of weights that the index does not name.
+    """Float32 arrays of a folder's one or several safetensors files, by the names that `plain_name`
+    makes of those in the files. `unused` are weight files that the index does not name.
     """
 
     def __init__(self, folder: pathlib.Path, plain_name: Callable[[str], str] = str):
@@ -98,10 +98,10 @@ class WeightFiles(Mapping):
     def _add(self, path, plain_name):
         with _opened(path) as file:
             names = {name: name for name in list(file.keys())}
-            # One that another shares its numbers with is stored once, and named here.
-            for name, kept in (file.metadata() or {}).items():
-                if kept in names:
-                    names.setdefault(name, kept)
+            # Tied weights are stored once; the metadata maps their other names to the stored one.
+            for name, stored in (file.metadata() or {}).items():
+                if stored in names:
+                    names.setdefault(name, stored)
             for name, stored in names.items():
                 plain = plain_name(name)
                 if plain in self._places:
@@ -120,17 +120,17 @@ class WeightFiles(Mapping):
         return len(self._places)
 
     def check(
-        self, name: str, shape: tuple[int, ...], config: str | os.PathLike, family: str
+        self, name: str, expected: tuple[int, ...], config: str | os.PathLike, family: str
     ) -> None:
-        """Refuse a weight whose header does not say what config.json makes of it."""
+        """Refuse a missing weight, and one of another type or shape than config.json implies."""
         if name not in self._places:
             raise ValueError(
                 f"{self._folder} lacks the weight '{name}', which a model of the family {family} "
-                f"has that is as {config} says. Check that the folder is whole."
+                f"has according to {config}. Check that the folder is complete."
             )
-        path, stored, found, dtype = self._places[name]
+        path, stored, shape, dtype = self._places[name]
         weight = f"{path}: the weight {quote(stored)}"
-        require_shape(found, shape, weight, f"{config} and the weights belong together")
+        require_shape(shape, expected, weight, f"{config} and the weights belong together")
         if dtype not in FLOATS:
             raise ValueError(
                 f"{weight} must be of {', '.join(FLOATS)}. Received: {dtype}. Save the model in "
@@ -142,7 +142,7 @@ class WeightFiles(Mapping):
         self._read.add(name)
         weight = f"{path}: the weight {quote(stored)}"
         array = np.empty(shape, np.float32)
-        # What a file has mapped counts as memory until it is closed.
+        # Pages of an open file count as memory, so it is opened for each block of rows.
         step = max(AT_ONCE // max(math.prod(shape[1:]), 1), 1)
         for begin in range(0, shape[0], step):
             rows = slice(begin, min(begin + step, shape[0]))
@@ -152,13 +152,13 @@ class WeightFiles(Mapping):
         return array
 
     def unread(self) -> list[str]:
-        """Names of the weights that were never asked for nor share their numbers with one."""
+        """Return the names of weights that were neither read nor tied to one that was."""
         read = {self._places[name] for name in self._read}
         return [name for name, place in self._places.items() if place not in read]
 
 
 def required_file(folder: pathlib.Path, name: str, remedy: str) -> pathlib.Path:
-    """A file of a folder, which must exist."""
+    """Return the path of a file that a folder must have."""
     path = folder / name
     if not path.exists():
         raise FileNotFoundError(f"{folder} has no {name}. It has {listed(folder)}. {remedy}")
@@ -166,7 +166,7 @@ def required_file(folder: pathlib.Path, name: str, remedy: str) -> pathlib.Path:
 
 
 def listed(folder: pathlib.Path, most: int = 5) -> str:
-    """What a folder holds, in words."""
+    """Return the first names in a folder as words for an error."""
     if not folder.is_dir():
         why = "it is a file; unpack an archive first" if folder.exists() else "it does not exist"
         return f"no files: {why}"
@@ -176,7 +176,7 @@ def listed(folder: pathlib.Path, most: int = 5) -> str:
 
 
 def _index(folder):
-    """The file of each weight by its name; none where all weights are in one file."""
+    """Return the file of each weight by its name; {} for a folder without an index."""
     path = folder / INDEX
     try:
         document = json_files.read_object(path, WHOLE)

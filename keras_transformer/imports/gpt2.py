@@ -1,6 +1,6 @@
 """GPT-2 (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners") as a
-`LanguageModel`, of its own ids, or as a run of ours: PAD, UNK, BOS and EOS come first, and
-<|endoftext|>, which parts its texts, is BOS and EOS.
+`LanguageModel`: with its own ids, or as a run with ours, where PAD, UNK, BOS and EOS come first.
+<|endoftext|>, which separates its texts, becomes both BOS and EOS.
 """
 
 import dataclasses
@@ -24,19 +24,19 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 MODEL_TYPE = "gpt2"
 ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu"}
 LAYERS = {"h": "n_layer"}
-# The name of a weight without the prefix.
+# Returns a weight's name without the prefix.
 plain_name = operator.methodcaller("removeprefix", "transformer.")
-# One map gives queries, keys and values.
+# Parts of its attn.c_attn, one map to queries, keys and values.
 PARTS = ("query", "key", "value")
 VOCABULARY = "vocab.json"
 MERGES = "merges.txt"
 END = "<|endoftext|>"
-# The bias of what must not come. Its logits lie around -100.
+# Output bias of pieces that must not be produced; its logits are around -100.
 NEVER = -1e4
 
 
 class Config(family.Config, kw_only=True):
-    """What a GPT-2's config.json may say."""
+    """Keys of a GPT-2's config.json."""
 
     FIXED: ClassVar = {
         **family.Config.FIXED,
@@ -89,7 +89,7 @@ def hyperparameters(config: Config) -> Hyperparameters:
 
 
 def table(config: Config) -> Iterator[Weight]:
-    """The weights of a model of config.json, theirs as `plain_name` calls them."""
+    """Yield the weights of a model of config.json, theirs named as by `plain_name`."""
     d = config.n_embd
     yield Weight("embedding/table", "wte.weight", (config.vocab_size, d))
     yield Weight("embedding/encoding/table", "wpe.weight", (config.n_positions, d))
@@ -104,9 +104,9 @@ def table(config: Config) -> Iterator[Weight]:
         theirs = f"h.{number}"
         for kind, name, shape in (("kernel", "weight", (d, 3 * d)), ("bias", "bias", (3 * d,))):
             all_three = f"{theirs}.attn.c_attn.{name}"
-            for at, part in enumerate(PARTS):
+            for i, part in enumerate(PARTS):
                 path = f"{ours}/self_attention/{part}_{kind}"
-                yield Weight(path, all_three, shape, lambda one, at=at: np.split(one, 3, -1)[at])
+                yield Weight(path, all_three, shape, lambda array, i=i: np.split(array, 3, -1)[i])
         for path, (name, inputs, outputs) in maps.items():
             kernel = f"{ours}/{path.format('kernel')}"
             yield Weight(kernel, f"{theirs}.{name}.weight", (inputs, outputs))
@@ -116,34 +116,34 @@ def table(config: Config) -> Iterator[Weight]:
 
 
 class Pieces(NamedTuple):
-    """The pieces by its ids, and the pairs that are merged, in their order."""
+    """GPT-2's pieces by their ids, and the pairs of pieces that are merged, in their order."""
 
     pieces: list[str]
     merges: list[tuple[str, str]]
 
     @property
     def end(self) -> int:
-        """Its id of <|endoftext|>."""
+        """GPT-2's id of <|endoftext|>."""
         return self.pieces.index(END)
 
     def vocabulary(self, rows: int) -> Vocabulary:
-        """The same for a table of so many rows, by our ids."""
+        """Return the vocabulary with our ids, for a table of so many rows."""
         ranks: dict[str, float] = dict.fromkeys(LETTERS, 0.0)
         for rank, pair in enumerate(self.merges, start=1):
             ranks.setdefault("".join(pair), -float(rank))
-        others = [piece for piece in self.pieces if piece != END]
-        others += [f"<unused {number}>" for number in range(rows - len(self.pieces))]
-        return Vocabulary(of_byte_pairs({piece: ranks.get(piece) for piece in others}))
+        ordinary = [piece for piece in self.pieces if piece != END]
+        ordinary += [f"<unused {number}>" for number in range(rows - len(self.pieces))]
+        return Vocabulary(of_byte_pairs({piece: ranks.get(piece) for piece in ordinary}))
 
 
 class Tokenizer(bert_text.Tokenizer):
-    """What tokenizer.json may say."""
+    """Keys of tokenizer.json."""
 
     FIXED: ClassVar = {"normalizer": (None,)}
 
 
 class PreTokenizer(Schema):
-    """What parts words in tokenizer.json."""
+    """Keys of `pre_tokenizer` in tokenizer.json, which splits text into words."""
 
     FIXED: ClassVar = {"add_prefix_space": (False,), "use_regex": (True,)}
     HARMLESS: ClassVar = ("trim_offsets",)
@@ -152,7 +152,7 @@ class PreTokenizer(Schema):
 
 
 class Model(Schema):
-    """What `model` of tokenizer.json may say."""
+    """Keys of `model` in tokenizer.json."""
 
     FIXED: ClassVar = {"type": ("BPE",), "byte_fallback": (False,), "dropout": (None,)}
 
@@ -161,7 +161,7 @@ class Model(Schema):
 
 
 def read_pieces(files: SettingsFiles, config: Config) -> Pieces:
-    """What vocab.json and merges.txt, or tokenizer.json, have."""
+    """Read vocab.json and merges.txt, or tokenizer.json."""
     path = files.path / VOCABULARY
     if path.exists() and (files.path / MERGES).exists():
         ids = read_object(path, WHOLE, MOST_BYTES_OF_LISTS)
@@ -171,12 +171,12 @@ def read_pieces(files: SettingsFiles, config: Config) -> Pieces:
     elif (files.path / TOKENIZER).exists():
         path = files.path / TOKENIZER
         tokenizer = files.read(Tokenizer, TOKENIZER, WHOLE, MOST_BYTES_OF_LISTS)
-        said = files.of(Model, tokenizer.model or {}, TOKENIZER, ANOTHER, "model")
+        model = files.parse(Model, tokenizer.model or {}, TOKENIZER, ANOTHER, "model")
         words = tokenizer.pre_tokenizer or {}
-        files.of(PreTokenizer, words, TOKENIZER, ANOTHER, "pre_tokenizer")
-        files.unused[TOKENIZER] += tokenizer.others(said.vocab)
-        ids = said.vocab
-        pairs = said.merges
+        files.parse(PreTokenizer, words, TOKENIZER, ANOTHER, "pre_tokenizer")
+        files.unused[TOKENIZER] += tokenizer.unused_tokens(model.vocab)
+        ids = model.vocab
+        pairs = model.merges
     else:
         raise FileNotFoundError(
             f"{files.path} has no {VOCABULARY} and {MERGES}, and no {TOKENIZER}. It has "
@@ -184,13 +184,13 @@ def read_pieces(files: SettingsFiles, config: Config) -> Pieces:
         )
     pieces = family.pieces_by_id(ids, path, WHOLE)
     merges = [tuple(pair.split(" ") if isinstance(pair, str) else pair) for pair in pairs]
-    lacking = {END, *LETTERS} - ids.keys()
-    odd = [pair for pair in merges if len(pair) != 2 or "".join(pair) not in ids]
-    if lacking or odd or len(ids) > config.vocab_size:
+    missing = {END, *LETTERS} - ids.keys()
+    unknown = [pair for pair in merges if len(pair) != 2 or "".join(pair) not in ids]
+    if missing or unknown or len(ids) > config.vocab_size:
         raise ValueError(
             f"{path} must have at most {config.vocab_size:,} pieces, the `vocab_size`, with {END}, "
-            f"all bytes and what pairs make among them. Received: {len(ids):,} pieces, "
-            f"{len(lacking)} of these missing, {len(odd):,} other pairs. {WHOLE}"
+            f"all bytes and all merged pairs among them. Received: {len(ids):,} pieces, "
+            f"{len(missing)} of these missing, {len(unknown):,} other pairs. {WHOLE}"
         )
     return Pieces(pieces, merges)
 
@@ -198,15 +198,15 @@ def read_pieces(files: SettingsFiles, config: Config) -> Pieces:
 def of_run(
     config: Config, arrays: Mapping[str, np.ndarray], end: int
 ) -> tuple[Hyperparameters, dict[str, np.ndarray]]:
-    """Sizes and weights of a run's model, of those of a model of its ids."""
+    """Return a run's hyperparameters and weights, with our ids, from those with GPT-2's ids."""
     arrays = dict(arrays)
-    table = arrays["embedding/table"]
-    made = np.zeros((len(table) - 1 + len(SPECIAL), table.shape[1]), table.dtype)
-    made[[BOS, EOS]] = table[end]
-    made[len(SPECIAL) :] = np.delete(table, end, axis=0)
-    bias = np.zeros(len(made), table.dtype)
+    theirs = arrays["embedding/table"]
+    table = np.zeros((len(theirs) - 1 + len(SPECIAL), theirs.shape[1]), theirs.dtype)
+    table[[BOS, EOS]] = theirs[end]
+    table[len(SPECIAL) :] = np.delete(theirs, end, axis=0)
+    bias = np.zeros(len(table), table.dtype)
     bias[[PAD, UNK, BOS]] = NEVER
     sizes = dataclasses.replace(
-        hyperparameters(config), vocabulary_size=len(made), output_bias=True
+        hyperparameters(config), vocabulary_size=len(table), output_bias=True
     )
-    return sizes, {**arrays, "embedding/table": made, "embedding/output_bias": bias}
+    return sizes, {**arrays, "embedding/table": table, "embedding/output_bias": bias}

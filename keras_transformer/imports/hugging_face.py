@@ -1,5 +1,5 @@
-"""A folder in Hugging Face's layout as one of our models: config.json says its family and sizes,
-`*.safetensors` hold its weights. What they say is compared before anything is built.
+"""Load a folder in Hugging Face's layout as one of our models. config.json names its family and
+sizes, `*.safetensors` hold its weights; the two are compared before anything is built.
 """
 
 import os
@@ -18,22 +18,20 @@ from pipelines.json_files import Schema, quote, read_object, refuse
 FAMILIES = {family.MODEL_TYPE: family for family in (bert, gpt2, m2m_100, marian_mt, t5, vit)}
 CONFIG = "config.json"
 PICTURES = "preprocessor_config.json"
-# Of the names that are not used, as many are told of each file.
-MOST_TOLD = 8
+# Unused names listed per kind.
+MOST_LISTED = 8
 
 
 def load(folder: str | os.PathLike) -> keras.Model:
-    """Make the model of a folder that has a config.json and one or several files of safetensors, in
-    float32: one of its family in `FAMILIES`. What is missing, damaged or of another family is
-    refused.
+    """Load the model of a folder with config.json and one or several safetensors files, in float32.
+    Refuse a folder that is incomplete or damaged, and a family that `FAMILIES` lacks.
     """
     return PretrainedFolder(folder).model()
 
 
 class PretrainedFolder:
-    """The folder of a model that others trained, with its family, the config that the family's
-    schema reads, and its settings. It is checked when this is made; nothing of its size is
-    allocated.
+    """The folder of a pretrained model: its family, its config as the family's schema reads it, and
+    its other settings. The constructor checks everything and allocates no weights.
     """
 
     def __init__(self, folder: str | os.PathLike):
@@ -42,15 +40,15 @@ class PretrainedFolder:
         path = self.path / CONFIG
         document = self._document()
         self.family = FAMILIES[document["model_type"]]
-        self.config = self.files.of(self.family.Config, document, CONFIG, AGAIN)
+        self.config = self.files.parse(self.family.Config, document, CONFIG, AGAIN)
         try:
             self.family.hyperparameters(self.config)
             self.config.labels()
         except ValueError as error:
-            # Of a size of ours, where it names none of theirs.
+            # An error about one of our hyperparameters does not name config.json.
             where = "" if CONFIG in str(error) else f"{CONFIG}: "
             raise ValueError(f"{where}{error}".replace(CONFIG, str(path), 1)) from error
-        self._pictures = self._read_pictures()
+        self._preprocessing = self._read_preprocessing()
         self._tensors = WeightFiles(self.path, self.family.plain_name)
         if self.family is t5:
             self.config = t5.of_weights(self.config, [*self._tensors])
@@ -69,68 +67,66 @@ class PretrainedFolder:
             refuse("model_type", path, f"one of {', '.join(FAMILIES)}", name, ANOTHER)
         return document
 
-    def _read_pictures(self):
-        """What preprocessor_config.json says, for a family that reads it."""
+    def _read_preprocessing(self):
+        """Read preprocessor_config.json for a ViT; return None for other families."""
         if self.family is not vit:
             return None
-        pictures = self.files.read(vit.Pictures, PICTURES, ANOTHER)
-        vit.check_pictures(pictures, self.config, self.path / PICTURES)
-        return pictures
+        preprocessing = self.files.read(vit.Pictures, PICTURES, ANOTHER)
+        vit.check_pictures(preprocessing, self.config, self.path / PICTURES)
+        return preprocessing
 
     def _check_shapes(self, path):
-        # One by one: config.json may say more layers than a table could hold.
+        # Do not collect the table: config.json may claim more layers than fit in memory.
         for weight in self.family.table(self.config):
             if weight.theirs:
                 self._tensors.check(weight.theirs, weight.shape, path, self.family.MODEL_TYPE)
         for prefix, key in self.family.LAYERS.items():
             count = getattr(self.config, key)
             begin = f"{prefix}.{count}."
-            if more := next((name for name in self._tensors if name.startswith(begin)), None):
-                refuse(key, path, f"more, for the weights have {quote(more)}", count, AGAIN)
+            if extra := next((name for name in self._tensors if name.startswith(begin)), None):
+                refuse(key, path, f"more, for the weights have {quote(extra)}", count, AGAIN)
 
     def model(self, pieces: int | None = None) -> keras.Model:
-        """Make the model, with its weights, of so many pieces, by default as many as the table has
-        rows. Rows behind them are left out.
-        """
+        """Build the model and load its weights. Keep the table's first `pieces` rows; None: all."""
         config, arrays = self.arrays(pieces)
         model = config.model(self.family.hyperparameters(config))
         assign(model, arrays, self.path)
         return model
 
     def arrays(self, pieces: int | None = None) -> tuple[Schema, Mapping[str, np.ndarray]]:
-        """The config of the model that `model` makes, and its weights by their paths."""
+        """Return the config of the model that `model` builds, and its weights by path."""
         config = self.config
         if pieces:
             config = msgspec.structs.replace(config, vocab_size=pieces)
         arrays = ArraysByPath(self.family.table(config), self._tensors)
-        return config, vit.for_ours(arrays, self._pictures) if self._pictures else arrays
+        return config, vit.for_ours(arrays, self._preprocessing) if self._preprocessing else arrays
 
     def unused_parts(self) -> str:
-        """What of the folder is not used, in one line; "" if nothing is. Call it after `model`."""
-        files = {CONFIG, INDEX, *self.files.unused}
-        others = [path.name for path in sorted(self.path.glob("*.json")) if path.name not in files]
+        """List what the import did not use, in one line; "" if nothing. Call it after `model`."""
+        read = {CONFIG, INDEX, *self.files.unused}
+        unread = [path.name for path in sorted(self.path.glob("*.json")) if path.name not in read]
         kinds = {
             **self.files.unused,
             "weights": self._tensors.unread(),
-            "files": [*others, *self._tensors.unused],
+            "files": [*unread, *self._tensors.unused],
         }
-        return not_used(self.path, kinds)
+        return unused_line(self.path, kinds)
 
 
-def not_used(folder: pathlib.Path, kinds: Mapping[str, Sequence[str]]) -> str:
-    """The line that tells what of a folder is not used, names by their kind; "" without any."""
+def unused_line(folder: pathlib.Path, kinds: Mapping[str, Sequence[str]]) -> str:
+    """Return a line that lists the unused names of a folder by kind; "" if there are none."""
     parts = []
     for kind, names in kinds.items():
-        more = f" and {len(names) - MOST_TOLD:,} more" if len(names) > MOST_TOLD else ""
+        more = f" and {len(names) - MOST_LISTED:,} more" if len(names) > MOST_LISTED else ""
         if names:
-            parts.append(f"{kind}: {', '.join(map(quote, names[:MOST_TOLD]))}{more}")
+            parts.append(f"{kind}: {', '.join(map(quote, names[:MOST_LISTED]))}{more}")
     return f"Not used of {folder}: {'; '.join(parts)}." if parts else ""
 
 
 def assign(model: keras.Model, arrays: Mapping[str, np.ndarray], folder: pathlib.Path) -> None:
-    """Set each variable of a model to the array of its path. `folder` is where they are from."""
+    """Set each variable of a model to the array of its path; errors name their `folder`."""
     for variable in model.weights:
-        # Beside a large table there is no memory for the one that it replaces.
+        # Free the old table before the new one is read: memory may not hold both.
         _set(variable, np.zeros([0] * len(variable.shape), np.float32))
         array = arrays.get(variable.path)
         shape = "missing" if array is None else np.shape(array)
@@ -144,7 +140,7 @@ def assign(model: keras.Model, arrays: Mapping[str, np.ndarray], folder: pathlib
 
 
 def _set(variable, array):
-    """Set a variable; one of TensorFlow to any shape, for a moment, and by one copy, not two."""
+    """Set a variable. In TensorFlow any shape is accepted, and the array is copied only once."""
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 

@@ -2,9 +2,9 @@
 Machine Translation"; NLLB Team 2022, "No Language Left Behind: Scaling Human-Centered Machine
 Translation").
 
-One SentencePiece model cuts all languages. M2M100 numbers its pieces by vocab.json, NLLB-200 as
-fairseq does: those of the SentencePiece model behind <s>, <pad>, </s> and <unk>. Behind them stand
-the labels of languages.
+One SentencePiece model cuts all languages. The ids of its pieces are those of vocab.json in M2M100,
+and those of fairseq in NLLB-200: <s>, <pad>, </s>, <unk>, then the order of the SentencePiece
+model. The language labels follow.
 """
 
 import functools
@@ -30,7 +30,7 @@ LAYERS = seq2seq.LAYERS
 SPM = "sentencepiece.bpe.model"
 SPECIAL_TOKENS = "special_tokens_map.json"
 ADDED = "added_tokens.json"
-# What fairseq puts before the pieces of a SentencePiece model, in place of its first three.
+# What fairseq has in place of the first three pieces of a SentencePiece model.
 OF_FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
 LABEL = re.compile(r"__\w+__|[a-z]{3}_[A-Z][a-z]{3}")
 plain_name = seq2seq.plain_name
@@ -38,7 +38,7 @@ finish = seq2seq_files.finish
 
 
 class Config(seq2seq.Config, kw_only=True):
-    """What the config.json of an M2M100 or NLLB-200 may say."""
+    """Keys of the config.json of an M2M100 or NLLB-200."""
 
     FIXED: ClassVar = {**seq2seq.Config.FIXED, "tie_word_embeddings": (True,)}
     UNKNOWN: ClassVar = 3
@@ -50,7 +50,7 @@ class Config(seq2seq.Config, kw_only=True):
 
 
 class Tokenizer(Schema):
-    """What of tokenizer_config.json decides how text is cut, or in special_tokens_map.json."""
+    """Keys of tokenizer_config.json and special_tokens_map.json that decide how text is cut."""
 
     FIXED: ClassVar = {"legacy_behaviour": (False, None)}
 
@@ -69,38 +69,38 @@ def hyperparameters(config: Config) -> Hyperparameters:
 
 
 def table(config: Config) -> Iterator[Weight]:
-    """The weights of a model of config.json. It has no output bias: ours bars BOS."""
+    """Yield the weights of a model of config.json. It has no output bias; ours bars BOS."""
     shape = (config.vocab_size, config.d_model)
-    none = np.zeros(config.vocab_size, np.float32)
+    no_bias = np.zeros(config.vocab_size, np.float32)
     rows = functools.partial(seq2seq.rows, config)
     yield Weight("embedding/table", "shared.weight", shape, rows)
-    yield Weight("embedding/output_bias", None, (), lambda _: seq2seq.bias(config, none))
+    yield Weight("embedding/output_bias", None, (), lambda _: seq2seq.bias(config, no_bias))
     yield from seq2seq.layers(config)
     for stack in family.ATTENTIONS:
         yield from norm(f"{stack}/final_norm", f"{stack}.layer_norm", config.d_model)
 
 
 def vocabulary(folder: Any) -> Vocabulary:
-    """The pieces of a `PretrainedFolder`, with the labels of its languages."""
+    """Return the vocabulary of a `PretrainedFolder`, with its language labels."""
     config = folder.config
     pieces = _pieces(folder)
     special = {"<unk>": config.UNKNOWN, "</s>": config.eos_token_id}
     seq2seq_files.check_special(pieces, special, folder.path)
-    others = seq2seq_files.pieces_in_order(config, pieces, config.vocab_size)
-    labels = {one for one in others if LABEL.fullmatch(one)}
+    ordinary = seq2seq_files.pieces_in_order(config, pieces, config.vocab_size)
+    labels = {piece for piece in ordinary if LABEL.fullmatch(piece)}
     if not labels:
         raise ValueError(
             f"{folder.path / TOKENIZER} must name the labels of languages, such as __de__ or "
             f"deu_Latn, by additional_special_tokens. Received: none. {AGAIN}"
         )
-    how = {"labels": labels, "unknown": ""}
     path = required_file(folder.path, SPM, AGAIN)
-    return read_in_order(path, others, AGAIN, folder.files.unused, **how)
+    unused = folder.files.unused
+    return read_in_order(path, ordinary, AGAIN, unused, labels=labels, unknown="")
 
 
 @functools.lru_cache(maxsize=1)
 def _pieces(folder):
-    """All pieces by their ids, labels among them."""
+    """Return all pieces by their ids, including the labels."""
     size = folder.config.vocab_size
     if (folder.path / "vocab.json").exists():
         pieces = seq2seq_files.read_pieces(folder, "vocab.json", size)
@@ -109,30 +109,31 @@ def _pieces(folder):
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         own = range(len(OF_FAIRSEQ) - 1, processor.vocab_size())
         pieces = [*OF_FAIRSEQ, *map(processor.id_to_piece, own)]
-    found = {piece: number for number, piece in enumerate(pieces)} | _added(folder, len(pieces))
-    if max(found.values()) >= size:
-        wanted = f"at least the {max(found.values()) + 1:,} pieces of the tokenizer"
-        refuse("vocab_size", folder.path / "config.json", wanted, size, AGAIN)
-    missing = sorted(set(range(max(found.values()) + 1)) - set(found.values()))
-    named = {f"<unused {number}>": number for number in missing}
-    return pieces_by_id({**found, **named}, folder.path / TOKENIZER, AGAIN)
+    ids = {piece: number for number, piece in enumerate(pieces)} | _added(folder, len(pieces))
+    count = max(ids.values()) + 1
+    if count > size:
+        least = f"at least the {count:,} pieces of the tokenizer"
+        refuse("vocab_size", folder.path / "config.json", least, size, AGAIN)
+    gaps = sorted(set(range(count)) - set(ids.values()))
+    ids |= {f"<unused {number}>": number for number in gaps}
+    return pieces_by_id(ids, folder.path / TOKENIZER, AGAIN)
 
 
 def _added(folder, count):
-    """The ids of pieces behind those of text."""
-    said = seq2seq_files.read_tokenizer(folder, Tokenizer)
-    if said.added_tokens_decoder:
+    """Return the ids of the pieces that follow the `count` pieces of text."""
+    tokenizer = seq2seq_files.read_tokenizer(folder, Tokenizer)
+    if tokenizer.added_tokens_decoder:
         return {
-            # Python reads no number of thousands of digits; 20 are beyond all rows.
-            str(one.get("content")): int(number[:20])
-            for number, one in said.added_tokens_decoder.items()
+            # int() refuses thousands of digits; 20 already exceed any table.
+            str(token.get("content")): int(number[:20])
+            for number, token in tokenizer.added_tokens_decoder.items()
             if number.isdecimal() and int(number[:20]) >= count
         }
     if (folder.path / ADDED).exists():
         ids = json_files.read_object(folder.path / ADDED, AGAIN)
         folder.files.unused[ADDED] = []
         return {piece: number for piece, number in ids.items() if type(number) is int}
-    names = said.additional_special_tokens or said.extra_special_tokens
+    names = tokenizer.additional_special_tokens or tokenizer.extra_special_tokens
     if not names:
         special = seq2seq_files.read_tokenizer(folder, Tokenizer, SPECIAL_TOKENS)
         names = special.additional_special_tokens
@@ -140,20 +141,20 @@ def _added(folder, count):
 
 
 def decoding(folder: Any, languages: dict[str, str | None]) -> dict[str, Any]:
-    """How the model of a `PretrainedFolder` decodes: arguments of `DecodingOptions`. Languages are
-    those that were asked for, else those that the folder says.
+    """Return how a `PretrainedFolder` decodes, as arguments of `DecodingOptions`. `languages` take
+    precedence over the folder's.
     """
-    said = seq2seq_files.read_tokenizer(folder, Tokenizer)
+    tokenizer = seq2seq_files.read_tokenizer(folder, Tokenizer)
     pieces = _pieces(folder)
     first = seq2seq_files.generation(folder).forced_bos_token_id
     forced = pieces[first] if first is not None and first < len(pieces) else None
-    english = next((one for one in ("__en__", "eng_Latn") if one in pieces), "en")
-    source = languages.get("source_language") or said.src_lang or english
-    target = languages.get("target_language") or said.tgt_lang or forced
+    english = next((label for label in ("__en__", "eng_Latn") if label in pieces), "en")
+    source = languages.get("source_language") or tokenizer.src_lang or english
+    target = languages.get("target_language") or tokenizer.tgt_lang or forced
     if target is None:
-        labels = ", ".join(sorted(one.strip("_") for one in pieces if LABEL.fullmatch(one)))
+        labels = ", ".join(sorted(piece.strip("_") for piece in pieces if LABEL.fullmatch(piece)))
         raise ValueError(
-            f"{folder.path} does not say into which language. Name --target_language: {labels}."
+            f"{folder.path} does not say into which language. Pass --target_language: {labels}."
         )
     pair = {"source_language": source.strip("_"), "target_language": target.strip("_")}
     return {**seq2seq_files.decoding(folder), **pair}

@@ -2,9 +2,9 @@
 Dowmunt et al. 2018, "Marian: Fast Neural Machine Translation in C++"; Tiedemann and Thottingal
 2020, "OPUS-MT: Building open translation services for the World").
 
-Its folder has decoder.yml, the weights (*.npz, with the settings of the model inside), and the
-pieces: *.yml beside source.spm and target.spm, or one *.spm. Positions are those of Marian: sines
-in the first half of the columns, cosines in the second.
+Its folder has decoder.yml, the weights (*.npz, which also has the model's settings), and the
+pieces: *.yml with source.spm and target.spm, or one *.spm. Positions are sines in the first half of
+the columns and cosines in the second.
 """
 
 import os
@@ -38,11 +38,11 @@ DECODER = "decoder.yml"
 SETTINGS = "special:model.yml"
 SPM = ("source.spm", "target.spm")
 OF_SENTENCE_PIECE = ".spm"
-# A vocabulary of 260,000 pieces has 6 MB.
+# For comparison: a vocabulary of 260,000 pieces has 6 MB.
 MOST_BYTES_OF_PIECES = 2**26
-# The steps before and behind a sublayer, without dropout, and behind the stack, by our norm.
+# Steps before a sublayer, after it and after the stack, without dropout -> our norm.
 STEPS = {("", "an", ""): "post", ("n", "a", "n"): "pre"}
-# Sublayers of a layer, their maps and their norms, by our names.
+# Sublayers of a layer, their maps and their norms: our names -> theirs.
 SUBLAYERS = {"self_attention": "self", "cross_attention": "context", "feed_forward": "ffn"}
 PARTS = {"query": "q", "key": "k", "value": "v", "output": "o", "inner": 1, "outer": 2}
 NORMS = {"self_attention": "self_Wo", "cross_attention": "context_Wo", "feed_forward": "ffn_ffn"}
@@ -52,9 +52,7 @@ UNKNOWN = "<unk>"
 
 
 class MarianFolder(TranslatorFolder):
-    """The folder of a translator of Marian: it is checked when this is made, and nothing of the
-    model's size is allocated.
-    """
+    """The folder of a translator of Marian. The constructor checks it and allocates no weights."""
 
     def __init__(self, folder: str | os.PathLike):
         super().__init__(folder)
@@ -87,21 +85,21 @@ class MarianFolder(TranslatorFolder):
         return required_file(self.path, name, remedy)
 
     def _settings(self, schema, document, name):
-        read, unknown = json_files.settings(schema, document, self.path / name, ANOTHER)
+        settings, unknown = json_files.settings(schema, document, self.path / name, ANOTHER)
         if unknown:
             raise ValueError(
                 f"{self.path / name} has settings that we do not know: "
                 f"{', '.join(map(quote, unknown[:8]))}. {ANOTHER}"
             )
-        return read
+        return settings
 
     def _norm(self):
-        """The placement of norms; others than ours are refused."""
+        """Return our name of the placement of norms; refuse one that we lack."""
         config = self.config
         places = ("preprocess", "postprocess", "postprocess_top")
-        steps = tuple(getattr(config, f"transformer_{one}").replace("d", "") for one in places)
+        steps = tuple(getattr(config, f"transformer_{place}").replace("d", "") for place in places)
         if steps not in STEPS:
-            forms = " or ".join("/".join(one) for one in STEPS)
+            forms = " or ".join(map("/".join, STEPS))
             raise ValueError(
                 f"transformer-preprocess, -postprocess and -postprocess-top of {self.path} must be "
                 f"{forms}, dropout aside. Received: {'/'.join(steps)}. {ANOTHER}"
@@ -115,23 +113,24 @@ class MarianFolder(TranslatorFolder):
         return STEPS[steps]
 
     def _read_pieces(self):
-        """The pieces by Marian's ids, of one vocabulary that both languages share."""
+        """Read the vocabulary, which both languages must share: pieces by Marian's ids."""
         names = self.decoder.vocabs
-        found = [self._read_vocabulary(name) for name in dict.fromkeys(names)]
-        if len(names) != 2 or found[0] != found[-1]:
+        vocabularies = [self._read_vocabulary(name) for name in dict.fromkeys(names)]
+        if len(names) != 2 or vocabularies[0] != vocabularies[-1]:
             raise ValueError(
                 f"`vocabs` of {self.path / DECODER} must be one vocabulary for both languages, "
                 f"named twice. Received: {', '.join(names)}. {ANOTHER}"
             )
-        return found[0]
+        return vocabularies[0]
 
     def _read_vocabulary(self, name):
         path = self._file(name)
         if path.suffix == OF_SENTENCE_PIECE:
-            pieces = [one.piece for one in message().FromString(read_model(path, WHOLE)).pieces]
+            model = message().FromString(read_model(path, WHOLE))
+            pieces = [entry.piece for entry in model.pieces]
         else:
             ids = read_yaml(path, MOST_BYTES_OF_PIECES, of_text=True)
-            ids = {piece: int(one) if str(one).isdecimal() else one for piece, one in ids.items()}
+            ids = {piece: int(n) if str(n).isdecimal() else n for piece, n in ids.items()}
             pieces = pieces_by_id(ids, path, WHOLE)
         for name in (END, UNKNOWN):
             if name not in pieces:
@@ -157,7 +156,7 @@ class MarianFolder(TranslatorFolder):
         )
 
     def decoding(self) -> dict[str, Any]:
-        """How decoder.yml decodes: arguments of `DecodingOptions`."""
+        """Return the settings of decoder.yml as arguments of `DecodingOptions`."""
         decoder = self.decoder
         return {
             "beam_size": decoder.beam_size,
@@ -170,18 +169,18 @@ class MarianFolder(TranslatorFolder):
         }
 
     def vocabulary(self) -> SeparateVocabularies:
-        """The pieces of source and target, with ids of one table."""
-        others = [piece for piece in self._pieces if piece not in (END, UNKNOWN)]
+        """Return the vocabularies of source and target, whose ids are those of one table."""
+        ordinary = [piece for piece in self._pieces if piece not in (END, UNKNOWN)]
         script = self.path / PREPROCESS
         rules = read_rules(script) if script.exists() else ()
-        made = []
+        sides = []
         for vocab, spm, of_side in zip(self.decoder.vocabs, SPM, (rules, ()), strict=True):
             path = self._file(vocab if vocab.endswith(OF_SENTENCE_PIECE) else spm)
-            made.append(read_in_order(path, others, WHOLE, self.unused, rules=of_side))
-        return SeparateVocabularies(*made)
+            sides.append(read_in_order(path, ordinary, WHOLE, self.unused, rules=of_side))
+        return SeparateVocabularies(*sides)
 
     def table(self) -> Iterator[Weight]:
-        """The weights of our model, of theirs. Marian's matrices lie as ours do."""
+        """Yield the weights of the model. Marian's matrices have (inputs, outputs), as ours."""
         config = self.config
         width = config.dim_emb
         pieces = len(self._pieces)
@@ -190,8 +189,8 @@ class MarianFolder(TranslatorFolder):
             self._ties,
             (of_target, (pieces, width), self._by_our_ids),
             ("encoder_Wemb", (pieces, width), self._by_our_ids),
-            (f"{OUTPUT}_W", (width, pieces), lambda one: self._by_our_ids(one.T)),
-            (f"{OUTPUT}_b", (1, pieces), lambda one: self._by_our_ids(one[0], NEVER)),
+            (f"{OUTPUT}_W", (width, pieces), lambda array: self._by_our_ids(array.T)),
+            (f"{OUTPUT}_b", (1, pieces), lambda array: self._by_our_ids(array[0], NEVER)),
         )
         depths = (config.enc_depth, config.dec_depth)
         inner = config.transformer_dim_ffn
@@ -218,17 +217,17 @@ class MarianFolder(TranslatorFolder):
         yield Weight(f"{ours}/beta", f"{theirs}_bias", width, np.ravel)
 
     def _by_our_ids(self, rows, missing=0.0):
-        """Rows (V, ...) in the order of our ids. Marian's decoder begins with a zero embedding."""
-        ordinary = [n for n, one in enumerate(self._pieces) if one not in (END, UNKNOWN)]
-        made = np.full((len(rows) + 2, *rows.shape[1:]), missing, rows.dtype)
-        made[UNK] = rows[self._pieces.index(UNKNOWN)]
-        made[EOS] = rows[self._pieces.index(END)]
-        made[len(SPECIAL) :] = rows[ordinary]
-        return made
+        """Put rows (V, ...) into the order of our ids. BOS stays 0, as Marian's start embedding."""
+        ordinary = [n for n, piece in enumerate(self._pieces) if piece not in (END, UNKNOWN)]
+        ordered = np.full((len(rows) + 2, *rows.shape[1:]), missing, rows.dtype)
+        ordered[UNK] = rows[self._pieces.index(UNKNOWN)]
+        ordered[EOS] = rows[self._pieces.index(END)]
+        ordered[len(SPECIAL) :] = rows[ordinary]
+        return ordered
 
 
 def is_marian(folder: str | os.PathLike) -> bool:
-    """Whether a folder looks like one of Marian."""
+    """Return whether a folder looks like one of Marian."""
     path = pathlib.Path(folder)
     has_arrays = path.is_dir() and any(path.glob("*.npz"))
     return (path / DECODER).exists() or (has_arrays and not (path / "config.json").exists())

@@ -1,4 +1,4 @@
-"""The files of a model of Marian, and what its folder shares with that of one of OpenNMT-tf."""
+"""The files of a model of Marian, and the base class of its folder and of OpenNMT-tf's."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_transformer.imports import family
 from keras_transformer.imports.family import ANOTHER, ArraysByPath, Factor, Size
-from keras_transformer.imports.hugging_face import assign, not_used
+from keras_transformer.imports.hugging_face import assign, unused_line
 from keras_transformer.models import Transformer
 from pipelines import json_files, needing
 from pipelines.json_files import Schema, quote, read_text, regular_file
@@ -21,9 +21,9 @@ WHOLE = "Take the whole release again."
 
 
 class TranslatorFolder:
-    """What the folders of Marian's and of OpenNMT-tf's translators share: sizes in
-    `hyperparameters`, a `table` of weights, and `_weights`, the arrays by their names; `unused` are
-    the pieces of a file that the vocabulary lacks.
+    """The folder of a translator, of Marian or of OpenNMT-tf. Subclasses have `hyperparameters`, a
+    `table` of weights, and `_weights`, the arrays by their names. `unused` has the pieces of a file
+    that the vocabulary lacks.
     """
 
     def __init__(self, folder: str | os.PathLike):
@@ -31,11 +31,11 @@ class TranslatorFolder:
         self.unused = {}
 
     def _check_shapes(self):
-        those = "its settings and its vocabularies belong to it"
+        check = "its settings and its vocabularies belong to it"
         for weight in self.table():
             if name := weight.theirs:
                 place = f"{self._weights.path}: the weight {name}"
-                family.require_shape(self._weights.shape(name), weight.shape, place, those)
+                family.require_shape(self._weights.shape(name), weight.shape, place, check)
 
     def model(self) -> Transformer:
         model = Transformer(self.hyperparameters)
@@ -43,15 +43,15 @@ class TranslatorFolder:
         return model
 
     def unused_parts(self) -> str:
-        """What of the folder is not used, in one line; "" if nothing is. Call it after `model`."""
-        return not_used(self.path, {**self.unused, "weights": self._weights.unread()})
+        """List what the import did not use, in one line; "" if nothing. Call it after `model`."""
+        return unused_line(self.path, {**self.unused, "weights": self._weights.unread()})
 
 
 class Decoder(Schema, rename="kebab"):
-    """What decoder.yml may say."""
+    """Keys of decoder.yml."""
 
     FIXED: ClassVar = {"word-penalty": (0, 0.0), "skip-cost": (False,), "output-sampling": (False,)}
-    # A source that is longer than max-length is translated whole.
+    # We ignore max-length and translate a longer source whole.
     HARMLESS: ClassVar = (
         *("relative-paths", "mini-batch", "maxi-batch", "maxi-batch-sort", "mini-batch-words"),
         *("workspace", "cpu-threads", "devices", "n-best", "quiet", "quiet-translation", "log"),
@@ -67,7 +67,7 @@ class Decoder(Schema, rename="kebab"):
 
 
 class Config(Schema, rename="kebab", kw_only=True):
-    """What the settings of a model may say."""
+    """Settings of a model, which its *.npz has."""
 
     FIXED: ClassVar = {
         "factors-dim-emb": (0,),
@@ -90,7 +90,7 @@ class Config(Schema, rename="kebab", kw_only=True):
         "transformer-train-positions": (False,),
         "ulr": (False,),
     }
-    # Of recurrent models, of other attentions and of training.
+    # For recurrent models, other attentions and training.
     HARMLESS: ClassVar = (
         *("bert-train-type-embeddings", "bert-type-vocab-size", "char-conv-filters-num"),
         *("char-conv-filters-widths", "char-highway", "char-stride", "dec-cell"),
@@ -122,7 +122,7 @@ class Config(Schema, rename="kebab", kw_only=True):
 
 
 class Arrays:
-    """The arrays of an .npz: their headers are read first, and pickles never."""
+    """The arrays of an .npz, read on access. Pickles are refused."""
 
     def __init__(self, path: pathlib.Path):
         self.path = path
@@ -138,7 +138,7 @@ class Arrays:
 
     @contextlib.contextmanager
     def _opened(self, name):
-        """The file of an array; what is damaged in it is told."""
+        """Open the file of an array. Damage to it raises a ValueError that names it."""
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(f"{name}.npy") as file:
                 yield file
@@ -146,7 +146,7 @@ class Arrays:
             raise ValueError(f"{self.path}: {quote(name)} is damaged. {WHOLE}") from error
 
     def read(self, name: str, dtype) -> np.ndarray:
-        """An array that must be of a type."""
+        """Read an array, which must have this dtype."""
         self._read.add(name)
         with self._opened(name) as file:
             array = np.lib.format.read_array(file, allow_pickle=False)
@@ -158,7 +158,7 @@ class Arrays:
         return array
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The shape that the header of an array says."""
+        """Read the shape of an array from its header."""
         if name not in self._names:
             raise ValueError(
                 f"{self.path} lacks the weight {name}, which a model of its settings has. {WHOLE}"
@@ -174,8 +174,8 @@ class Arrays:
         return family.require_finite(array, f"{self.path}: the weight {name}", ANOTHER)
 
     def unread(self) -> list[str]:
-        """Names of the arrays that were never asked for."""
-        return [one for one in self._names if one not in self._read]
+        """Return the names of arrays that were not read."""
+        return [name for name in self._names if name not in self._read]
 
 
 def read_yaml(path, most_bytes=json_files.MOST_BYTES, of_text=False) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def read_yaml(path, most_bytes=json_files.MOST_BYTES, of_text=False) -> dict[str
 
 
 def parse_yaml(text, place, of_text=False):
-    """A YAML mapping; of text, all its keys and values stay strings, such as `no` and `1_000`."""
+    """Parse a YAML mapping. With `of_text` all keys and values stay strings, even no and 1_000."""
     with needing("imports", f"reading {place}"):
         import yaml
     fast = "CBaseLoader" if of_text else "CSafeLoader"

@@ -2,8 +2,8 @@
 2018, "Marian: Fast Neural Machine Translation in C++"; Tiedemann and Thottingal 2020, "OPUS-MT:
 Building open translation services for the World").
 
-It is not quite what Marian trained: positions have the paper's rates, and norms have 1e-5 beside
-the variance. We compute what Hugging Face computes; `marian` reads the original.
+Hugging Face's model differs a little from Marian's: positions have the paper's rates, and the
+epsilon of norms is 1e-5. We compute what Hugging Face computes; `marian` loads the original.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ finish = seq2seq_files.finish
 
 
 class Config(seq2seq.Config, kw_only=True):
-    """What the config.json of a MarianMT may say."""
+    """Keys of a MarianMT's config.json."""
 
     FIXED: ClassVar = {
         **seq2seq.Config.FIXED,
@@ -48,14 +48,14 @@ class Config(seq2seq.Config, kw_only=True):
 
     @property
     def ties(self) -> str:
-        """Which matrices share one table."""
+        """Our `tie_embeddings`: which matrices share one table."""
         if not self.tie_word_embeddings:
             return "none"
         return "three_way" if self.share_encoder_decoder_embeddings else "decoder"
 
 
 class Tokenizer(Schema):
-    """What of tokenizer_config.json decides how text is cut."""
+    """Keys of tokenizer_config.json that decide how text is cut."""
 
     separate_vocabs: bool = False
 
@@ -87,7 +87,7 @@ def table(config: Config) -> Iterator[Weight]:
 
 
 def decoding(folder: Any, languages: dict[str, str | None]) -> dict[str, Any]:
-    """How the model of a `PretrainedFolder` decodes: arguments of `DecodingOptions`."""
+    """Return how a `PretrainedFolder` decodes, as arguments of `DecodingOptions`."""
     first = seq2seq_files.generation(folder).forced_bos_token_id
     if first is not None:
         refuse("forced_bos_token_id", seq2seq_files.place(folder), "null", first, ANOTHER)
@@ -95,17 +95,17 @@ def decoding(folder: Any, languages: dict[str, str | None]) -> dict[str, Any]:
 
 
 def vocabulary(folder: Any) -> SeparateVocabularies:
-    """The pieces of source and target of a `PretrainedFolder`, with ids of one size."""
+    """Return the vocabularies of source and target of a `PretrainedFolder`, of one size."""
     config = folder.config
-    said = seq2seq_files.read_tokenizer(folder, Tokenizer)
-    names = ["vocab.json", "target_vocab.json" if said.separate_vocabs else "vocab.json"]
-    made = []
+    tokenizer = seq2seq_files.read_tokenizer(folder, Tokenizer)
+    names = ["vocab.json", "target_vocab.json" if tokenizer.separate_vocabs else "vocab.json"]
+    sides = []
     for name, spm, size in zip(names, SPM, config.sizes(), strict=True):
         pieces = read_pieces(folder, name, size)
         special = {piece: getattr(config, key) for piece, key in SPECIAL.items()}
         seq2seq_files.check_special(pieces, special, folder.path / name)
-        others = seq2seq_files.pieces_in_order(config, pieces, size)
+        ordinary = seq2seq_files.pieces_in_order(config, pieces, size)
         path = required_file(folder.path, spm, AGAIN)
-        # As `skip_special_tokens` leaves it out.
-        made.append(read_in_order(path, others, AGAIN, folder.files.unused, unknown=""))
-    return SeparateVocabularies(*made)
+        # Hugging Face's `skip_special_tokens` removes <unk>.
+        sides.append(read_in_order(path, ordinary, AGAIN, folder.files.unused, unknown=""))
+    return SeparateVocabularies(*sides)

@@ -1,9 +1,9 @@
 """A translator that OpenNMT-tf 2 trained as a `Transformer` (Klein et al. 2017, "OpenNMT: Open-
 Source Toolkit for Neural Machine Translation").
 
-Its model_dir has a checkpoint of TensorFlow, model_description.py and the vocabularies; config.yml
-and the SentencePiece models lie there or above. Positions are counted from 1, sines in the first
-half of the columns, cosines in the second; a source has no end, unless config.yml says so.
+Its model_dir has a TensorFlow checkpoint, model_description.py and the vocabularies; config.yml and
+the SentencePiece models are there or in a folder above. Positions count from 1, with sines in the
+first half of the columns and cosines in the second. Sources have no EOS unless config.yml adds it.
 """
 
 import os
@@ -22,7 +22,7 @@ from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabularies.other_order import SPECIAL, of_words, read_in_order
 from pipelines.vocabularies.vocabulary import Vocabulary
 
-# Rows of its tables by our PAD, UNK, BOS and EOS.
+# Rows of its tables for our PAD, UNK, BOS and EOS.
 ROWS = (0, -1, 1, 2)
 EPSILON = 1e-3
 CONTROLS = "source_sequence_controls"
@@ -32,7 +32,7 @@ KERNEL = "model/decoder/output_layer/kernel"
 OUTPUT_BIAS = "model/decoder/output_layer/bias"
 ACTIVATIONS = {"nn.relu": "relu", "nn.gelu": "gelu", "layers.gelu": "gelu_tanh"}
 ACTIVATIONS |= {"nn.swish": "swish", "nn.silu": "swish"}
-# Sublayers of a layer, and their maps, by our names.
+# Sublayers of a layer, and their maps: our names -> theirs.
 SUBLAYERS = {"self_attention": "self_attention", "cross_attention": "attention/0"}
 SUBLAYERS |= {"feed_forward": "ffn"}
 MAPS = {"query": "linear_queries", "key": "linear_keys", "value": "linear_values"}
@@ -40,8 +40,8 @@ MAPS |= {"output": "linear_output", "inner": "inner", "outer": "outer"}
 
 
 class OpenNMTFolder(TranslatorFolder):
-    """The folder of a translator of OpenNMT-tf, a model_dir, its avg/, or one that holds such: it
-    is checked when this is made, and nothing of the model's size is allocated.
+    """The folder of a translator of OpenNMT-tf: a model_dir, its avg/, or a folder that has one of
+    these. The constructor checks it and allocates no weights.
     """
 
     def __init__(self, folder: str | os.PathLike):
@@ -58,13 +58,13 @@ class OpenNMTFolder(TranslatorFolder):
         self._is_pre = f"{FIRST}/ffn/input_layer_norm" in self._weights
         self._has_attention_bias = f"{FIRST}/self_attention/layer/linear_keys/bias" in self._weights
         self._has_output_bias = OUTPUT_BIAS in self._weights
-        self._compare()
+        self._check_description()
         self._check_shapes()
 
-    def _compare(self):
-        """Refuse a description that says otherwise than the shapes, or what we cannot compute."""
-        said = self._arguments
-        wanted = {
+    def _check_description(self):
+        """Refuse a description that contradicts the checkpoint, or a model that we lack."""
+        arguments = self._arguments
+        expected = {
             "num_units": self._width,
             "ffn_inner_dim": self._inner,
             "pre_norm": self._is_pre,
@@ -72,36 +72,37 @@ class OpenNMTFolder(TranslatorFolder):
             "output_layer_bias": self._has_output_bias,
             "maximum_relative_position": None,
         }
-        layers = said["num_layers"]
-        said["num_layers"] = tuple(layers) if isinstance(layers, list | tuple) else (layers,) * 2
-        wanted["num_layers"] = tuple(
+        depths = arguments["num_layers"]
+        depths = tuple(depths) if isinstance(depths, list | tuple) else (depths, depths)
+        arguments["num_layers"] = depths
+        expected["num_layers"] = tuple(
             self._weights.count(f"model/{stack}/layers") for stack in ("encoder", "decoder")
         )
-        for name, value in wanted.items():
-            if said[name] != value:
-                refuse(name, self._description, f"{value}, as in the checkpoint", said[name], WHOLE)
-        given = self._files.data.source_sequence_controls
-        if given is None and CONTROLS in read_text(self._description):
-            wanted = f"said, for {self._description.name} has its own"
+        for name, value in expected.items():
+            if (own := arguments[name]) != value:
+                refuse(name, self._description, f"{value}, as in the checkpoint", own, WHOLE)
+        controls = self._files.data.source_sequence_controls
+        if controls is None and CONTROLS in read_text(self._description):
+            reason = f"set, because {self._description.name} has its own"
             place = f"`data` of {self._files.find(CONFIG) or CONFIG}"
-            refuse(CONTROLS, place, wanted, None, "Write what the model was trained with.")
-        controls = {"end": said.get("source_end", False), **(given or {})}
+            refuse(CONTROLS, place, reason, None, "Write what the model was trained with.")
+        controls = {"end": arguments.get("source_end", False), **(controls or {})}
         if controls.get("start"):
             place = f"`{CONTROLS}` of {self._files.find(CONFIG)}"
-            refuse("start", place, "false, for our sources have none", True, ANOTHER)
+            refuse("start", place, "false, because our sources have none", True, ANOTHER)
         self._source_end = controls["end"]
-        heads = said["num_heads"]
+        heads = arguments["num_heads"]
         if not isinstance(heads, int) or not 0 < heads <= self._width or self._width % heads:
             refuse("num_heads", self._description, f"a divisor of {self._width}", heads, WHOLE)
         sinusoids = ["SinusoidalPositionEncoder"]
-        known = {"ffn_activation": ACTIVATIONS, "position_encoder_class": sinusoids}
-        for name, ends in known.items():
-            if not str(said[name]).endswith(tuple(ends)):
-                refuse(name, self._description, " or ".join(ends), said[name], ANOTHER)
+        choices = {"ffn_activation": ACTIVATIONS, "position_encoder_class": sinusoids}
+        for name, ends in choices.items():
+            if not str(arguments[name]).endswith(tuple(ends)):
+                refuse(name, self._description, " or ".join(ends), arguments[name], ANOTHER)
 
     @property
     def _ties(self):
-        source, target = (self._weights.key(EMBEDDING.format(one)) for one in SIDES.values())
+        source, target = (self._weights.key(EMBEDDING.format(side)) for side in SIDES.values())
         if self._weights.key(KERNEL) != target:
             return "none"
         return "three_way" if source == target else "decoder"
@@ -118,7 +119,7 @@ class OpenNMTFolder(TranslatorFolder):
             d_ff=self._inner,
             num_heads=self._arguments["num_heads"],
             norm="pre" if self._is_pre else "post",
-            activation=next(one for end, one in ACTIVATIONS.items() if activation.endswith(end)),
+            activation=next(ours for end, ours in ACTIVATIONS.items() if activation.endswith(end)),
             positions="tensor2tensor",
             first_position=1,
             tie_embeddings=self._ties,
@@ -129,9 +130,9 @@ class OpenNMTFolder(TranslatorFolder):
         )
 
     def decoding(self) -> dict[str, Any]:
-        """How config.yml decodes: arguments of `DecodingOptions`."""
+        """Return the settings of config.yml as arguments of `DecodingOptions`."""
         params = self._files.params
-        # Ours count the end.
+        # Our lengths include EOS.
         longest = params.maximum_decoding_length + 1
         return {
             "beam_size": params.beam_width,
@@ -142,29 +143,32 @@ class OpenNMTFolder(TranslatorFolder):
         }
 
     def vocabulary(self) -> SeparateVocabularies:
-        """The pieces of source and target, in their order behind our special ones."""
+        """Return the vocabularies of source and target: our special pieces, then theirs."""
         return SeparateVocabularies(*map(self._vocabulary, SIDES))
 
     def _vocabulary(self, side):
-        others = self._pieces[side][len(BLANK) :]
-        others += [f"<unused {n}>" for n in range(self._size - len(SPECIAL) - len(others))]
+        ordinary = self._pieces[side][len(BLANK) :]
+        ordinary += [f"<unused {n}>" for n in range(self._size - len(SPECIAL) - len(ordinary))]
         path = self._files.model_of_pieces(side)
         if path is None:
-            return Vocabulary(of_words(others))
-        return read_in_order(path, others, WHOLE, self.unused)
+            return Vocabulary(of_words(ordinary))
+        return read_in_order(path, ordinary, WHOLE, self.unused)
 
     def table(self) -> Iterator[Weight]:
-        """The weights of our model, of theirs. Their matrices lie as ours do."""
+        """Yield the weights of the model. Their matrices have (inputs, outputs), as ours."""
         width = self._width
-        source, target = (len(one) + 1 for one in self._pieces.values())
-        none = np.zeros(target, np.float32)
+        source, target = (len(pieces) + 1 for pieces in self._pieces.values())
         bias = OUTPUT_BIAS if self._has_output_bias else None
+
+        def bias_by_our_ids(array):
+            return self._by_our_ids(np.zeros(target, np.float32) if array is None else array, NEVER)
+
         yield from tables(
             self._ties,
             (EMBEDDING.format("labels"), (target, width), self._by_our_ids),
             (EMBEDDING.format("features"), (source, width), self._by_our_ids),
-            (KERNEL, (width, target), lambda one: self._by_our_ids(one.T)),
-            (bias, (target,), lambda one: self._by_our_ids(none if one is None else one, NEVER)),
+            (KERNEL, (width, target), lambda array: self._by_our_ids(array.T)),
+            (bias, (target,), bias_by_our_ids),
         )
         depths = self._arguments["num_layers"]
         yield from layers(depths, width, self._inner, self._linear, self._norm_of_layer)
@@ -187,8 +191,8 @@ class OpenNMTFolder(TranslatorFolder):
             yield Weight(f"{ours}/{part}", f"{theirs}/{part}", (self._width,))
 
     def _by_our_ids(self, rows, missing=0.0):
-        """Rows (V, ...) in the order of our ids, filled up to the size of the larger table."""
-        made = np.full((self._size, *rows.shape[1:]), missing, rows.dtype)
-        made[: len(SPECIAL)] = rows[list(ROWS)]
-        made[len(SPECIAL) : len(rows)] = rows[len(BLANK) : -1]
-        return made
+        """Put rows (V, ...) into the order of our ids; pad to the size of the larger table."""
+        ordered = np.full((self._size, *rows.shape[1:]), missing, rows.dtype)
+        ordered[: len(SPECIAL)] = rows[list(ROWS)]
+        ordered[len(SPECIAL) : len(rows)] = rows[len(BLANK) : -1]
+        return ordered

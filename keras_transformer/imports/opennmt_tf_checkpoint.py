@@ -1,4 +1,4 @@
-"""The checkpoint of a model of OpenNMT-tf, and its model_description.py, which is read as text."""
+"""The checkpoint of a model of OpenNMT-tf, and its model_description.py, parsed but never run."""
 
 import ast
 import pathlib
@@ -14,9 +14,9 @@ from keras_transformer.imports.marian_files import WHOLE
 from pipelines.json_files import quote, read_text, refuse
 
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
-# What TensorFlow's reader raises for a file that is no checkpoint.
+# Errors of TensorFlow's reader for a file that is no checkpoint.
 BROKEN = (tf.errors.OpError, LookupError, OSError, RuntimeError, ValueError)
-# Arguments of its `Transformer`, in their order, with their defaults.
+# Arguments of its `Transformer`, in order, with their defaults.
 ARGUMENTS = {
     "source_inputter": None,
     "target_inputter": None,
@@ -39,9 +39,9 @@ ARGUMENTS = {
 }
 BIG = {"num_units": 1024, "num_heads": 16, "ffn_inner_dim": 4096}
 RELATIVE = {"position_encoder_class": None, "maximum_relative_position": 20}
-# Its --auto_config gives these sources an end.
+# With --auto_config their sources end with EOS.
 SCALING = {**BIG, "pre_norm": False, "output_layer_bias": False, "source_end": True}
-# Of the models of its catalog, what is not the default.
+# Models of its catalog, with the arguments that differ from the defaults.
 CATALOG = {
     "Transformer": {},
     "TransformerBase": {},
@@ -58,41 +58,42 @@ CATALOG = {
 
 
 def read_description(path: pathlib.Path) -> dict[str, Any]:
-    """The arguments of the one Transformer that a model_description.py makes. It is not run."""
+    """Parse the arguments of the one Transformer that a model_description.py creates."""
     try:
         tree = ast.parse(read_text(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"{path} is no Python ({error}). {WHOLE}") from error
-    calls = [one for one in ast.walk(tree) if isinstance(one, ast.Call) and _model(one) in CATALOG]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    calls = [call for call in calls if _model(call) in CATALOG]
     if len(calls) != 1:
         raise ValueError(
-            f"{path} must make one Transformer, such as {', '.join([*CATALOG][:2])}. "
+            f"{path} must create one Transformer, such as {', '.join([*CATALOG][:2])}. "
             f"Received: {len(calls)} of them. {ANOTHER}"
         )
     [call] = calls
     arguments = {**ARGUMENTS, **CATALOG[_model(call)]}
-    own = [] if _name(call.func) == "get_model_from_catalog" else call.args
-    given = dict(zip(ARGUMENTS, own, strict=False))
-    given |= {one.arg: one.value for one in call.keywords}
-    if unknown := [quote(str(name)) for name in given if name not in ARGUMENTS]:
+    positional = [] if _name(call.func) == "get_model_from_catalog" else call.args
+    nodes = dict(zip(ARGUMENTS, positional, strict=False))
+    nodes |= {keyword.arg: keyword.value for keyword in call.keywords}
+    if unknown := [quote(str(name)) for name in nodes if name not in ARGUMENTS]:
         raise ValueError(
             f"{path} has arguments that we do not know: {', '.join(unknown)}. {ANOTHER}"
         )
-    return arguments | {name: _value(node, name, path) for name, node in given.items()}
+    return arguments | {name: _value(node, name, path) for name, node in nodes.items()}
 
 
 def _model(call):
-    """The name of the model in the catalog that a call makes, as far as it makes any."""
+    """Return the name in the catalog of the model that a call creates; others for other calls."""
     name = _name(call.func)
     if name == "get_model_from_catalog" and call.args:
         return getattr(call.args[0], "value", None)
-    # The class of a model of one's own, in its `__init__`, has the arguments of a Transformer.
+    # A subclass calls super().__init__ with the arguments of a Transformer.
     is_super = name == "__init__" and isinstance(call.func.value, ast.Call)
     return "Transformer" if is_super and _name(call.func.value.func) == "super" else name
 
 
 def _name(node):
-    """The last name of what is called or given, such as that of `tf.nn.relu`."""
+    """Return the last part of a dotted name, such as relu of `tf.nn.relu`; None without a name."""
     return getattr(node, "attr", None) or getattr(node, "id", None)
 
 
@@ -104,12 +105,12 @@ def _value(node, name, path):
     try:
         return ast.literal_eval(node)
     except (ValueError, SyntaxError):
-        refuse(name, path, "a number or a name, for it is not run", ast.unparse(node), ANOTHER)
+        refuse(name, path, "a number or a name, because it is not run", ast.unparse(node), ANOTHER)
 
 
 class Checkpoint:
-    """The arrays of a checkpoint by their paths in the object graph, such as
-    model/encoder/layer_norm/gamma. One variable may have several paths.
+    """The arrays of a checkpoint by path in the object graph, such as
+    model/encoder/layer_norm/gamma. A variable may have several paths.
     """
 
     def __init__(self, prefix: pathlib.Path):
@@ -129,14 +130,14 @@ class Checkpoint:
             )
 
     def key(self, path: str) -> str | None:
-        """The name of a variable in the file; None without such a variable."""
+        """Return the name of a variable in the file; None if there is no such variable."""
         node = self._node(path)
         return node.attributes[0].checkpoint_key if node and node.attributes else None
 
     def _node(self, path):
         node = self._nodes[0]
         for part in path.split("/"):
-            ids = [one.node_id for one in node.children if one.local_name == part]
+            ids = [child.node_id for child in node.children if child.local_name == part]
             if not ids or not 0 <= ids[0] < len(self._nodes):
                 return None
             node = self._nodes[ids[0]]
@@ -146,9 +147,9 @@ class Checkpoint:
         return self._node(path) is not None
 
     def count(self, path: str) -> int:
-        """How many layers a list has."""
+        """Return the number of layers in a list."""
         node = self._node(path)
-        return sum(one.local_name.isdecimal() for one in node.children) if node else 0
+        return sum(child.local_name.isdecimal() for child in node.children) if node else 0
 
     def shape(self, path: str) -> tuple[int, ...]:
         key = self.key(path)
@@ -168,6 +169,6 @@ class Checkpoint:
         return require_finite(array, f"{self.path}: the weight {path}", ANOTHER)
 
     def unread(self) -> list[str]:
-        """Names of the model's variables that were never asked for."""
-        own = [one for one in self._shapes if one.startswith("model/")]
-        return [one for one in own if one not in self._read and "OPTIMIZER_SLOT" not in one]
+        """Return the names of the model's variables that were not read."""
+        names = [name for name in self._shapes if name.startswith("model/")]
+        return [name for name in names if name not in self._read and "OPTIMIZER_SLOT" not in name]

@@ -1,4 +1,4 @@
-"""The text files of a model of OpenNMT-tf: where they lie, what config.yml says, and its pieces."""
+"""The text files of a model of OpenNMT-tf: where they are, config.yml, and the pieces."""
 
 import pathlib
 from typing import Any, ClassVar, Literal
@@ -20,7 +20,7 @@ SIDES = {"source": "features", "target": "labels"}
 
 
 class Data(Schema):
-    """What `data` of config.yml may say of the text."""
+    """Keys of `data` in config.yml that concern the text."""
 
     FIXED: ClassVar = {"target_sequence_controls": (None, {"start": True, "end": True})}
 
@@ -32,7 +32,7 @@ class Data(Schema):
 
 
 class Params(Schema):
-    """What `params` of config.yml may say of decoding."""
+    """Keys of `params` in config.yml that concern decoding."""
 
     FIXED: ClassVar = {
         "coverage_penalty": (0, 0.0),
@@ -48,7 +48,7 @@ class Params(Schema):
 
 
 class OpenNMTTokenizer(Schema):
-    """The cuts of OpenNMT's Tokenizer that a graph can make."""
+    """Settings of OpenNMT's Tokenizer with which a graph can cut text."""
 
     HARMLESS = ("sp_alpha", "sp_nbest_size")
 
@@ -57,18 +57,18 @@ class OpenNMTTokenizer(Schema):
 
 
 class SentencePieceTokenizer(Schema):
-    """A SentencePiece model."""
+    """Settings of a SentencePiece tokenizer."""
 
     HARMLESS = ("alpha", "nbest_size")
 
     model: str
 
 
-TOKENIZERS = {one.__name__: one for one in (OpenNMTTokenizer, SentencePieceTokenizer)}
+TOKENIZERS = {kind.__name__: kind for kind in (OpenNMTTokenizer, SentencePieceTokenizer)}
 
 
 def is_opennmt_tf(folder: pathlib.Path) -> bool:
-    """Whether a folder looks like one of OpenNMT-tf: its model_dir, or that with a config.yml."""
+    """Return whether a folder looks like a model_dir of OpenNMT-tf, or the one above it."""
     path = pathlib.Path(folder)
     has_config = (path / CONFIG).exists() or (path / DESCRIPTION).exists()
     return _has_checkpoint(path) or (has_config and any(map(_has_checkpoint, _folders(path))))
@@ -80,24 +80,24 @@ def _has_checkpoint(path):
 
 
 def _folders(path):
-    return sorted(one for one in path.iterdir() if one.is_dir()) if path.is_dir() else []
+    return sorted(filter(pathlib.Path.is_dir, path.iterdir())) if path.is_dir() else []
 
 
 class TextFiles:
     """The text files of a model: in the folder of its checkpoint, or in one of the two above.
-    `data` and `params` are what config.yml says, all defaults without one.
+    `data` and `params` are those of config.yml; without one, the defaults.
     """
 
     def __init__(self, folder: pathlib.Path):
-        inside = [folder] if _has_checkpoint(folder) else _folders(folder)
-        inside = [one for one in inside if _has_checkpoint(one)]
-        if len(inside) != 1:
+        folders = [folder] if _has_checkpoint(folder) else _folders(folder)
+        folders = list(filter(_has_checkpoint, folders))
+        if len(folders) != 1:
             raise ValueError(
                 f"{folder} must have one folder with a checkpoint. It has {listed(folder)}. Name "
                 "the one that you want."
             )
-        [self._folder] = inside
-        self._all = [self._folder, *list(self._folder.resolve().parents)[:2]]
+        [self._folder] = folders
+        self._places = [self._folder, *list(self._folder.resolve().parents)[:2]]
         self.prefix = self._newest()
         self._config = read_yaml(path) if (path := self.find(CONFIG)) else {}
         self.data = self._section("data", Data)
@@ -107,12 +107,12 @@ class TextFiles:
         document = self._config.get(name) or {}
         if not isinstance(document, dict):
             refuse(name, self.find(CONFIG), "a mapping", document, WHOLE)
-        # What is not read is of training.
+        # Keys that the schema does not know concern training.
         place = f"`{name}` of {self.find(CONFIG)}"
         return json_files.settings(schema, document, place, ANOTHER)[0]
 
     def _newest(self):
-        """The prefix of the checkpoint that `checkpoint` names, or of the one with most steps."""
+        """Return the prefix of the checkpoint that the file `checkpoint` names, or of the last."""
         prefixes = [path.with_suffix("") for path in self._folder.glob(f"*{INDEX}")]
         state = self._folder / STATE
         if state.exists():
@@ -123,21 +123,21 @@ class TextFiles:
                     f"{state} names {name or 'none'}: {self._folder} has no such {INDEX}. {WHOLE}"
                 )
             return self._folder / name
-        return max(prefixes, key=lambda one: (len(one.name), one.name))
+        return max(prefixes, key=lambda prefix: (len(prefix.name), prefix.name))
 
     def find(self, *names: str) -> pathlib.Path | None:
-        """The nearest file of one of the names, which may have folders."""
+        """Return the nearest file with the first of the names that there is; None without any."""
         for name in names:
             parts = pathlib.PurePosixPath(name).parts
-            inside = ".." not in parts and not name.startswith("/")
-            for folder in self._all:
-                for one in ([folder / name] if inside else []) + [folder / parts[-1]]:
-                    if one.is_file():
-                        return one
+            is_relative = ".." not in parts and not name.startswith("/")
+            for folder in self._places:
+                for path in ([folder / name] if is_relative else []) + [folder / parts[-1]]:
+                    if path.is_file():
+                        return path
         return None
 
     def required(self, *names: str) -> pathlib.Path:
-        """As `find`, and there must be one."""
+        """Return what `find` does; raise an error if there is no such file."""
         if path := self.find(*names):
             return path
         raise FileNotFoundError(
@@ -146,7 +146,7 @@ class TextFiles:
         )
 
     def pieces(self, side: str) -> list[str]:
-        """The pieces of "source" or "target", without `<unk>`, which has the row behind them."""
+        """Read the pieces of "source" or "target", without <unk>, whose row follows them."""
         copy = f"model_examples_inputter_{SIDES[side]}_inputter_embedding.txt"
         named = getattr(self.data, f"{side}_vocabulary")
         path = (named and self.find(named)) or self.required(copy)
@@ -155,31 +155,32 @@ class TextFiles:
         if pieces[: len(BLANK)] != BLANK:
             raise ValueError(f"{path} must begin with the lines {', '.join(BLANK)}. {ANOTHER}")
         if len(set(pieces)) < len(pieces) or "" in pieces:
-            twice = next(one for one in pieces if not one or pieces.count(one) > 1)
+            twice = next(piece for piece in pieces if not piece or pieces.count(piece) > 1)
             raise ValueError(f"{path} must name each piece once. Received: {quote(twice)}. {WHOLE}")
         return pieces
 
     def model_of_pieces(self, side: str) -> pathlib.Path | None:
-        """The SentencePiece model of a side; None: text is cut at spaces."""
+        """Return the SentencePiece model of a side; None if text is split at spaces."""
         place = f"`{side}_tokenization` of {self.find(CONFIG) or CONFIG}"
-        said = getattr(self.data, f"{side}_tokenization")
-        if said is None:
-            beside = [sorted(folder.glob("*.model")) for folder in self._all]
-            models = next(filter(None, beside), [None])
+        tokenization = getattr(self.data, f"{side}_tokenization")
+        if tokenization is None:
+            in_folders = [sorted(folder.glob("*.model")) for folder in self._places]
+            models = next(filter(None, in_folders), [None])
             if len(models) > 1:
-                names = ", ".join(quote(one.name) for one in models)
+                names = ", ".join(quote(model.name) for model in models)
                 raise ValueError(f"{place} must name one of {names}. Received: nothing. Add it.")
             return models[0]
-        if isinstance(said, str):
-            said = read_yaml(self.required(said))
-        kind = said.get("type", "OpenNMTTokenizer")
+        if isinstance(tokenization, str):
+            tokenization = read_yaml(self.required(tokenization))
+        kind = tokenization.get("type", "OpenNMTTokenizer")
         if kind == "SpaceTokenizer":
             return None
         if kind not in TOKENIZERS:
-            known = f"one of SpaceTokenizer, {', '.join(TOKENIZERS)}, for a graph cuts no other"
-            refuse("type", place, known, kind, ANOTHER)
-        params = (said.get("params") or {}) if "type" in said else said
-        read, unknown = json_files.settings(TOKENIZERS[kind], params, place, ANOTHER)
+            kinds = f"one of SpaceTokenizer, {', '.join(TOKENIZERS)}: a graph supports no other"
+            refuse("type", place, kinds, kind, ANOTHER)
+        has_type = "type" in tokenization
+        params = (tokenization.get("params") or {}) if has_type else tokenization
+        settings, unknown = json_files.settings(TOKENIZERS[kind], params, place, ANOTHER)
         if unknown:
             refuse(unknown[0], place, "left out", params[unknown[0]], ANOTHER)
-        return self.required(read.model)
+        return self.required(settings.model)

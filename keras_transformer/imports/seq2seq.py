@@ -1,9 +1,9 @@
-"""What Hugging Face's translators share, MarianMT and M2M100: names of weights, which are BART's
-(Lewis et al. 2020, "BART: Denoising Sequence-to-Sequence Pre-training for Natural Language
-Generation, Translation, and Comprehension"), and the order of pieces.
+"""What Hugging Face's translators MarianMT and M2M100 share: BART's names of weights (Lewis et al.
+2020, "BART: Denoising Sequence-to-Sequence Pre-training for Natural Language Generation,
+Translation, and Comprehension"), and the order of pieces.
 
-Their decoder begins with a piece that is something else too, PAD or EOS: our BOS has that row once
-more. All other pieces keep their order behind our special ones.
+Their decoder starts with PAD or EOS. Our BOS has a copy of that row. All other pieces follow our
+special ones in their order.
 """
 
 import operator
@@ -21,14 +21,14 @@ from pipelines.json_files import refuse
 from pipelines.special_ids import BOS
 
 EPSILON = 1e-5
-# Of a table that are put in order at once.
+# Columns of a table that are reordered at once.
 COLUMNS = 64
 ACTIVATIONS = {**family.ACTIVATIONS, "swish": "swish"}
-# The numbers of layers, and what the names of a layer's weights begin with.
+# Prefix of the layers' weights -> config key of their number.
 LAYERS = {"encoder.layers": "encoder_layers", "decoder.layers": "decoder_layers"}
-# The name of a weight without the prefix.
+# Returns a weight's name without the prefix.
 plain_name = operator.methodcaller("removeprefix", "model.")
-# Maps of a layer and its norms, by our names of sublayers.
+# Maps of a layer and its norms: our names of sublayers -> theirs.
 MAPS = {"self_attention": "self_attn.", "cross_attention": "encoder_attn.", "feed_forward": ""}
 NORMS = {"self_attention": "self_attn", "cross_attention": "encoder_attn", "feed_forward": "final"}
 PARTS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
@@ -36,7 +36,7 @@ PARTS |= {"inner": "fc1", "outer": "fc2"}
 
 
 class Config(family.Config, kw_only=True):
-    """What a translator's config.json may say."""
+    """Keys of a translator's config.json."""
 
     FIXED: ClassVar = {**family.Config.FIXED, "is_decoder": (False,), "is_encoder_decoder": (True,)}
     HARMLESS: ClassVar = (
@@ -70,36 +70,36 @@ class Config(family.Config, kw_only=True):
     tie_word_embeddings: bool = True
 
     def sizes(self) -> tuple[int, int]:
-        """Rows of the tables of source and target."""
+        """Return the numbers of rows of the source's and the target's table."""
         return self.vocab_size, self.vocab_size
 
     @property
     def pieces(self) -> int:
-        """V, with our BOS."""
+        """V, which includes our BOS."""
         return max(self.sizes()) + 1
 
     def order(self, rows: int) -> np.ndarray:
-        """Their row of each of our ids, of a table of so many."""
+        """Return the row of each of our ids in their table, which has so many rows."""
+        special = [self.pad_token_id, self.UNKNOWN, self.decoder_start_token_id, self.eos_token_id]
         own = self.pad_token_id, self.UNKNOWN, self.eos_token_id
-        others = np.setdiff1d(np.arange(rows), own)
-        return np.concatenate([own[:2], [self.decoder_start_token_id], own[2:], others])
+        return np.concatenate([special, np.setdiff1d(np.arange(rows), own)])
 
 
 def hyperparameters(config: Config, **variants: Any) -> Hyperparameters:
     for name in ("attention_heads", "ffn_dim"):
-        both = {side: getattr(config, f"{side}_{name}") for side in ("encoder", "decoder")}
-        if both["encoder"] != both["decoder"]:
-            wanted = f"encoder_{name}, {both['encoder']}"
-            refuse(f"decoder_{name}", "config.json", wanted, both["decoder"], ANOTHER)
+        encoder, decoder = (getattr(config, f"{side}_{name}") for side in ("encoder", "decoder"))
+        if encoder != decoder:
+            expected = f"encoder_{name}, {encoder}"
+            refuse(f"decoder_{name}", "config.json", expected, decoder, ANOTHER)
     least = min(config.sizes())
     for name in ("pad_token_id", "eos_token_id", "decoder_start_token_id"):
         value = getattr(config, name)
         if value >= least or value == config.UNKNOWN:
-            wanted = f"an id below {least} other than that of <unk>, {config.UNKNOWN}"
-            refuse(name, "config.json", wanted, value, ANOTHER)
+            expected = f"an id below {least} other than that of <unk>, {config.UNKNOWN}"
+            refuse(name, "config.json", expected, value, ANOTHER)
     if config.pad_token_id == config.eos_token_id or least <= config.UNKNOWN:
-        wanted = "another id than eos_token_id"
-        refuse("pad_token_id", "config.json", wanted, config.pad_token_id, ANOTHER)
+        expected = "another id than eos_token_id"
+        refuse("pad_token_id", "config.json", expected, config.pad_token_id, ANOTHER)
     return Hyperparameters(
         vocabulary_size=config.pieces,
         num_layers=config.encoder_layers,
@@ -120,8 +120,8 @@ def hyperparameters(config: Config, **variants: Any) -> Hyperparameters:
 
 
 def rows(config: Config, table: np.ndarray) -> np.ndarray:
-    """Rows of a table (V', d_model) in the order of our ids, filled up with zeros to the size of
-    the larger table. It is changed in place, for a second one would take as much memory.
+    """Put the rows of a table (V', d_model) into the order of our ids, and pad it with zeros to the
+    size of the larger table. This is done in place: a copy would double the memory.
     """
     order = config.order(len(table))
     table.resize((config.pieces, table.shape[1]), refcheck=False)
@@ -132,16 +132,16 @@ def rows(config: Config, table: np.ndarray) -> np.ndarray:
 
 
 def bias(config: Config, theirs: np.ndarray) -> np.ndarray:
-    """Their output bias (V',) in the order of our ids; no BOS is ever written."""
+    """Put their output bias (V',) into the order of our ids; bar BOS."""
     order = config.order(len(theirs))
-    made = np.full(config.pieces, NEVER, theirs.dtype)
-    made[: len(order)] = theirs[order]
-    made[BOS] = NEVER
-    return made
+    ours = np.full(config.pieces, NEVER, theirs.dtype)
+    ours[: len(order)] = theirs[order]
+    ours[BOS] = NEVER
+    return ours
 
 
 def layers(config: Config) -> Iterator[Weight]:
-    """The weights of both stacks, without final norms."""
+    """Yield the weights of the layers of both stacks."""
     width = config.d_model
 
     def of_map(ours, stack, number, sublayer, part, inputs, outputs):

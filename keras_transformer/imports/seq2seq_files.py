@@ -1,6 +1,6 @@
-"""What the folder of one of Hugging Face's translators says besides sizes and weights: its pieces,
-and how it decodes, in generation_config.json (Wolf et al. 2020, "Transformers: State-of-the-Art
-Natural Language Processing").
+"""The files of Hugging Face's translators besides sizes and weights: pieces, and the decoding in
+generation_config.json (Wolf et al. 2020, "Transformers: State-of-the-Art Natural Language
+Processing").
 """
 
 import pathlib
@@ -21,7 +21,7 @@ AGAIN = "Save the model and its tokenizer again, all files."
 
 
 class Generation(Schema):
-    """What generation_config.json may say, or the config.json of an older folder."""
+    """Keys of generation_config.json, or of config.json in an older folder."""
 
     FIXED: ClassVar = {
         "begin_suppress_tokens": NONE,
@@ -60,89 +60,89 @@ class Generation(Schema):
 
 
 def place(folder: Any) -> pathlib.Path:
-    """The file that says how the model of a `PretrainedFolder` decodes."""
+    """Return the path of the file that says how a `PretrainedFolder` decodes."""
     path = folder.path / GENERATION
     return path if path.exists() else folder.path / "config.json"
 
 
 def generation(folder: Any) -> Generation:
-    """How the model of a `PretrainedFolder` decodes."""
+    """Read how a `PretrainedFolder` decodes."""
     path = place(folder)
     document = json_files.read_object(path, ANOTHER)
-    said, unknown = json_files.settings(Generation, document, path, ANOTHER)
+    settings, unknown = json_files.settings(Generation, document, path, ANOTHER)
     if path.name == GENERATION:
         folder.files.unused[GENERATION] = unknown
     for name in ("decoder_start_token_id", "eos_token_id", "pad_token_id"):
         own = getattr(folder.config, name)
-        if (value := getattr(said, name)) not in (None, own, [own]):
+        if (value := getattr(settings, name)) not in (None, own, [own]):
             refuse(name, path, f"{own}, as in config.json", value, AGAIN)
-    return said
+    return settings
 
 
-def barred_ids(folder: Any, said: Generation) -> list[int]:
-    """The ids of ours that `bad_words_ids` names."""
-    words = said.bad_words_ids or []
+def barred_ids(folder: Any, settings: Generation) -> list[int]:
+    """Return our ids of `bad_words_ids`."""
+    words = settings.bad_words_ids or []
     size = folder.config.sizes()[1]
     if any(len(word) != 1 or word[0] >= size for word in words):
         refuse("bad_words_ids", place(folder), f"lists of one id below {size}", words, ANOTHER)
     order = folder.config.order(size).tolist()
-    return [number for number, one in enumerate(order) if [one] in words]
+    return [number for number, row in enumerate(order) if [row] in words]
 
 
 def decoding(folder: Any) -> dict[str, Any]:
-    """How the model of a `PretrainedFolder` decodes: arguments of `DecodingOptions`."""
-    said = generation(folder)
+    """Return how a `PretrainedFolder` decodes, as arguments of `DecodingOptions`."""
+    settings = generation(folder)
     forms = {True: "until_full", False: "until_worse", "never": "leaving"}
-    # Theirs count what the decoder begins with.
-    longest = said.max_length or folder.config.max_position_embeddings
+    # Their max_length includes the start token.
+    longest = settings.max_length or folder.config.max_position_embeddings
     return {
-        "beam_size": said.num_beams,
-        "length_penalty": said.length_penalty,
+        "beam_size": settings.num_beams,
+        "length_penalty": settings.length_penalty,
         "length_penalty_form": "length",
-        "beam_form": forms[said.early_stopping],
+        "beam_form": forms[settings.early_stopping],
         "max_length": str(max(longest - 1, 1)),
         "min_length": "1",
-        # PAD and BOS never come.
-        "barred": [one for one in barred_ids(folder, said) if one not in (PAD, BOS)],
+        # We never produce PAD and BOS anyway.
+        "barred": [number for number in barred_ids(folder, settings) if number not in (PAD, BOS)],
     }
 
 
 def finish(folder: Any, model: Any) -> None:
-    """Bar from the softmax what `renormalize_logits` says has no share of it."""
-    said = generation(folder)
-    if said.renormalize_logits and said.bad_words_ids:
+    """Exclude `bad_words_ids` from the softmax if `renormalize_logits` says so."""
+    settings = generation(folder)
+    if settings.renormalize_logits and settings.bad_words_ids:
         bias = model.projection.bias
         values = bias.numpy()
-        values[barred_ids(folder, said)] = NEVER
+        values[barred_ids(folder, settings)] = NEVER
         bias.assign(values)
 
 
 def read_tokenizer(folder: Any, schema: type[Schema], name: str = TOKENIZER) -> Any:
-    """What a file of a tokenizer says by a schema. What else it says are notes of transformers."""
-    said = folder.files.read(schema, name, AGAIN)
+    """Read a tokenizer's file by a schema. Its other keys change nothing and are ignored."""
+    settings = folder.files.read(schema, name, AGAIN)
     folder.files.unused[name].clear()
-    return said
+    return settings
 
 
 def pieces_in_order(config: Any, pieces: Sequence[str], size: int) -> list[str]:
-    """The pieces behind our special ones, of those by their ids; rows without one are named too."""
-    taken = {name for name, _ in SPECIAL.values()}
-    named = [*pieces, *(f"<unused {number}>" for number in range(len(pieces), size))]
-    found = [named[number] for number in config.order(size)[len(SPECIAL) :]]
-    found += [f"<unused {number}>" for number in range(size, config.pieces - 1)]
-    return [f"<other {name}>" if name in taken else name for name in found]
+    """Return the pieces that follow our special ones, from those by their ids; name empty rows."""
+    special = {name for name, _ in SPECIAL.values()}
+    names = [*pieces, *(f"<unused {number}>" for number in range(len(pieces), size))]
+    ordered = [names[number] for number in config.order(size)[len(SPECIAL) :]]
+    ordered += [f"<unused {number}>" for number in range(size, config.pieces - 1)]
+    return [f"<other {name}>" if name in special else name for name in ordered]
 
 
 def check_special(pieces: Sequence[str], ids: Mapping[str, int], place: Any) -> None:
-    """Refuse pieces of which the special ones have other ids than config.json says."""
+    """Refuse special pieces whose ids are not those of config.json."""
     for piece, number in ids.items():
         if pieces[number : number + 1] != [piece]:
-            found = pieces.index(piece) if piece in pieces else None
-            refuse(piece, place, f"{number}, as in config.json", found, AGAIN)
+            index = pieces.index(piece) if piece in pieces else None
+            refuse(piece, place, f"{number}, as in config.json", index, AGAIN)
 
 
 def read_pieces(folder: Any, name: str, most: int) -> list[str]:
-    """The pieces by their ids, of a JSON object of ids."""
+    """Read the pieces by their ids from a JSON object {piece: id}."""
     path = required_file(folder.path, name, AGAIN)
     folder.files.unused.setdefault(name, [])
     ids = json_files.read_object(path, AGAIN, MOST_BYTES_OF_LISTS)

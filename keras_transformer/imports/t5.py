@@ -1,10 +1,10 @@
 """T5 (Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text
 Transformer") and its version 1.1, such as flan-T5, as a `Transformer`.
 
-Its attention is not scaled, its norms have no mean, and all layers share the relative biases of the
-first. Its feed-forward networks have no biases: ours are 0. Its special ids are PAD 0, EOS 1, UNK 2
-and PAD again as the start token; ours are PAD 0, UNK 1, BOS 2, EOS 3: its rows are put in that
-order. All other ids stay, except 3, which moves to the end.
+Its attention is not scaled, its norms subtract no mean, and all layers share the relative biases of
+the first. Its feed-forward networks have no biases: ours are 0. Its special ids are PAD 0, EOS 1,
+UNK 2, and it starts with PAD; ours are PAD 0, UNK 1, BOS 2, EOS 3, so rows are reordered. All other
+ids stay, except 3, which moves to the end.
 """
 
 from collections.abc import Collection, Iterator
@@ -27,15 +27,15 @@ MODEL_TYPE = "t5"
 LAYERS = {"encoder.block": "num_layers", "decoder.block": "num_decoder_layers"}
 BUCKETS = 32
 plain_name = str
-# Our PAD, UNK, BOS and EOS as rows of its table.
+# Rows of its table for our PAD, UNK, BOS and EOS.
 SPECIAL = (0, 2, 0, 1)
 ATTENTION = {"q": "query_kernel", "k": "key_kernel", "v": "value_kernel", "o": "output_kernel"}
-# Sublayers by their number in a layer, and what it calls them.
+# {stack: {number in a layer: (its sublayer, ours)}}.
 SUBLAYERS = {
     "encoder": {0: ("SelfAttention", "self_attention")},
     "decoder": {0: ("SelfAttention", "self_attention"), 1: ("EncDecAttention", "cross_attention")},
 }
-# By `feed_forward_proj`: our activation, our maps by its, and whether its config says is_gated_act.
+# `feed_forward_proj` -> our activation, and our maps -> its.
 FEED_FORWARDS = {
     "relu": ("relu", {"inner": "wi", "outer": "wo"}),
     "gated-gelu": ("geglu", {"inner": "wi_0", "linear": "wi_1", "outer": "wo"}),
@@ -45,7 +45,7 @@ PROJECTION = "lm_head.weight"
 
 
 class Config(family.Config, kw_only=True):
-    """What the config.json of a T5 may say."""
+    """Keys of a T5's config.json."""
 
     FIXED: ClassVar = {
         **family.Config.FIXED,
@@ -57,7 +57,7 @@ class Config(family.Config, kw_only=True):
         "relative_attention_max_distance": (128,),
         "relative_attention_num_buckets": (BUCKETS,),
     }
-    # What feed_forward_proj says too.
+    # dense_act_fn and is_gated_act repeat feed_forward_proj.
     HARMLESS: ClassVar = (
         *family.NOTES,
         *("classifier_dropout", "dense_act_fn", "is_gated_act", "n_positions"),
@@ -75,7 +75,7 @@ class Config(family.Config, kw_only=True):
     layer_norm_epsilon: Epsilon = 1e-6
     feed_forward_proj: Literal[tuple(FEED_FORWARDS)] = "relu"
     tie_word_embeddings: bool = True
-    # Whether it scales the logits by d_model^-0.5; None: if its tables are tied.
+    # Whether logits are scaled by d_model^-0.5. None: if the tables are tied.
     scale_decoder_outputs: bool | None = None
 
     def __post_init__(self):
@@ -85,13 +85,13 @@ class Config(family.Config, kw_only=True):
 
 
 class Tokenizer(Schema):
-    """What tokenizer_config.json may say that we read."""
+    """Keys of tokenizer_config.json that we read."""
 
     extra_ids: Natural = 100
 
 
 def of_weights(config: Config, names: Collection[str]) -> Config:
-    """The config, tied if the weights have no projection: transformers 5 writes that all are."""
+    """Correct tie_word_embeddings, which transformers 5 always writes as true, by the weights."""
     return msgspec.structs.replace(config, tie_word_embeddings=PROJECTION not in names)
 
 
@@ -113,14 +113,14 @@ def hyperparameters(config: Config) -> Hyperparameters:
         attention="dot_product",
         norm_epsilon=config.layer_norm_epsilon,
         tie_embeddings="three_way" if config.tie_word_embeddings else "inputs",
-        # It scales logits, we embeddings, of the same table.
+        # It scales the logits, we the embeddings; with one table both are the same.
         scaled_embeddings=config.tie_word_embeddings and config.scale_decoder_outputs,
         output_bias=True,
     )
 
 
 def vocabulary(files: SettingsFiles, config: Config) -> Vocabulary:
-    """The pieces of spiece.model by our ids, its sentinels, and names for rows without a piece."""
+    """Return the pieces of spiece.model by our ids, sentinels, and names for unused rows."""
     remedy = "Save the slow tokenizer into it, or take the file from where the model is from."
     model = read_model(required_file(files.path, PIECES, remedy), WHOLE)
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -128,8 +128,8 @@ def vocabulary(files: SettingsFiles, config: Config) -> Vocabulary:
     count = files.read(Tokenizer, "tokenizer_config.json", ANOTHER).extra_ids
     missing = config.vocab_size - len(pieces) - count
     if missing < 0:
-        wanted = f"at least {len(pieces) + count:,}, the pieces of {PIECES} and {count} sentinels"
-        refuse("vocab_size", files.path / "config.json", wanted, config.vocab_size, family.AGAIN)
+        least = f"at least {len(pieces) + count:,}, the pieces of {PIECES} and {count} sentinels"
+        refuse("vocab_size", files.path / "config.json", least, config.vocab_size, family.AGAIN)
     pieces += [f"<extra_id_{number}>" for number in reversed(range(count))]
     pieces += [f"<unused {number}>" for number in range(missing)]
     # The order of `rows`.
@@ -141,18 +141,18 @@ def table(config: Config) -> Iterator[Weight]:
     heads = config.num_heads * config.d_kv
     pieces = (config.vocab_size, d)
 
-    def in_our_order(array):
+    def scaled_rows(array):
         factor = d**-0.5 if config.scale_decoder_outputs else 1.0
         return array[rows(config.vocab_size)] * factor
 
     is_tied = config.tie_word_embeddings
-    unscaled = in_our_order if is_tied else lambda array: array[rows(config.vocab_size)]
-    yield Weight("embedding/table", "shared.weight", pieces, unscaled)
-    # Our BOS has a row of its own, which must not be produced.
+    embeddings = scaled_rows if is_tied else lambda array: array[rows(config.vocab_size)]
+    yield Weight("embedding/table", "shared.weight", pieces, embeddings)
+    # Our BOS, which T5 lacks, must not be produced.
     bias = f"{'embedding' if is_tied else 'projection'}/output_bias"
     yield Weight(bias, None, (), lambda _: _bias(config.vocab_size + 1))
     if not is_tied:
-        yield Weight("projection/table", PROJECTION, pieces, in_our_order)
+        yield Weight("projection/table", PROJECTION, pieces, scaled_rows)
     for stack, sublayers in SUBLAYERS.items():
         yield Weight(f"{stack}/final_norm/gamma", f"{stack}.final_layer_norm.weight", (d,))
         biases = f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
@@ -192,5 +192,5 @@ def _bias(size):
 
 
 def rows(vocabulary_size: int) -> np.ndarray:
-    """The row of its table that each of our ids has."""
+    """Return T5's id, a row of its table, for each of our ids."""
     return np.concatenate([SPECIAL, np.arange(4, vocabulary_size), [3]])

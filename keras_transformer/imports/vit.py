@@ -1,8 +1,8 @@
 """ViT (Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words: Transformers for Image Recognition
 at Scale") as a `VisionTransformer`.
 
-Ours scales pictures from 0 to 1 to [-1, 1]. Where preprocessor_config.json names another mean and
-deviation, the difference goes into the map of the patches.
+Our model scales pixels from [0, 1] to [-1, 1]. If preprocessor_config.json has another mean and
+deviation, the kernel and bias of the patch embedding are changed to match.
 """
 
 import operator
@@ -21,21 +21,21 @@ MODEL_TYPE = "vit"
 LAYERS = {"encoder.layer": "num_hidden_layers"}
 WHITE = 255
 ARCHITECTURE = "ViTForImageClassification"
-# The name of a weight without the prefix.
+# Returns a weight's name without the prefix.
 plain_name = operator.methodcaller("removeprefix", "vit.")
-# Of a layer, ours and theirs.
+# Norms of a layer, ours -> theirs.
 NORMS_OF_LAYER = {
     "self_attention_norm/norm": "layernorm_before",
     "feed_forward_norm/norm": "layernorm_after",
 }
 PATCHES = "embeddings.patch_embeddings.projection"
-# Means of colours, and their deviations: of all channels, or one a channel.
+# Mean and deviation of a channel's pixels.
 Mean = Annotated[float, msgspec.Meta(ge=-1000, le=1000)]
 Deviation = Annotated[float, msgspec.Meta(gt=1e-6, le=1000)]
 
 
 class Pictures(Schema):
-    """What preprocessor_config.json may say."""
+    """Keys of preprocessor_config.json."""
 
     FIXED: ClassVar = {"do_rescale": (True,)}
     HARMLESS: ClassVar = (
@@ -50,7 +50,7 @@ class Pictures(Schema):
 
 
 class Config(family.EncoderConfig, kw_only=True):
-    """What a ViT's config.json may say."""
+    """Keys of a ViT's config.json."""
 
     FIXED: ClassVar = {**family.EncoderConfig.FIXED, "qkv_bias": (True,)}
     HARMLESS: ClassVar = (
@@ -68,7 +68,7 @@ def hyperparameters(config: Config) -> VisionHyperparameters:
     architecture = config.architecture(ARCHITECTURE)
     if architecture != ARCHITECTURE:
         refuse("architectures", "config.json", ARCHITECTURE, architecture, ANOTHER)
-    config.refuse_no_choice(architecture)
+    config.require_single_label(architecture)
     size = config.image_size
     height, width = size if isinstance(size, list) else (size, size)
     return VisionHyperparameters(
@@ -82,8 +82,8 @@ def hyperparameters(config: Config) -> VisionHyperparameters:
 
 
 def table(config: Config) -> Iterator[Weight]:
-    """The weights of a model of config.json, theirs as `plain_name` calls them. The map of the
-    patches is that of its own pictures: see `for_ours`.
+    """Yield the weights of a model of config.json, theirs named as by `plain_name`. The patch
+    embedding still expects their preprocessing; `for_ours` changes that.
     """
     hp = hyperparameters(config)
     d = hp.d_model
@@ -99,7 +99,7 @@ def table(config: Config) -> Iterator[Weight]:
 
 
 def check_pictures(pictures: Pictures, config: Config, path: str) -> None:
-    """Refuse pictures that are not first scaled to 0 to 1, or without a mean for each channel."""
+    """Refuse pixels that are not scaled to [0, 1], and means that do not fit the channels."""
     if not np.isclose(pictures.rescale_factor, 1 / WHITE):
         refuse("rescale_factor", path, "1/255", pictures.rescale_factor, ANOTHER)
     for name in ("image_mean", "image_std") if pictures.do_normalize else ():
@@ -109,12 +109,12 @@ def check_pictures(pictures: Pictures, config: Config, path: str) -> None:
 
 
 def for_ours(arrays: dict[str, np.ndarray], pictures: Pictures) -> dict[str, np.ndarray]:
-    """The arrays with the map of the patches for our pixels x = 2 p - 1, where p are from 0 to 1.
-    Its kernel (out, C, P, P) and bias (out,) are for
+    """Change the patch embedding to take our pixels x = 2 p - 1, with p in [0, 1]. Its kernel
+    (out, C, P, P) and bias (out,) take
 
         (p - mean) / deviation = x / (2 deviation) + (0.5 - mean) / deviation
 
-    and become a kernel (P P C, out), for a convolution whose strides are its size.
+    The kernel becomes (P P C, out), because patches do not overlap.
     """
     kernel = arrays["embedding/kernel"]
     channels = np.ones(kernel.shape[1])

@@ -379,7 +379,7 @@ BAD = {
         description(ffn_activation="tf.nn.elu"),
         "`ffn_activation` of .* nn.relu",
     ),
-    "no description": ({"run/model_description.py": b"model = 3"}, "must make one Transformer"),
+    "no description": ({"run/model_description.py": b"model = 3"}, "must create one Transformer"),
     "another cutter": (tokenizer(type="CharacterTokenizer"), "one of SpaceTokenizer, OpenNMTTok"),
     "aggressive cuts": (
         tokenizer(type="OpenNMTTokenizer", params={"mode": "aggressive", "bpe_model_path": "a"}),
@@ -396,7 +396,7 @@ BAD = {
     ),
     "controls of its class": (
         {"run/model_description.py": _described({}) + CONTROLS},
-        "`source_sequence_controls` of `data` of .*yml must be said, .*Received: null",
+        "`source_sequence_controls` of `data` of .*yml must be set, .*Received: null",
     ),
     "coverage": (config(params={"coverage_penalty": 0.2}), "`coverage_penalty` of `params` of"),
     "unknowns replaced": (config(params={"replace_unknown_target": True}), "`replace_unknown_tar"),
