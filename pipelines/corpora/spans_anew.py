@@ -62,7 +62,7 @@ class SpansAnew(OtherVersion):
         self._heads, self._wholes = (tf.constant(some) for some in texts)
         self._vocabularies = (vocabulary.source, vocabulary.target)
 
-    def others(self, plain, rows, keys):
+    def alternatives(self, plain, rows, keys):
         whole = tf.gather(self._wholes, rows)
         is_new = whole != ""
         # What is not cut needs two words too.

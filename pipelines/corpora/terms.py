@@ -238,6 +238,6 @@ class GivenTerms(OtherVersion):
         self._flat = as_tensor(sentences.flat)
         self._starts = as_tensor(sentences.starts)
 
-    def others(self, plain, rows, keys):
+    def alternatives(self, plain, rows, keys):
         is_given = drawn(keys, GIVEN) < self._threshold
         return sequences_at(self._flat, self._starts, rows), is_given

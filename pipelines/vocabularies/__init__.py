@@ -1,8 +1,8 @@
-"""The vocabulary of two languages: one that they share, as in the paper, or one a language (Vaswani
-et al. 2017, section 5.1); or the word pieces of an imported model.
+"""The vocabulary of two languages: shared by both, as in the paper, or one per language (Vaswani et
+al. 2017, section 5.1); or the word pieces of an imported model.
 
-Either has a `source` and a `target`, each a `Vocabulary`; those of a shared one are itself. So who
-reads a vocabulary takes the side that it needs, and does not ask which kind it is.
+Each kind has a `source` and a `target` `Vocabulary`; a shared one is its own source and target. So
+callers take the side that they need, and need not ask which kind it is.
 """
 
 import dataclasses
@@ -28,13 +28,13 @@ FILES = {
     "separate": ("vocabulary.source.model", "vocabulary.target.model"),
     "word_pieces": ("vocabulary.json", "vocabulary.json"),
 }
-# What reads a file, by the end of its name.
+# Loaders by the suffix of a file.
 READERS = {".model": Vocabulary.load, ".json": WordPieces.load}
 
 
 @dataclasses.dataclass(eq=False)
 class SeparateVocabularies:
-    """A vocabulary for each language, of equal size, for a model has one V."""
+    """A vocabulary for each language, of equal size, because a model has one V."""
 
     source: Vocabulary
     target: Vocabulary
@@ -50,17 +50,17 @@ class SeparateVocabularies:
 
     @property
     def size(self) -> int:
-        """V, the number of pieces of each."""
+        """V, the number of pieces in each."""
         return self.source.size
 
     @property
     def shares_ids(self) -> bool:
-        """Whether an id means the same piece on either side, so that they may share a table."""
+        """Whether an id means the same piece on both sides, so that they may share embeddings."""
         return self.source.pieces == self.target.pieces
 
     @property
     def fingerprint(self) -> str:
-        """Those of both, joined by "-"."""
+        """The fingerprints of source and target, joined by "-"."""
         return f"{self.source.fingerprint}-{self.target.fingerprint}"
 
 
@@ -73,9 +73,9 @@ def learn(
     model_type: str = "bpe",
     protected: ProtectedSpans | None = None,
 ) -> Vocabulary | SeparateVocabularies:
-    """Learn a vocabulary of the training side's text, "joint" or "separate", as `vocabulary.learn`
-    does. If one of two texts holds fewer pieces, both vocabularies have as many as that one. Marks
-    stand in the text for what is protected.
+    """Learn a "joint" or "separate" vocabulary from the training text with `vocabulary.learn`. If
+    one language's text yields fewer pieces, both vocabularies get that smaller size. Marks must
+    already stand in the text for protected spans.
     """
     tags = [*tags, *(protected.pieces if protected else ())]
     lines = {}
@@ -83,18 +83,18 @@ def learn(
         lines[name] = [*lines.get(name, ()), *side]
     while True:
         learned = [vocabulary.learn(lines[name], size, tags, model_type) for name in lines]
-        smallest = min(one.size for one in learned)
-        if all(one.size == smallest for one in learned):
+        sizes = {side.size for side in learned}
+        if len(sizes) == 1:
             break
-        logger.info("%s pieces a language: a model needs as many of each", f"{smallest:,}")
-        size = smallest
+        size = min(sizes)
+        logger.info("%s pieces a language: a model needs as many of each", f"{size:,}")
     both = learned[0] if kind == "joint" else SeparateVocabularies(*learned)
     both.protected = protected
     return both
 
 
 def save(both: Vocabulary | SeparateVocabularies, folder: str | os.PathLike) -> None:
-    """Write the files of a vocabulary into a folder, and remove those of another kind."""
+    """Write the vocabulary's files into a folder, and remove those of another kind."""
     folder = pathlib.Path(folder)
     for name in set(itertools.chain(*FILES.values())) - set(FILES[both.kind]):
         (folder / name).unlink(missing_ok=True)
@@ -113,19 +113,18 @@ def exist(folder: str | os.PathLike) -> bool:
 
 
 def load(folder: str | os.PathLike) -> Vocabulary | SeparateVocabularies:
-    """Read what `save` wrote."""
+    """Load what `save` wrote."""
     folder = pathlib.Path(folder)
-    found = [
+    kinds = (
         kind for kind, names in FILES.items() if any((folder / name).exists() for name in names)
-    ]
-    [kind, *_] = [*found, "joint"]
-    both = of_files(paths(kind, folder))
+    )
+    both = of_files(paths(next(kinds, "joint"), folder))
     both.protected = ProtectedSpans.load(folder)
     return both
 
 
 def of_files(files: Sequence[str | os.PathLike]) -> Vocabulary | SeparateVocabularies:
-    """Read one file that both languages share, or that of the source and that of the target."""
+    """Load one file that both languages share, or the source's file and the target's."""
     if len(files) not in (1, 2):
         raise ValueError(
             "a vocabulary is one file for both languages, or one for the source and one for the "
@@ -136,24 +135,24 @@ def of_files(files: Sequence[str | os.PathLike]) -> Vocabulary | SeparateVocabul
 
 
 def pieces_by_side(both: Vocabulary | SeparateVocabularies) -> dict[str, list[str]]:
-    """The pieces by id of "source" and of "target"."""
+    """Return the pieces of "source" and of "target", by id."""
     return {"source": both.source.pieces, "target": both.target.pieces}
 
 
 def parts_by_side(
     both: Vocabulary | SeparateVocabularies | WordPieces,
 ) -> dict[str, Callable[[str], list[int]]]:
-    """What cuts a piece of another vocabulary, by side: see `parts_of`. Word pieces cut none."""
+    """Return `parts_of` each side, by "source" and "target"; word pieces have none."""
     sides = {"source": both.source, "target": both.target}
-    return {name: parts_of(one) for name, one in sides.items() if isinstance(one, Vocabulary)}
+    return {name: parts_of(side) for name, side in sides.items() if isinstance(side, Vocabulary)}
 
 
-def parts_of(one: Vocabulary) -> Callable[[str], list[int]]:
-    """A function of a piece of another vocabulary: the ids of the pieces that this one cuts it
-    into; none of a byte, and none where it knows nothing of it.
+def parts_of(learned: Vocabulary) -> Callable[[str], list[int]]:
+    """Return a function that cuts a piece of another vocabulary into pieces of the learned one, and
+    returns their ids: none for a byte, and none for characters that are unknown here.
     """
-    processor = sentencepiece.SentencePieceProcessor(model_proto=one.model)
-    known = {piece: number for number, piece in enumerate(one.pieces)}
+    processor = sentencepiece.SentencePieceProcessor(model_proto=learned.model)
+    id_of = {piece: number for number, piece in enumerate(learned.pieces)}
 
     def cut(piece):
         if piece in RESERVED:
@@ -161,13 +160,13 @@ def parts_of(one: Vocabulary) -> Callable[[str], list[int]]:
         ids = processor.encode(piece.replace(SPACE, " "))
         if ids and not piece.startswith(SPACE):
             # SentencePiece puts a space before a text; this piece has none.
-            inner = one.pieces[ids[0]].removeprefix(SPACE)
-            ids = [known.get(inner, ids[0]), *ids[1:]] if inner else ids[1:]
+            inner = learned.pieces[ids[0]].removeprefix(SPACE)
+            ids = [id_of.get(inner, ids[0]), *ids[1:]] if inner else ids[1:]
         return [number for number in ids if number != UNK]
 
     return cut
 
 
 def paths(kind: str, folder: str | os.PathLike) -> list[pathlib.Path]:
-    """The files of a kind of vocabulary in a folder."""
+    """Return the paths of the files of a kind of vocabulary in a folder."""
     return [pathlib.Path(folder) / name for name in dict.fromkeys(FILES[kind])]

@@ -1,10 +1,8 @@
-"""Text as people type it: other case, typing errors, punctuation that is missing or doubled. A
-translator that learns from such sentences too translates them better (nothing of Vaswani et al.
-2017).
+"""Text as people type it: wrong case, typing errors, missing or doubled punctuation. A translator
+that also learns from such sentences translates them better (not part of Vaswani et al. 2017).
 
-It is made of TensorFlow's operations, and what is drawn follows from the seed and the place in the
-stream by counting, as in `segmentation`. Shapes: B sentences; N characters of all sentences in a
-row.
+It uses TensorFlow operations alone. Random numbers follow from the seed and the place in the stream
+by counting, as in `segmentation`. Shapes: B sentences; N characters of all sentences in a row.
 """
 
 import functools
@@ -17,7 +15,7 @@ import tensorflow as tf
 
 from pipelines.random_numbers import GOLDEN, drawn, mix
 from pipelines.vocabularies.model_proto import whole_pieces
-from pipelines.vocabularies.protected_spans import GIVEN
+from pipelines.vocabularies.protected_spans import TRANSLATION
 from pipelines.vocabularies.segmentation import OtherVersion, Segmentation
 from pipelines.vocabularies.span_marks import BORDER, MARK, alternate, bordered
 from pipelines.vocabularies.vocabulary import Vocabulary
@@ -25,15 +23,15 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 NEIGHBOURS = 6
 PUNCTUATION = r"[.,;:!?]"
-# Numbers of what is drawn, so that no draw depends on another.
+# One number for each purpose of a draw, so that no draw depends on another.
 CASE, TYPO, SLIP, KEY, MARKS = range(1, 6)
-SHARE = 7  # `terms` has 6.
+SHARE = 7  # `terms` uses 6.
 
 
 class Typed(NamedTuple):
-    """The characters of sentences, (N,) each: strings, their codes of Unicode, the sentence and a
-    random number, uint64, of each; and whether it is a letter that may change, of which a mark or a
-    tag has none, comes after one, or is punctuation that may change.
+    """The characters of sentences, each field (N,): strings, Unicode code points, the numbers of
+    their sentences, random numbers (uint64); and whether each is a letter that may change (never in
+    a mark or a tag), follows such a letter, or is punctuation that may change.
     """
 
     texts: tf.Tensor
@@ -46,21 +44,21 @@ class Typed(NamedTuple):
 
 
 class AugmentedText(OtherVersion):
-    """Change some sentences as people type them.
+    """Rewrites some sentences as people type them.
 
     - case: a sentence is written in upper case, in lower case, or with a capital for each word. In
-      upper case its translation is too; otherwise that stays as it is.
+      upper case its translation is too; otherwise the translation stays as it is.
     - typos: a letter that follows another is missed, doubled, swapped with the next one, or
-      becomes one of the keys beside it.
-    - punctuation: a mark of punctuation after a letter is missing or doubled.
+      replaced by a neighbouring key.
+    - punctuation: a punctuation mark after a letter is left out or doubled.
 
     Protected spans and tags are never changed.
 
     Args:
         vocabulary: of this side.
-        rates: by "case" the share of sentences, by "typos" that of letters, by "punctuation" that
-            of marks; 0 or missing: none. A translation has "case" alone, and the same seed.
-        seed, longest, segmentation: as of an `OtherVersion`.
+        rates: "case": share of sentences; "typos": share of letters; "punctuation": share of
+            punctuation marks; 0 or missing: none. For translations pass "case" alone.
+        seed, longest, segmentation: as in `OtherVersion`; translations need their sources' seed.
         is_source: whether this side is what people type, and not its translation.
         share: of the sentences that may change; the others stay as they are.
     """
@@ -79,16 +77,16 @@ class AugmentedText(OtherVersion):
         self.rates = {**rates, "share": share}
         self.is_source = is_source
         self._vocabulary = vocabulary
-        self._never = "|".join([MARK, GIVEN, *map(re.escape, whole_pieces(vocabulary.model))])
+        self._never = "|".join([MARK, TRANSLATION, *map(re.escape, whole_pieces(vocabulary.model))])
 
-    def others(self, plain, rows, keys):
+    def alternatives(self, plain, rows, keys):
         text = self._vocabulary.detokenize(plain)
         changed = self.changed(text, keys)
         is_new = tf.ensure_shape((changed != text) & self._is_drawn(SHARE, keys, "share"), [None])
         return self._vocabulary.tokenize(changed), is_new
 
     def changed(self, text: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
-        """Texts as they are typed, strings (B,), by their keys, uint64 (B,)."""
+        """Return texts as they are typed, strings (B,), by their random keys, uint64 (B,)."""
         parts = tf.strings.split(bordered(text, self._never), BORDER)
         characters = tf.strings.unicode_split(parts.flat_values, "UTF-8")
         typed = self._typed(parts, characters, keys)
@@ -119,15 +117,15 @@ class AugmentedText(OtherVersion):
             tf.strings.regex_full_match(texts, PUNCTUATION) & may_change & goes_on,
         )
 
-    def _is_drawn(self, what, draws, name):
+    def _is_drawn(self, purpose, draws, name):
         threshold = min(int(self.rates.get(name, 0) * 2**64), 2**64 - 1)
-        return drawn(draws, what) < tf.constant(threshold, tf.uint64)
+        return drawn(draws, purpose) < tf.constant(threshold, tf.uint64)
 
     def _with_slips(self, typed):
-        """The characters with typing errors, each none, one or two."""
+        """Return the characters with typing errors; each becomes none, one or two."""
         may_slip = typed.is_letter & typed.goes_on
         slips = may_slip & self._is_drawn(TYPO, typed.draws, "typos")
-        # The letter after a slip is typed as it should be: it may have been swapped.
+        # The letter after a slip is typed correctly, because it may have been swapped.
         slips &= ~_shifted(slips, False)
         kind = tf.cast(drawn(typed.draws, SLIP) % 4, tf.int32)
         following = tf.concat([typed.texts[1:], [""]], axis=0)[: tf.size(typed.texts)]
@@ -135,9 +133,9 @@ class AugmentedText(OtherVersion):
         swaps = slips & (kind == 0) & may_swap[: tf.size(slips)]
         key = tf.cast(drawn(typed.draws, KEY) % NEIGHBOURS, tf.int32)
         keys = keys_beside()
-        known = typed.codes < len(keys)
-        where = tf.stack([tf.where(known, typed.codes, 0), key], axis=1)
-        beside = tf.where(known, tf.gather_nd(tf.constant(keys), where), typed.texts)
+        is_ascii = typed.codes < len(keys)
+        indices = tf.stack([tf.where(is_ascii, typed.codes, 0), key], axis=1)
+        beside = tf.where(is_ascii, tf.gather_nd(tf.constant(keys), indices), typed.texts)
         written = tf.where(slips & (kind == 1), typed.texts + typed.texts, typed.texts)
         written = tf.where(slips & (kind == 2), "", written)
         written = tf.where(slips & (kind == 3), beside, written)
@@ -145,10 +143,9 @@ class AugmentedText(OtherVersion):
         return tf.where(_shifted(swaps, False), _shifted(typed.texts, ""), written)
 
     def _with_other_punctuation(self, typed, written):
-        is_other = typed.is_point & self._is_drawn(MARKS, typed.draws, "punctuation")
+        changes = typed.is_point & self._is_drawn(MARKS, typed.draws, "punctuation")
         is_missing = drawn(typed.draws, SLIP) % 2 == 0
-        other = tf.where(is_missing, "", typed.texts + typed.texts)
-        return tf.where(is_other, other, written)
+        return tf.where(changes, tf.where(is_missing, "", typed.texts + typed.texts), written)
 
     def _in_other_case(self, typed, written, keys):
         changes = typed.is_letter & tf.gather(self._is_drawn(CASE, keys, "case"), typed.sentences)
@@ -162,16 +159,16 @@ class AugmentedText(OtherVersion):
 
 
 def _shifted(values, first):
-    """What stands before each."""
+    """Return the value before each, `first` before the first."""
     return tf.concat([[first], values], axis=0)[:-1]
 
 
 @functools.cache
 def keys_beside() -> np.ndarray:
-    """For each character of ASCII the keys beside its own, strings (128, NEIGHBOURS); of one that
-    is no letter itself.
+    """Return for each ASCII character the keys beside its own, strings (128, NEIGHBOURS); for one
+    that is no letter, the character itself.
     """
-    found = [[chr(code) if code else ""] * NEIGHBOURS for code in range(128)]
+    neighbours = [[chr(code) if code else ""] * NEIGHBOURS for code in range(128)]
     places = {
         letter: (row, place + row / 2)
         for row, letters in enumerate(KEYBOARD)
@@ -179,11 +176,11 @@ def keys_beside() -> np.ndarray:
     }
     for letter, (row, place) in places.items():
         near = [
-            other
-            for other, (its_row, its_place) in places.items()
-            if other != letter and abs(its_row - row) <= 1 and abs(its_place - place) <= 1
+            key
+            for key, (its_row, its_place) in places.items()
+            if key != letter and abs(its_row - row) <= 1 and abs(its_place - place) <= 1
         ]
         for case in (str.lower, str.upper):
-            chosen = [case(near[number % len(near)]) for number in range(NEIGHBOURS)]
-            found[ord(case(letter))] = chosen
-    return np.array(found)
+            keys = [case(near[number % len(near)]) for number in range(NEIGHBOURS)]
+            neighbours[ord(case(letter))] = keys
+    return np.array(neighbours)

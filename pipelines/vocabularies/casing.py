@@ -1,6 +1,6 @@
-"""How the training text would write what is all in capitals or all in lower case: each word as it
-stands most often within sentences, the first one of a sentence with a capital (Lita, Ittycheriah,
-Roukos and Kambhatla 2003, "tRuEcasIng"). In graphs `span_marks` does the same.
+"""How the training text would write a text that is all in capitals or all in lower case: each word
+in its most frequent form within sentences, the first word of a sentence with a capital (Lita,
+Ittycheriah, Roukos and Kambhatla 2003, "tRuEcasIng"). In graphs `span_marks` does the same.
 """
 
 import collections
@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from unicodedata import category
 
-# Without digits, punctuation and marks; Python's, RE2's and browsers' expressions agree in it.
+# Excludes digits, punctuation and marks. Python, RE2 and browsers match the same words.
 WORD = "[^\\x00-@\\[-`{-¿\u2000-\u2bff\u3000-\u303f]+"
 # What stands before the first word of a sentence.
 OPENING = r"[\s\S]*[.!?] [^ ]*"
-# So that the first word of a text is that of a sentence.
+# Put before a text, so that its first word begins a sentence.
 START = ". "
 LEAST_LETTERS = 5
-# A tag of a mixture is one piece, as it stands.
+# Begins the tag of a mixture. A text with it stays as it is, because a tag is one piece.
 TAG = "<"
 MOST_WORDS = 10_000
 
@@ -30,7 +30,7 @@ class Cased(NamedTuple):
 
 
 def cased_words(lines: Iterable[str]) -> tuple[str, ...]:
-    """The words with capitals in most places where no sentence begins, the most frequent first."""
+    """Return words mostly written with capitals within sentences, the most frequent first."""
     forms = collections.defaultdict(collections.Counter)
     for line in lines:
         gaps, words = _parts(line)
@@ -38,14 +38,14 @@ def cased_words(lines: Iterable[str]) -> tuple[str, ...]:
             if not re.fullmatch(OPENING, gap):
                 forms[word.lower()][word] += 1
     likeliest = {word: counts.most_common(1)[0] for word, counts in forms.items()}
-    found = [one for word, one in likeliest.items() if one[0] != word]
-    found.sort(key=lambda one: -one[1])
-    return tuple(form for form, _ in found[:MOST_WORDS])
+    cased = [form for word, form in likeliest.items() if form[0] != word]
+    cased.sort(key=lambda form: -form[1])
+    return tuple(form for form, _ in cased[:MOST_WORDS])
 
 
 class TextCasing:
-    """Writes texts without one of both cases as the training text would, whose words `cased_words`
-    found; others as they are.
+    """Rewrites texts that are all in capitals or all in lower case as the training text would, by
+    the `cased_words` of that text; other texts stay as they are.
     """
 
     def __init__(self, words: Sequence[str]):
@@ -69,17 +69,17 @@ class TextCasing:
 
 @functools.cache
 def accents() -> str:
-    """Accents and vowel signs: they belong to the letter before, and to Python are none."""
-    return "".join(one for one in map(chr, range(0x300, 0x1F000)) if category(one)[0] == "M")
+    """Return accents and vowel signs: part of the letter before, but no letters for Python."""
+    return "".join(mark for mark in map(chr, range(0x300, 0x1F000)) if category(mark)[0] == "M")
 
 
 def settings(words: Sequence[str]) -> dict[str, Any]:
-    """What the page in a browser reads of it."""
-    said = {"word": WORD, "opening": OPENING, "start": START, "least": LEAST_LETTERS, "tag": TAG}
-    return {**said, "words": words}
+    """Return what the browser page needs to do the same."""
+    rules = {"word": WORD, "opening": OPENING, "start": START, "least": LEAST_LETTERS, "tag": TAG}
+    return {**rules, "words": words}
 
 
 def _parts(text):
-    """What stands around the words of a text, and these."""
+    """Return the gaps around the words of a text, and the words."""
     parts = re.split(f"({WORD})", START + text)
     return parts[::2], parts[1::2]

@@ -1,27 +1,27 @@
-"""The protocol buffer of a SentencePiece model, as far as we change it, and our rules in it."""
+"""The protocol buffer of a SentencePiece model: the fields that we change, and our own."""
 
 import functools
 from collections.abc import Iterable
 
-# Numbers of a TrainerSpec's fields.
+# Field numbers of TrainerSpec.
 IDS = {"unk_id": 40, "bos_id": 41, "eos_id": 42, "pad_id": 43}
 NAMES = {"unk_surface": 44, "unk_piece": 45, "bos_piece": 46, "eos_piece": 47, "pad_piece": 48}
 KINDS = {"model_type": 3, "byte_fallback": 35}
-# Of a piece that a user named.
+# The type of a user-defined piece.
 USER_DEFINED = 4
-# The score of a word piece: no merge, probability or tag has one above 0.
+# The score of a learned word piece: merges, probabilities and tags have none above 0.
 LEARNED = 1.0
-# Of a NormalizerSpec.
+# Field numbers of NormalizerSpec.
 SPACES = {"add_dummy_prefix": 3, "remove_extra_whitespaces": 4, "escape_whitespaces": 5}
 
 
 @functools.cache
 def message():
-    """The class of a ModelProto, of which other fields are kept as they are. SentencePiece's own
-    needs a newer protobuf than TensorFlow takes. Two fields are ours: `rules`, what is replaced in
-    a text before it is cut, and `byte_level`, whether its bytes are cut.
+    """Return the class of a ModelProto, which preserves fields that are not named here. We cannot
+    use SentencePiece's own, which needs a newer protobuf than TensorFlow takes. Two fields are
+    ours: `rules`, replacements in a text before it is cut, and `byte_level`, to cut its bytes.
     """
-    # A translation of a line has no use for it, and does not wait for its import.
+    # Translating a line does not need protobuf, and should not wait for its import.
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     file = descriptor_pb2.FileDescriptorProto(name="pieces.proto", package="pieces")
@@ -46,7 +46,7 @@ def message():
     add("Model", inner, {"pieces": 1}, ".pieces.Piece", field.LABEL_REPEATED)
     add("Model", inner, {"trainer_spec": 2}, ".pieces.Trainer")
     add("Model", inner, {"normalizer_spec": 3}, ".pieces.Normalizer")
-    # SentencePiece leaves numbers from 200 to others.
+    # SentencePiece leaves field numbers from 200 on to extensions.
     add("Model", inner, {"rules": 200}, ".pieces.Rule", field.LABEL_REPEATED)
     add("Model", field.TYPE_BOOL, {"byte_level": 201})
     pool = descriptor_pool.DescriptorPool()
@@ -55,10 +55,8 @@ def message():
 
 
 def rules_of(model: bytes) -> list[tuple[str, str]]:
-    """What is replaced in a text before a model cuts it: regular expressions of RE2, and what
-    stands for what they find, in their order.
-    """
-    return [(one.pattern, one.rewrite) for one in message().FromString(model).rules]
+    """Return the replacements in a text before a model cuts it: RE2 patterns and their rewrites."""
+    return [(rule.pattern, rule.rewrite) for rule in message().FromString(model).rules]
 
 
 def is_byte_level(model: bytes) -> bool:
@@ -67,15 +65,16 @@ def is_byte_level(model: bytes) -> bool:
 
 
 def whole_pieces(model: bytes) -> list[str]:
-    """The pieces that a text is never cut in, such as tags and marks; not learned word pieces."""
-    pieces = message().FromString(model).pieces
-    return [one.piece for one in pieces if one.type == USER_DEFINED and one.score != LEARNED]
+    """Return the pieces that are never cut, such as tags and marks, but not learned word pieces."""
+    entries = message().FromString(model).pieces
+    whole = (entry for entry in entries if entry.type == USER_DEFINED and entry.score != LEARNED)
+    return [entry.piece for entry in whole]
 
 
-def with_symbols(model: bytes, kept: int, symbols: Iterable[str]) -> bytes:
-    """A model with its first pieces and, in the place of the others, symbols that a user named."""
-    made = message().FromString(model)
-    del made.pieces[kept:]
-    for one in symbols:
-        made.pieces.add(piece=one, score=LEARNED, type=USER_DEFINED)
-    return made.SerializeToString()
+def with_symbols(model: bytes, count: int, symbols: Iterable[str]) -> bytes:
+    """Return a model with its first `count` pieces, and symbols in place of the others."""
+    proto = message().FromString(model)
+    del proto.pieces[count:]
+    for symbol in symbols:
+        proto.pieces.add(piece=symbol, score=LEARNED, type=USER_DEFINED)
+    return proto.SerializeToString()

@@ -14,11 +14,11 @@ from pipelines.vocabularies import vocabulary
 from pipelines.vocabularies.model_proto import IDS, SPACES, message
 from pipelines.vocabularies.vocabulary import SPACE, Vocabulary
 
-# Of a TrainerSpec.
+# Model types of a TrainerSpec, and types of pieces.
 BPE_MODEL = 2
 WORD_MODEL = 3
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = range(1, 6)
-# What says at the beginning of a text which language it is translated into, and T5's sentinels.
+# Labels of the target language, which begin a text, and T5's sentinels.
 LABEL = re.compile(r">>\w[\w-]*<<|<extra_id_\d+>")
 SPECIAL = {PAD: ("<pad>", CONTROL), UNK: ("<unk>", UNKNOWN), BOS: ("<s>", CONTROL)}
 SPECIAL |= {EOS: ("</s>", CONTROL)}
@@ -31,67 +31,67 @@ def in_order(
     labels: Collection[str] = (),
     unknown: str = " \u2047 ",
 ) -> tuple[bytes, list[str]]:
-    """A SentencePiece model that cuts text into the same pieces, with the ids of a list.
+    """Return a SentencePiece model that cuts text into the same pieces, with the ids of a list.
 
     Args:
-        model: bytes of another, of any ids.
-        pieces: strings by id, behind PAD, UNK, BOS and EOS, which the model need not know. Longer
-            ones that it does not know are never cut, but written. A label such as `>>deu<<` or
-            `<extra_id_0>` is one piece, at the beginning of a text or behind a space.
-        rules: as of `rules_of`.
-        labels: pieces of the list that say a language: neither cut from text nor written.
-        unknown: what UNK is written as; by default as SentencePiece does.
+        model: bytes of a model with any ids.
+        pieces: strings by id, after PAD, UNK, BOS and EOS. The model need not know them: text is
+            never cut into unknown ones of several characters, but they can be written. A label such
+            as `>>deu<<` or `<extra_id_0>` is one piece, at a text's beginning or after a space.
+        rules: see `rules_of`.
+        labels: pieces of the list that name a language: neither cut from text nor written.
+        unknown: how UNK is written; by default as SentencePiece writes it.
 
     Returns:
-        The model; and the pieces of text that it knew and the list has not. Text is cut without
-        them.
+        The model; and its pieces of text that the list lacks. Text is cut without them.
     """
-    made = message().FromString(model)
-    known = {one.piece: one for one in made.pieces}
-    del made.pieces[:]
+    proto = message().FromString(model)
+    entries = {entry.piece: entry for entry in proto.pieces}
+    del proto.pieces[:]
     for piece, kind in (SPECIAL[number] for number in range(len(SPECIAL))):
-        made.pieces.add(piece=piece, score=0.0, type=kind)
-    least = min((one.score for one in known.values() if one.type == NORMAL), default=0.0)
+        proto.pieces.add(piece=piece, score=0.0, type=kind)
+    normal = (entry.score for entry in entries.values() if entry.type == NORMAL)
+    least = min(normal, default=0.0)
     for piece in pieces:
-        one = known.get(piece)
+        entry = entries.get(piece)
         if piece in labels:
-            made.pieces.add(piece=piece, score=0.0, type=CONTROL)
-        elif one is not None and one.type not in (UNKNOWN, CONTROL):
-            made.pieces.add().CopyFrom(one)
+            proto.pieces.add(piece=piece, score=0.0, type=CONTROL)
+        elif entry is not None and entry.type not in (UNKNOWN, CONTROL):
+            proto.pieces.add().CopyFrom(entry)
         elif LABEL.fullmatch(piece):
             # SentencePiece puts a space before the text, and the label is one piece without it.
-            made.pieces.add(piece=f"{SPACE}{piece}", score=0.0, type=USER_DEFINED)
+            proto.pieces.add(piece=f"{SPACE}{piece}", score=0.0, type=USER_DEFINED)
         elif len(piece) == 1:
-            # The other program looks up what its model leaves as an unknown character.
-            made.pieces.add(piece=piece, score=least, type=NORMAL)
+            # The other program looks up characters that its model leaves unknown.
+            proto.pieces.add(piece=piece, score=least, type=NORMAL)
         else:
-            made.pieces.add(piece=piece, score=0.0, type=UNUSED)
+            proto.pieces.add(piece=piece, score=0.0, type=UNUSED)
     for name, number in zip(IDS, (UNK, BOS, EOS, PAD), strict=True):
-        setattr(made.trainer_spec, name, number)
-        setattr(made.trainer_spec, name.replace("_id", "_piece"), SPECIAL[number][0])
-    made.trainer_spec.unk_surface = unknown
+        setattr(proto.trainer_spec, name, number)
+        setattr(proto.trainer_spec, name.replace("_id", "_piece"), SPECIAL[number][0])
+    proto.trainer_spec.unk_surface = unknown
     for pattern, rewrite in rules:
-        made.rules.add(pattern=pattern, rewrite=rewrite)
+        proto.rules.add(pattern=pattern, rewrite=rewrite)
     names = set(pieces)
     lost = [
         name
-        for name, one in known.items()
-        if name not in names and one.type not in (UNKNOWN, CONTROL)
+        for name, entry in entries.items()
+        if name not in names and entry.type not in (UNKNOWN, CONTROL)
     ]
-    return made.SerializeToString(), lost
+    return proto.SerializeToString(), lost
 
 
 def language_labels(vocabulary: Vocabulary) -> dict[str, int]:
-    """The ids of the pieces that say a language, such as "__de__" or "deu_Latn", by language, "de"
-    or "deu_Latn": control pieces besides the special ones. {} in most vocabularies.
+    """Return {language: id} of the pieces that name a language: "de" for "__de__", or "deu_Latn".
+    They are the control pieces besides the special ones; most vocabularies have none.
     """
     processor = sentencepiece.SentencePieceProcessor(model_proto=vocabulary.model)
-    found = [number for number in range(EOS + 1, vocabulary.size) if processor.is_control(number)]
-    return {vocabulary.pieces[number].strip("_"): number for number in found}
+    numbers = [number for number in range(EOS + 1, vocabulary.size) if processor.is_control(number)]
+    return {vocabulary.pieces[number].strip("_"): number for number in numbers}
 
 
 def require_trainable(vocabulary: Any, origin: str | pathlib.Path, remedy: str) -> None:
-    """Refuse the vocabulary of an origin that no translator is trained with."""
+    """Raise if no translator can be trained with a vocabulary. `origin` says where it is from."""
     if "word_pieces" in (vocabulary.source.kind, vocabulary.target.kind):
         reason = "word pieces, from which text cannot be put together again"
     elif language_labels(vocabulary.target):
@@ -102,43 +102,44 @@ def require_trainable(vocabulary: Any, origin: str | pathlib.Path, remedy: str) 
 
 
 def of_words(pieces: Sequence[str]) -> bytes:
-    """A SentencePiece model that cuts text at spaces alone, into the words of a list, which have
-    the ids behind PAD, UNK, BOS and EOS.
+    """Return a SentencePiece model that cuts text at spaces alone, into the words of a list, whose
+    ids follow PAD, UNK, BOS and EOS.
     """
-    made = _without_pieces(WORD_MODEL)
+    proto = _without_pieces(WORD_MODEL)
     for piece in pieces:
-        made.pieces.add(piece=f"{SPACE}{piece}", score=0.0, type=NORMAL)
-    return made.SerializeToString()
+        proto.pieces.add(piece=f"{SPACE}{piece}", score=0.0, type=NORMAL)
+    return proto.SerializeToString()
 
 
 def of_byte_pairs(scores: Mapping[str, float | None]) -> bytes:
-    """A SentencePiece model of byte-level pieces, in letters, which have the ids behind PAD, UNK,
-    BOS and EOS. The higher its score the sooner a piece is merged; None: it is none of the text's.
+    """Return a SentencePiece model of byte-level pieces, in letters, whose ids follow PAD, UNK, BOS
+    and EOS. The higher its score, the sooner a piece is merged; None: text is never cut into it.
     """
-    made = _without_pieces(BPE_MODEL)
+    proto = _without_pieces(BPE_MODEL)
     for piece, score in scores.items():
         kind = UNUSED if score is None else NORMAL
-        made.pieces.add(piece=piece, score=score or 0.0, type=kind)
+        proto.pieces.add(piece=piece, score=score or 0.0, type=kind)
     for name in SPACES:
-        setattr(made.normalizer_spec, name, False)
-    made.byte_level = True
-    return made.SerializeToString()
+        setattr(proto.normalizer_spec, name, False)
+    proto.byte_level = True
+    return proto.SerializeToString()
 
 
 def _without_pieces(model_type):
-    """A model that leaves text as it is, with the special pieces alone."""
-    made = message().FromString(vocabulary.learn(["a"], 4 + vocabulary.BYTES + 2).model)
-    del made.pieces[len(SPECIAL) :]
-    made.trainer_spec.model_type = model_type
-    made.trainer_spec.byte_fallback = 0
-    return made
+    """Return a model that leaves text as it is, with the special pieces alone."""
+    proto = message().FromString(vocabulary.learn(["a"], 4 + vocabulary.BYTES + 2).model)
+    del proto.pieces[len(SPECIAL) :]
+    proto.trainer_spec.model_type = model_type
+    proto.trainer_spec.byte_fallback = 0
+    return proto
 
 
 def read_model(path: pathlib.Path, remedy: str) -> bytes:
     model = regular_file(path).read_bytes()
     try:
-        # A piece that is no UTF-8 is read as bytes.
-        if model and all(isinstance(one.piece, str) for one in message().FromString(model).pieces):
+        entries = message().FromString(model).pieces
+        # A piece that is not valid UTF-8 is read as bytes.
+        if model and all(isinstance(entry.piece, str) for entry in entries):
             sentencepiece.SentencePieceProcessor(model_proto=model)
             return model
     except (RuntimeError, DecodeError):
@@ -151,10 +152,10 @@ def read_in_order(
     pieces: Sequence[str],
     remedy: str,
     unused: MutableMapping[str, list[str]],
-    **how: Any,
+    **options: Any,
 ) -> Vocabulary:
-    """`in_order` of a file, as `read_model` reads it. `unused` gets what text is cut without."""
-    model, lost = in_order(read_model(path, remedy), pieces, **how)
+    """Read a model with `read_model` and put it `in_order`; `unused` gets the lost pieces."""
+    model, lost = in_order(read_model(path, remedy), pieces, **options)
     if lost:
         unused[path.name] = lost
     return Vocabulary(model)

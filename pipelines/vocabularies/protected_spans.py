@@ -1,6 +1,6 @@
-"""Which spans of a sentence must not be translated: placeholders, tags, links, numbers. Each
-becomes a mark, one piece of the vocabulary with its number within the sentence, and is put back
-verbatim: in a graph by `span_marks`, without TensorFlow by `TextMarks`.
+"""Which spans of a sentence must not be translated: placeholders, tags, links, numbers. A mark, one
+piece of the vocabulary with the span's number in its sentence, replaces each span until it is put
+back verbatim: in a graph by `span_marks`, without TensorFlow by `TextMarks`.
 """
 
 import collections
@@ -19,20 +19,20 @@ FILE = "protected_spans.json"
 MOST = 32
 MARKS = tuple(f"⟦{number + 1}⟧" for number in range(MOST))
 MARK = "⟦([1-9]|[12][0-9]|3[0-2])⟧"
-# Before a term, between it and the translation that is given for it, and behind.
+# These stand before a term, between it and its translation, and after the translation.
 OF_TERMS = ("⟪", "⟹", "⟫")
-GIVEN = "⟹[^⟫]*⟫"
-# A term with its translation; the space before it is behind its mark, see `with_translation`.
+TRANSLATION = "⟹[^⟫]*⟫"
+# A term with its translation. `with_translation` moves the space before a term behind its mark.
 TERM = "⟪( ?)[^⟪⟹]*⟹ ([^⟫]+)⟫"
 AS_SPAN = r"\1⟦\2⟧"
-# What somebody protects in a text of their own; what would part lines of files.
+# Spans that users protect by hand, and characters that would split the lines of files.
 BY_HAND = "⟦[^⟧]*⟧"
 ALWAYS = (BY_HAND, r"[\n\t]+")
 # Up to three levels of braces, as those of ICU's plural forms; RE2 has no recursion.
 BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
-# RE2's white space, which is not Python's.
+# RE2's white space, which differs from Python's.
 WHITE = r"\t\n\f\r "
-# Regular expressions of RE2 by the names of kinds, in the order in which they are tried.
+# RE2 expressions of each kind, in the order in which they are tried.
 KINDS = {
     "urls": (
         rf"\]\([^(){WHITE}]+\)",
@@ -77,8 +77,8 @@ class ProtectedSpans(Options):
     glossary_rate: float = option(
         0.0,
         "Share of the training sentences in which some words are followed by their translations, "
-        "so that the model learns to use a glossary's translations, and to inflect them; 0: these "
-        "are put in as they stand. Its authors take 0.1.",
+        "so that the model learns to use and inflect a glossary's translations. With 0, these are "
+        "put in as they stand. Dinu et al. 2019 use 0.1.",
         at_least=0,
         at_most=1,
         on_tensorflow=True,
@@ -88,40 +88,40 @@ class ProtectedSpans(Options):
         "Read a text of five letters or more that is all in capitals, or all in lower case, as the "
         "training text would write it. The translation of a text in capitals is in capitals.",
     )
-    # Those that the training text writes with capitals: see `casing`.
+    # Words that the training text writes with capitals: see `casing`.
     cased_words: tuple[str, ...] = dataclasses.field(default=(), compare=False)
 
     @property
     def are_any(self) -> bool:
-        """Whether texts are not read as they stand, or terms are marked."""
+        """Whether any option is set, so that texts change before they are read."""
         return bool(self.protect or self.protect_pattern or self.glossary_rate or self.truecase)
 
     @property
     def puts_terms_in(self) -> bool:
-        """Whether a term that does not come can be put in: marks of spans are learned too."""
+        """Whether a term missing from a translation can be put in, as a span with a mark."""
         return bool(self.glossary_rate and (self.protect or self.protect_pattern))
 
     @property
     def pieces(self) -> tuple[str, ...]:
-        """What a vocabulary needs."""
+        """The marks that a vocabulary needs as pieces."""
         return (*MARKS, *(OF_TERMS if self.glossary_rate else ()))
 
     def as_dict(self) -> dict[str, Any]:
-        """What a run says of it. One without terms says nothing of them, as older ones."""
-        said = dataclasses.asdict(self)
-        del said["cased_words"]
-        return {name: value for name, value in said.items() if value or name not in NEWER}
+        """Return the options for a run's description. Newer ones are left out unless set."""
+        options = dataclasses.asdict(self)
+        del options["cased_words"]
+        return {name: value for name, value in options.items() if value or name not in NEWER}
 
     @property
     def expression(self) -> str:
-        """The regular expression of all spans."""
+        """The RE2 expression of all spans."""
         own = [f"(?:{self.protect_pattern})"] if self.protect_pattern else []
-        kinds = [one for kind, found in KINDS.items() if kind in self.protect for one in found]
+        kinds = [rule for kind, rules in KINDS.items() if kind in self.protect for rule in rules]
         return "|".join([*own, *ALWAYS, *kinds])
 
     @property
     def in_python(self) -> re.Pattern[str]:
-        """The same, as Python reads it."""
+        """The same expression, compiled by Python."""
         try:
             if named := re.search(r"\[:\^?[a-z]+:\]", self.protect_pattern):
                 raise re.error(f"{named[0]} is no class there")
@@ -134,40 +134,39 @@ class ProtectedSpans(Options):
             ) from error
 
     def knowing(self, lines: Iterable[str]) -> "ProtectedSpans":
-        """The same with the words that lines write with capitals, if they are asked for."""
-        found = cased_words(lines) if self.truecase else ()
-        return dataclasses.replace(self, cased_words=found)
+        """Return a copy with the words that lines write with capitals, if `truecase` is set."""
+        return dataclasses.replace(self, cased_words=cased_words(lines) if self.truecase else ())
 
     def save(self, folder: pathlib.Path) -> None:
-        """Write a file beside those of a vocabulary."""
+        """Write `FILE` beside the files of a vocabulary."""
         cased = {"cased_words": self.cased_words} if self.truecase else {}
         write_json(folder / FILE, self.as_dict() | cased)
 
     @classmethod
     def in_description(cls, description: Mapping[str, Any]) -> "ProtectedSpans | None":
-        """What a run's description says; None if it protects nothing."""
-        said = description.get("protected")
-        return cls.of(said) if said else None
+        """Return the options in a run's description; None if it protects nothing."""
+        options = description.get("protected")
+        return cls.of(options) if options else None
 
     @classmethod
     def load(cls, folder: pathlib.Path) -> "ProtectedSpans | None":
-        """Read what `save` wrote; None if there is nothing, and the model beside it has none."""
+        """Load what `save` wrote; None if there is no file, and the model beside it needs none."""
         path = folder / FILE
         if not path.exists():
             beside = folder / "model.json"
             if beside.exists() and read_object(beside, AGAIN).get("protected"):
                 raise FileNotFoundError(f"{path} is missing, and the model protects spans. {AGAIN}")
             return None
-        said = read_object(path, AGAIN)
+        options = read_object(path, AGAIN)
         try:
-            return cls(**said | {"cased_words": tuple(map(str, said.get("cased_words", ())))})
+            return cls(**options | {"cased_words": tuple(map(str, options.get("cased_words", ())))})
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged: {error} {AGAIN}") from error
 
 
 def with_translation(text: str, begin: int, end: int, translation: str) -> str:
-    """A text in which a term at some place has its translation behind it. The space before the term
-    moves behind the mark, so that the term is cut into the pieces that it has elsewhere.
+    """Return a text in which the term from `begin` to `end` is followed by its translation. The
+    space before the term moves behind the mark, so that the term is cut into its usual pieces.
     """
     opens, between, closes = OF_TERMS
     has_space = text[:begin].endswith(" ")
@@ -177,7 +176,7 @@ def with_translation(text: str, begin: int, end: int, translation: str) -> str:
 
 
 class MarkedText(NamedTuple):
-    """A text in which marks stand for spans, these, and whether it was all in capitals."""
+    """A text in which marks stand for spans, the spans, and whether it was all in capitals."""
 
     text: str
     spans: Sequence[str]
@@ -185,14 +184,14 @@ class MarkedText(NamedTuple):
 
 
 class TextMarks:
-    """What `span_marks.marks_of` does, of one text, by Python's regular expressions."""
+    """What `span_marks.marks_of` does, for one text, with Python's regular expressions."""
 
     def __init__(self, protected: ProtectedSpans):
         self._expression = protected.in_python
         self._cased = TextCasing(protected.cased_words) if protected.truecase else _as_it_is
 
     def marked(self, text: str) -> MarkedText:
-        """The text with marks in the place of its spans."""
+        """Return the text with marks in place of its spans."""
         spans: list[str] = []
 
         def mark(match):
@@ -203,7 +202,7 @@ class TextMarks:
         return MarkedText(cased, spans, is_capital)
 
     def marked_as(self, text: str, marked: MarkedText) -> str:
-        """A translation with the marks that the spans of its source have."""
+        """Return a translation with the marks that its spans have in the source."""
         places = collections.defaultdict(list)
         for place, span in reversed([*enumerate(marked.spans)]):
             places[span].append(place)
@@ -211,12 +210,12 @@ class TextMarks:
         def mark(match):
             return MARKS[places[match[0]].pop() % MOST] if places[match[0]] else match[0]
 
-        found = self._expression.sub(mark, text)
-        return self._cased(found).text if marked.is_capital else found
+        written = self._expression.sub(mark, text)
+        return self._cased(written).text if marked.is_capital else written
 
     @staticmethod
     def put_back(text: str, marked: MarkedText) -> str:
-        """A translation with the spans of its source in the places of its marks."""
+        """Return a translation with the spans of its source in place of its marks."""
         spans = marked.spans
         times = collections.Counter()
 
@@ -229,16 +228,16 @@ class TextMarks:
 
     @staticmethod
     def openings(spans: Sequence[str]) -> list[int]:
-        """For each mark the number of the mark whose tag it closes; -1 if it closes none."""
-        found = [-1] * MOST
+        """Return for each mark the number of the mark whose tag it closes; -1 if none."""
+        numbers = [-1] * MOST
         opened = collections.defaultdict(list)
         for place, span in enumerate(spans if len(spans) <= MOST else ()):
             tag = re.fullmatch(r"<(/?)([A-Za-z][\w:.-]*)([^<>]*)>", span, re.ASCII)
             if tag and not tag[1] and not tag[3].endswith("/"):
                 opened[tag[2]].append(place)
             elif tag and tag[1] and opened[tag[2]]:
-                found[place] = opened[tag[2]].pop()
-        return found
+                numbers[place] = opened[tag[2]].pop()
+        return numbers
 
 
 def _as_it_is(text):

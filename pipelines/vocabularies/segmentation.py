@@ -1,9 +1,9 @@
-"""Another segmentation of the same text each time it is seen, so that a model learns from several
-spellings of the pieces of section 5.1 (Vaswani et al. 2017); and BPE-dropout (Provilkov et al.
-2020), where some merges of the byte pairs are left out at random.
+"""A new segmentation of the same text each time it is seen, so that a model learns several ways to
+cut it into the pieces of section 5.1 (Vaswani et al. 2017); and BPE-dropout (Provilkov et al.
+2020), which leaves out some merges of byte pairs at random.
 
-It is arithmetic on tensors, and so a part of a tf.data graph. What is drawn follows from the seed
-and the place in the stream by counting, so that an interrupted run draws the same again. Shapes: B
+It is arithmetic on tensors, and so part of a tf.data graph. Random numbers follow from the seed and
+the place in the stream by counting, so that an interrupted run draws the same again. Shapes: B
 sentences; N characters, or what they are merged to, of all sentences in a row; W words.
 """
 
@@ -22,15 +22,14 @@ NONE = np.iinfo(np.int64).max
 
 
 class Characters(NamedTuple):
-    """The characters of sentences. What has none, such as a tag or EOS, counts as one.
+    """The characters of sentences. A piece without any, such as a tag or EOS, counts as one.
 
     Attributes:
         ids: of the pieces that hold one character each, int64 (N,).
-        words: the word of each, counted through all sentences, int64 (N,). No piece holds
-            characters of two words.
-        sentences: the sentence of each, (N,).
-        draws: a random number of each, which follows from its sentence's key and its place there,
-            uint64 (N,).
+        words: number of each character's word, counted through all sentences, int64 (N,). No piece
+            crosses the border of two words.
+        sentences: number of each character's sentence, (N,).
+        draws: random numbers, by the key of the sentence and the place in it, uint64 (N,).
     """
 
     ids: tf.Tensor
@@ -40,14 +39,14 @@ class Characters(NamedTuple):
 
 
 class Variation(abc.ABC):
-    """Give sentences anew each time that they are seen.
+    """A change of sentences that differs each time they are seen.
 
     Args:
-        seed: of what is drawn, at least 0.
+        seed: of the random numbers, at least 0.
 
     Call arguments:
-        flat, starts: sentences in their plain segmentation, as in `TokenIds`, tensors.
-        rows: numbers of sentences, int64 (B,).
+        flat, starts: all sentences in their plain segmentation, tensors as in `TokenIds`.
+        rows: numbers of the sentences to change, int64 (B,).
         keys: from `keys`, uint64 (B,).
 
     Returns:
@@ -58,7 +57,7 @@ class Variation(abc.ABC):
         self.seed = seed
 
     def keys(self, buckets: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        """The numbers that examples at places of their buckets' streams draw by, uint64 (B,)."""
+        """Return random keys of examples at places of their buckets' streams, uint64 (B,)."""
         return key(self.seed, buckets, places)
 
     @abc.abstractmethod
@@ -68,8 +67,8 @@ class Variation(abc.ABC):
 
 
 class Segmentation(Variation):
-    """Cut sentences into characters, and join these to pieces anew: the pieces of text by their
-    ids, of the V pieces of the vocabulary. Each character of a piece is a piece as well.
+    """Cuts sentences into characters, and joins these to pieces anew. `ids` has the ids of the
+    pieces of text, of `size` in all; each character of a piece must be a piece as well.
     """
 
     def __init__(self, ids: Mapping[str, int], size: int, seed: int):
@@ -78,14 +77,14 @@ class Segmentation(Variation):
         characters = [[number] for number in range(size)]
         for piece, number in ids.items():
             characters[number] = [ids[character] for character in piece]
-        lengths = [len(one) for one in characters]
+        lengths = list(map(len, characters))
         self._characters = TokenIds.of_lengths(np.concatenate(characters), lengths)
         inside = [number for piece, number in ids.items() if len(piece) == 1 and piece != SPACE]
         self._begins_word = ~np.isin(np.arange(size), inside)
 
     @abc.abstractmethod
     def join(self, characters: Characters) -> tuple[tf.Tensor, tf.Tensor]:
-        """The ids of the pieces that characters are joined to, int64, and their sentences."""
+        """Join characters to pieces: return ids, int64, and the sentence of each."""
 
     def __call__(self, flat, starts, rows, keys):
         ids, sentences = self.join(self._cut(flat, starts, rows, keys))
@@ -99,7 +98,7 @@ class Segmentation(Variation):
         characters = sequences_at(self._characters.flat, self._characters.starts, pieces.values)
         sentences = tf.gather(pieces.value_rowids(), characters.value_rowids())
         counts = tf.math.bincount(tf.cast(sentences, tf.int32), minlength=tf.size(rows))
-        # A character draws by its sentence and its place there, whatever stands beside it.
+        # A character's draw depends on its sentence and its place there, not on its neighbours.
         places = tf.ragged.range(tf.cast(counts, tf.int64)).flat_values
         draws = mix(tf.gather(keys, sentences) + GOLDEN * tf.cast(places + 1, tf.uint64))
         begins = tf.gather(self._begins_word, characters.values) | (places == 0)
@@ -108,9 +107,8 @@ class Segmentation(Variation):
 
 
 class OtherVersion(Variation):
-    """Give some sentences in another version, or in the plain one where that has more than
-    `longest` tokens, EOS among them. What is given is changed or cut further by a variation, if
-    there is one.
+    """Replaces some sentences by another version, unless that has more than `longest` tokens, EOS
+    included. The result goes through a further `variation`, if there is one.
     """
 
     def __init__(self, seed: int, longest: int, variation: Variation | None = None):
@@ -119,36 +117,36 @@ class OtherVersion(Variation):
         self.variation = variation
 
     @abc.abstractmethod
-    def others(
+    def alternatives(
         self, plain: tf.RaggedTensor, rows: tf.Tensor, keys: tf.Tensor
     ) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """The other version of plain sentences, ragged ids, and where to give it, booleans (B,)."""
+        """Return other versions of sentences, ragged ids, and where to use them, booleans (B,)."""
 
     def __call__(self, flat, starts, rows, keys):
         plain = tf.cast(sequences_at(flat, starts, rows), tf.int32)
-        other, is_other = self.others(plain, rows, keys)
-        is_other &= other.row_lengths() <= self.longest
+        versions, is_used = self.alternatives(plain, rows, keys)
+        is_used &= versions.row_lengths() <= self.longest
         count = tf.size(rows, tf.int64)
         places = tf.range(count)
-        chosen = tf.where(is_other, places + count, places)
-        ids = tf.gather(tf.concat([plain, tf.cast(other, tf.int32)], axis=0), chosen)
+        chosen = tf.where(is_used, places + count, places)
+        ids = tf.gather(tf.concat([plain, tf.cast(versions, tf.int32)], axis=0), chosen)
         if self.variation is None:
             return ids.to_tensor()
         return self.variation(ids.values, ids.row_splits, places, keys)
 
 
 def sequences_at(flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor) -> tf.RaggedTensor:
-    """Some sequences of `TokenIds`, ragged int64."""
+    """Return the sequences at `rows` of `TokenIds`, ragged int64."""
     places = tf.ragged.range(tf.gather(starts, rows), tf.gather(starts, rows + 1))
     return places.with_values(tf.cast(tf.gather(flat, places.values), tf.int64))
 
 
 class BpeDropout(Segmentation):
-    """Cut sentences into characters and merge them anew, leaving out merges at random.
+    """Cuts sentences into characters and merges them anew, leaving out merges at random.
 
-    In each step, and in each word, every merge that is possible is left out with probability p. Of
-    the others the first to be learned is made. A word is finished when none is left. With p = 0 the
-    result is the plain segmentation; the authors take 0.1.
+    In each step, each possible merge of a word is left out with probability p, and of the others
+    the one learned first is made. A word is finished when no merge remains. With p = 0 the result
+    is the plain segmentation; the authors use 0.1.
 
     Reference: Provilkov et al. 2020, "BPE-Dropout: Simple and Effective Subword Regularization".
     """
@@ -184,7 +182,7 @@ class BpeDropout(Segmentation):
         return ids, sentences
 
     def _step(self, number, _, ids, words, sentences, draws, active):
-        """Make one merge in each active word (W,), and leave those active that had one."""
+        """Make one merge in each active word (W,). Words without one become inactive."""
         count = tf.size(active)
         of_word = words[:-1]
         merged = self._possible(ids, draws, number)
@@ -192,18 +190,18 @@ class BpeDropout(Segmentation):
         merged = tf.where(together, merged, NONE)
         best = tf.math.unsorted_segment_min(merged, of_word, count)
         is_best = (merged < NONE) & (merged == tf.gather(best, of_word))
-        # The leftmost of equals.
+        # Of equal merges, take the leftmost.
         places = tf.where(is_best, tf.range(tf.size(merged, tf.int64)), NONE)
         leftmost = tf.math.unsorted_segment_min(places, of_word, count)
         chosen = is_best & (places == tf.gather(leftmost, of_word))
         ids = tf.concat([tf.where(chosen, merged, ids[:-1]), ids[-1:]], axis=0)
         stays = tf.concat([[True], ~chosen], axis=0)
-        left = (tf.boolean_mask(part, stays) for part in (ids, words, sentences, draws))
+        remaining = (tf.boolean_mask(part, stays) for part in (ids, words, sentences, draws))
         active = best < NONE
-        return number + 1, tf.reduce_any(active), *left, active
+        return number + 1, tf.reduce_any(active), *remaining, active
 
     def _possible(self, ids, draws, number):
-        """The piece that each two neighbours make, NONE where none or where it is left out."""
+        """Return the piece that each two neighbours make, NONE if none or if it is left out."""
         pairs = ids[:-1] * self.size + ids[1:]
         places = tf.searchsorted(self._pairs, pairs, out_type=tf.int64)
         places = tf.minimum(places, len(self._pairs) - 1)

@@ -1,8 +1,8 @@
-"""Marks in the place of spans that must not be translated, and the spans in the place of marks, by
-operations of TensorFlow, in training and in a served graph alike.
+"""Replace spans that must not be translated by marks, and put them back, with TensorFlow operations
+in training and in served graphs alike.
 
-The first span of a sentence is "⟦1⟧". A 33rd one is "⟦1⟧" again: what is put back for a mark that
-comes twice depends on its order. Shapes: B texts; N spans of a text.
+The first span of a sentence is "⟦1⟧". The 33rd is "⟦1⟧" again: where a mark comes twice, its order
+decides which span it stands for. Shapes: B texts; N spans of a text.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,13 +21,13 @@ UTF8 = "utf-8"
 LONGEST = 2**30
 SYNTAX = "Write it as RE2 does: https://github.com/google/re2/wiki/Syntax."
 
-# A graph that calls one several times holds it once.
+# A graph holds such a function once, however often it calls it.
 _as_one_operation = tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
 
 
 class Marked(NamedTuple):
-    """Texts (B,) in which marks stand for spans: these, in order, ragged strings (B, N), and
-    whether they were all in capitals, booleans (B,); None: nobody asks.
+    """Texts (B,) in which marks stand for spans; the spans in order, ragged strings (B, N); and
+    whether the texts were all in capitals, booleans (B,), or None where nobody asks.
     """
 
     text: tf.Tensor
@@ -36,7 +36,7 @@ class Marked(NamedTuple):
 
 
 class SpanMarks:
-    """Puts marks in the place of what is `protected`, and back."""
+    """Replaces the spans that are `protected` by marks, and puts them back."""
 
     def __init__(self, protected: ProtectedSpans):
         self._expression = protected.expression
@@ -45,7 +45,7 @@ class SpanMarks:
 
     @_as_one_operation
     def marked(self, text: tf.Tensor) -> Marked:
-        """Put marks in the place of the spans of texts, strings (B,)."""
+        """Replace the spans of texts, strings (B,), by marks."""
         parts, is_span, numbers = self._parts(text)
         marks = tf.gather(tf.constant(MARKS), numbers.flat_values % MOST)
         written = tf.where(is_span.flat_values, marks, parts.flat_values)
@@ -53,8 +53,8 @@ class SpanMarks:
         return Marked(joined, tf.ragged.boolean_mask(parts, is_span))
 
     def marked_as(self, text: tf.Tensor, marked: Marked) -> tuple[tf.Tensor, tf.Tensor]:
-        """Put marks in the place of spans of translations, strings (B,), with the numbers that
-        these spans have in their sources. What the source does not have stays text.
+        """Replace the spans of translations, strings (B,), by the marks that they have in their
+        sources. Spans that the source does not have stay text.
 
         Returns:
             strings (B,), and whether source and translation have equal spans, booleans (B,).
@@ -64,37 +64,36 @@ class SpanMarks:
         own = tf.ragged.boolean_mask(parts, is_span)
         numbers = _places_of_equals(own.to_tensor(BORDER), spans.to_tensor(BORDER + BORDER))
         numbers = tf.RaggedTensor.from_tensor(numbers, own.row_lengths())
-        where = tf.cast(tf.where(is_span.flat_values), tf.int32)
-        found = tf.tensor_scatter_nd_update(
-            tf.fill(tf.shape(parts.flat_values), -1), where, numbers.flat_values
+        indices = tf.cast(tf.where(is_span.flat_values), tf.int32)
+        number_of_part = tf.tensor_scatter_nd_update(
+            tf.fill(tf.shape(parts.flat_values), -1), indices, numbers.flat_values
         )
-        marks = tf.gather(tf.constant(MARKS), tf.maximum(found, 0) % MOST)
-        written = parts.with_values(tf.where(found >= 0, marks, parts.flat_values))
+        marks = tf.gather(tf.constant(MARKS), tf.maximum(number_of_part, 0) % MOST)
+        written = parts.with_values(tf.where(number_of_part >= 0, marks, parts.flat_values))
         has_all = own.row_lengths() == spans.row_lengths()
         agree = has_all & tf.reduce_all(numbers >= 0, axis=-1)
         return tf.strings.reduce_join(written, axis=-1), agree
 
     def put_back(self, text: tf.Tensor, marked: Marked) -> tf.Tensor:
-        """Put the spans of the sources in the places of their marks, in translations (B,)."""
+        """Replace the marks of translations (B,) by the spans of their sources."""
         parts = tf.strings.split(bordered(text, MARK, b"\\1"), BORDER)
         is_mark = alternate(parts)
         digits = tf.where(is_mark.flat_values, parts.flat_values, "0")
         numbers = tf.strings.to_number(digits, tf.int32) - 1
         places = numbers + MOST * _times_before(numbers, parts.value_rowids())
-        # One column more, to read where no span is.
-        meant = tf.pad(marked.spans.to_tensor(""), [[0, 0], [0, 1]], constant_values="")
-        # A pair of ⟦ and ⟧ was written to protect what it holds.
-        meant = tf.strings.regex_replace(meant, "^⟦([^⟧]*)⟧$", "\\1")
+        # An empty last column, for marks without a span.
+        spans = tf.pad(marked.spans.to_tensor(""), [[0, 0], [0, 1]], constant_values="")
+        # A user wrote ⟦ and ⟧ to protect what stands between them.
+        spans = tf.strings.regex_replace(spans, "^⟦([^⟧]*)⟧$", "\\1")
         rows = tf.cast(parts.value_rowids(), tf.int32)
-        last = tf.shape(meant)[1] - 1
-        columns = tf.clip_by_value(places, 0, last)
-        spans = tf.gather_nd(meant, tf.stack([rows, columns], axis=1))
-        written = tf.where(is_mark.flat_values, spans, parts.flat_values)
+        columns = tf.clip_by_value(places, 0, tf.shape(spans)[1] - 1)
+        span_of_part = tf.gather_nd(spans, tf.stack([rows, columns], axis=1))
+        written = tf.where(is_mark.flat_values, span_of_part, parts.flat_values)
         return tf.strings.reduce_join(parts.with_values(written), axis=-1)
 
     def openings(self, spans: tf.RaggedTensor) -> tf.Tensor:
-        """For each mark the number of the mark whose tag it closes, int32 (B, M); -1 if it closes
-        none, as all of a text with more spans than there are marks.
+        """Return for each mark the number of the mark whose tag it closes, int32 (B, M); -1 if
+        none, as for all marks of a text that has more spans than there are marks.
         """
         is_full = spans.row_lengths() > MOST
         spans = spans[:, :MOST].to_tensor("", shape=[None, MOST])
@@ -109,27 +108,27 @@ class SpanMarks:
         depth = tf.reduce_sum(tf.where(until, steps[:, None], 0), axis=-1)
         pairs = alike & earlier & opens[:, None] & closes[:, :, None]
         pairs &= depth[:, None] == depth[:, :, None] + 1
-        found = tf.reduce_max(tf.where(pairs, places, -1), axis=-1)
-        return tf.where(is_full[:, None], -1, found)
+        numbers = tf.reduce_max(tf.where(pairs, places, -1), axis=-1)
+        return tf.where(is_full[:, None], -1, numbers)
 
     def marked_pairs(
         self, sources: Sequence[str], targets: Sequence[str]
     ) -> Iterator[tuple[str, str, bool]]:
-        """Of each pair of lines: source and target with marks, and whether their spans agree."""
-        for some, others in zip(slices(sources), slices(targets), strict=True):
-            source = self.marked(tf.constant(some, tf.string))
-            target, agree = self.marked_as(tf.constant(others, tf.string), source)
-            texts = (map(bytes.decode, one.numpy().tolist()) for one in (source.text, target))
+        """Yield for each pair of lines source and target with marks, and whether spans agree."""
+        for source_lines, target_lines in zip(slices(sources), slices(targets), strict=True):
+            source = self.marked(tf.constant(source_lines, tf.string))
+            target, agree = self.marked_as(tf.constant(target_lines, tf.string), source)
+            texts = (map(bytes.decode, side.numpy().tolist()) for side in (source.text, target))
             yield from zip(*texts, agree.numpy().tolist(), strict=True)
 
     def _parts(self, text):
-        """Texts (B,) cut at spans, ragged; which parts are spans; how many stand before each."""
+        """Cut texts (B,) at spans: ragged parts, which are spans, how many spans stand before."""
         parts = tf.strings.split(bordered(text, self._expression), BORDER)
         return parts, alternate(parts), parts.with_values(_numbers_in_rows(parts) // 2)
 
 
 class CasedMarks(SpanMarks):
-    """Puts marks in the place of spans, and what remains in the case of the training text."""
+    """Replaces spans by marks, and writes the rest in the case of the training text."""
 
     def __init__(self, protected: ProtectedSpans):
         super().__init__(protected)
@@ -137,12 +136,12 @@ class CasedMarks(SpanMarks):
 
     @_as_one_operation
     def marked(self, text):
-        found = super().marked(text)
-        return found._replace(**self._cased(found.text)._asdict())
+        marked = super().marked(text)
+        return marked._replace(**self._cased(marked.text)._asdict())
 
     def marked_as(self, text, marked):
-        found, agree = super().marked_as(text, marked)
-        return tf.where(marked.is_capital, self._cased(found).text, found), agree
+        written, agree = super().marked_as(text, marked)
+        return tf.where(marked.is_capital, self._cased(written).text, written), agree
 
     def put_back(self, text, marked):
         upper = tf.strings.upper(text, UTF8)
@@ -150,30 +149,30 @@ class CasedMarks(SpanMarks):
 
 
 def marks_of(protected: ProtectedSpans | None) -> SpanMarks | None:
-    """What puts marks into requests; None if nothing is protected."""
+    """Return what puts marks into requests; None if nothing is protected."""
     if protected is None:
         return None
     return CasedMarks(protected) if protected.truecase else SpanMarks(protected)
 
 
 def given_terms(text: tf.Tensor) -> tf.RaggedTensor:
-    """The translations that stand behind the terms of texts (B,), ragged strings (B, N)."""
+    """Return the translations after the terms of texts (B,), ragged strings (B, N)."""
     parts = tf.strings.split(bordered(text, TERM, b"\\2"), BORDER)
     return tf.ragged.boolean_mask(parts, alternate(parts))
 
 
 def terms_within(terms: tf.RaggedTensor, written: tf.Tensor) -> tf.Tensor:
-    """How many of the terms of B texts stand in their translations, (B, K): int32 (B, K)."""
+    """Count the terms of each text in each of its translations, (B, K): int32 (B, K)."""
     rows = tf.cast(terms.value_rowids(), tf.int32)
 
-    def is_within(one):
-        term, row = one
+    def is_within(term_and_row):
+        term, row = term_and_row
         parts = tf.strings.split(written[row], term)
         return tf.ensure_shape(parts.row_lengths() > 1, written.shape[1:])
 
-    found = tf.map_fn(is_within, (terms.flat_values, rows), fn_output_signature=tf.bool)
-    found = tf.reshape(tf.cast(found, tf.int32), [tf.size(rows), tf.shape(written)[1]])
-    return tf.math.unsorted_segment_sum(found, rows, tf.shape(written)[0])
+    is_there = tf.map_fn(is_within, (terms.flat_values, rows), fn_output_signature=tf.bool)
+    is_there = tf.reshape(tf.cast(is_there, tf.int32), [tf.size(rows), tf.shape(written)[1]])
+    return tf.math.unsorted_segment_sum(is_there, rows, tf.shape(written)[0])
 
 
 def _check(pattern):
@@ -191,45 +190,45 @@ def _check(pattern):
         )
 
 
-def bordered(text: tf.Tensor, expression: str, found: bytes = b"\\0") -> tf.Tensor:
-    """Texts with a border before and after all that an expression finds."""
+def bordered(text: tf.Tensor, expression: str, rewrite: bytes = b"\\0") -> tf.Tensor:
+    """Replace what an expression matches in texts by a rewrite between two borders."""
     valid = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
-    return tf.strings.regex_replace(valid, expression, BORDER + found + BORDER)
+    return tf.strings.regex_replace(valid, expression, BORDER + rewrite + BORDER)
 
 
 def _numbers_in_rows(parts):
-    """The number of each part within its row, from 0."""
+    """Return the number of each part within its row, from 0."""
     starts = tf.gather(parts.row_starts(), parts.value_rowids())
     return tf.range(tf.size(parts.flat_values)) - tf.cast(starts, tf.int32)
 
 
 def alternate(parts: tf.RaggedTensor) -> tf.RaggedTensor:
-    """Of parts between borders, every second: what was found."""
+    """Return whether each part between borders is a match: every second one is."""
     return parts.with_values(_numbers_in_rows(parts) % 2 == 1)
 
 
 def _times_before(numbers, rows):
-    """How often each number below `MOST` stands before in its row. Others count for nothing."""
-    came = tf.cumsum(tf.one_hot(numbers, MOST, dtype=tf.int32), exclusive=True)
+    """Count how often each number below `MOST` stands before in its row. Others do not count."""
+    counts = tf.cumsum(tf.one_hot(numbers, MOST, dtype=tf.int32), exclusive=True)
     begins = tf.searchsorted(rows, rows)
     columns = tf.maximum(numbers, 0)[:, None]
-    of_row = came - tf.gather(came, begins)
+    of_row = counts - tf.gather(counts, begins)
     return tf.gather(of_row, columns, batch_dims=1)[:, 0]
 
 
-def _places_of_equals(own, others):
-    """For each span of `own`, strings (B, M), the place of the equal one among `others` (B, N), the
-    k-th for the k-th; -1 if there is none. Padding of one differs from that of the other.
+def _places_of_equals(own, reference):
+    """Return for each span of `own`, strings (B, M), the place of its equal in `reference` (B, N),
+    of the k-th equal for the k-th; -1 if there is none. The two have different padding.
     """
-    equal = (own[:, :, None] == others[:, None]) & (
-        _equals_before(own)[:, :, None] == _equals_before(others)[:, None]
+    equal = (own[:, :, None] == reference[:, None]) & (
+        _equals_before(own)[:, :, None] == _equals_before(reference)[:, None]
     )
-    places = tf.where(equal, tf.range(tf.shape(others)[1]), -1)
+    places = tf.where(equal, tf.range(tf.shape(reference)[1]), -1)
     return tf.maximum(tf.reduce_max(places, axis=-1), -1)
 
 
 def _equals_before(spans):
-    """How many equal spans stand before each, (B, N)."""
+    """Count the equal spans before each, (B, N)."""
     count = tf.shape(spans)[1]
     equal = spans[:, :, None] == spans[:, None]
     earlier = tf.range(count)[:, None] > tf.range(count)
@@ -237,7 +236,7 @@ def _equals_before(spans):
 
 
 class GraphCasing:
-    """What `casing.TextCasing` does of one text, of strings (B,)."""
+    """What `casing.TextCasing` does for one text, for strings (B,)."""
 
     def __init__(self, words: Sequence[str]):
         forms = np.array(["", *words])
@@ -259,12 +258,12 @@ class GraphCasing:
         begins = tf.concat([[False], opens[:-1]], axis=0) & is_word.flat_values
         written = parts.with_values(tf.where(begins, _with_capital(form), form))
         cased = tf.strings.substr(tf.strings.reduce_join(written, axis=1), len(START), LONGEST)
-        has_one = ((text == lower) | (text == upper)) & (lower != upper) & is_long
-        has_one &= tf.strings.regex_full_match(text, f"[^{TAG}]*")
-        return Cased(tf.where(has_one, cased, text), has_one & (text == upper))
+        is_cased = ((text == lower) | (text == upper)) & (lower != upper) & is_long
+        is_cased &= tf.strings.regex_full_match(text, f"[^{TAG}]*")
+        return Cased(tf.where(is_cased, cased, text), is_cased & (text == upper))
 
     def _form(self, word):
-        """The form of each word that has one."""
+        """Return the form of each word, or the word itself if it has none."""
         places = tf.searchsorted(self._hashes, _hash(word))
         form = tf.gather(self._forms, tf.minimum(places, len(self._forms) - 1))
         return tf.where(tf.strings.lower(form, UTF8) == word, form, word)

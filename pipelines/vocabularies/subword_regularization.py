@@ -1,9 +1,9 @@
-"""Subword regularization (Kudo 2018): segmentations drawn by how likely they are, for the
-vocabularies of section 5.1 (Vaswani et al. 2017) that are unigram language models.
+"""Subword regularization (Kudo 2018): segmentations drawn by their likelihood, for the vocabularies
+of section 5.1 (Vaswani et al. 2017) that are unigram language models.
 
-SentencePiece draws the same, by random numbers of its own that cannot be set in a graph: a run that
-is resumed would see other pieces. Shapes: N characters of all sentences in a row; W words; K the
-characters of the longest piece.
+SentencePiece can draw them too, but a graph cannot seed its random numbers: a resumed run would see
+other pieces. Shapes: N characters of all sentences in a row; W words; K characters of the longest
+piece.
 """
 
 import numpy as np
@@ -14,14 +14,14 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 
 
 class SubwordRegularization(Segmentation):
-    """Draw each word's segmentation x from all that the vocabulary allows.
+    """Draws each word's segmentation x from all that the vocabulary allows.
 
         P(x) = prod_i P(x_i)^alpha / Z
 
-    Forward filtering sums the weights of all segmentations of each beginning of a word. Backward
+    Forward filtering sums the weights of all segmentations of each prefix of a word. Backward
     sampling then draws the last piece, the one before it, and so on. With alpha = 0 all
-    segmentations are equally likely; with a large one the likeliest is drawn, which is the plain
-    one. The author takes 0.1 to 0.5.
+    segmentations are equally likely; with a large alpha the likeliest is drawn, which is the plain
+    segmentation. The author uses 0.1 to 0.5.
 
     Reference: Kudo 2018, "Subword Regularization: Improving Neural Network Translation Models with
         Multiple Subword Candidates", section 3.2.
@@ -39,13 +39,13 @@ class SubwordRegularization(Segmentation):
         super().__init__({piece: number_of[piece] for piece in weights}, vocabulary.size, seed)
         self.alpha = alpha
         self._longest = max(map(len, weights))
-        self._grow(weights, number_of)
+        self._build_trie(weights, number_of)
 
-    def _grow(self, weights, number_of):
-        """Number the prefixes of pieces: a character's prefix has its id, and longer ones follow.
+    def _build_trie(self, weights, number_of):
+        """Number the prefixes of pieces: that of one character has its id, and longer ones follow.
 
-        What a prefix becomes by one character more is a sorted table of pairs. What has no
-        characters, such as a tag, is a prefix of its own and a piece with the weight 0.
+        A sorted table of pairs maps a prefix and its next character to the longer prefix. A piece
+        without characters, such as a tag, is a prefix of its own with the weight 0.
         """
         prefix_of = {piece: number_of[piece] for piece in weights if len(piece) == 1}
         longer = {}
@@ -59,7 +59,7 @@ class SubwordRegularization(Segmentation):
             for (prefix, character), text in longer.items()
         }
         self._pairs = np.array([*sorted(pairs), np.iinfo(np.int64).max])
-        # The last prefix is that of no piece.
+        # The last number stands for what is no prefix of a piece.
         self._none = np.int64(self.size + len(longer))
         self._next = np.array([*(pairs[pair] for pair in sorted(pairs)), self._none])
         self._piece_of = np.arange(self._none + 1)
@@ -75,23 +75,23 @@ class SubwordRegularization(Segmentation):
         # Where words begin, and how many characters each has.
         lengths = tf.math.bincount(tf.cast(characters.words, tf.int32), dtype=tf.int64)
         begins = tf.cumsum(lengths, exclusive=True)
-        drawn = _filter(weights, characters.draws, begins, lengths)
-        is_end = _trace(drawn, begins, lengths)
-        chosen = tf.gather(prefixes, drawn - 1, axis=1, batch_dims=1)
+        piece_lengths = _filter(weights, characters.draws, begins, lengths)
+        is_end = _trace(piece_lengths, begins, lengths)
+        chosen = tf.gather(prefixes, piece_lengths - 1, axis=1, batch_dims=1)
         ids = tf.gather(self._piece_of, tf.boolean_mask(chosen, is_end))
         return ids, tf.boolean_mask(characters.sentences, is_end)
 
     def _prefixes_by_end(self, characters):
-        """The prefix that the last 1 to K characters up to each one are, (N, K)."""
+        """Return the prefixes that the last 1 to K characters up to each one form, (N, K)."""
         ids = characters.ids
         goes_on = characters.words[1:] == characters.words[:-1]
 
         def extended(prefixes, _):
-            """The prefixes of one character more."""
+            """Return the prefixes with one character more."""
             pairs = prefixes[:-1] * self.size + ids[1:]
             places = tf.searchsorted(self._pairs, pairs, out_type=tf.int64)
-            known = goes_on & (tf.gather(self._pairs, places) == pairs)
-            longer = tf.where(known, tf.gather(self._next, places), self._none)
+            exists = goes_on & (tf.gather(self._pairs, places) == pairs)
+            longer = tf.where(exists, tf.gather(self._next, places), self._none)
             return tf.concat([[self._none], longer], axis=0)
 
         if self._longest == 1:
@@ -101,16 +101,16 @@ class SubwordRegularization(Segmentation):
 
 
 def _filter(weights, draws, begins, lengths):
-    """Draw, for each character, how long a piece that ends there would be, as if one did: int64
-    (N,), by the weights of the pieces of 1 to K characters that end there, float64 (N, K), the
-    draws, uint64 (N,), and the places and lengths of the words, int64 (W,).
+    """Draw for each character the length that a piece ending there would have, int64 (N,), from the
+    log weights of the pieces of 1 to K characters that end there, float64 (N, K), the draws, uint64
+    (N,), and the places and lengths of the words, int64 (W,).
     """
     count, longest = (tf.shape(weights, tf.int64)[axis] for axis in (0, 1))
     thresholds = tf.cast(tf.bitwise.right_shift(draws, 32), tf.float64) * 2.0**-32
-    # A word of n characters has n + 1 sums: that of its first 0, 1, ... n characters.
+    # A word of n characters has n + 1 sums, for its first 0, 1, ... n characters.
     firsts = begins + tf.range(tf.size(begins, tf.int64))
 
-    def step(place, sums, drawn):
+    def step(place, sums, piece_lengths):
         first = tf.boolean_mask(firsts, lengths > place)
         ends = tf.boolean_mask(begins, lengths > place) + place
         before = tf.maximum(first[:, None] + place - tf.range(longest), first[:, None])
@@ -119,31 +119,31 @@ def _filter(weights, draws, begins, lengths):
         shares = tf.cumsum(tf.exp(joint - top[:, None]), axis=1)
         total = shares[:, -1]
         below = shares <= (tf.gather(thresholds, ends) * total)[:, None]
-        found = 1 + tf.math.count_nonzero(below, axis=1)
-        drawn = tf.tensor_scatter_nd_update(drawn, ends[:, None], found)
+        chosen = 1 + tf.math.count_nonzero(below, axis=1)
+        piece_lengths = tf.tensor_scatter_nd_update(piece_lengths, ends[:, None], chosen)
         after = (first + place + 1)[:, None]
         sums = tf.tensor_scatter_nd_update(sums, after, top + tf.math.log(total))
-        return place + 1, sums, drawn
+        return place + 1, sums, piece_lengths
 
     sums = tf.zeros([count + tf.size(begins, tf.int64)], tf.float64)
-    _, _, drawn = tf.while_loop(
+    _, _, piece_lengths = tf.while_loop(
         lambda place, *_: place < tf.reduce_max(lengths),
         step,
         (tf.constant(0, tf.int64), sums, tf.ones([count], tf.int64)),
     )
-    return drawn
+    return piece_lengths
 
 
-def _trace(drawn, begins, lengths):
-    """Go back from each word's end by the lengths drawn: which characters end a piece, (N,)."""
+def _trace(piece_lengths, begins, lengths):
+    """Go back from each word's end by the lengths drawn: return which characters end a piece."""
 
     def step(first, ends, is_end):
         is_end = tf.tensor_scatter_nd_update(is_end, ends[:, None], tf.ones_like(ends, tf.bool))
-        ends -= tf.gather(drawn, ends)
+        ends -= tf.gather(piece_lengths, ends)
         goes_on = ends >= first
         return tf.boolean_mask(first, goes_on), tf.boolean_mask(ends, goes_on), is_end
 
-    state = (begins, begins + lengths - 1, tf.zeros_like(drawn, tf.bool))
+    state = (begins, begins + lengths - 1, tf.zeros_like(piece_lengths, tf.bool))
     _, _, is_end = tf.while_loop(
         lambda first, *_: tf.size(first) > 0,
         step,

@@ -1,5 +1,5 @@
-"""Sequences of ids, packed: all ids one after another in one NumPy array (Vaswani et al. 2017,
-section 5.1); and lines to packed ids, many lines in a call of the tokenizer.
+"""Sequences of ids, packed into one NumPy array one after another (Vaswani et al. 2017, section
+5.1); and slices of a text to pack, as many lines as one call of the tokenizer takes.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from pipelines.whole_files import errors_naming
 
-# Where TensorFlow wants memory to begin: at a multiple of so many bytes.
+# TensorFlow wants memory to begin at a multiple of so many bytes.
 ALIGNMENT = 64
 LINES_A_CALL = 8192
 
@@ -43,7 +43,7 @@ class TokenIds:
 
     @classmethod
     def concatenate(cls, parts: Iterable["TokenIds"]) -> "TokenIds":
-        """The sentences of all parts, in order; at least one part."""
+        """Join the sentences of all parts, at least one, in order."""
         parts = list(parts)
         flats = [part.flat for part in parts]
         flat = room(sum(map(len, flats)), np.result_type(*flats))
@@ -54,7 +54,7 @@ class TokenIds:
         return len(self.starts) - 1
 
     def __getitem__(self, index: int) -> np.ndarray:
-        """The ids of one sentence."""
+        """Return the ids of one sentence."""
         return self.flat[self.starts[index] : self.starts[index + 1]]
 
     @property
@@ -63,7 +63,7 @@ class TokenIds:
         return np.diff(self.starts)
 
     def where(self, keep: np.ndarray) -> "TokenIds":
-        """The sentences for which `keep`, booleans (sentences,), holds."""
+        """Return the sentences where `keep`, booleans (sentences,), is true."""
         lengths = self.lengths[keep]
         flat = room(lengths.sum(), self.flat.dtype)
         np.compress(np.repeat(keep, self.lengths), self.flat, out=flat)
@@ -71,18 +71,18 @@ class TokenIds:
 
 
 def smallest_dtype(vocabulary_size: int) -> np.dtype:
-    """uint16 where it holds every id of the vocabulary, else int32."""
+    """Return uint16 where it holds every id of the vocabulary, else int32."""
     return np.dtype(np.uint16 if vocabulary_size <= 2**16 else np.int32)
 
 
 def room(size: int, dtype, folder: pathlib.Path | None = None) -> np.ndarray:
-    """An array (size,) of any content that TensorFlow can use without copying it: in memory, or
-    mapped from a file of a folder, which has no name and goes with the array.
+    """Return an uninitialized array (size,) that TensorFlow can use without copying it: in memory,
+    or mapped from a nameless file in a folder, which disappears with the array.
     """
     dtype = np.dtype(dtype)
     if folder and size:
         with tempfile.TemporaryFile(dir=folder) as file, errors_naming(folder):
-            # Else a full disk would kill the process where it writes to the array.
+            # Otherwise a full disk would kill the process when it writes to the array.
             os.posix_fallocate(file.fileno(), 0, int(size) * dtype.itemsize)
             return np.asarray(np.memmap(file, dtype, "w+", shape=size))
     memory = np.empty(size * dtype.itemsize + ALIGNMENT, np.uint8)
@@ -91,7 +91,7 @@ def room(size: int, dtype, folder: pathlib.Path | None = None) -> np.ndarray:
 
 
 def as_tensor(array: np.ndarray) -> tf.Tensor:
-    """The array as a tensor in the memory of the host, its memory shared where TensorFlow can."""
+    """Return the array as a tensor in the host's memory, shared with it where TensorFlow can."""
     with tf.init_scope(), tf.device("CPU:0"):
         if array.ctypes.data % ALIGNMENT or not array.flags.writeable:
             return tf.constant(array)
@@ -99,13 +99,13 @@ def as_tensor(array: np.ndarray) -> tf.Tensor:
 
 
 def slices(lines: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Parts of a text, in order, each as large as one call of a tokenizer takes it."""
+    """Yield the parts of a text in order, each as large as one call of a tokenizer takes."""
     for start in range(0, len(lines), LINES_A_CALL):
         yield lines[start : start + LINES_A_CALL]
 
 
 def packed(parts: Iterable[tf.RaggedTensor], size: int) -> TokenIds:
-    """The rows of all parts, at least one, of integers below `size`, in order."""
+    """Pack the rows of all parts, at least one, in order: integers below `size`."""
     dtype = smallest_dtype(size)
     return TokenIds.concatenate(
         TokenIds.of_lengths(part.values.numpy().astype(dtype), part.row_lengths().numpy())

@@ -1,9 +1,8 @@
-"""What comes before and behind SentencePiece's operation of TensorFlow: replacements, and for byte-
-level byte pairs (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners",
-section 2.2) the bytes.
+"""What surrounds SentencePiece's TensorFlow operation: replacements, and the bytes of byte-level
+pairs (Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section 2.2).
 
-A text is cut into words, each with the space before it, and its bytes are written as letters, so
-that no piece has a space or half a character. SentencePiece merges the letters of a word.
+For byte pairs a text is cut into words, each with the space before it, and its bytes are written as
+letters, so that SentencePiece never meets spaces or half characters. It merges a word's letters.
 """
 
 import numpy as np
@@ -11,22 +10,22 @@ import numpy as np
 from pipelines.special_ids import EOS
 from pipelines.vocabularies.model_proto import is_byte_level, rules_of
 
-# The bytes that stand for themselves as letters; the others follow U+0100 in their order.
+# Bytes whose letter has the same code; the others are written as U+0100 and up, in order.
 PRINTABLE = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
 OTHERS = [byte for byte in range(256) if byte not in PRINTABLE]
 LETTERS = [chr(byte if byte in PRINTABLE else 0x100 + OTHERS.index(byte)) for byte in range(256)]
-# White space as Unicode has it; RE2's \s is ASCII's.
+# The white space of Unicode; RE2's \s is ASCII only.
 SPACES = r"\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}"
 BETWEEN = f"[{SPACES}]+"
-# The words of what has no spaces but one at the beginning.
+# The words of a text that has no white space but a space at its beginning.
 WORD = rf"'s|'t|'re|'ve|'m|'ll|'d| ?\pL+| ?\pN+| ?[^{SPACES}\pL\pN]+|[{SPACES}]"
-# What splits text ends at the byte 0, which stands here as two others.
+# The operation that splits text stops at byte 0, so two other bytes stand for it.
 ESCAPES = (("\x01", "\x01\x03"), (r"\x00", "\x01\x02"))
 
 
 def words_of(text):
-    """Strings (B,) to ragged words (B, None), in letters. A text's words are the text: of several
-    spaces the last belongs to the word behind them, the others are one of their own.
+    """Cut strings (B,) into ragged words (B, None), in letters. Joined, the words give the text: of
+    several spaces the last belongs to the word after them, and the others are a word of their own.
     """
     import tensorflow as tf
     import tensorflow_text
@@ -41,32 +40,32 @@ def words_of(text):
     same = rows[1:] == rows[:-1]
     before_word = is_space & tf.concat([same, [False]], axis=0)[: tf.size(flat)]
     length = tf.strings.length(flat, unit="UTF8_CHAR")
-    kept = tf.where(before_word, length - 1, length)
-    last = tf.strings.substr(flat, kept, length - kept, unit="UTF8_CHAR")
-    flat = tf.strings.substr(flat, tf.zeros_like(kept), kept, unit="UTF8_CHAR")
-    # The last of the spaces goes over to the word.
-    came = tf.concat([[""], last[:-1]], axis=0)[: tf.size(flat)]
-    found = tensorflow_text.regex_split(came + tf.where(is_space, "", flat), WORD, WORD)
+    count = tf.where(before_word, length - 1, length)
+    last = tf.strings.substr(flat, count, length - count, unit="UTF8_CHAR")
+    flat = tf.strings.substr(flat, tf.zeros_like(count), count, unit="UTF8_CHAR")
+    # The last of several spaces moves to the word after them.
+    moved = tf.concat([[""], last[:-1]], axis=0)[: tf.size(flat)]
+    words = tensorflow_text.regex_split(moved + tf.where(is_space, "", flat), WORD, WORD)
     spaces = tf.RaggedTensor.from_tensor(tf.where(is_space, flat, "")[:, None])
-    found = tf.concat([spaces, found], axis=1)
-    found = parts.with_flat_values(found).merge_dims(1, 2)
-    return _in_letters(tf.ragged.boolean_mask(found, found != ""))
+    words = tf.concat([spaces, words], axis=1)
+    words = parts.with_flat_values(words).merge_dims(1, 2)
+    return _in_letters(tf.ragged.boolean_mask(words, words != ""))
 
 
-def _in_letters(found):
+def _in_letters(words):
     import tensorflow as tf
 
-    characters = tf.strings.bytes_split(found.flat_values)
+    characters = tf.strings.bytes_split(words.flat_values)
     numbers = tf.reshape(tf.io.decode_raw(characters.flat_values, tf.uint8), [-1])
     letters = characters.with_flat_values(tf.gather(LETTERS, tf.cast(numbers, tf.int32)))
     joined = tf.strings.reduce_join(letters, axis=1)
     for byte, pair in ((0, (1, 2)), (1, (1, 3))):
         joined = tf.strings.regex_replace(joined, "".join(LETTERS[n] for n in pair), LETTERS[byte])
-    return found.with_flat_values(joined)
+    return words.with_flat_values(joined)
 
 
 def text_of(letters):
-    """Strings of letters (B,) to the text that they stand for, (B,)."""
+    """Return the text that strings of letters (B,) stand for, (B,)."""
     import tensorflow as tf
 
     byte_of = np.zeros(max(map(ord, LETTERS)) + 1, object)
@@ -74,13 +73,13 @@ def text_of(letters):
     for byte, letter in enumerate(LETTERS):
         byte_of[ord(letter)] = bytes([byte])
     points = tf.strings.unicode_decode(letters, "UTF-8")
-    known = tf.minimum(points.flat_values, len(byte_of) - 1)
-    joined = points.with_flat_values(tf.gather(tf.constant(byte_of.tolist()), known))
+    codes = tf.minimum(points.flat_values, len(byte_of) - 1)
+    joined = points.with_flat_values(tf.gather(tf.constant(byte_of.tolist()), codes))
     return tf.strings.reduce_join(joined, axis=1)
 
 
 def tokenizer_class(model: bytes) -> type:
-    """The kind of `SentencepieceTokenizer` that a model is used by; it closes each text by EOS."""
+    """Return the kind of `SentencepieceTokenizer` for a model; it closes each text by EOS."""
     import tensorflow as tf
     import tensorflow_text
 
@@ -107,13 +106,13 @@ def tokenizer_class(model: bytes) -> type:
 
 
 def operation(model: bytes, name: str):
-    """A tokenizer of TensorFlow Text that closes each text by EOS, whose model belongs to the
-    process. TensorFlow Text's own belongs to the operation that made it: `tf.random.set_seed` and
-    `keras.utils.set_random_seed` forget all operations, and every tokenizer was broken from then on
+    """Return a tokenizer of TensorFlow Text that closes each text by EOS, and whose model belongs
+    to the process. By default it belongs to the operation that made it: `tf.random.set_seed` and
+    `keras.utils.set_random_seed` forget all operations, which breaks every tokenizer
     (github.com/tensorflow/text, issue 570).
 
-    TensorFlow reloads tokenizers of one name in a SavedModel as the first of them, and gives those
-    of one name in a process the same memory: the name is of this model alone.
+    Each model needs a `name` of its own: in a SavedModel, tokenizers of one name are all reloaded
+    as the first of them, and in a process they share their memory.
     """
     import tensorflow as tf
     from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer

@@ -28,7 +28,7 @@ from pipelines.vocabularies.tokenizers import operation
 from pipelines.whole_files import write_whole
 
 BYTES = 256
-# What stands for a hidden piece: a tag of vocabularies that hide any.
+# Stands for a hidden piece: a tag of vocabularies for masked language models.
 MASK = "<mask>"
 # How SentencePiece writes a space.
 SPACE = "\u2581"
@@ -36,13 +36,13 @@ SPACE = "\u2581"
 LONGEST_IN_BYTES = 400_000
 RESERVED = {"<pad>", "<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(BYTES))}
 
-# U+2581 becomes a space. SentencePiece writes spaces so, and cannot tell the two apart anyway. With
-# no rule at all, its TensorFlow operation writes a line to stderr whenever a model is loaded.
+# U+2581 becomes a space: SentencePiece writes spaces so, and cannot tell the two apart. Without any
+# rule, its TensorFlow operation writes a line to stderr whenever it loads a model.
 NORMALIZATION = "2581\t20\n"
 # A model says which file its rules came from, here a temporary one. Protocol buffers are merged by
 # joining them: this is a ModelProto whose NormalizerSpec (field 3) names no file (field 6).
 NO_FILE = b"\x1a\x02\x32\x00"
-# SentencePiece lets no piece cross the first, and passes over lines with the second.
+# In SentencePiece no piece crosses the first, and lines with the second are skipped.
 BOUNDARY = "\0"
 UNUSABLE = "\u2585"
 # These and the two ways of writing a space are no characters of pieces, or have their piece anyway.
@@ -54,24 +54,24 @@ logger = logging.getLogger(__name__)
 def learn(
     lines: Iterable[str], size: int, tags: Iterable[str] = (), model_type: str = "bpe"
 ) -> "Vocabulary":
-    """Learn a vocabulary of the training side's text. If it is smaller than asked for, or leaves
-    characters to bytes because there are too many, that is logged.
+    """Learn a vocabulary from the training text. Log if it is smaller than requested, or if there
+    are too many characters, so that some are left to bytes.
 
     Args:
         lines: of all languages that share it.
-        size: most pieces, with the 4 special ones, 256 bytes and the tags. A text that holds fewer
-            gives all that it holds; one with more characters leaves the rarest to bytes.
+        size: most pieces, including the 4 special ones, 256 bytes and the tags. A text with fewer
+            pieces gives all that it has; one with more characters leaves the rarest to bytes.
         tags: strings such as "<2de>" that tell the model what to do. Each is one piece wherever it
             stands, and no other piece crosses it.
         model_type: "bpe", byte-pair encoding (Sennrich et al. 2016), which merges the most frequent
             pairs; "unigram" (Kudo 2018), which keeps the pieces that make the text most likely;
-            or "word_piece", as the paper has for English-French: see `longest_match`.
+            or "word_piece", as in the paper for English-French: see `longest_match`.
     """
     tags = list(tags)
-    if taken := sorted({tag for tag in tags if tag in RESERVED or tags.count(tag) > 1}):
+    if clashing := sorted({tag for tag in tags if tag in RESERVED or tags.count(tag) > 1}):
         raise ValueError(
             "`tags` must differ from each other and from the special pieces and bytes. "
-            f"Received: {', '.join(taken)}. Choose another name."
+            f"Received: {', '.join(clashing)}. Choose another name."
         )
     room = size - BYTES - 4 - len(tags)
     if room < 1:
@@ -100,13 +100,13 @@ def learn(
 
 
 def _train(lines, size, tags, model_type, **limits):
-    """The bytes of a SentencePiece model."""
+    """Return the bytes of a SentencePiece model."""
     if model_type == "word_piece":
         room = size - 4 - BYTES - len(tags)
         pieces = longest_match.learned(_without(tags, lines), room, tags, **limits)
-        # Of characters, the first two of which are left out.
-        made = _train(["a"], size - room + 2, tags, "char", hard_vocab_limit=False)
-        return with_symbols(made, size - room, pieces)
+        # A model of two characters, which the pieces replace.
+        base = _train(["a"], size - room + 2, tags, "char", hard_vocab_limit=False)
+        return with_symbols(base, size - room, pieces)
     model = io.BytesIO()
     with tempfile.NamedTemporaryFile("w", suffix=".tsv") as rules:
         rules.write(NORMALIZATION)
@@ -123,22 +123,22 @@ def _train(lines, size, tags, model_type, **limits):
             bos_id=BOS,
             eos_id=EOS,
             user_defined_symbols=tags,
-            # SentencePiece leaves out longer ones, by default those over 4,192 bytes.
+            # SentencePiece skips longer lines, by default those over 4,192 bytes.
             max_sentence_length=LONGEST_IN_BYTES,
             minloglevel=2,
             **limits,
         )
-    named = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue() + NO_FILE)
-    return named.serialized_model_proto()
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue() + NO_FILE)
+    return processor.serialized_model_proto()
 
 
 def _without_rarest(lines: Sequence[str], room: int, tags: Sequence[str]) -> Iterator[list[str]]:
-    """Lines to learn pieces from, in which `BOUNDARY` stands for tags, and for the rarest
+    """Yield lines to learn pieces from, in which `BOUNDARY` stands for tags, and for the rarest
     characters if there is no room for all.
 
-    In the first result the others take half of the room, because a text has fewer tokens if
-    frequent words are pieces than if each character is one; in the second, if there is one, for a
-    text whose words leave room, all of it.
+    In the first lines the other characters take half of the room, because a text has fewer tokens
+    if frequent words are pieces than if each character is one. In the second, if there are any,
+    they take all of it, for a text whose words do not fill the other half.
     """
     lines = _without(tags, lines)
     counts = collections.Counter(itertools.chain.from_iterable(lines))
@@ -148,16 +148,16 @@ def _without_rarest(lines: Sequence[str], room: int, tags: Sequence[str]) -> Ite
     for most in [room // 2, room] if len(characters) >= room else [len(characters) + 1]:
         rare = characters[max(most - 1, 0) :]
         if rare:
-            told = [f"{len(some):,}" for some in (rare, characters)]
             logger.info(
-                "no room for all characters as pieces: the %s rarest of %s are left to bytes", *told
+                "no room for all characters as pieces: the %s rarest of %s are left to bytes",
+                *(f"{len(group):,}" for group in (rare, characters)),
             )
         table = dict.fromkeys(map(ord, [*rare, UNUSABLE]), BOUNDARY)
         yield [line.translate(table) for line in lines]
 
 
 def _without(tags, lines):
-    """Lines with `BOUNDARY` in the place of tags."""
+    """Return lines with `BOUNDARY` in place of tags."""
     if not tags:
         return lines
     pattern = re.compile("|".join(map(re.escape, sorted(tags, key=len, reverse=True))))
@@ -165,13 +165,13 @@ def _without(tags, lines):
 
 
 def fingerprint_of(model: bytes) -> str:
-    """16 hexadecimal digits of the SHA-256 of a SentencePiece model."""
+    """Return 16 hexadecimal digits of the SHA-256 of a SentencePiece model."""
     return hashlib.sha256(model).hexdigest()[:16]
 
 
 class Vocabulary:
-    """A learned SentencePiece model, from its bytes, of `size` V pieces; `fingerprint` is equal for
-    equal vocabularies, `processor` cuts text and joins it without TensorFlow.
+    """A learned SentencePiece model, from its bytes. `size` is V, its number of pieces; equal
+    vocabularies have one `fingerprint`; `processor` cuts and joins text without TensorFlow.
     """
 
     kind = "joint"
@@ -187,14 +187,14 @@ class Vocabulary:
 
     @property
     def source(self) -> "Vocabulary":
-        """Of the source language, or of the target's: itself, where both share it."""
+        """The vocabulary of the source, and of the target: itself, because they share it."""
         return self
 
     target = source
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Vocabulary":
-        """Read what `save` wrote."""
+        """Load what `save` wrote."""
         model = pathlib.Path(path).read_bytes()
         # SentencePiece accepts an empty file, as a model without pieces.
         with contextlib.suppress(RuntimeError):
@@ -216,18 +216,19 @@ class Vocabulary:
 
     @functools.cached_property
     def spelled(self) -> list[str | bytes]:
-        """What each piece writes: a text, or its byte where it is one; "" if it is special."""
-        made = self.processor
-        special = [one for one in range(self.size) if made.is_control(one) or made.is_unknown(one)]
-        found: list[str | bytes] = [piece.replace(SPACE, " ") for piece in self.pieces]
-        for number in filter(made.is_byte, range(self.size)):
-            found[number] = bytes([int(self.pieces[number][3:5], 16)])
-        return ["" if number in special else one for number, one in enumerate(found)]
+        """What each piece writes: text, or its byte if it is one; "" if it is special."""
+        texts: list[str | bytes] = [piece.replace(SPACE, " ") for piece in self.pieces]
+        for number, piece in enumerate(self.pieces):
+            if self.processor.is_control(number) or self.processor.is_unknown(number):
+                texts[number] = ""
+            elif self.processor.is_byte(number):
+                texts[number] = bytes([int(piece[3:5], 16)])
+        return texts
 
     @functools.cached_property
     def merges(self) -> dict[str, int] | None:
-        """The pieces of a byte-pair encoding that merges make, and their characters, with their
-        ids: the smaller the id, the sooner the merge. None for another kind of vocabulary.
+        """The merged pieces of a byte-pair encoding, and their characters, with ids: the smaller
+        the id, the sooner the merge. None for another kind of vocabulary.
         """
         scores = [self.processor.get_score(number) for number in range(self.size)]
         # Special pieces, bytes and tags have the score 0, as the first merge has.
@@ -245,13 +246,13 @@ class Vocabulary:
             piece: self.processor.get_score(number) for number, piece in enumerate(self.pieces)
         }
         # Special pieces, bytes and tags have the score 0.
-        found = {piece: score for piece, score in scores.items() if score < 0}
-        spelled = all(character in found for piece in found for character in piece)
-        return found if found and spelled else None
+        text = {piece: score for piece, score in scores.items() if score < 0}
+        has_characters = all(character in text for piece in text for character in piece)
+        return text if text and has_characters else None
 
     @functools.cached_property
     def marks(self) -> Marks:
-        """The marks of a vocabulary that was learned with the tag `MASK`."""
+        """The marks of a text, if the vocabulary was learned with the tag `MASK`."""
         if MASK not in self.pieces:
             raise ValueError(
                 f"a vocabulary must have the piece {MASK} to hide others. Received: one of "
@@ -263,13 +264,13 @@ class Vocabulary:
 
     @functools.cached_property
     def tokenizer(self):
-        """The model as an operation of TensorFlow, which a module that is saved must track."""
+        """The model as a TensorFlow operation. A module that is saved must track it."""
         return operation(self.model, f"sentencepiece_{self.fingerprint}")
 
     def tokenize(self, text):
-        """Strings (B,) to a ragged tensor of ids (B, None), each row closed by EOS."""
+        """Turn strings (B,) into a ragged tensor of ids (B, None), each row closed by EOS."""
         return self.tokenizer.tokenize(text)
 
     def detokenize(self, ids):
-        """A ragged tensor of ids (B, None) to strings (B,), without the special ids."""
+        """Turn a ragged tensor of ids (B, None) into strings (B,), without the special ids."""
         return self.tokenizer.detokenize(ids)

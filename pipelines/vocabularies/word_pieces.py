@@ -2,7 +2,7 @@
 Pre-training of Deep Bidirectional Transformers for Language Understanding", section 3; Wu et al.
 2016, "Google's Neural Machine Translation System", section 4.1).
 
-We read such a vocabulary and learn none: text does not survive the round trip.
+We read such vocabularies but learn none, because text does not survive the round trip.
 """
 
 import functools
@@ -23,16 +23,16 @@ FIRST = "[CLS]"
 LAST = "[SEP]"
 MASK = "[MASK]"
 SPECIAL = (PADDING, UNKNOWN, FIRST, LAST, MASK)
-# Further characters of a word that has begun.
+# Begins a piece that continues a word.
 SUFFIX = "##"
-# Of a word, in characters. A longer one is unknown.
+# Most characters of a word. A longer one is unknown.
 LONGEST_WORD = 100
-# Of a piece, in bytes without the suffix's mark.
+# Most bytes of a piece, without `SUFFIX`.
 LONGEST_PIECE = 256
 # The most bytes that UTF-8 needs for a character.
 CHARACTER_BYTES = 4
 ACCENTS = r"\p{Mn}"
-# What BERT's own tokenizer leaves out; we part texts by the first of them.
+# BERT's own tokenizer drops these characters, so we can put the first between parts of texts.
 BETWEEN = "\x00"
 UNREADABLE = r"[^\P{C}\t\n\r]|\x{FFFD}"
 
@@ -46,7 +46,7 @@ class Saved(Schema):
 
 
 def fault(pieces: Sequence[str]) -> tuple[int, str] | None:
-    """The first piece that TensorFlow's tokenizer cannot look up: its id, and what is wrong."""
+    """Return the id of the first piece that TensorFlow's tokenizer refuses, and the reason."""
     first: dict[str, int] = {}
     for number, piece in enumerate(pieces):
         size = len(piece.removeprefix(SUFFIX).encode("utf-8", "surrogatepass"))
@@ -61,8 +61,8 @@ def fault(pieces: Sequence[str]) -> tuple[int, str] | None:
 
 class WordPieces:
     """A vocabulary of word pieces by id, the padding first, with the interface of
-    `vocabulary.Vocabulary`. Text is put into lower case before it is cut, if asked for, and accents
-    are removed, by default as `lower_case`.
+    `vocabulary.Vocabulary`. With `lower_case`, text is put into lower case before it is cut; with
+    `strip_accents`, by default as `lower_case`, accents are removed.
     """
 
     kind = "word_pieces"
@@ -85,11 +85,11 @@ class WordPieces:
                 f"the first of the word pieces must be {PADDING}. Received: {self.pieces[PAD]}. "
                 "Name the vocab.txt of a BERT."
             )
-        if found := fault(self.pieces):
-            raise ValueError(f"the word piece of id {found[0]} {found[1]}.")
-        # Most vocabularies strip accents if they put text into lower case, as all once did.
-        told = [] if self.strip_accents == lower_case else [self.strip_accents]
-        text = json.dumps([lower_case, *told, self.pieces])
+        if problem := fault(self.pieces):
+            raise ValueError(f"the word piece of id {problem[0]} {problem[1]}.")
+        # Named only if it differs from lower_case, so that older fingerprints stay the same.
+        accents = [] if self.strip_accents == lower_case else [self.strip_accents]
+        text = json.dumps([lower_case, *accents, self.pieces])
         self.fingerprint = hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
@@ -101,18 +101,18 @@ class WordPieces:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "WordPieces":
-        """Read what `save` wrote."""
+        """Load what `save` wrote."""
         remedy = "Import the model again."
-        found, _ = settings(Saved, read_object(path, remedy, MOST_BYTES_OF_LISTS), path, remedy)
+        saved, _ = settings(Saved, read_object(path, remedy, MOST_BYTES_OF_LISTS), path, remedy)
         try:
-            return cls(found.pieces, found.lower_case, found.strip_accents)
+            return cls(saved.pieces, saved.lower_case, saved.strip_accents)
         except ValueError as error:
             raise ValueError(f"{path}: {error} {remedy}") from error
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the pieces, whole or not at all."""
-        settings = {"lower_case": self.lower_case, "strip_accents": self.strip_accents}
-        write_json(path, {**settings, "pieces": self.pieces})
+        options = {"lower_case": self.lower_case, "strip_accents": self.strip_accents}
+        write_json(path, {**options, "pieces": self.pieces})
 
     @functools.cached_property
     def marks(self) -> Marks:
@@ -123,37 +123,37 @@ class WordPieces:
 
     @functools.cached_property
     def tokenizer(self):
-        """The same as operations of TensorFlow. A module whose graph uses it must track it."""
+        """The vocabulary as TensorFlow operations. A module whose graph uses it must track it."""
         import tensorflow as tf
         import tensorflow_text
 
         return tensorflow_text.FastBertTokenizer(
             self.pieces,
             suffix_indicator=SUFFIX,
-            # A longer word has too many characters for sure; `_without_long_words` counts them.
+            # A longer word surely has too many characters; `_without_long_words` counts them.
             max_bytes_per_word=CHARACTER_BYTES * LONGEST_WORD,
             token_out_type=tf.int32,
             unknown_token=UNKNOWN,
             support_detokenization=True,
-            # Which would also write ß as ss, and ³ as 3.
+            # That would also write ß as ss, and ³ as 3.
             lower_case_nfd_strip_accents=False,
         )
 
     def tokenize(self, text):
-        """Strings (B,) to ragged ids (B, None), each row closed by [SEP]; [MASK] is one piece."""
+        """Turn strings (B,) into ragged ids (B, None) that end with [SEP]; [MASK] is one piece."""
         import tensorflow as tf
 
         text = tf.strings.regex_replace(text, UNREADABLE, "")
         parts = tf.strings.split(tf.strings.regex_replace(text, r"\[MASK\]", BETWEEN), BETWEEN)
         ids = self._without_long_words(self.tokenizer.tokenize(self._plain(parts.values)))
         masks = tf.fill([ids.nrows(), 1], self.marks.mask)
-        # A mask comes after each part of a text, the last of which is none but the end.
+        # A mask follows each part of a text; after the last part, the end takes its place.
         closed = parts.with_values(tf.concat([ids, masks], axis=1)).merge_dims(1, 2)
         ends = tf.fill([closed.nrows(), 1], self.marks.last)
         return tf.concat([closed[:, :-1], ends], axis=1)
 
     def _plain(self, text):
-        """Strings in lower case and without accents, where the vocabulary asks for it."""
+        """Return strings in lower case and without accents, as the vocabulary says."""
         import tensorflow as tf
         import tensorflow_text
 
@@ -164,7 +164,7 @@ class WordPieces:
 
     @functools.cached_property
     def _characters(self):
-        """The characters of each piece, int8 (V,), negative where it continues a word."""
+        """How many characters each piece has, int8 (V,), negative if it continues a word."""
         lengths = [
             -len(piece.removeprefix(SUFFIX)) if piece.startswith(SUFFIX) else len(piece)
             for piece in self.pieces
@@ -172,20 +172,20 @@ class WordPieces:
         return np.clip(lengths, -LONGEST_WORD - 1, LONGEST_WORD + 1).astype(np.int8)
 
     def _without_long_words(self, ids):
-        """Ragged ids (B, None) with one [UNK] for each word that has too many characters."""
+        """Return ragged ids (B, None) with one [UNK] for each word of too many characters."""
         import tensorflow as tf
 
         pieces = ids.flat_values
         characters = tf.cast(tf.gather(self._characters, pieces), tf.int32)
         begins = characters >= 0
-        # The number of the word that each piece is of, from 1.
+        # The number of each piece's word, from 1.
         word = tf.cumsum(tf.cast(begins, tf.int32))
         lengths = tf.math.segment_sum(tf.abs(characters), word)
         is_long = tf.gather(lengths, word) > LONGEST_WORD
-        known = tf.where(is_long, self.pieces.index(UNKNOWN), pieces)
-        kept = ids.with_flat_values(begins | ~is_long)
-        return tf.ragged.boolean_mask(ids.with_flat_values(known), kept)
+        replaced = tf.where(is_long, self.pieces.index(UNKNOWN), pieces)
+        stays = ids.with_flat_values(begins | ~is_long)
+        return tf.ragged.boolean_mask(ids.with_flat_values(replaced), stays)
 
     def detokenize(self, ids):
-        """A ragged tensor of ids (B, None) to strings (B,), its words between spaces."""
+        """Turn a ragged tensor of ids (B, None) into strings (B,), words joined by spaces."""
         return self.tokenizer.detokenize(ids)
