@@ -108,8 +108,8 @@ def norm(ours: str, theirs: str, width: int) -> Iterator[Weight]:
 
 
 def tables(ties: str, target: tuple, source: tuple, projection: tuple, bias: tuple):
-    """Yield a translator's tables, each tied group once, and its output bias. Of each the arguments
-    have their name, its shape and its conversion.
+    """Yield a translator's tables, tied ones once, and its output bias. Each argument is a tuple of
+    their name, the shape and the conversion.
     """
     yield Weight("embedding/table", *target)
     if ties != "three_way":

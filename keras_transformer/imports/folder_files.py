@@ -49,7 +49,7 @@ class SettingsFiles:
         remedy: str,
         part: str = "",
     ) -> Any:
-        """Convert an object by its schema: the whole file of a name, or what it has at `part`."""
+        """Convert an object, the whole file `name` or its key `part`, by a schema."""
         path = self.path / name
         place = f"`{part}` of {path}" if part else path
         settings, unknown = json_files.settings(schema, document, place, remedy)
@@ -68,8 +68,8 @@ class Index(Schema):
 
 
 class WeightFiles(Mapping):
-    """Float32 arrays of a folder's one or several safetensors files, by the names that `plain_name`
-    makes of those in the files. `unused` are weight files that the index does not name.
+    """Float32 arrays of a folder's safetensors files, keyed by `plain_name` of their names in the
+    files. `unused` are weight files that the index does not name.
     """
 
     def __init__(self, folder: pathlib.Path, plain_name: Callable[[str], str] = str):

@@ -1,1 +1,1 @@
-"""Pictures of what models do. Each is one file: its options, what it measures, how it is drawn."""
+"""Pictures of what models do. Each module has a picture's options, measurement and drawing."""

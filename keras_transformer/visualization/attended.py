@@ -1,4 +1,4 @@
-"""The weights of heads between a sentence's words (Vaswani et al. 2017, section 3.2.3)."""
+"""Attention weights between the words of a sentence (Vaswani et al. 2017, section 3.2.3)."""
 
 import dataclasses
 import re
@@ -16,9 +16,9 @@ TITLES = {
     "decoder": "self-attention of the decoder",
     "cross": "attention of the decoder to the source",
 }
-# How far the sum of a row may be from 1.
+# Allowed difference between the sum of a row and 1.
 TOLERANCE = 1e-3
-# How special pieces are shown. Each is a word of its own.
+# Special pieces -> the words that stand for them.
 SPECIAL = {"<s>": "(start)", "</s>": "(end)", FIRST: "(start)", LAST: "(end)"}
 BYTES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
 
@@ -29,9 +29,9 @@ class Attended:
 
     Attributes:
         stack: "encoder", "decoder" or "cross".
-        rows: what attends, T strings: in a decoder what each step writes.
-        columns: what is attended to, S strings: in a decoder's self-attention what it reads, which
-            is what it wrote one step before.
+        rows: T words that attend; in a decoder, the word that each step writes.
+        columns: S words that are attended to; in a decoder's self-attention, the word that each
+            step reads, which is the one written a step before.
         weights: (N, h, T, S), each row sums to 1.
     """
 
@@ -44,8 +44,8 @@ class Attended:
     def of(
         cls, attention: Mapping[str, np.ndarray | list[str]], stack: str | None, by_pieces=False
     ) -> Self:
-        """Choose one stack of what `Translator.attention` returned; None: "cross", or the only one.
-        With `by_pieces` these are not joined to words.
+        """Select a stack of what `Translator.attention` returned; None: "cross", or the only one.
+        With `by_pieces`, keep pieces instead of joining them to words.
         """
         stacks = [name for name in reversed(STACKS) if name in attention]
         stack = stack or stacks[0]
@@ -55,8 +55,8 @@ class Attended:
                 f"--stack={stacks[0]}."
             )
         weights = np.asarray(attention[stack], np.float64)
-        others = [f"Try --stack={name}." for name in stacks if name != stack]
-        require_shares(weights, stack, *others[:1])
+        remedies = [f"Try --stack={name}." for name in stacks if name != stack]
+        require_shares(weights, stack, *remedies[:1])
         source = attention["source_pieces"]
         target = attention["target_pieces"]
         rows, row_words = _labels(source if stack == "encoder" else target, by_pieces)
@@ -65,8 +65,8 @@ class Attended:
         return cls(stack, rows, columns, between_words(weights, row_words, column_words))
 
     def layer(self, number: int | None) -> int:
-        """The index of layer `number`, which counts from 1; None: the last but one, or the only
-        one, which links words best (Garg et al. 2019).
+        """Return the index of layer `number`, counted from 1; None: the last but one (or the only
+        one), which aligns words best (Garg et al. 2019).
         """
         layers = len(self.weights)
         number = max(layers - 1, 1) if number is None else number
@@ -78,7 +78,7 @@ class Attended:
         return number - 1
 
     def heads(self, numbers: Sequence[str]) -> list[int]:
-        """The indices of heads, whose numbers count from 1; none: all of them."""
+        """Return the indices of heads from their numbers, counted from 1; none: all heads."""
         most = self.weights.shape[1]
         allowed = [str(number) for number in range(1, most + 1)]
         if not set(numbers) <= set(allowed):
@@ -90,13 +90,13 @@ class Attended:
 
 
 def are_shares(weights: np.ndarray) -> bool:
-    """Whether weights (..., T, S) are shares of a whole: each row sums to 1, none is negative."""
+    """Return whether each row of weights (..., T, S) sums to 1 and none is negative."""
     off = np.abs(weights.sum(axis=-1) - 1).max()
     return bool(off <= TOLERANCE and weights.min() >= -TOLERANCE)
 
 
 def require_shares(weights: np.ndarray, stack: str, remedy: str = "") -> None:
-    """Refuse weights (..., T, S) that are no shares of a whole, such as low-rank attention's."""
+    """Refuse weights (..., T, S) that `are_shares` rejects, such as those of low-rank attention."""
     if not are_shares(weights):
         raise ValueError(
             f"the {TITLES[stack]} has no weights between positions: what it applies to the values "
@@ -111,8 +111,8 @@ def _labels(pieces, by_pieces):
 
 
 def words_of(pieces: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Join pieces to words: "▁" begins a word, or, after "[CLS]", what has no "##" before it. Gives
-    the words, and for each piece the number of its word.
+    """Join pieces to words and return these, and for each piece the index of its word. "▁" begins a
+    word; in a text that begins with "[CLS]", any piece without "##" does.
     """
     if pieces and pieces[0] == FIRST:
         pieces = [_as_sentencepiece(piece) for piece in pieces]
@@ -128,14 +128,14 @@ def words_of(pieces: Sequence[str]) -> tuple[list[str], list[int]]:
 
 
 def _as_sentencepiece(piece):
-    """A word piece of BERT in the way in which sentencepiece would write it."""
+    """Rewrite a word piece of BERT in the notation of SentencePiece."""
     if piece in SPECIAL:
         return piece
     return piece.removeprefix(SUFFIX) if piece.startswith(SUFFIX) else f"{SPACE}{piece}"
 
 
 def plain_text(pieces: str) -> str:
-    """The text of joined pieces: spaces in the places of "▁", letters in those of bytes."""
+    """Return the text of joined pieces: "▁" becomes a space, and bytes become letters."""
     text = BYTES.sub(_letters, pieces)
     return text.replace(SPACE, " ").strip() or text
 
@@ -148,8 +148,8 @@ def _letters(match):
 def between_words(
     attention: np.ndarray, row_words: Sequence[int], column_words: Sequence[int]
 ) -> np.ndarray:
-    """Attention (..., T, S) between pieces as (..., T', S') between words: a word's row is the mean
-    of its pieces' rows, and it gets the sum of what its pieces get. So each row still sums to 1.
+    """Convert attention between pieces (..., T, S) to that between words (..., T', S'). Average the
+    rows of a word's pieces and add their columns, so that each row still sums to 1.
     """
     to_rows = np.eye(max(row_words) + 1)[list(row_words)]
     to_columns = np.eye(max(column_words) + 1)[list(column_words)]

@@ -1,5 +1,5 @@
-"""What a model attends to while it reads or translates one line (Vaswani et al. 2017, figures 3 to
-5): maps of all heads, a layer's heads as lines between words, or a matrix of words.
+"""What a model attends to while it reads or translates a line (Vaswani et al. 2017, figures 3-5):
+maps of all heads, lines between words for the heads of a layer, or a matrix of words.
 """
 
 import dataclasses
@@ -22,19 +22,19 @@ from keras_transformer.visualization.theme import (
 )
 from pipelines.options import Options, option
 
-# Inches of a map's side, and the least of a row that has room for its word.
+# Inches: least and greatest side of a map, and the least height of a row that has its word.
 SIDES = (1.3, 3.0)
 MAP_ROW = 0.115
-# Inches of a line of words, between the two columns, and of a head in the legend.
+# Inches: height of a word's row, width between the two columns, width of a head in the legend.
 ROW = 0.25
 BETWEEN = 3.4
 LEGEND = 0.95
-# Of lines and of numbers: less is not drawn.
+# Smaller weights are not drawn as a line, or not written as a number.
 LEAST_LINE = 0.04
 LEAST_NUMBER = 0.1
-# More columns than this stand closer, with turned words.
+# More columns than this are narrower, with steeper words.
 FEW = 14
-# Who has a use for an option.
+# The pictures that an option is for.
 OF_A_LINE = {"picture": ("attention", "head", "alignment", "n_best")}
 OF_ATTENTION = {"picture": ("attention", "head", "alignment")}
 OF_A_LAYER = {"picture": ("head", "alignment")}
@@ -80,7 +80,7 @@ class Maps(OfALine):
         return functools.partial(draw_maps, self.attended(model, search))
 
     def attended(self, model: str, search: Mapping) -> Attended:
-        """Run the model on the line; without a translation, it translates as `search` says."""
+        """Run the model on the line. Without a translation, translate by the options `search`."""
         from keras_transformer.inference.translator import Translator
         from keras_transformer.runs.model_path import refuse_graphs
         from keras_transformer.saved_models.signature import as_bytes
@@ -101,7 +101,7 @@ class Maps(OfALine):
 
 
 def _of_one_text(answer):
-    """What `Attended.of` takes, of what the signature "attend" answers for one text."""
+    """Convert the answer of the signature "attend" for one text to what `Attended.of` takes."""
     from keras_transformer.inference.live import as_pieces
 
     [pieces] = as_pieces(answer["pieces"])
@@ -159,8 +159,8 @@ class Matrix(OfALayer):
 
 
 def draw_maps(attended: Attended, theme: Theme):
-    """A grid of maps, a row for each layer and a column for each head. Dark is much in the light
-    theme, bright in the dark one; all maps have one scale.
+    """Draw a grid of maps, with a row for each layer and a column for each head. All maps have the
+    same scale; much attention is dark in the light theme, bright in the dark one.
     """
     layers, heads, height, width = attended.weights.shape
     side = float(np.clip(MAP_ROW * max(height, width), *SIDES))
@@ -191,8 +191,8 @@ def draw_maps(attended: Attended, theme: Theme):
 
 
 def rows_of(attended: Attended, word: str | None) -> list[int]:
-    """The rows whose word is `word`; None: all."""
-    rows = [row for row, one in enumerate(attended.rows) if word in (None, one)]
+    """Return the indices of the rows whose word is `word`; None: all."""
+    rows = [row for row, text in enumerate(attended.rows) if word in (None, text)]
     if not rows:
         raise ValueError(
             "--from_word must be one of the words that attend: "
@@ -204,8 +204,8 @@ def rows_of(attended: Attended, word: str | None) -> list[int]:
 def draw_lines(
     attended: Attended, layer: int, heads: Sequence[int], rows: Sequence[int], theme: Theme
 ):
-    """What attends on the left, what it attends to on the right; a colour for each head, opacity
-    is the weight, and strong lines lie upon weak ones. `layer`, `heads` and `rows` are indices.
+    """Draw lines from the words that attend, on the left, to those attended to, on the right: a
+    colour for each head, opacity by weight. `layer`, `heads` and `rows` are indices.
     """
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgba
@@ -215,6 +215,7 @@ def draw_lines(
     shifts = np.linspace(-0.24, 0.24, len(heads)) if len(heads) > 1 else [0.0]
     weights = attended.weights[layer][list(heads)]
     strong = [place for place in np.argwhere(weights >= LEAST_LINE) if place[1] in set(rows)]
+    # Strong lines are drawn last, over weak ones.
     strong.sort(key=lambda place: weights[tuple(place)])
     ends = [((0, row + shifts[h]), (1, column + shifts[h])) for h, row, column in strong]
     inks = [to_rgba(look[place[0]][0], min(weights[tuple(place)], 1.0)) for place in strong]
@@ -229,7 +230,7 @@ def draw_lines(
 
 
 def _two_columns(attended):
-    """A figure with both columns of words, lines being drawn between x = 0 and x = 1."""
+    """Draw both columns of words. Lines between them go from x = 0 to x = 1."""
     sides = (shortened(attended.rows), shortened(attended.columns))
     widths = [max(width_of(word) for word in words) + 0.1 for words in sides]
     longest = max(map(len, sides))
@@ -245,14 +246,13 @@ def _two_columns(attended):
 
 
 def draw_matrix(columns: Sequence[str], rows: Sequence[str], weights: np.ndarray, theme: Theme):
-    """A grid of weights (T, S), a row for each of T words that attend to S words; rows sum to 1."""
+    """Draw a grid of weights (T, S): T words attend to S words, and each row sums to 1."""
     rows, columns = map(shortened, (rows, columns))
     is_wide = len(columns) > FEW
     cell = 0.4 if is_wide else 0.8
     turned = 60 if is_wide else 30
     above = np.sin(np.deg2rad(turned)) * max(map(width_of, columns))
     beside = np.cos(np.deg2rad(turned)) * width_of(columns[-1])
-    # The label stands below the grid.
     grid = max(cell * len(columns) + beside, width_of(LABEL))
     figure = new_figure(max(map(width_of, rows)) + grid + 0.3, above + 0.34 * len(rows) + 0.7)
     axes = figure.add_subplot()

@@ -1,5 +1,5 @@
-"""Numbers as lines, in one panel or in several beside each other: learning rates (Vaswani et al.
-2017, section 5.3), and what runs measured after each epoch.
+"""Line charts, in one panel or several side by side: learning rates (Vaswani et al. 2017, section
+5.3), and what runs measured after each epoch.
 """
 
 import dataclasses
@@ -13,12 +13,12 @@ import numpy as np
 from keras_transformer.visualization.theme import Theme, looks, new_figure
 from pipelines.options import Options, option
 
-# Of series without lines: a disc, a diamond, a square, a triangle.
+# Marks of series without lines: disc, diamond, square, triangle.
 MARKS = ("o", "D", "s", "^")
 OF_LEARNING_RATES = {"picture": ("learning_rate",)}
 # Points of a learning rate's curve.
 POINTS = 150
-# What a line of the history calls each measure, and how it is shown.
+# Keys of a line of the history -> titles of panels.
 MEASURES = {
     "loss": "training loss, nats a label",
     "val_cross_entropy": "validation cross-entropy, nats a label",
@@ -36,10 +36,10 @@ class Panel:
         title: what the numbers are.
         across: the name of the horizontal axis.
         series: {name: (x, y)}; a name has the same colour in all panels.
-        logarithmic: axes with a logarithmic scale: "", "y" or "xy". One across has a tick at each x
-            of the first series.
-        names: what stands at 0, 1, 2 and so on across, in place of numbers. There is nothing
-            between them, so that each number is a mark of its own and no line joins them.
+        logarithmic: axes with a logarithmic scale: "", "y" or "xy". The horizontal one has a tick
+            at each x of the first series.
+        names: labels of x = 0, 1, 2... in place of numbers. Nothing is between them, so points are
+            marks without a line.
     """
 
     title: str
@@ -80,26 +80,26 @@ class Curves(Options):
 
 
 def learning_rates(recipes: Mapping[str, Mapping[str, Any]], steps: int | None = None) -> Panel:
-    """The learning rate over the steps of training."""
+    """Compute each recipe's learning rate over the steps of training."""
     from keras import ops
 
     from keras_transformer.training.schedule import schedule
 
     steps = steps or 10 * max(recipe["warmup_steps"] for recipe in recipes.values())
     peaks = {recipe["warmup_steps"] for recipe in recipes.values()}
-    # All curves have corners where a warm-up ends.
+    # Curves have a corner where the warm-up ends, so that step is always a point.
     regular = {int(step) for step in np.linspace(1, steps, POINTS)}
     at = sorted(regular | {peak for peak in peaks if peak <= steps})
     series = {}
     for name, recipe in recipes.items():
         rate = schedule(**recipe)
-        # Keras counts the updates that were made before.
+        # Keras counts steps from 0.
         series[name] = (at, [float(ops.convert_to_numpy(rate(step - 1))) for step in at])
     return Panel("learning rate", "step", series)
 
 
 def read_history(path: str) -> list[dict]:
-    """What a run measured, a dictionary for each epoch, without a line that is being written."""
+    """Read what a run measured, a dictionary for each epoch; skip a line still being written."""
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.training.validation import read_results
 
@@ -120,14 +120,14 @@ def read_history(path: str) -> list[dict]:
 
 
 def names_of(paths: Sequence[str]) -> list[str]:
-    """The names of folders, where these differ; else the whole paths."""
+    """Return the names of folders if these differ, else the whole paths."""
     names = [pathlib.Path(path).name for path in paths]
     return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
 
 def panels(histories: Mapping[str, Sequence[Mapping]]) -> list[Panel]:
-    """A panel for each measure that a run has, and in it a series for each run that has it."""
-    measured = []
+    """Make a panel of each measure, with a series for each run that has it."""
+    all_panels = []
     for key, title in MEASURES.items():
         series = {}
         for name, history in histories.items():
@@ -136,24 +136,24 @@ def panels(histories: Mapping[str, Sequence[Mapping]]) -> list[Panel]:
             if points and not (key == "val_accuracy" and {"val_bleu", "val_f1"} & {*epochs[0]}):
                 series[name] = tuple(zip(*points, strict=True))
         if series:
-            measured.append(Panel(title, "step", series))
-    if not measured:
+            all_panels.append(Panel(title, "step", series))
+    if not all_panels:
         raise ValueError(
             f"the histories of {', '.join(histories)} hold none of {', '.join(MEASURES)}. Name "
             "runs that have trained for an epoch."
         )
-    return measured
+    return all_panels
 
 
 def _whole_epochs(history):
-    """A history without an epoch that a limit ended early: its loss is a mean of few steps."""
+    """Drop an epoch that a limit ended early: its loss is a mean over few steps."""
     steps = [line["step"] for line in history]
-    made = [after - before for before, after in zip([0, *steps], steps, strict=False)]
-    return [line for line, count in zip(history, made, strict=True) if count * 10 > max(made)]
+    counts = [after - before for before, after in zip([0, *steps], steps, strict=False)]
+    return [line for line, count in zip(history, counts, strict=True) if count * 10 > max(counts)]
 
 
 def draw(panels: Sequence[Panel], theme: Theme):
-    """Panels side by side, and one legend below them."""
+    """Draw panels side by side, with one legend below them."""
     names = list(dict.fromkeys(name for panel in panels for name in panel.series))
     look = looks(theme, len(names))
     longest = max(map(len, names))
@@ -161,7 +161,7 @@ def draw(panels: Sequence[Panel], theme: Theme):
     lines = -(-len(names) // columns)
     figure = new_figure(max(4.6 * len(panels), 6.4), 3.4 + 0.2 * lines)
     handles = {}
-    # Where lines lie on each other, the earlier one shows as an edge of the later one.
+    # Later lines are thinner, so that an equal earlier one stays visible behind them.
     widths = [2.6 - 1.2 * place / max(len(names) - 1, 1) for place in range(len(names))]
     for panel, axes in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
         for name, (x, y) in panel.series.items():
@@ -204,7 +204,7 @@ def of_narrow_range():
     from matplotlib.ticker import LogFormatter
 
     class Plain(LogFormatter):
-        """It labels ticks between powers of ten where there are few powers; "0.6", not "6e-01"."""
+        """Labels minor ticks if the axis has few powers of ten, as "0.6", not "6e-01"."""
 
         def __call__(self, x, pos=None):
             return f"{x:g}" if super().__call__(x, pos) else ""

@@ -1,5 +1,5 @@
-"""What the heads of a run do, on text that it has not learned: a table, and a map for each measure
-and stack (Vaswani et al. 2017, appendix).
+"""Measures of what a run's heads do on held-out text, as a table and as a map for each measure and
+stack (Vaswani et al. 2017, appendix).
 """
 
 import functools
@@ -84,8 +84,8 @@ class Heads(Options):
 def text_of(
     description: Mapping, model: str, source_file: str | None, reference_file: str | None
 ) -> tuple[list[str], list[str]]:
-    """The sentences that heads are measured on, and what the model should make of them: of the
-    validation split, or of files. A parser's --reference_file holds the sentences too.
+    """Return the sentences to measure heads on, and their references, from the validation split or
+    from files. A parser's --reference_file has the sentences too.
     """
     from keras_transformer.inference.held_out_text import held_out_text
     from keras_transformer.runs.description import task_of
@@ -101,20 +101,18 @@ def text_of(
 
 
 def agreement_with(translator, phrases: Sequence[Phrases]) -> tuple[np.ndarray, float]:
-    """How often the word that a word attends to most, besides itself, lies in the smallest
-    constituent around it: the share of the words of all trees (N, h), and what it would be by
-    chance.
+    """Measure how often the word that a word attends to most, itself excluded, is in the smallest
+    constituent around it. Return this share of the words of all trees (N, h), and that by chance.
     """
     agreed = []
     expected = []
-    # What stands before every text: the label of its language, or nothing.
+    # Pieces before every text: a language label, or none.
     first = len(translator.attention("", "")["source_pieces"]) - 1
     for words, spans in phrases:
         attention = translator.attention(" ".join(words), "")
         if "encoder" not in attention:
             raise ValueError(
-                "--trees needs an encoder with self-attention, which this model has not. Leave it "
-                "out."
+                "--trees needs an encoder with self-attention; this model has none. Leave it out."
             )
         read, numbers = words_of(attention["source_pieces"])
         # A vocabulary that normalizes text may join words or drop one.
@@ -139,7 +137,7 @@ def points_lost(
     quality: Callable[[Sequence[str]], float],
     search: Mapping,
 ) -> dict[str, np.ndarray]:
-    """How much the quality falls without each head: {stack: points (N, h)}."""
+    """Measure how much the quality falls without each head: {stack: points (N, h)}."""
     from keras_transformer.decoding.remembered_options import options_of_run
     from keras_transformer.inference.loading import module_class
     from keras_transformer.inference.translator import Translator
@@ -152,9 +150,10 @@ def points_lost(
 
 
 def table(measures: Survey) -> list[list[str]]:
-    """Rows of text: a header, then a row for each head. A measure that a stack lacks is "-"."""
+    """Return rows of text: a header, then one for each head. "-" is a measure its stack lacks."""
     lines = [["head", *measures]]
-    shapes = {stack: values.shape for one in measures.values() for stack, values in one.items()}
+    maps = [pair for of_stacks in measures.values() for pair in of_stacks.items()]
+    shapes = {stack: values.shape for stack, values in maps}
     for stack in (stack for stack in STACKS if stack in shapes):
         for layer, head in np.ndindex(shapes[stack]):
             cells = [
@@ -166,16 +165,14 @@ def table(measures: Survey) -> list[list[str]]:
 
 
 def draw(measures: Survey, theme: Theme):
-    """A column for each measure, a row for each stack; layers below each other, heads side by
-    side. Each measure has a scale of its own, from its least to its greatest value.
+    """Draw a column of maps for each measure, a row for each stack. A map has layers from top to
+    bottom and heads side by side; each measure's scale spans its least to its greatest value.
     """
-    stacks = [stack for stack in STACKS if any(stack in one for one in measures.values())]
-    layers, heads = next(one[stacks[0]].shape for one in measures.values() if stacks[0] in one)
-    # A measure may lack a stack, whose name then stands beside the next one.
-    first = {
-        stack: next(place for place, one in enumerate(measures.values()) if stack in one)
-        for stack in stacks
-    }
+    by_column = list(measures.values())
+    stacks = [stack for stack in STACKS if any(stack in of_stacks for of_stacks in by_column)]
+    # Not every measure has every stack. A stack's name is beside the first map of its row.
+    first = {stack: [stack in of_stacks for of_stacks in by_column].index(True) for stack in stacks}
+    layers, heads = by_column[first[stacks[0]]][stacks[0]].shape
     width = len(measures) * max(heads * CELL[0] + 0.35, 1.45) + 1.0
     figure = new_figure(width, len(stacks) * (layers * CELL[1] + 0.75) + 0.3)
     grid = figure.subplots(len(stacks), len(measures), squeeze=False)

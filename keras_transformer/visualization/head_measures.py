@@ -1,6 +1,6 @@
-"""What heads do, as numbers (Vaswani et al. 2017, appendix: "the heads clearly learned to perform
-different tasks"): where they look, whether that is in the phrase of a tree (Marcus et al. 1993),
-and what is lost without one (Michel et al. 2019, "Are Sixteen Heads Really Better than One?").
+"""Measures of attention heads (Vaswani et al. 2017, appendix: "the heads clearly learned to perform
+different tasks"): where they look, whether that is in the same phrase (Marcus et al. 1993), and
+what is lost without a head (Michel et al. 2019, "Are Sixteen Heads Really Better than One?").
 """
 
 import contextlib
@@ -20,8 +20,8 @@ Phrases = tuple[list[str], list[tuple[int, int]]]
 
 
 def distance(weights: np.ndarray) -> np.ndarray:
-    """sum_s w(t, s) |s - t|: how far away a row looks, in pieces. This and all measures below take
-    weights (..., T, S), each row of which sums to 1, and give a number for each row, (..., T).
+    """sum_s w(t, s) |s - t|: how far away a row looks, in pieces. This and the measures below take
+    weights (..., T, S) whose rows sum to 1, and return a number for each row, (..., T).
     """
     rows, columns = weights.shape[-2:]
     apart = np.abs(np.arange(columns)[None] - np.arange(rows)[:, None])
@@ -29,24 +29,24 @@ def distance(weights: np.ndarray) -> np.ndarray:
 
 
 def entropy(weights: np.ndarray) -> np.ndarray:
-    """-sum_s w(t, s) ln w(t, s), in nats: 0 if one column has all, ln S if all have the same."""
+    """-sum_s w(t, s) ln w(t, s), in nats: 0 if one column has all, ln S if all are equal."""
     logarithms = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
     return -(weights * logarithms).sum(axis=-1)
 
 
 def beside(weights: np.ndarray, offset: int) -> np.ndarray:
-    """w(t, t + offset), 0 where there is no such column; an offset of -1 is the one before."""
+    """w(t, t + offset), or 0 without such a column; an offset of -1 means the piece before."""
     rows, columns = weights.shape[-2:]
     places = np.arange(rows) + offset
-    there = (places >= 0) & (places < columns)
-    chosen = np.zeros(weights.shape[:-1])
-    chosen[..., there] = weights[..., np.arange(rows)[there], places[there]]
-    return chosen
+    exists = (places >= 0) & (places < columns)
+    shares = np.zeros(weights.shape[:-1])
+    shares[..., exists] = weights[..., np.arange(rows)[exists], places[exists]]
+    return shares
 
 
-# The column that marks the edge of a sentence: EOS, or the start of what a decoder reads.
+# The column of EOS, or of the start token in a decoder's self-attention.
 EDGES = {"encoder": -1, "decoder": 0, "cross": -1}
-# Titles of the measures, each of weights (..., T, S) and a stack.
+# Title -> measure of weights (..., T, S) and their stack.
 MEASURES: dict[str, Callable[[np.ndarray, str], np.ndarray]] = {
     "distance": lambda weights, stack: distance(weights),
     "entropy": lambda weights, stack: entropy(weights),
@@ -60,9 +60,9 @@ MEASURES: dict[str, Callable[[np.ndarray, str], np.ndarray]] = {
 def survey(
     attentions: Iterable[Mapping[str, np.ndarray]], report: Callable[[str], None] = print
 ) -> Survey:
-    """The mean of each measure over the rows of all sentences, of each of which
-    `Translator.attention` returned a mapping. `report` is told of a stack that has no weights
-    between positions, such as that of low-rank attention, and is left out.
+    """Average each measure over the rows of all sentences, given what `Translator.attention`
+    returned for each. `report` gets a line for each stack that is left out because it has no
+    weights between positions, such as with low-rank attention.
     """
     sums = {}
     rows = dict.fromkeys(STACKS, 0)
@@ -79,28 +79,28 @@ def survey(
                 sums[name, stack] = sums.get((name, stack), 0) + of_heads
     for stack in (stack for stack in STACKS if stack in left_out):
         report(f"not measured, because it has no weights between positions: {TITLES[stack]}")
-    kept = [stack for stack in STACKS if rows[stack] and stack not in left_out]
-    if not kept:
+    stacks = [stack for stack in STACKS if rows[stack] and stack not in left_out]
+    if not stacks:
         raise ValueError("there is no sentence to measure heads on. Give at least one line.")
-    return {name: {stack: sums[name, stack] / rows[stack] for stack in kept} for name in MEASURES}
+    return {name: {stack: sums[name, stack] / rows[stack] for stack in stacks} for name in MEASURES}
 
 
 def read_phrases(path: str, most: int) -> list[Phrases]:
-    """Read the first trees of a file, without those that have no words."""
-    read = itertools.islice(treebank.read_trees(path), most)
-    return [phrases_of(tree) for tree in map(trees.plain, read) if tree]
+    """Read the first trees of a file, and drop those without words."""
+    first = itertools.islice(treebank.read_trees(path), most)
+    return [phrases_of(tree) for tree in map(trees.plain, first) if tree]
 
 
 def phrases_of(tree: trees.Tree) -> Phrases:
-    """The words of a tree as they stand in the text, and the spans of its longer constituents."""
+    """Return a tree's words as in the text, and the spans of constituents of several words."""
     words = [trees.unescaped(word) for word in tree.words]
     spans = {(begin, end) for _, begin, end in tree.spans() if end > begin + 1}
     return words, sorted(spans)
 
 
 def together(words: int, spans: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Which pairs of words belong together, booleans (words, words): both lie in the smallest
-    constituent of the first. A word does not belong to itself.
+    """Return which words belong to a word, booleans (words, words): all others in the smallest
+    constituent around it.
     """
     belongs = np.zeros((words, words), bool)
     for word in range(words):
@@ -112,22 +112,22 @@ def together(words: int, spans: Sequence[tuple[int, int]]) -> np.ndarray:
 
 
 def agreement(weights: np.ndarray, belongs: np.ndarray) -> np.ndarray:
-    """For each word, 1 if the other word that it attends to most belongs to it by `together`, else
-    0: (..., words), of weights (..., words, words).
+    """Return for each word 1 if the other word that it attends to most belongs to it by `together`,
+    else 0: (..., words), from weights (..., words, words).
     """
-    others = np.where(np.eye(len(belongs), dtype=bool), -np.inf, weights)
-    best = others.argmax(axis=-1)[..., None]
+    without_self = np.where(np.eye(len(belongs), dtype=bool), -np.inf, weights)
+    best = without_self.argmax(axis=-1)[..., None]
     hits = np.take_along_axis(np.broadcast_to(belongs, weights.shape), best, axis=-1)
     return hits[..., 0].astype(float)
 
 
 def by_chance(belongs: np.ndarray) -> np.ndarray:
-    """What `agreement` is on average if the other word is drawn: (words,)."""
+    """Return the expected `agreement` if the other word is random: (words,)."""
     return belongs.sum(axis=-1) / max(len(belongs) - 1, 1)
 
 
 def attentions_of(model) -> dict[str, list]:
-    """The `MultiHeadAttention` of each layer of a `Transformer`, by stack."""
+    """Return the `MultiHeadAttention` of each layer of a `Transformer`, by stack."""
     return {
         "encoder": [layer.self_attention for layer in model.encoder.layers],
         "decoder": [layer.self_attention for layer in model.decoder.layers],
@@ -137,25 +137,25 @@ def attentions_of(model) -> dict[str, list]:
 
 @contextlib.contextmanager
 def without_head(attention, head: int) -> Iterator[None]:
-    """Let a built `MultiHeadAttention` do without the head of an index while the block runs.
+    """Switch off a head of a built `MultiHeadAttention` while the block runs.
 
-    A head reaches the rest of a model through its d_v rows of W^O alone. With these rows at zero
-    the model computes what it would if the head gave zeros, and no layer knows of it.
+    A head reaches the rest of a model only through its d_v rows of W^O. With these rows at zero the
+    model computes what it would if the head returned zeros.
     """
     kernel = attention.output_kernel
-    kept = kernel.numpy()
-    changed = kept.copy()
+    original = kernel.numpy()
+    changed = original.copy()
     changed[head * attention.d_v : (head + 1) * attention.d_v] = 0
     kernel.assign(changed)
     try:
         yield
     finally:
-        kernel.assign(kept)
+        kernel.assign(original)
 
 
 def losses(model, score: Callable[[], float]) -> dict[str, np.ndarray]:
-    """How much a score of the model falls without each head, one at a time: {stack: (N, h)},
-    positive where the head is of use (Michel et al. 2019, section 3.2).
+    """Measure how much a model's score falls without each head, one at a time: {stack: (N, h)}.
+    Useful heads have positive numbers (Michel et al. 2019, section 3.2).
     """
     whole = score()
     lost = {}

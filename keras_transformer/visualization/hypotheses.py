@@ -1,5 +1,5 @@
-"""The best hypotheses of a search as a tree, from left to right: what they begin with alike is one
-branch (Vaswani et al. 2017, section 6.1, for the search).
+"""The best hypotheses of a search as a tree, from left to right; a common beginning is one branch
+(Vaswani et al. 2017, section 6.1, for the search).
 """
 
 import dataclasses
@@ -12,8 +12,9 @@ from keras_transformer.visualization.attention_pictures import OfALine
 from keras_transformer.visualization.theme import SMALL, TEXT, Theme, new_canvas, width_of
 from pipelines.vocabularies.vocabulary import SPACE
 
-# Characters of a line in a box, and inches.
+# Characters of a line in a box.
 COLUMNS = 30
+# Inches.
 LINE = 0.18
 BETWEEN_ROWS = 0.16
 BETWEEN_COLUMNS = 0.45
@@ -29,7 +30,7 @@ class Hypotheses(OfALine):
         from keras_transformer.runs.model_path import description_of
 
         line = self.required_line()
-        # All that the search holds at its end: of the flags, of the model, or the default.
+        # Draw every hypothesis that the search ends with.
         options = options_of_run(search, kept_in(description_of(model)))
         count = {"num_hypotheses": options.samples or options.beam().beam_size}
         translator = Translator.load(model, **{**count, **search})
@@ -39,14 +40,14 @@ class Hypotheses(OfALine):
 
 @dataclasses.dataclass(frozen=True)
 class Branch:
-    """Pieces that some hypotheses share, after those of the branch before, and their box.
+    """Pieces that some hypotheses share after those of the parent branch, and their box.
 
     Attributes:
         pieces: the pieces, as strings.
         log_probability: the sum of their log P, in nats.
-        branches: how the hypotheses continue, the best one's first; none at their end.
-        ranks: which hypotheses share them, 1 being the best.
-        score: what the hypothesis that ends here is ranked by; None if none does.
+        branches: the continuations, the best hypothesis' first; none at the end.
+        ranks: ranks of the hypotheses that share the pieces; 1 is the best.
+        score: the score of the hypothesis that ends here; None if none does.
     """
 
     pieces: list[str]
@@ -57,7 +58,7 @@ class Branch:
 
     @functools.cached_property
     def text(self) -> str:
-        """What the box says, in lines."""
+        """The text in the box, wrapped to lines."""
         text = plain_text("".join(SPECIAL.get(piece, piece) for piece in self.pieces))
         text = text.replace("(end)", " (end)").strip() if self.pieces else "(start)"
         if self.pieces and self.pieces[0] not in SPECIAL:
@@ -67,7 +68,7 @@ class Branch:
 
     @functools.cached_property
     def note(self) -> str:
-        """What stands below the text."""
+        """The note below the text."""
         note = f"log P {self.log_probability:.2f}"
         if self.score is None:
             return note
@@ -85,38 +86,38 @@ class Branch:
 
     @functools.cached_property
     def below(self) -> float:
-        """How high all that follows is."""
-        return sum(one.block for one in self.branches)
+        """The height of all branches that follow."""
+        return sum(branch.block for branch in self.branches)
 
     @functools.cached_property
     def block(self) -> float:
-        """How high the branch is with all that follows it."""
+        """The height of the branch with all that follows it."""
         return max(self.height + BETWEEN_ROWS, self.below)
 
 
 def tree(hypotheses: Sequence) -> Branch:
-    """Join hypotheses, best first, where they begin alike; the common branch may be empty."""
+    """Join hypotheses, best first, by their common beginnings. The root may be empty."""
     if not hypotheses or hypotheses[0].pieces is None:
         raise ValueError(
             "--picture=n_best needs the pieces of several hypotheses, which a SavedModel does not "
-            "tell. Name the folder of a run."
+            "return. Name the folder of a run."
         )
     return _branch(list(enumerate(hypotheses, 1)), 0)
 
 
 def _branch(ranked, start):
-    """The branch of (rank, hypothesis) that are alike before piece `start`."""
+    """Join pairs (rank, hypothesis) that are equal before piece `start`."""
     first = ranked[0][1]
     end = start
     while (
         end < len(first.pieces)
-        and len({tuple(one.pieces[end : end + 1]) for _, one in ranked}) == 1
+        and len({tuple(hypothesis.pieces[end : end + 1]) for _, hypothesis in ranked}) == 1
     ):
         end += 1
     groups = {}
-    for rank, one in ranked:
-        if end < len(one.pieces):
-            groups.setdefault(one.pieces[end], []).append((rank, one))
+    for rank, hypothesis in ranked:
+        if end < len(hypothesis.pieces):
+            groups.setdefault(hypothesis.pieces[end], []).append((rank, hypothesis))
     return Branch(
         first.pieces[start:end],
         sum(first.log_probabilities[start:end]),
@@ -128,7 +129,7 @@ def _branch(ranked, start):
 
 @dataclasses.dataclass(frozen=True)
 class Box:
-    """A branch with its left side and its middle, in inches from the upper left corner."""
+    """A branch with the place of its box: left side and middle, in inches from the upper left."""
 
     branch: Branch
     left: float
@@ -141,7 +142,7 @@ class Box:
 
 
 def boxes(root: Branch) -> list[Box]:
-    """Give each branch a place, so that no box touches another. The first is the root's."""
+    """Place each branch so that no boxes touch. The first box is the root's."""
     widths = _widths(root)
     placed = []
 
@@ -150,27 +151,27 @@ def boxes(root: Branch) -> list[Box]:
         box = Box(branch, left, top + branch.block / 2, parent)
         placed.append(box)
         below = top + (branch.block - branch.below) / 2
-        for one in branch.branches:
-            place(one, depth + 1, below, box)
-            below += one.block
+        for child in branch.branches:
+            place(child, depth + 1, below, box)
+            below += child.block
 
     place(root, 0, MARGIN, None)
     return placed
 
 
 def _widths(root):
-    """The width of each column of boxes."""
+    """Return the width of each column of boxes."""
     widths = []
     level = [root]
     while level:
         widths.append(max(branch.width for branch in level))
-        level = [one for branch in level for one in branch.branches]
+        level = [child for branch in level for child in branch.branches]
     return widths
 
 
 def draw(root: Branch, theme: Theme):
-    """Boxes of words with log P of what is in them, in nats, given what is before; at the end of
-    each hypothesis its rank and score.
+    """Draw boxes of words, each with log P of its words given those before, in nats, and at the end
+    of a hypothesis with its rank and score.
     """
     placed = boxes(root)
     width = max(box.right for box in placed) + MARGIN

@@ -1,4 +1,4 @@
-"""Lengths of a corpus' sentences, buckets, and padding (Vaswani et al. 2017, section 5.1)."""
+"""Sentence lengths of a corpus, buckets, and padding (Vaswani et al. 2017, section 5.1)."""
 
 import dataclasses
 import functools
@@ -35,8 +35,8 @@ class Lengths(Options):
 
 @dataclasses.dataclass(frozen=True)
 class LengthCounts:
-    """Lengths in pieces, EOS counted, of source and target, integers (pairs, 2); their `Buckets`;
-    and the tokens in each, both sides together, without and with padding, integers (B,).
+    """Lengths of source and target in pieces, EOS included, integers (pairs, 2); their `Buckets`;
+    and each bucket's tokens of both sides, without and with padding, integers (buckets,).
     """
 
     lengths: np.ndarray
@@ -46,7 +46,7 @@ class LengthCounts:
 
 
 def count(lengths, batch_tokens: int) -> LengthCounts:
-    """Count lengths (pairs, 2) by bucket, for updates of `batch_tokens` tokens on either side."""
+    """Count lengths (pairs, 2) by bucket, for batches of `batch_tokens` tokens on either side."""
     from pipelines.batches.bucketing import bucket
 
     lengths = np.asarray(lengths)
@@ -57,13 +57,13 @@ def count(lengths, batch_tokens: int) -> LengthCounts:
 
 
 def draw(counts: LengthCounts, theme: Theme):
-    """How often each length is, where the buckets end, and how much of each is padding."""
+    """Draw how often each length occurs, where the buckets end, and how much padding each has."""
     figure = new_figure(13.5, 4.2)
-    often, where, much = figure.subplots(1, 3)
-    _draw_lengths(often, counts, theme)
-    _draw_shapes(figure, where, counts, theme)
-    _draw_padding(much, counts, theme)
-    for axes in (often, where, much):
+    lengths, shapes, padding = figure.subplots(1, 3)
+    _draw_lengths(lengths, counts, theme)
+    _draw_shapes(figure, shapes, counts, theme)
+    _draw_padding(padding, counts, theme)
+    for axes in (lengths, shapes, padding):
         axes.spines[["top", "right"]].set_visible(False)
     return figure
 
@@ -88,7 +88,7 @@ def _draw_shapes(figure, axes, counts, theme):
     edges = np.arange(counts.lengths.max() + 2) - 0.5
     grid, _, _ = np.histogram2d(*counts.lengths.T, bins=(edges, edges))
     grid = np.ma.masked_equal(grid.T, 0)
-    # Without the shades that are nearly the paper's.
+    # Leave out the shades closest to the background.
     visible = ListedColormap(shades(theme)(np.linspace(0.25, 1, 256)))
     image = axes.pcolormesh(edges, edges, grid, cmap=visible, norm=LogNorm(), rasterized=True)
     bar = figure.colorbar(image, ax=axes, label="pairs", format="{x:,.0f}").ax

@@ -1,4 +1,4 @@
-"""Which runs pictures are drawn of, and the model of one."""
+"""Load the run, or the model of a run, that a picture needs."""
 
 from keras_transformer.inference.loading import require_sentences
 from keras_transformer.runs.folder import RunFolder
@@ -6,7 +6,7 @@ from keras_transformer.runs.model_path import ModelPath
 
 
 def run_of_pairs(model: str, picture: str) -> RunFolder:
-    """The folder of a run that learned from pairs of sentences, or of the run of a checkpoint."""
+    """Return the folder of a run, or of a checkpoint's run, that learned from sentence pairs."""
     path = ModelPath.of(model)
     if path.version:
         raise ValueError(
@@ -14,13 +14,13 @@ def run_of_pairs(model: str, picture: str) -> RunFolder:
             "SavedModel. Name the run's folder, such as runs/home_assistant_en_de."
         )
     folder = path.run
-    said = f"--picture={picture}: {model}"
-    require_sentences(folder.read_description(), said, "Try --picture=curves.")
+    subject = f"--picture={picture}: {model}"
+    require_sentences(folder.read_description(), subject, "Try --picture=curves.")
     return folder
 
 
 def trained_model(model: str, picture: str) -> tuple:
-    """The `Transformer` of a run or checkpoint, its vocabulary, and the run's description."""
+    """Load the `Transformer` of a run or checkpoint, its vocabulary and the run's description."""
     from keras_transformer.inference.loading import load_trained
     from keras_transformer.models import Transformer
 

@@ -1,5 +1,5 @@
-"""What a Vision Transformer looks at, drawn on the picture (Dosovitskiy et al. 2021, figure 6): the
-class token's attention to each patch.
+"""The class token's attention to each patch of a Vision Transformer, drawn on the picture
+(Dosovitskiy et al. 2021, figure 6).
 """
 
 import functools
@@ -12,7 +12,7 @@ from pipelines.options import Options, option
 
 # Inches of a picture's longer side.
 SIDE = 1.4
-# Opacity over the patch that is looked at most.
+# Opacity over the patch with most attention.
 STRONGEST = 0.8
 
 
@@ -27,7 +27,7 @@ class Patches(Options):
     )
 
     def measure(self, model: str, search: Mapping):
-        """Classify the picture. The class that the model predicts is printed."""
+        """Classify the picture and print the class that the model predicts."""
         from keras_transformer.inference.picture_classifier import PictureClassifier
         from keras_transformer.runs.model_path import description_of
         from pipelines.batches import picture_files
@@ -50,8 +50,8 @@ class Patches(Options):
 
 
 def draw(pixels: np.ndarray, weights: np.ndarray, title: str, theme: Theme):
-    """The picture, and beside it the picture once more for each layer and head, under a colour
-    that is the stronger the more the class token attends to a patch. Each map has its own scale.
+    """Draw the picture, and beside it a copy for each layer and head under a colour that is more
+    opaque where the class token attends more. Each map has its own scale.
     """
     layers, heads = weights.shape[:2]
     height, width = np.array(pixels.shape[:2]) * SIDE / max(pixels.shape[:2])
@@ -77,8 +77,8 @@ def draw(pixels: np.ndarray, weights: np.ndarray, title: str, theme: Theme):
 
 
 def overlay(weights: np.ndarray, size: tuple[int, int], colour: str) -> np.ndarray:
-    """Red, green, blue and opacity from 0 to 1 over a picture of a size in pixels, (H, W, 4): one
-    colour "#rrggbb", as opaque as each patch is attended to by weights (rows, columns).
+    """Return red, green, blue and opacity in [0, 1] over a picture of `size` pixels, (H, W, 4): one
+    colour "#rrggbb", whose opacity follows the weights (rows, columns) of the patches.
     """
     whole = np.kron(weights, np.ones(np.array(size) // weights.shape))
     red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))

@@ -1,4 +1,4 @@
-"""Pictures as files that are whole, or below the cells of a notebook."""
+"""Write pictures to files, or show them below the cells of a notebook."""
 
 import contextlib
 import dataclasses
@@ -15,12 +15,12 @@ from pipelines.whole_files import write_whole
 
 FORMS = ("png", "svg")
 DPI = 130
-# Of a PNG: half a gigabyte of memory.
+# Most pixels of a PNG, which take half a gigabyte of memory.
 MOST_PIXELS = 2**27
 
 
 def form_of(path: str | pathlib.Path) -> str:
-    """What kind of file a picture is, "png" or "svg", by the end of its name."""
+    """Return the format of a picture's file, "png" or "svg", from its name."""
     form = pathlib.Path(path).suffix.removeprefix(".").lower()
     if form not in FORMS:
         raise ValueError(
@@ -33,9 +33,9 @@ def form_of(path: str | pathlib.Path) -> str:
 
 
 def write_picture(path: str | pathlib.Path, draw: Callable, theme: str) -> None:
-    """Draw a picture into a file, whole or not at all."""
+    """Draw a picture into a file, which appears complete or not at all."""
     form = form_of(path)
-    # An SVG without the time and with ids not drawn by chance: equal pictures are equal files.
+    # Without the time of writing, and with ids that are not random, equal pictures are equal files.
     metadata = {"Date": None} if form == "svg" else {}
 
     def save(temporary):
@@ -76,20 +76,20 @@ class Drawing:
 
 @contextlib.contextmanager
 def _missing_letters_counted():
-    """One line for all letters that no font has, where matplotlib warns of each."""
+    """Print one warning for all letters that no font has, in place of matplotlib's for each."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    missing = {str(one.message).split()[1] for one in caught if _is_of_glyph(one)}
+    missing = {str(record.message).split()[1] for record in caught if _is_of_glyph(record)}
     if missing:
         print(
             f"warning: no installed font of {', '.join(FONTS)} has {len(missing)} of the letters. "
             "Install one that has them.",
             file=sys.stderr,
         )
-    for one in caught:
-        if not _is_of_glyph(one):
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    for record in caught:
+        if not _is_of_glyph(record):
+            warnings.warn_explicit(record.message, record.category, record.filename, record.lineno)
 
 
 def _is_of_glyph(warning):

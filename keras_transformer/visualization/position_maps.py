@@ -1,4 +1,4 @@
-"""What a model knows positions by, as maps of numbers (Vaswani et al. 2017, section 3.5)."""
+"""Maps of how a model encodes positions (Vaswani et al. 2017, section 3.5)."""
 
 import dataclasses
 import functools
@@ -9,7 +9,7 @@ import numpy as np
 from keras_transformer.visualization.theme import Theme, new_figure, shades
 from pipelines.options import Options
 
-# How many positions to look at.
+# Number of positions in a map.
 LENGTH = 64
 MOST_COLUMNS = 3
 
@@ -26,7 +26,7 @@ class Positions(Options):
 
 @dataclasses.dataclass(frozen=True)
 class Map:
-    """Numbers by two axes, with their names, and what these begin to count from."""
+    """A matrix with the names of its two axes and the number of its first row and column."""
 
     title: str
     values: np.ndarray
@@ -37,7 +37,7 @@ class Map:
 
 
 def maps_of(model, length: int = LENGTH) -> list[Map]:
-    """The maps of the first positions of a built `Transformer`."""
+    """Return the maps of the first positions of a built `Transformer`."""
     return list(KINDS[model.hyperparameters.positions](model, length))
 
 
@@ -45,7 +45,7 @@ def _encoding(model, length):
     from keras import ops
 
     nothing = np.zeros((1, length, model.hyperparameters.d_model), np.float32)
-    # Source and target have one embedding, or one each.
+    # Source and target may share one embedding.
     for embedding in dict.fromkeys((model.source_embedding, model.embedding)):
         added = embedding.encoding.added(nothing, ops.arange(length)[None])
         table = ops.convert_to_numpy(ops.cast(added, "float32"))[0]
@@ -54,7 +54,7 @@ def _encoding(model, length):
 
 
 def _relative(model, length):
-    # The middle of a sequence sees both directions; a decoder sees what lies after its end.
+    # Show the middle row of an encoder, which sees both sides, and the last row of a decoder.
     rows = {"encoder": length // 2, "decoder": length - 1}
     for stack, number, attention in _self_attentions(model):
         nothing = np.zeros((1, attention.num_heads, length, attention.d_k), np.float32)
@@ -69,8 +69,8 @@ def _shaw(model, length):
     for stack, number, attention in _self_attentions(model):
         positions = attention.heads.positions
         # A decoder sees no later keys.
-        seen = {"encoder": None, "decoder": positions.clip + 1}[stack]
-        vectors = positions.keys.numpy()[:seen].T
+        end = {"encoder": None, "decoder": positions.clip + 1}[stack]
+        vectors = positions.keys.numpy()[:end].T
         title = f"{stack}, layer {number}: added to the key"
         axes = ("component", "distance of the key")
         yield Map(title, vectors, *axes, first_column=-positions.clip)
@@ -95,7 +95,7 @@ def _none(model, length):
 
 
 def _self_attentions(model):
-    """(stack, number, attention) of all layers."""
+    """Yield (stack, number, attention) of all layers."""
     for stack, layers in (("encoder", model.encoder.layers), ("decoder", model.decoder.layers)):
         for number, layer in enumerate(layers, 1):
             yield stack, number, layer.self_attention
@@ -112,27 +112,27 @@ KINDS = {
 
 
 def draw(maps: Sequence[Map], theme: Theme):
-    """A panel for each map. Colours tell positive numbers from negative ones; 0 is the paper."""
+    """Draw a panel for each map. Positive and negative numbers differ in colour; 0 is the paper."""
     columns = min(len(maps), MOST_COLUMNS)
     lines = -(-len(maps) // columns)
     figure = new_figure(4.6 * columns, (3.8 if lines == 1 else 2.6) * lines)
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
-    for one, axes in zip(maps, panels, strict=False):
-        _draw_panel(figure, axes, one, theme)
+    for matrix, axes in zip(maps, panels, strict=False):
+        _draw_panel(figure, axes, matrix, theme)
     for axes in panels[len(maps) :]:
         axes.set_axis_off()
     return figure
 
 
-def _draw_panel(figure, axes, one, theme):
+def _draw_panel(figure, axes, matrix, theme):
     from matplotlib.ticker import MaxNLocator
 
-    height, width = one.values.shape
-    most = np.abs(one.values).max() or 1.0
-    left = one.first_column - 0.5
-    top = one.first_row - 0.5
+    height, width = matrix.values.shape
+    most = np.abs(matrix.values).max() or 1.0
+    left = matrix.first_column - 0.5
+    top = matrix.first_row - 0.5
     image = axes.imshow(
-        one.values,
+        matrix.values,
         cmap=shades(theme, "opposites"),
         vmin=-most,
         vmax=most,
@@ -140,7 +140,7 @@ def _draw_panel(figure, axes, one, theme):
         interpolation="nearest",
         extent=(left, left + width, top + height, top),
     )
-    axes.set(title=one.title, xlabel=one.columns, ylabel=one.rows)
+    axes.set(title=matrix.title, xlabel=matrix.columns, ylabel=matrix.rows)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     figure.colorbar(image, ax=axes)

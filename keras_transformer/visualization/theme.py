@@ -1,4 +1,4 @@
-"""One look for all pictures, light or dark: colours, font and sizes."""
+"""The light and the dark theme of all pictures: colours, fonts and sizes."""
 
 import contextlib
 import dataclasses
@@ -10,11 +10,11 @@ from pipelines.options import Options, option
 # Sizes of text, in points.
 TEXT = 10
 SMALL = 8
-# Letters of a word beside a map.
-MOST_LETTERS = 24
-# Of lines. Those of a second round of colours are dashed, those of a third dotted.
+# Most letters of a word beside a map.
+LONGEST = 24
+# Styles of lines: when all colours are used up, lines are dashed, then dotted.
 STYLES = ("-", "--", ":")
-# DejaVu comes with matplotlib; the others, where installed, have the letters that it lacks.
+# DejaVu comes with matplotlib; the Noto fonts, if installed, have letters that it lacks.
 FONTS = (
     "DejaVu Sans",
     "Noto Sans CJK JP",
@@ -31,12 +31,12 @@ class Theme:
     Attributes:
         paper: the background.
         ink: text.
-        soft: what matters less: ticks, edges of a tree.
+        soft: ticks, notes and edges of a tree.
         line: frames and grids.
-        series: lines and bars, in order. Those who do not see red or green tell them apart too
-            (the first after Okabe and Ito 2008, "Color Universal Design").
-        shades: from 0 to the largest value, the first being the paper.
-        opposites: from the most negative value by the paper to the most positive one.
+        series: lines and bars, in order. The colour-blind can tell them apart (the first follow
+            Okabe and Ito 2008, "Color Universal Design").
+        shades: from 0, which is the paper, to the largest value.
+        opposites: from the most negative value, over the paper at 0, to the most positive one.
     """
 
     paper: str
@@ -84,7 +84,7 @@ class ThemeOptions(Options):
 
 @contextlib.contextmanager
 def settings(theme: Theme) -> Iterator[None]:
-    """Let matplotlib draw by a theme while the block runs."""
+    """Apply a theme to matplotlib while the block runs."""
     import matplotlib
     from matplotlib import font_manager
 
@@ -103,7 +103,7 @@ def settings(theme: Theme) -> Iterator[None]:
         "legend.frameon": False,
         "figure.constrained_layout.h_pad": 0.08,
         "figure.constrained_layout.w_pad": 0.08,
-        # A "$" in a sentence begins no formula.
+        # A "$" in a sentence does not begin a formula.
         "text.parse_math": False,
         "svg.hashsalt": "keras_transformer",
     }
@@ -112,39 +112,39 @@ def settings(theme: Theme) -> Iterator[None]:
 
 
 def looks(theme: Theme, count: int) -> list[tuple[str, str]]:
-    """Colour and style of each of several lines, no two alike."""
-    different = [(colour, style) for style in STYLES for colour in theme.series]
-    if count > len(different):
+    """Return a colour and a style for each of `count` lines, no two alike."""
+    distinct = [(colour, style) for style in STYLES for colour in theme.series]
+    if count > len(distinct):
         raise ValueError(
-            f"a picture tells {len(different)} lines apart by colour and style. Received: {count}. "
+            f"a picture tells {len(distinct)} lines apart by colour and style. Received: {count}. "
             "Draw fewer, by --heads, --model or --schedules."
         )
-    return different[:count]
+    return distinct[:count]
 
 
 def shades(theme: Theme, of: str = "shades"):
-    """The colour map of values from 0 on, or by "opposites" of those on both sides of 0."""
+    """Return the colour map of values from 0, or with "opposites" of values on both sides of 0."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list(of, getattr(theme, of))
 
 
 def ink_on(theme: Theme, share: float) -> str:
-    """The colour of text on the shade of a share in [0, 1]: ink, or paper if it stands out more."""
+    """Return the colour of text on the shade of a share in [0, 1]: ink or paper, by contrast."""
     from matplotlib.colors import to_hex
 
     ground = to_hex(shades(theme)(share))
     return max((theme.ink, theme.paper), key=lambda text: contrast(text, ground))
 
 
-def contrast(one: str, other: str) -> float:
-    """How far two colours "#rrggbb" stand out from each other, from 1 to 21 (WCAG 2.1)."""
-    darker, brighter = sorted(map(_luminance, (one, other)))
+def contrast(colour: str, ground: str) -> float:
+    """Return the contrast of two colours "#rrggbb", from 1 to 21 (WCAG 2.1)."""
+    darker, brighter = sorted(map(_luminance, (colour, ground)))
     return (brighter + 0.05) / (darker + 0.05)
 
 
 def _luminance(colour):
-    """Relative luminance of "#rrggbb" in [0, 1]."""
+    """Return the relative luminance of "#rrggbb" in [0, 1]."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
     return sum(weight * x for weight, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
@@ -152,26 +152,26 @@ def _luminance(colour):
 
 @functools.cache
 def width_of(text: str, size: float = TEXT) -> float:
-    """How wide a line of text is, in inches, at a size in points."""
+    """Return the width of a line of text in inches, at a size in points."""
     from matplotlib.textpath import TextPath
 
     return TextPath((0, 0), text, size=size).get_extents().x1 / 72 if text.strip() else 0.0
 
 
 def shortened(words: Iterable[str]) -> list[str]:
-    """Words that a map has room for: of a longer one its beginning, with an ellipsis."""
-    return [f"{one[: MOST_LETTERS - 1]}…" if len(one) > MOST_LETTERS else one for one in words]
+    """Shorten words that a map has no room for to their beginning and an ellipsis."""
+    return [f"{word[: LONGEST - 1]}…" if len(word) > LONGEST else word for word in words]
 
 
 def new_figure(width: float, height: float):
-    """An empty figure, sizes in inches."""
+    """Return an empty figure, sizes in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def new_canvas(width: float, height: float):
-    """An empty figure and its only axes, both in inches from the upper left corner."""
+    """Return an empty figure and its only axes, in inches from the upper left corner."""
     figure = new_figure(width, height)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(height, 0))

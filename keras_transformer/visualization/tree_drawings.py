@@ -1,5 +1,5 @@
-"""Constituency trees, in a picture below each other, or in letters and lines for a terminal
-(Vaswani et al. 2017, section 6.3, for the parser that writes them).
+"""Draw constituency trees, one below another in a picture, or as text for a terminal (Vaswani et
+al. 2017, section 6.3, for the parser that writes them).
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from keras_transformer.visualization.theme import Theme, new_canvas, width_of
 from pipelines import needing
 from pipelines.trees import WORD, Tree, fold, parse, unescaped
 
-# Levels of a tree that can be drawn. Only an untrained parser writes more.
+# Most levels of a tree that is drawn. Only an untrained parser writes deeper ones.
 DEEPEST = 200
 # Inches.
 GAP = 0.16
@@ -23,23 +23,23 @@ LEVEL = 0.42
 HALF = 0.13
 MARGIN = 0.25
 BETWEEN_TREES = 0.35
-# Trees in one picture. A picture of many thousand pixels is not looked at.
+# Most trees in one picture.
 MOST = 20
 
 
 def _levels(tree):
-    return fold(tree, lambda inner, made: 1 if inner.is_preterminal else 1 + max(made))
+    return fold(tree, lambda inner, levels: 1 if inner.is_preterminal else 1 + max(levels))
 
 
 def require_nltk() -> None:
-    """Refuse to draw for a terminal if nltk is not installed."""
+    """Raise an error if nltk, which draws for a terminal, is not installed."""
     with needing("parsing", "--tree_format=drawn"):
         importlib.import_module("nltk")
 
 
 def as_text(tree: Tree) -> str:
-    """Draw a tree from its root downwards to its words, by nltk. Parts of speech are left out. One
-    that is too deep stays in brackets, on one line.
+    """Draw a tree from its root down to its words, by nltk, without parts of speech. A tree that is
+    too deep stays in brackets, on one line.
     """
     require_nltk()
     if _levels(tree) > DEEPEST:
@@ -52,7 +52,7 @@ def as_text(tree: Tree) -> str:
     numbers = iter(range(len(tree.words)))
 
     def numbered(inner):
-        # Only of numbers does nltk keep the order beside constituents.
+        # nltk keeps the order of words and constituents only if the words are numbers.
         if inner.is_preterminal:
             return next(numbers)
         return Drawable(inner.label, [numbered(child) for child in inner.children])
@@ -63,14 +63,14 @@ def as_text(tree: Tree) -> str:
 
 
 def all_as_text(trees: Sequence[str]) -> str:
-    """Draw trees in brackets, each with an empty line after it; of an empty string, that alone."""
+    """Draw trees in brackets, each followed by an empty line; of an empty string, this alone."""
     return "".join(f"{as_text(parse(tree))}\n\n" if tree else "\n\n" for tree in trees)
 
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """A label or a word: where its middle is from the left side of the tree, its level, 0 at the
-    root, and what it hangs on, None at the root. All words are on the deepest level.
+    """The place of a label or a word: its middle from the tree's left side, its level (0 for the
+    root, the deepest for all words) and its parent (None for the root).
     """
 
     text: str
@@ -81,8 +81,8 @@ class Place:
 
 
 class Column(NamedTuple):
-    """The room of a label or a word and of all that is below it: the text on top, whose middle is
-    so far from the left side, and the columns below, each with its left side, from this one's.
+    """The room for a label or a word and all that is below it: the text on top, its middle from the
+    column's left side, and the columns below, each with its distance from that side.
     """
 
     text: str
@@ -92,11 +92,11 @@ class Column(NamedTuple):
 
 
 def places(tree: Tree, width_of: Callable[[str], float], gap: float) -> list[Place]:
-    """Give each label and word a place, so that no two touch. A parent comes before its children.
+    """Place labels and words so that no two touch. A parent comes before its children.
 
-    Each constituent has a column of its own, as wide as its label and as its children's columns,
-    with a gap between two texts. Words stand on one line below all labels. A part of speech is left
-    out if it is XX. server/page/tree.js does the same in the browser.
+    Each constituent has its own column, at least as wide as its label and its children's columns
+    together, with a gap between two texts. Words are on one line below all labels. A part of speech
+    XX is left out. server/page/tree.js does the same in the browser.
     """
     if (levels := _levels(tree)) > DEEPEST:
         raise ValueError(
@@ -121,37 +121,36 @@ def places(tree: Tree, width_of: Callable[[str], float], gap: float) -> list[Pla
 
 def _column(tree, width_of, gap):
     if isinstance(tree, str) or (tree.is_preterminal and tree.label == WORD):
-        # XX stands for its word.
         text = unescaped(tree if isinstance(tree, str) else tree.children[0])
         width = width_of(text) + gap
         return Column(text, width, width / 2, [])
     inner = []
-    needed = 0.0
+    width = 0.0
     for child in tree.children:
-        inner.append((needed, _column(child, width_of, gap)))
-        needed += inner[-1][1].width
+        inner.append((width, _column(child, width_of, gap)))
+        width += inner[-1][1].width
     middles = [begin + column.middle for begin, column in inner]
-    # Between the first and the last child. A wide label may stick out on either side.
+    # The label is midway between the first and last child. It may be wider than the children.
     middle = (middles[0] + middles[-1]) / 2
     half = (width_of(tree.label) + gap) / 2
     left = max(half - middle, 0.0)
-    right = max(half - (needed - middle), 0.0)
+    right = max(half - (width - middle), 0.0)
     inner = [(left + begin, column) for begin, column in inner]
-    return Column(tree.label, left + needed + right, left + middle, inner)
+    return Column(tree.label, left + width + right, left + middle, inner)
 
 
 def _depth(column):
-    """The level of the words."""
+    """Return the level of the words."""
     return max((1 + _depth(inner) for _, inner in column.inner), default=0)
 
 
 def write(path: str | pathlib.Path, trees: Sequence[str], theme: str) -> None:
-    """Draw trees in brackets into a file, as `write_picture`; an empty string is no tree."""
+    """Draw trees in brackets into a file by `write_picture`; an empty string is no tree."""
     write_picture(path, functools.partial(draw, [parse(tree) for tree in trees if tree]), theme)
 
 
 def refuse_number(count: int) -> None:
-    """Refuse a number of trees that a picture has no room for."""
+    """Refuse to draw no trees, or more than a picture has room for."""
     if not 1 <= count <= MOST:
         raise ValueError(
             f"a picture has room for 1 to {MOST} trees. Received: {count:,} sentences. Pass "
@@ -160,7 +159,7 @@ def refuse_number(count: int) -> None:
 
 
 def draw(trees: Sequence[Tree], theme: Theme):
-    """Labels, words below them, and lines that go down and aside."""
+    """Draw each tree: labels, words below them, and right-angled lines between them."""
     refuse_number(len(trees))
     placed = [places(tree, width_of, GAP) for tree in trees]
     widest = max(
