@@ -1,1 +1,1 @@
-"""A run's folder, which training writes and other commands read; what a new run starts from."""
+"""Runs: the folder that training writes and other commands read, and what a new run starts from."""

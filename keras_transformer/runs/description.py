@@ -1,4 +1,4 @@
-"""What `model.json` says of a run or of a SavedModel."""
+"""The `model.json` of a run or of a SavedModel, and what it says."""
 
 import pathlib
 from collections.abc import Callable, Mapping
@@ -13,21 +13,21 @@ def read_description(path: pathlib.Path) -> dict[str, Any]:
 
 
 def task_of(description: Mapping) -> str:
-    """The task of a run, from its `model.json`. Runs of 0.5 do not say it: they are translators."""
+    """Return the task that a `model.json` names. Runs of 0.5 name none: they are translators."""
     return description.get("task", "translation")
 
 
 def most_positions(description: Mapping) -> int:
-    """The most tokens of a text that a language model of such a `model.json` has positions for."""
+    """Return the longest text, in tokens, that a language model has positions for."""
     sizes = description.get("hyperparameters", {})
     is_bound = sizes.get("positions") == "learned" and task_of(description) == "language_modelling"
     return sizes["max_positions"] if is_bound else 2**31 - 1
 
 
 def hyperparameters_in(
-    description: Mapping[str, Any], path: pathlib.Path, made: Callable[[Mapping], Any]
+    description: Mapping[str, Any], path: pathlib.Path, convert: Callable[[Mapping], Any]
 ) -> Any:
-    """The hyperparameters that a `model.json` says, as `made` makes them of a dictionary."""
+    """Return what `convert` makes of the hyperparameters in the `model.json` at a path."""
     sizes = description.get("hyperparameters")
     if not isinstance(sizes, dict):
         raise ValueError(
@@ -36,6 +36,6 @@ def hyperparameters_in(
             "was trained."
         )
     try:
-        return made(sizes)
+        return convert(sizes)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

@@ -1,18 +1,18 @@
-"""A run's folder: what a model is, its checkpoints and their average (Vaswani et al. 2017, section
-6.1).
+"""A run's folder: the description of a model, its checkpoints and their average (Vaswani et al.
+2017, section 6.1).
 
-<model_dir>/model.json        the task and what it says of the run: sizes, corpus, ...
-<model_dir>/vocabulary.model  SentencePiece, of a task that has a vocabulary; or
+<model_dir>/model.json        the task and its description of the run: sizes, corpus, ...
+<model_dir>/vocabulary.model  SentencePiece's, if the task has a vocabulary; or
                               vocabulary.source.model and vocabulary.target.model
 <model_dir>/checkpoints/      whole states: step-*.npz, the last K, to average; last-*.npz, one or
                               two of the newest, to resume from
 <model_dir>/averaged.npz      the weights that are scored and served
-<model_dir>/adapter.npz       with --lora_rank: what was learned of them, which --adapter adds
-<model_dir>/best.npz          those of the best epoch, with --keep_best
+<model_dir>/adapter.npz       with --lora_rank: the matrices that were learned, for --adapter
+<model_dir>/best.npz          with --keep_best: the weights of the best epoch
 <model_dir>/history.jsonl     losses and other measures after each epoch
 <model_dir>/evaluation.json   the final scores
-<model_dir>/cost.json         operations and time of the training, with --report
-<model_dir>/examples.json     of the test set; exports are checked with them
+<model_dir>/cost.json         with --report: operations and time of the training
+<model_dir>/examples.json     examples of the test set, with which exports are checked
 <model_dir>/logs/             TensorBoard's
 """
 
@@ -34,8 +34,8 @@ AGAIN = "Delete it, and run the command that trained again: it scores again."
 
 
 class RunFolder:
-    """The paths of a run, and what is read from them; `weights` is a checkpoint to take in place of
-    the newest, `added` the file of an adapter of another run.
+    """The files of a run. `weights` is a checkpoint to load in place of the newest, `added` another
+    run's adapter file, whose product is added to the weights.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class RunFolder:
     ):
         self._weights = weights
         self._added = added
-        # Of `--model_dir=~/runs/x` the shell leaves the ~.
+        # The shell does not expand the ~ of `--model_dir=~/runs/x`.
         self.path = pathlib.Path(os.path.expanduser(path))
         self.description = self.path / "model.json"
         self.checkpoints = self.path / "checkpoints"
@@ -61,15 +61,15 @@ class RunFolder:
 
     @property
     def is_started(self) -> bool:
-        """Whether the run has saved anything that another run would spoil."""
+        """Whether the run has checkpoints, which another run would spoil."""
         return bool(checkpoint.checkpoints(self.checkpoints))
 
     def export_dir(self, path: str | None) -> pathlib.Path:
-        """The folder of the exported versions: `path`, or `saved_models/<name of the run>`."""
+        """Return the folder of exported versions: `path`, or `saved_models/<name of the run>`."""
         return pathlib.Path(path or f"saved_models/{self.path.resolve().name}")
 
     def refuse_finished(self) -> None:
-        """Refuse to begin where a model lies without a checkpoint: it would be overwritten."""
+        """Refuse a folder with a model and no checkpoint: training would overwrite the model."""
         if not self.is_started:
             self._refuse_to_overwrite(f"{self.path} holds a model without checkpoints")
         if (self.path / "preparation.json").exists() and not self.description.exists():
@@ -79,36 +79,36 @@ class RunFolder:
             )
 
     def begin(self) -> None:
-        """Remove what a run measured whose checkpoints are gone, before training begins anew. Where
-        checkpoints are there and none can be read, training would overwrite a model: a ValueError.
+        """Remove the history of an earlier run before training begins anew. A ValueError says that
+        its checkpoints cannot be read, and that training would overwrite its model.
         """
         self._refuse_to_overwrite(f"no checkpoint of {self.path} can be read")
         self.history.unlink(missing_ok=True)
 
-    def _refuse_to_overwrite(self, why):
+    def _refuse_to_overwrite(self, reason):
         for model in (self.averaged, self.best):
             if model.exists():
                 raise ValueError(
-                    f"{why}: training would begin anew and overwrite {model.name}. Name another "
+                    f"{reason}: training would begin anew and overwrite {model.name}. Name another "
                     f"--model_dir; --init_from={model} starts from it."
                 )
 
     def write_averaged(self, weights: Mapping[str, np.ndarray]) -> None:
-        """Write the weights that are scored and served, arrays by name as they are trained."""
+        """Write the weights that are scored and served, from the trained arrays by name."""
         if checkpoint.adapters_in(weights):
             checkpoint.write_adapter(self.adapter, weights)
-        # Scores of other weights must not go into an export.
+        # The old evaluation goes: an export must not have the scores of other weights.
         arrays = checkpoint.merged(weights)
         checkpoint.write_archive(self.averaged, arrays, outdated=[self.evaluation])
 
     def describe(
         self, description: Mapping, fixed: Callable[[Mapping], Mapping] = lambda whole: whole
     ) -> list[str]:
-        """Write what the run is. Fixed parts that change are told; with checkpoints, refused, but
-        for files and folders that were moved.
+        """Write the description of the run. Return the changes of its fixed parts, in words. With
+        checkpoints they are refused, except new places of files and folders that were moved.
         """
         before = self.read_description() if self.is_started or self.description.exists() else None
-        told = [] if before is None else [*self._differences(before, description, fixed)]
+        changes = [] if before is None else [*self._differences(before, description, fixed)]
         now = description
         if self.is_started:
             then = _with_moved(before, description)
@@ -121,14 +121,14 @@ class RunFolder:
             now = {**then, **{name: description[name] for name in free}}
         if now != before:
             write_json(self.description, now)
-        return told
+        return changes
 
     def _differences(self, before, description, fixed):
-        """Each fixed value that is not what it was, in words; two parts may have the same."""
+        """Return, as keys, each change of a fixed value in words; two parts may have the same."""
         if task_of(before) != task_of(description):
             return [f"task was {task_of(before)}, now {task_of(description)}"]
         if "hyperparameters" in description:
-            # Those of an earlier version may be others; a run without any is damaged.
+            # An earlier version may have others, but a run without any is damaged.
             hyperparameters_in(before, self.description, dict)
         was = fixed(before)
         return dict.fromkeys(
@@ -156,11 +156,11 @@ class RunFolder:
         return description
 
     def read_scores(self) -> dict:
-        """{"scores": ...} of the last evaluation, or {}."""
+        """Read the scores of the last evaluation: {"scores": ...}, or {}."""
         return {"scores": read_json(self.evaluation, AGAIN)} if self.evaluation.exists() else {}
 
     def read_examples(self) -> list:
-        """Examples of the test set; none if the run was never scored."""
+        """Read examples of the test set; none if the run was never scored."""
         return read_json(self.examples, AGAIN) if self.examples.exists() else []
 
     def load_weights(self, model: keras.Model, weights: pathlib.Path | None = None) -> None:
@@ -168,12 +168,12 @@ class RunFolder:
         checkpoint.load_weights(weights or self.newest_weights(), model, self._added)
 
     def newest_weights(self) -> pathlib.Path:
-        """The checkpoint that was named, the averaged weights, or the newest that can be read."""
+        """Return the checkpoint that was named, else the averaged weights, else the newest."""
         if self._weights:
             return self._weights
         if self.averaged.exists():
             return self.averaged
-        # Standard output is what a command gives, such as translations.
+        # Standard output is for a command's results, such as translations.
         weights = checkpoint.read_newest(
             self.checkpoints, lambda line: print(line, file=sys.stderr)
         )[0]
@@ -184,15 +184,15 @@ class RunFolder:
 
 @contextlib.contextmanager
 def exclusive(folder: pathlib.Path) -> Iterator[None]:
-    """Hold a folder while a block trains in it. What is missing of it is made, and removed if the
-    block fails before it writes anything.
+    """Lock a folder while a block trains in it. A missing folder is made, and removed if the block
+    fails before it writes anything.
 
-    The folder itself is locked, so that no file is left in it. Where a file system knows no such
-    locks, nothing is held.
+    The folder itself is locked, so that no lock file stays in it. On a file system without such
+    locks, nothing is locked.
     """
-    with kept_if_used(folder), contextlib.ExitStack() as held:
+    with kept_if_used(folder), contextlib.ExitStack() as locks:
         try:
-            lock(folder, held)
+            lock(folder, locks)
         except BlockingIOError as error:
             raise ValueError(
                 f"another process trains in {folder}. Wait for its end, or name another "
@@ -204,10 +204,10 @@ def exclusive(folder: pathlib.Path) -> Iterator[None]:
 
 
 def _with_moved(was, now):
-    """What a run said of itself, with the new places of files and folders that were moved."""
+    """Return a run's old description, with the new paths of files and folders that were moved."""
     if isinstance(was, dict) and isinstance(now, dict):
         return {name: _with_moved(value, now.get(name)) for name, value in was.items()}
     if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         return [_with_moved(*pair) for pair in zip(was, now, strict=True)]
-    are_paths = all(isinstance(one, str) and os.path.isabs(one) for one in (was, now))
+    are_paths = all(isinstance(path, str) and os.path.isabs(path) for path in (was, now))
     return now if are_paths and not os.path.exists(was) and os.path.exists(now) else was

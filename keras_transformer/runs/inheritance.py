@@ -1,6 +1,6 @@
-"""What a run takes over from the one that --init_from names, besides weights: sizes and variants
-(Vaswani et al. 2017, table 3), which the user need not repeat; of an imported model its vocabulary
-and its decoding too.
+"""Options that a run inherits from the model that --init_from names, so that the user need not
+repeat them: sizes and variants (Vaswani et al. 2017, table 3), and from an imported model also its
+vocabulary and decoding.
 """
 
 from collections.abc import Callable, Mapping, Set
@@ -10,23 +10,23 @@ from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.initialization import WITHOUT_A_SHAPE
 from keras_transformer.runs.model_path import ModelPath
 
-# What training chooses, though it stands with the sizes.
+# Options of training that stand among the hyperparameters.
 OF_TRAINING = (
     *("dropout", "attention_dropout", "activation_dropout", "token_dropout", "label_smoothing"),
     "residual_initialization",
 )
-NOT_TAKEN = {"vocabulary_size", "architecture"}
-# A shallower model takes some of the layers (`initialization.fewer_layers`).
+NOT_INHERITED = {"vocabulary_size", "architecture"}
+# A shallower model starts from some of the layers (`initialization.fewer_layers`).
 DEPTHS = ("num_layers", "num_decoder_layers")
 OF_IMPORTED = ("imported", "decoding")
 
 
 def inherited(
-    values: Mapping[str, Any], given: Set[str], default_dir: Callable[[Mapping], str]
+    values: Mapping[str, Any], explicit: Set[str], default_dir: Callable[[Mapping], str]
 ) -> dict[str, Any]:
-    """The values of a command's flags, by name, with those of the run that it starts from or goes
-    on with where no flag was given; of what is imported also "imported" and "decoding", as
-    `model.json` has them.
+    """Return the values of a command's flags, by name. Where no flag is `explicit`, the value is
+    that of the run which is resumed, or else started from. For an imported model add "imported"
+    and "decoding", as `model.json` has them.
     """
     origin = values["init_from"]
     if not origin:
@@ -40,43 +40,42 @@ def inherited(
     }
     is_imported = "imported" in description
     if not own.is_started:
-        _refuse_contradictions(values, given, sizes, origin, is_imported)
-    found = {name: sizes[name] for name in sizes.keys() - given - NOT_TAKEN}
+        _refuse_contradictions(values, explicit, sizes, origin, is_imported)
+    inheritance = {name: sizes[name] for name in sizes.keys() - explicit - NOT_INHERITED}
     if is_imported:
         if "source_language" in description.get("decoding", {}):
             raise ValueError(
                 f"{origin} translates between many languages by labels before its texts, and "
                 "training gives texts no labels. Pass another --init_from."
             )
-        found |= {name: description[name] for name in OF_IMPORTED if name in description}
-        if "vocabulary_from" in values and not {"vocabulary_from", "vocabulary_size"} & given:
-            asked = description.get("asked", {}).get("vocabulary_from")
-            found["vocabulary_from"] = asked if own.is_started else origin
-            found["vocabulary_size"] = sizes["vocabulary_size"]
-    return {**values, **found}
+        inheritance |= {name: description[name] for name in OF_IMPORTED if name in description}
+        if "vocabulary_from" in values and not {"vocabulary_from", "vocabulary_size"} & explicit:
+            resumed = description.get("asked", {}).get("vocabulary_from")
+            inheritance["vocabulary_from"] = resumed if own.is_started else origin
+            inheritance["vocabulary_size"] = sizes["vocabulary_size"]
+    return {**values, **inheritance}
 
 
-def _refuse_contradictions(values, given, sizes, origin, is_imported):
-    """Refuse other sizes, and of an imported model other variants, which its weights do not fit.
+def _refuse_contradictions(values, explicit, sizes, origin, is_imported):
+    """Refuse sizes that the weights do not fit, and for an imported model other variants.
 
-    Those of one that was trained here are told by `start_from`.
+    For a model that was trained here, `start_from` warns of other variants.
     """
-    architectures = [one.get("architecture", "transformer") for one in (sizes, values)]
+    architectures = [options.get("architecture", "transformer") for options in (sizes, values)]
     if architectures[0] != architectures[1]:
         raise ValueError(
             f"{origin} has the architecture {architectures[0]}. Received: {architectures[1]}. Pass "
             f"--architecture={architectures[0]}."
         )
-    for name in sizes.keys() & given - {"vocabulary_size"}:
+    for name in sizes.keys() & explicit - {"vocabulary_size"}:
         was = sizes[name]
         if was is None or values[name] == was:
             continue
-        is_told = name in WITHOUT_A_SHAPE and not is_imported
+        is_warned = name in WITHOUT_A_SHAPE and not is_imported
         is_added = name == "block_size" and was == 1
         is_fewer = name in DEPTHS and values[name] < was
-        if not (is_told or is_added or is_fewer):
+        if not (is_warned or is_added or is_fewer):
             raise ValueError(
                 f"--{name} must be {was}, as it was for {origin}, whose weights do not fit another "
-                f"model. Received: {name}={values[name]}. Leave it out: the sizes of the other are "
-                "taken."
+                f"model. Received: {name}={values[name]}. Leave it out to inherit it."
             )

@@ -1,5 +1,5 @@
-"""Training that starts from another model's weights, by --init_from (section 3.4 of Vaswani et al.
-2017: the tables of embeddings and projection are the weights whose rows belong to a vocabulary).
+"""Training that starts from another model's weights, by --init_from. The rows of the embeddings and
+of the projection (Vaswani et al. 2017, section 3.4) belong to the pieces of a vocabulary.
 """
 
 import collections
@@ -19,28 +19,28 @@ from pipelines.vocabularies import parts_by_side, pieces_by_side
 
 TABLES = {f"{WEIGHTS}{name}": side for name, side in SIDES.items()}
 TABLE = next(iter(TABLES))
-NAMED = 3
-# What the shapes of weights do not tell.
+MOST_SHOWN = 3
+# Hyperparameters that the shapes of the weights do not show.
 WITHOUT_A_SHAPE = ("positions", "first_position", "norm", "activation", "attention")
 WITHOUT_A_SHAPE += ("scaled_embeddings", "source_end")
-# What is added to a model that was trained without it.
+# Weights that may be added to a model that was trained without them.
 ADDED = f"{WEIGHTS}proposal_heads/"
 LAYER = re.compile(rf"{WEIGHTS}(encoder|decoder)/layer_(\d+)/")
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Hyperparameters)}
 
 
 def start_from(path: str, task, model: keras.Model, adapter: str | None = None) -> None:
-    """Set the weights of a new model of a `Task` to what `starting_point` reads at a path, with an
-    adapter added if one is named, and say what they come from.
+    """Initialize a new model of a `Task` with the weights that `starting_point` reads at a path,
+    plus an adapter's if one is named, and print what was copied.
     """
     weights, old = starting_point(path)
     weights = with_adapter(weights, adapter) if adapter else weights
     now = task.description().get("hyperparameters", {})
     before = hyperparameters_of(path)
     refuse_other_heads(before, now, path)
-    if told := differences(before, now):
-        print(f"warning: what {path} has learned may not fit this model: {'; '.join(told)}.")
-    weights, layers = fewer_layers(weights, [WEIGHTS + one.path for one in model.weights])
+    if changes := differences(before, now):
+        print(f"warning: what {path} has learned may not fit this model: {'; '.join(changes)}.")
+    weights, layers = fewer_layers(weights, [WEIGHTS + weight.path for weight in model.weights])
     if task.pieces is None:
         initialize(model, weights, layers=task.carried_over)
         print(f"from {path}: its weights{layers}")
@@ -54,9 +54,9 @@ def start_from(path: str, task, model: keras.Model, adapter: str | None = None) 
     try:
         report = initialize(model, weights, *pieces, task.carried_over, parts_by_side(old))
     except ValueError as error:
-        other = task_of(ModelPath.of(path).describe())
+        origin = task_of(ModelPath.of(path).describe())
         raise ValueError(
-            f"{path}, of the task {other}, does not fit a model of the task {task.name}: {error}"
+            f"{path}, of the task {origin}, does not fit a model of the task {task.name}: {error}"
         ) from error
     of_parts = f", {report.mean_rows:,} of them a mean of their parts" if report.mean_rows else ""
     print(
@@ -66,30 +66,30 @@ def start_from(path: str, task, model: keras.Model, adapter: str | None = None) 
 
 
 def fewer_layers(weights: Mapping[str, np.ndarray], names: Sequence[str]) -> tuple[dict, str]:
-    """The weights of a deeper model by the `names` of a shallower one's, and what was left, in
-    words: of N layers of a stack n at equal distances stay, the first for n = 1 (Shleifer and Rush
-    2020, "Pre-trained Summarization Distillation", section 3). A stack that is as deep stays whole.
+    """Return a deeper model's weights under the `names` of a shallower one, and the choice of
+    layers in words. From the N layers of a stack, n at equal distances are chosen, the first if
+    n = 1 (Shleifer and Rush 2020, "Pre-trained Summarization Distillation", section 3).
     """
     few = _depths(names)
     many = _depths(weights)
-    taken = {stack: _spaced(few[stack], many[stack]) for stack in few if few[stack] < many[stack]}
-    kept = {}
+    chosen = {stack: _spaced(few[stack], many[stack]) for stack in few if few[stack] < many[stack]}
+    renamed = {}
     for name, array in weights.items():
         layer = LAYER.match(name)
-        if not layer or layer[1] not in taken:
-            kept[name] = array
-        elif int(layer[2]) in taken[layer[1]]:
-            place = taken[layer[1]].index(int(layer[2]))
-            kept[f"{WEIGHTS}{layer[1]}/layer_{place}/{name[layer.end() :]}"] = array
-    told = [
+        if not layer or layer[1] not in chosen:
+            renamed[name] = array
+        elif int(layer[2]) in chosen[layer[1]]:
+            place = chosen[layer[1]].index(int(layer[2]))
+            renamed[f"{WEIGHTS}{layer[1]}/layer_{place}/{name[layer.end() :]}"] = array
+    choices = [
         f"; of {many[stack]} layers of the {stack} {', '.join(map(str, layers))}"
-        for stack, layers in taken.items()
+        for stack, layers in chosen.items()
     ]
-    return kept, "".join(told)
+    return renamed, "".join(choices)
 
 
 def _depths(names):
-    """The number of layers of each stack."""
+    """Return the number of layers of each stack."""
     layers = dict.fromkeys(layer.groups() for name in names if (layer := LAYER.match(name)))
     return collections.Counter(stack for stack, _ in layers)
 
@@ -99,21 +99,21 @@ def _spaced(few, many):
 
 
 def refuse_other_heads(before: Mapping, now: Mapping, path: str) -> None:
-    """Refuse another number of heads: unless d_k is given, the shapes of the weights do not show
-    it, and each head would get parts of several.
+    """Refuse another number of heads. Without d_k the shapes of the weights do not show it, and
+    each head would get parts of several.
     """
     heads = before.get("num_heads")
     if heads and now.get("num_heads", heads) != heads:
         raise ValueError(
-            f"--num_heads must be {heads}, as it was for {path}: its weights are those of so many "
+            f"--num_heads must be {heads}, as it was for {path}, whose weights belong to these "
             f"heads. Received: num_heads={now['num_heads']}. Pass --num_heads={heads}."
         )
 
 
 def differences(before: Mapping, now: Mapping) -> list[str]:
-    """What differs between the hyperparameters of two models whose weights have the same shapes, in
-    words. Nothing is known of the old model if it has none; one that an earlier version did not
-    write has its default.
+    """Return, in words, the hyperparameters that differ between two models whose weights have the
+    same shapes. Without any, the old model is unknown; one that an earlier version did not write
+    has its default.
     """
     if not before:
         return []
@@ -127,9 +127,9 @@ def differences(before: Mapping, now: Mapping) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Initialization:
-    """What became of the rows of the embedding table, the target's if each side has one: how many
-    pieces the other model knew, how many it did not, and how many of these begin as the mean of the
-    pieces that it would cut them into. The rest keep their fresh initialization.
+    """Numbers of embedding rows, in the target's table if each side has one: of pieces that the old
+    model has too, of new pieces, and of those new pieces that begin as the mean of the old pieces
+    which they are cut into. The other new rows keep their random initialization.
     """
 
     copied_rows: int
@@ -145,12 +145,12 @@ def initialize(
     layers: Sequence[str] | None = None,
     parts: Mapping[str, Callable[[str], Sequence[int]]] | None = None,
 ) -> Initialization:
-    """Set a model's weights to those of another of the same sizes, which may have another
-    vocabulary. The optimizer stays as it is. What does not fit is refused before anything is set.
+    """Set a model's weights to those of an old model of the same sizes, which may have another
+    vocabulary. The optimizer stays as it is. Misfits are refused before anything is set.
 
-    `pieces` are the model's vocabulary: of "source" and of "target", V strings by id; None: it has
-    that of the other model, `old_pieces`. Only `layers`, by name, get the other's weights, if any
-    are named. `parts` cut a piece into ids of the other vocabulary, of "source" and of "target".
+    `pieces` and `old_pieces` are the two vocabularies: for "source" and for "target", V strings by
+    id; both None if the vocabulary is the same. If `layers` are named, only these get old weights.
+    `parts`, for "source" and for "target", cut a piece into ids of the old vocabulary.
     """
     if (pieces is None) != (old_pieces is None):
         lacking = "pieces" if pieces is None else "old_pieces"
@@ -158,7 +158,7 @@ def initialize(
             f"`pieces` and `old_pieces` must come together. Received: {lacking}=None. Pass both, "
             "or neither for one vocabulary."
         )
-    named = {WEIGHTS + one.path: one for one in model.weights}
+    named = {WEIGHTS + variable.path: variable for variable in model.weights}
     added = [name for name in named if name.startswith(ADDED) and name not in weights]
     own = {*adapters_in(named), *added}
     variables = _within(layers, {name: named[name] for name in named if name not in own})
@@ -177,9 +177,9 @@ def initialize(
         copied = shared_rows(pieces[side], old_pieces[side])
         if len(copied) < len(table) and not variables[name].trainable:
             raise ValueError(
-                f"{len(table) - len(copied):,} of {len(table):,} pieces are new, and would stay as "
-                "they begin, for embeddings do not learn with --lora_rank or this --freeze. Take "
-                "the vocabulary of the other by --vocabulary_from, or let the embeddings learn."
+                f"{len(table) - len(copied):,} of {len(table):,} pieces are new, and their "
+                "embeddings would not learn, because of --lora_rank or --freeze. Take the old "
+                "vocabulary by --vocabulary_from, or let the embeddings learn."
             )
         table[[row for row, _ in copied]] = weights[name][[old_row for _, old_row in copied]]
         means = _means(pieces[side], dict(copied), (parts or {}).get(side), weights[name])
@@ -197,8 +197,8 @@ def initialize(
 
 
 def shared_rows(pieces: Sequence[str], old_pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """(id, old id) of each piece that two vocabularies share, ids ascending. Of two pieces that are
-    written alike, such as Marian's own <s> beside ours, the first is the first of the other.
+    """Return (id, old id) of each piece that two vocabularies share, ids ascending. If one text is
+    several pieces, such as Marian's own <s> beside ours, they are matched in their order.
     """
     old_id = {name: number for number, name in enumerate(_numbered(old_pieces))}
     return [
@@ -207,15 +207,15 @@ def shared_rows(pieces: Sequence[str], old_pieces: Sequence[str]) -> list[tuple[
 
 
 def _numbered(pieces):
-    """Each piece, and how many before it are written as it is."""
-    seen = collections.Counter()
+    """Yield each piece, and the number of equal pieces before it."""
+    counts = collections.Counter()
     for piece in pieces:
-        yield piece, seen[piece]
-        seen[piece] += 1
+        yield piece, counts[piece]
+        counts[piece] += 1
 
 
 def _means(pieces, copied, parts, old_table):
-    """The mean of the old rows of its parts, for each row that is not copied and has parts."""
+    """Return, for each row that is not copied and has parts, the mean of its parts' old rows."""
     if parts is None:
         return {}
     cut = {row: parts(piece) for row, piece in enumerate(pieces) if row not in copied}
@@ -226,8 +226,8 @@ def _within(layers, named):
     if layers is None:
         return named
     return {
-        name: one
-        for name, one in named.items()
+        name: weight
+        for name, weight in named.items()
         if name.removeprefix(WEIGHTS).partition("/")[0] in layers
     }
 
@@ -247,19 +247,19 @@ def _refuse_misfits(variables, weights, has_vocabularies):
     )
     misfits = [name for name in {**expected, **shapes} if shapes.get(name) != expected.get(name)]
     if misfits:
-        told = [
+        received = [
             f"{name} is {shapes.get(name, 'missing')}, not {expected.get(name, 'in the model')}"
-            for name in misfits[:NAMED]
+            for name in misfits[:MOST_SHOWN]
         ]
-        if len(misfits) > NAMED:
-            told.append(f"and {len(misfits) - NAMED} more")
+        if len(misfits) > MOST_SHOWN:
+            received.append(f"and {len(misfits) - MOST_SHOWN} more")
         if not set(misfits) <= set(TABLES):
-            remedy = "Give the model the sizes of the other"
+            remedy = "Give the model the sizes of the old one"
         elif has_vocabularies:
-            remedy = "Pass the --tie_embeddings of the other"
+            remedy = "Pass the --tie_embeddings of the old model"
         else:
             remedy = "Pass both vocabularies, `pieces` and `old_pieces`"
         raise ValueError(
             "`weights` must have the names and shapes of the model's. Received: "
-            f"{'; '.join(told)}. {remedy}."
+            f"{'; '.join(received)}. {remedy}."
         )

@@ -1,8 +1,8 @@
 """What `--model` and `--init_from` may name: a run's folder, a checkpoint in one, a SavedModel,
-graphs of ONNX or LiteRT, or a folder of numbered versions of these. Nothing else decides which of
-these a path is.
+graphs of ONNX or LiteRT, or a folder of numbered versions of these. Only this file tells them
+apart.
 
-Keras and what runs a SavedModel are imported where they are needed: importing them takes longer
+Keras and the runtime of SavedModels are imported where they are needed: importing them takes longer
 than translating a few lines.
 """
 
@@ -19,7 +19,7 @@ CHECKPOINT = ".npz"
 
 
 def portable_folder(path: str | os.PathLike) -> pathlib.Path | None:
-    """The folder of portable graphs at a path, or its newest version if that has such, or None."""
+    """Return the folder of portable graphs at a path, or its newest version, else None."""
     path = pathlib.Path(os.path.expanduser(path))
     newest = path if portable_format(path) else newest_version(path)
     return newest if newest and portable_format(newest) else None
@@ -29,15 +29,15 @@ def refuse_graphs(path: str | os.PathLike) -> None:
     """Refuse a folder of portable graphs where a model is needed."""
     if graphs := portable_folder(path):
         raise ValueError(
-            f"{graphs} has graphs, which answer alone and give no weights or attention. Name "
-            "the folder of the run."
+            f"{graphs} has only graphs, which give no weights or attention. Name the folder of the "
+            "run."
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelPath:
-    """What a path leads to: the newest version of a SavedModel, None of others; `is_portable` says
-    whether it is a folder of graphs that need no TensorFlow.
+    """A path to a model. `version` is the folder of the newest version of a SavedModel, None for
+    other models; `is_portable` says whether it is a folder of graphs that need no TensorFlow.
     """
 
     path: pathlib.Path
@@ -46,10 +46,10 @@ class ModelPath:
 
     @classmethod
     def of(cls, path: str | os.PathLike) -> "ModelPath":
-        """Find out what a path is; a FileNotFoundError says that nothing is there."""
+        """Find out what is at a path; a FileNotFoundError says that nothing is."""
         if not isinstance(path, str | os.PathLike):
             raise ValueError(f"`path` must be a path or a list of paths. Received: {path!r:.80}.")
-        # Of `--model=~/runs/x` the shell leaves the ~.
+        # The shell does not expand the ~ of `--model=~/runs/x`.
         path = pathlib.Path(os.path.expanduser(path))
         if not path.exists():
             raise FileNotFoundError(
@@ -61,15 +61,15 @@ class ModelPath:
 
     @classmethod
     def listed(cls, path: str | os.PathLike | Sequence[str | os.PathLike]) -> "list[ModelPath]":
-        """One or several paths: a list, or a string with commas."""
+        """Read one or several paths: a list, or a string with commas."""
         paths = path.split(",") if isinstance(path, str) else path
         if paths in ([], ()):
             raise FileNotFoundError("there is no model in an empty list. Name one at least.")
-        return [cls.of(one) for one in (paths if isinstance(paths, list | tuple) else [paths])]
+        return [*map(cls.of, paths if isinstance(paths, list | tuple) else [paths])]
 
     @classmethod
     def exported(cls, path: str | os.PathLike) -> "ModelPath":
-        """A path that has to be a SavedModel's; a run's folder is refused."""
+        """Read a path that has to be a SavedModel's; refuse a run's folder."""
         model = cls.of(path)
         if model.version is None:
             model.run.read_description()
@@ -81,7 +81,7 @@ class ModelPath:
 
     @property
     def run(self):
-        """The `RunFolder`; of a checkpoint, that which it lies in, and whose weights it is."""
+        """The `RunFolder`; for a checkpoint, the folder it lies in, with its weights."""
         refuse_graphs(self.path)
         from keras_transformer.runs.folder import RunFolder
 
@@ -96,7 +96,7 @@ class ModelPath:
         )
 
     def describe(self) -> dict:
-        """The `model.json` of the run or beside the SavedModel; {} of another program's."""
+        """Read the `model.json` of the run, or that beside the graph; {} if there is none."""
         if self.version is None and not self.is_portable:
             return self.run.read_description()
         path = (self.version or self.path) / "model.json"
@@ -104,25 +104,25 @@ class ModelPath:
 
 
 def description_of(path: str | os.PathLike | Sequence[str | os.PathLike]) -> dict:
-    """The `model.json` of a model, or of the first of several: see `ModelPath.describe`."""
+    """Read the `model.json` of a model, or of the first of several: see `ModelPath.describe`."""
     return ModelPath.listed(path)[0].describe()
 
 
 def weights_of_runs(path: str | os.PathLike | Sequence[str | os.PathLike]) -> list[str]:
-    """The digests of the weights of a run, or of several, which more training changes; an exported
-    version is never changed, and has none.
+    """Return a digest of the weights of each run, which more training changes. Exported versions,
+    which never change, have none.
     """
-    models = [one for one in ModelPath.listed(path) if not (one.version or one.is_portable)]
     digests = []
-    for one in models:
-        with open(one.run.newest_weights(), "rb") as file:
-            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    for model in ModelPath.listed(path):
+        if not (model.version or model.is_portable):
+            with open(model.run.newest_weights(), "rb") as file:
+                digests.append(hashlib.file_digest(file, "sha256").hexdigest())
     return digests
 
 
 def starting_point(path: pathlib.Path | str) -> tuple:
-    """The weights of what `--init_from` names, as `checkpoint.weights_of` gives them (of a run the
-    averaged ones if there are any), and its vocabulary, None if it has none.
+    """Return the weights of the model that `--init_from` names, as `checkpoint.weights_of` does (of
+    a run, the averaged ones if there are any), and its vocabulary, None if it has none.
     """
     from keras_transformer.saved_models.session import reload
     from keras_transformer.training import checkpoint
@@ -140,12 +140,12 @@ def starting_point(path: pathlib.Path | str) -> tuple:
 
 
 def hyperparameters_of(path: pathlib.Path | str) -> dict:
-    """The hyperparameters of what `--init_from` names, by name; {} if it does not say them."""
+    """Return the hyperparameters of the model that `--init_from` names; {} if it has none."""
     return ModelPath.of(path).describe().get("hyperparameters") or {}
 
 
 def vocabulary_at(path: pathlib.Path | str):
-    """The vocabulary of what `--init_from` names; None if it has none."""
+    """Load the vocabulary of the model that `--init_from` names; None if it has none."""
     from pipelines import vocabularies
 
     model = ModelPath.of(path)

@@ -1,5 +1,5 @@
-"""Options of what a run starts from, and of which weights learn (Hu et al. 2021, "LoRA: Low-Rank
-Adaptation of Large Language Models").
+"""Options of fine-tuning: what a run starts from, and which weights learn (Hu et al. 2021, "LoRA:
+Low-Rank Adaptation of Large Language Models").
 """
 
 import types
@@ -8,7 +8,7 @@ from pipelines.options import FIXED, TOLD, Options, option
 
 
 def is_above_0(number: str) -> bool:
-    """Whether a number is said that is not 0."""
+    """Return whether a number, as text, is not 0."""
     return number.strip("0.") != ""
 
 
@@ -22,28 +22,28 @@ class FineTuning(Options):
 
     init_from: str | None = option(
         None,
-        "Start from the weights of this run's folder, of a checkpoint in it, or of this "
+        "Start from the weights of this model: a run's folder, a checkpoint in it, or a "
         "SavedModel.",
         path=True,
         resumed=TOLD,
     )
     freeze: tuple[str, ...] = option(
         (),
-        "Layers or weights that stay as they are, by name or pattern, such as "
+        "Layers or weights that do not learn, by name or pattern, such as "
         "embedding,encoder/layer_[01],*/cross_attention.",
         resumed=FIXED,
     )
     lora_rank: int = option(
         0,
         "Rank r of LoRA (Hu et al. 2021), such as 8: each matrix W of --lora_on becomes W + alpha "
-        "/ r A B, and only A and B learn; all else that --init_from sets is fixed. 0: no LoRA.",
+        "/ r A B. Only A, B and weights that --init_from does not set learn. 0: no LoRA.",
         at_least=0,
         resumed=FIXED,
     )
     lora_on: tuple[str, ...] = option(
         ("query", "value"),
         "Matrices that LoRA adapts, by name or pattern: query, key, value and output of "
-        "attentions, inner and outer of feed-forward networks; decoder/*/query: the decoder's.",
+        "attentions, inner and outer of feed-forward networks; or decoder/*/query, for example.",
         **OF_LOW_RANK,
     )
     lora_alpha: float | None = option(
@@ -59,8 +59,8 @@ class AdapterChoice(Options):
 
     adapter: str | None = option(
         None,
-        "File adapter.npz of a run with --lora_rank, to add to the weights of the model that it "
-        "was trained on.",
+        "File adapter.npz of a run with --lora_rank, to add to the weights of the model that the "
+        "run started from.",
         path=True,
         resumed=TOLD,
     )

@@ -22,13 +22,13 @@ from pipelines.batches import batching, bucketing
 from pipelines.options import FIXED, TOLD, Sections, active, places, recipe
 from pipelines.whole_files import as_read, write_json, write_text
 
-# Of what cannot change, what 0.6 had and did not write: nothing is known of it.
+# Fixed options that 0.6 had and did not write: their values in such a run are unknown.
 OF_0_6 = ("optimizer", "ema", "static_shapes", "vocabulary_model")
 
 
 class Run:
-    """A run of a `Task`, on the replicas of a strategy, by the values of all flags of the command;
-    sections are the options of training of any task.
+    """A run of a `Task`, on the replicas of a strategy. `values` are those of all flags of the
+    command, by name; `sections` are the options of any task's training.
     """
 
     def __init__(self, task_class, values: Mapping, sections: Sections):
@@ -36,7 +36,7 @@ class Run:
         _refuse_together(values, self.sections)
         self.strategy = replicas.make_strategy(values["distribution"], values["tpu"])
         self.is_chief = replicas.is_chief(self.strategy)
-        # Before anything is drawn.
+        # Before any weight is drawn.
         keras.utils.set_random_seed(values["seed"])
         self.values = values
         self.folder = RunFolder(values["model_dir"] or task_class.default_model_dir(values))
@@ -53,7 +53,7 @@ class Run:
 
     def train(self) -> None:
         """Train, or resume where it was interrupted; then choose weights, score and export them."""
-        # One host writes: a second process of it would delete what the first is writing.
+        # Only the host that writes locks the folder, against a second process that writes there.
         alone = exclusive(self.folder.path) if self.is_chief else contextlib.nullcontext()
         with replicas.telling_of_lost_hosts(self.strategy), alone:
             self._prepare_folder()
@@ -69,7 +69,7 @@ class Run:
                 self._finish(model, inference, is_cut=step_of(model) < last_step)
 
     def _prepare_folder(self):
-        """Write what the run is, or check that it is the one that lies there."""
+        """Write the description of the run, or check that the folder has the same run."""
         folder = self.folder
         if self.is_chief:
             folder.refuse_finished()
@@ -77,9 +77,9 @@ class Run:
             self.task.write_files(folder)
         replicas.wait_for_all(self.strategy)
         self.task.read_files(folder)
-        if self.is_chief and (told := describe(folder, self.task, self.values, self.sections)):
+        if self.is_chief and (changes := describe(folder, self.task, self.values, self.sections)):
             anew = "" if folder.is_started else ". No checkpoint was written: training begins anew"
-            print(f"not as before: {'; '.join(told)}{anew}")
+            print(f"changed: {'; '.join(changes)}{anew}")
 
     def _batches(self):
         static = self.values["static_shapes"]
@@ -98,8 +98,8 @@ class Run:
         return batching.evaluation_batches(self.task.examples("valid"), longest, self._padding)
 
     def _trained(self, batches, last_step, inference):
-        """Train from the newest checkpoint, from --init_from or from nothing, to the first limit
-        that is met. Returns the model; None if the machine is about to be taken away.
+        """Train from the newest checkpoint, from --init_from or from random weights, to the first
+        limit that is met. Return the model; None if the machine is about to be taken away.
         """
         values = self.values
         measure = self._measure(inference)
@@ -138,7 +138,7 @@ class Run:
         return model
 
     def _measure(self, inference):
-        """A function of the model in training that measures its weights, or the averaged ones."""
+        """Return a function that measures the weights of a model in training, or their averages."""
         measure = self.task.validation(inference, self._validation_batches)
 
         def measure_of(model):
@@ -199,7 +199,7 @@ class Run:
 
     def _finish(self, model, inference, is_cut):
         values = self.values
-        # How far a run of minutes comes depends on the machine, and so does what its mean holds.
+        # How far a run of minutes comes depends on the machine, and so does what its mean covers.
         depends = window_of(values) or (values["max_minutes"] and is_cut)
         chosen = choose_weights(
             self.folder,
@@ -235,17 +235,17 @@ class Run:
 
 
 def exported(trial: str, samples: Sequence, version: pathlib.Path) -> str:
-    """What is said of an exported version; how `Task.trial` tries it, if there is a sample."""
+    """Return the message for an exported version, with a command to try it on a sample."""
     quoted = str(samples[0]).replace("'", "'\\''") if samples else ""
-    path, folder = (shlex.quote(str(one)) for one in (version, version.parent))
+    path, folder = (shlex.quote(str(place)) for place in (version, version.parent))
     line = trial.format(sample=f"'{quoted}'", version=path, versions=folder)
     return f"exported to {version}." + (f" Try it:\n  {line}" if trial and samples else "")
 
 
 def _refuse_together(values, sections):
     if (backend := keras.backend.backend()) != "tensorflow":
-        for name, one in active(sections, values).items():
-            if one.setting.on_tensorflow and values[name] not in (one.default, []):
+        for name, option in active(sections, values).items():
+            if option.setting.on_tensorflow and values[name] not in (option.default, []):
                 received = f"Received: KERAS_BACKEND={backend}"
                 raise ValueError(f"--{name} is for TensorFlow. {received}. Leave one of them out.")
     if values["adapter"] and not values["init_from"]:
@@ -262,12 +262,12 @@ def _refuse_together(values, sections):
 
 
 def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
-    """Write what a run is, and the options of some sections that it is trained with, in its
-    `RunFolder`; refuse to go on with another. As each option says by `resumed`, another value is
-    refused, told or free; without checkpoints all are told. Returns what is told, in words.
+    """Write the description of a run, and its options of some sections, in its `RunFolder`. Return
+    the changes since it was last written, in words. With checkpoints, the `resumed` of each option
+    says whether a change is refused, returned or ignored; without any, none is refused.
     """
-    declared = {one.option.name: one.option for one in places(sections)}
-    resumed = {name: one.setting.resumed for name, one in declared.items()}
+    declared = {place.option.name: place.option for place in places(sections)}
+    resumed = {name: option.setting.resumed for name, option in declared.items()}
     description = task.description()
     training = {"batch_tokens": values["batch_tokens"], **description.get("training", {})}
     description["training"] = {**training, "seed": values["seed"]}
@@ -276,20 +276,20 @@ def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
     if values["schedule"] == "cosine":
         # Its curve ends there.
         settings["max_steps"] = values["max_steps"]
-    asked = {name: value for name, value in values.items() if resumed.get(name) == FIXED}
-    # What an earlier version did not write had its default.
-    defaults = {name: declared[name].default for name in asked if name not in OF_0_6}
-    unwritten = as_read({**asked, **defaults})
-    now = as_read({**description, "asked": asked, "settings": settings})
+    fixed_values = {name: value for name, value in values.items() if resumed.get(name) == FIXED}
+    # An option that an earlier version did not write had its default.
+    defaults = {name: declared[name].default for name in fixed_values if name not in OF_0_6}
+    unwritten = as_read({**fixed_values, **defaults})
+    now = as_read({**description, "asked": fixed_values, "settings": settings})
     was = folder.read_description().get("settings", {}) if folder.description.exists() else {}
 
     def fixed(whole):
         parts = {name: part for name, part in task.fixed(whole).items() if name != "settings"}
         return {**parts, "asked": {**unwritten, **whole.get("asked", {})}}
 
-    told = folder.describe(now, fixed)
+    changes = folder.describe(now, fixed)
     write_text(folder.path / "recipe.flags", f"--task={task.name}\n{recipe(sections, values)}")
-    return told + [
+    return changes + [
         f"{name} was {_in_words(was[name])}, now {_in_words(value)}"
         for name, value in now["settings"].items()
         if name in was and was[name] != value

@@ -63,7 +63,7 @@ WRONG = {
     ),
     "train --flagfile=toy.flags --model_dir=n --init_from=nowhere": b"there is no model at nowhere",
     f"train --flagfile=toy.flags --d_ff=64 --model_dir=o --init_from={RUN}": (
-        b"the sizes of the other"
+        b"Leave it out to inherit it."
     ),
     f"score {OF_RUN} --source_file=empty.txt": b"--reference_file are needed",
     f"score {OF_RUN} --source_file=text/unequal.en --reference_file=text/unequal.de": (

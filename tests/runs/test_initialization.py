@@ -154,7 +154,7 @@ def test_new_pieces_whose_embeddings_do_not_learn_are_refused(old):
     model = transformer(6, seed=1)
     freeze(model, ["embedding"])
     before = weights_of(model)
-    with pytest.raises(ValueError, match=r"^2 of 6 pieces are new, .* --freeze\. Take the vocab"):
+    with pytest.raises(ValueError, match=r"^2 of 6 pieces are new, .* --freeze\. Take the old"):
         initialize(model, old, NEW, OLD)
     assert same(weights_of(model), before)
     # Controls: all else may stay, and so may embeddings of pieces that are all known.
