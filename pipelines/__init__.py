@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def needing(extra: str, what: str) -> Iterator[None]:
-    """Tell of a block that imports packages which of our extras installs them, and what for."""
+def needing(extra: str, feature: str) -> Iterator[None]:
+    """Say which of our extras to install if a package that the block imports is missing."""
     try:
         yield
     except ImportError as error:
         raise ValueError(
-            f"{what} needs {error.name or error}, which is not installed: pip install "
+            f"{feature} needs {error.name or error}, which is not installed: pip install "
             f"'keras-transformer-nmt[{extra}]'."
         ) from error

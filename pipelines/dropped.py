@@ -1,12 +1,12 @@
-"""What is left out of a corpus, counted by its reason."""
+"""Counts of the pairs left out of a corpus, by reason."""
 
 import collections
 from collections.abc import Iterable, Mapping
 
 
 class Dropped(collections.Counter):
-    """Reason -> how many pairs were left out for it; `firsts`: reason -> where the first stands,
-    such as "train.en, line 3". If strict, the first that would be left out is refused instead.
+    """Maps each reason to the number of pairs left out for it; `firsts` maps it to the place of the
+    first, such as "train.en, line 3". If `strict`, the first pair to leave out is an error instead.
     """
 
     def __init__(self, counts: Mapping[str, int] | Iterable[str] = (), strict: bool = False):
@@ -15,27 +15,27 @@ class Dropped(collections.Counter):
         self.firsts = dict(getattr(counts, "firsts", {}))
 
     def leave_out(self, reason: str, place: str, error: str | None = None) -> None:
-        """Count one, by a reason of few words and its place, or refuse it if `strict`."""
+        """Count a pair by reason and place, or raise a ValueError if `strict`."""
         if self.strict:
             raise ValueError(error or f"{place}: {reason}. Correct it, or leave out --strict.")
         self.count(reason, place)
 
     def count(self, reason: str, place: str) -> None:
-        """Count one that `strict` leaves alone, such as a tree of traces alone."""
+        """Count a pair that is left out even if `strict`, such as a duplicate."""
         self[reason] += 1
         self.firsts.setdefault(reason, place)
 
     @classmethod
     def joined(cls, several: Iterable[Mapping[str, int]]) -> "Dropped":
-        """What several corpora have left out together."""
-        whole = cls()
-        for one in several:
-            whole.update(one)
-            whole.firsts = {**getattr(one, "firsts", {}), **whole.firsts}
-        return whole
+        """Return the sum of several corpora's counts."""
+        total = cls()
+        for counts in several:
+            total.update(counts)
+            total.firsts = {**getattr(counts, "firsts", {}), **total.firsts}
+        return total
 
     def describe(self) -> str:
-        """Each number with its reason and its first place; "none"."""
+        """Return the counts in words, with the place of the first of each; "none" if all are 0."""
         firsts = {reason: f" (first: {place})" for reason, place in self.firsts.items()}
-        counted = (f"{self[one]:,} {one}{firsts.get(one, '')}" for one in filter(self.get, self))
-        return ", ".join(counted) or "none"
+        counts = (f"{self[reason]:,} {reason}{firsts.get(reason, '')}" for reason in +self)
+        return ", ".join(counts) or "none"

@@ -1,5 +1,5 @@
-"""JSON files and the schemas of what they say: one reader for all that others, or an earlier run of
-ours, wrote. It ends with one line, whatever the file is.
+"""JSON files and their schemas: the one reader for files from elsewhere and from our earlier runs.
+A bad file of any kind ends in an error of one line.
 """
 
 import json
@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-# The largest of settings: names of 22,000 classes.
+# Enough for settings: the largest of them name 22,000 classes.
 MOST_BYTES = 2**24
-# tokenizer.json, or the manifest of many shards.
+# Enough for tokenizer.json, or the manifest of many shards.
 MOST_BYTES_OF_LISTS = 2**26
 KINDS = {
     stat.S_IFDIR: "a folder",
@@ -30,11 +30,11 @@ LONGEST_SHOWN = 60
 
 
 class Schema(msgspec.Struct):
-    """What a JSON object may say: its fields are what is read, with types and bounds.
+    """The keys of a JSON object that we read, as fields with types and bounds.
 
     Attributes:
-        FIXED: of further keys, the values that each may have, the one to name first.
-        HARMLESS: further keys that change nothing of what we compute.
+        FIXED: further keys, with the values that we support; errors name the first one first.
+        HARMLESS: further keys that do not change what we compute.
     """
 
     FIXED: typing.ClassVar[Mapping[str, Collection]] = {}
@@ -42,7 +42,7 @@ class Schema(msgspec.Struct):
 
 
 def regular_file(path: str | os.PathLike) -> pathlib.Path:
-    """The path of a file that can be read to its end, of links too. It is not opened."""
+    """Return the path if it is a regular file or a link to one; a FIFO could block for ever."""
     kind = stat.S_IFMT(os.stat(path).st_mode)
     if kind != stat.S_IFREG:
         raise ValueError(f"{path} must be a file. Received: {KINDS.get(kind, 'something else')}.")
@@ -50,7 +50,7 @@ def regular_file(path: str | os.PathLike) -> pathlib.Path:
 
 
 def read_text(path: str | os.PathLike, most_bytes: int = MOST_BYTES) -> str:
-    """Read a file of UTF-8, line ends as they are."""
+    """Read a UTF-8 file, with its line ends unchanged."""
     with open(regular_file(path), "rb") as file:
         content = file.read(most_bytes + 1)
     if len(content) > most_bytes:
@@ -64,26 +64,26 @@ def read_text(path: str | os.PathLike, most_bytes: int = MOST_BYTES) -> str:
 
 
 def read_json(path: str | os.PathLike, remedy: str, most_bytes: int = MOST_BYTES) -> Any:
-    """Read what a JSON file says. An error ends with the remedy."""
+    """Parse a JSON file. An error message ends with the remedy."""
     try:
         text = read_text(path, most_bytes).removeprefix("\ufeff")
     except ValueError as error:
         raise ValueError(f"{error} {remedy}") from error
     try:
-        value = json.loads(text, object_pairs_hook=_once)
+        value = json.loads(text, object_pairs_hook=_dict_without_repeats)
         if SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except RecursionError:
         raise ValueError(f"{path} is damaged: its brackets nest too deeply. {remedy}") from None
     except ValueError as error:
-        raise ValueError(f"{path} is damaged: it is no JSON ({error}). {remedy}") from error
+        raise ValueError(f"{path} is damaged: it is not JSON ({error}). {remedy}") from error
     return value
 
 
 def read_object(
     path: str | os.PathLike, remedy: str, most_bytes: int = MOST_BYTES
 ) -> dict[str, Any]:
-    """Read a JSON object: as `read_json`, which see."""
+    """Parse a JSON file that must hold an object; see `read_json`."""
     value = read_json(path, remedy, most_bytes)
     if not isinstance(value, dict):
         raise ValueError(
@@ -95,9 +95,9 @@ def read_object(
 def settings(
     schema: type[Schema], document: Mapping[str, Any], place: str | os.PathLike, remedy: str
 ) -> tuple[Any, list[str]]:
-    """What a JSON object says, by its schema, and the keys that the schema does not know and that
-    have a value. An error names the key, its place, what it must be and what it is, and ends with
-    the remedy.
+    """Return a JSON object as an instance of its schema, and its keys that the schema does not know
+    and that are not null. An error names the key, the file, what it must be and what it is, and
+    ends with the remedy.
     """
     fields = {field.encode_name: field for field in msgspec.structs.fields(schema)}
     missing = [name for name, field in fields.items() if field.required and name not in document]
@@ -108,28 +108,28 @@ def settings(
         if name in document and (type(document[name]), document[name]) not in same:
             refuse(name, place, " or ".join(map(quote, values)), document[name], remedy)
     try:
-        made = msgspec.convert(document, schema)
+        instance = msgspec.convert(document, schema)
     except msgspec.ValidationError as error:
         # Such as "Expected `int`, got `str` - at `$.size[0]`".
         reason, _, where = str(error).rpartition(" - at ")
         [name] = re.findall(r"`\$\.([\w-]+)", where)
         if choices := typing.get_args(fields[name].type) if "enum" in reason else ():
-            wanted = f"one of {', '.join(map(str, choices))}"
+            expected = f"one of {', '.join(map(str, choices))}"
         else:
-            wanted = reason.removeprefix("Expected ").partition(", got")[0]
-        refuse(name, place, wanted, document[name], remedy)
-    known = {*fields, *schema.FIXED, *schema.HARMLESS}
-    return made, [name for name in document if name not in known and document[name] is not None]
+            expected = reason.removeprefix("Expected ").partition(", got")[0]
+        refuse(name, place, expected, document[name], remedy)
+    keys = {*fields, *schema.FIXED, *schema.HARMLESS}
+    return instance, [name for name in document if name not in keys and document[name] is not None]
 
 
-def refuse(name: str, place: str | os.PathLike, wanted: str, value: Any, remedy: str) -> None:
+def refuse(name: str, place: str | os.PathLike, expected: str, value: Any, remedy: str) -> None:
     """Raise the ValueError for a key of a JSON object."""
-    raise ValueError(f"`{name}` of {place} must be {wanted}. Received: {quote(value)}. {remedy}")
+    raise ValueError(f"`{name}` of {place} must be {expected}. Received: {quote(value)}. {remedy}")
 
 
 def quote(value: Any) -> str:
-    """A value as JSON has it, for an error: words without quotes, and of long ones the beginning.
-    A list or an object is named only.
+    """Return a value in JSON for an error message: strings without quotes, long ones cut short,
+    "a list" or "an object" instead of their content.
     """
     if isinstance(value, dict | list) and value:
         return OF_JSON[type(value)]
@@ -138,10 +138,10 @@ def quote(value: Any) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
-def _once(pairs):
-    made = dict(pairs)
-    if len(made) != len(pairs):
+def _dict_without_repeats(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in made if names.count(name) > 1)
+        twice = next(name for name in result if names.count(name) > 1)
         raise ValueError(f"an object names {quote(twice)} twice")
-    return made
+    return result

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# What reading a gzip file raises that is cut off or damaged.
+# The errors that gzip raises for a truncated or damaged file.
 DAMAGED_GZIP = (EOFError, gzip.BadGzipFile, zlib.error)
 
 
 def read_lines(path: str | os.PathLike) -> list[str]:
-    r"""The lines of a UTF-8 file, gzipped if its name ends in ".gz", empty ones included. They end
-    at "\n" alone, so that U+2028 or U+0085 inside a sentence never shifts the pairs. Surrounding
+    r"""Read the lines of a UTF-8 file, gzipped if its name ends in ".gz", empty ones included. Only
+    "\n" ends a line, so that U+2028 or U+0085 inside a sentence never shifts the pairs. Surrounding
     white space ("\r" too) and a byte order mark at the beginning are stripped.
     """
     with open_bytes(path) as file:
@@ -23,14 +23,14 @@ def read_lines(path: str | os.PathLike) -> list[str]:
 
 
 def as_lines(texts: Iterable[str]) -> str:
-    """Each text as one line, as `read_lines` reads them: U+2028 and the like stay."""
-    return "".join(re.sub(r"\r\n?|\n", " ", one.rstrip("\r\n")) + "\n" for one in texts)
+    """Join texts, one a line, for `read_lines`: line breaks inside a text become spaces."""
+    return "".join(re.sub(r"\r\n?|\n", " ", text.rstrip("\r\n")) + "\n" for text in texts)
 
 
 def read_aligned(
     source_file: str | os.PathLike, target_file: str | os.PathLike
 ) -> tuple[list[str], list[str]]:
-    """The lines of two files of as many, at least one. None is left out."""
+    """Read two files that must have equally many lines, at least one."""
     paths = (Path(source_file), Path(target_file))
     sources, targets = map(read_lines, paths)
     if not sources or len(sources) != len(targets):
@@ -39,7 +39,7 @@ def read_aligned(
 
 
 def existing_folder(data_dir: str | os.PathLike) -> Path:
-    """The folder of a corpus, which must exist."""
+    """Return the path of a corpus' folder, which must exist."""
     folder = Path(os.path.expanduser(data_dir))
     if not folder.is_dir():
         raise FileNotFoundError(
@@ -49,30 +49,30 @@ def existing_folder(data_dir: str | os.PathLike) -> Path:
 
 
 def locate(folder: Path, name: str, *arguments: str) -> Path:
-    """Find a file or its gzipped form, of which there must be one. Errors name the arguments that
-    the name was made of, and what the folder holds.
+    """Find a file or its gzipped form; exactly one must exist. Errors name the arguments that the
+    name was made of, and what the folder holds.
     """
     candidates = [folder / name, folder / f"{name}.gz"]
-    found = [path for path in candidates if path.exists()]
-    if len(found) == 2:
+    existing = [path for path in candidates if path.exists()]
+    if len(existing) == 2:
         raise ValueError(
-            f"Both {found[0]} and {found[1]} exist, and only one can be meant. Move one of them "
-            "away."
+            f"Both {existing[0]} and {existing[1]} exist, and only one can be meant. Move one of "
+            "them away."
         )
-    if not found:
+    if not existing:
         paths = sorted(folder.iterdir())
-        names = [one.name + " (a link to nothing)" * (not one.exists()) for one in paths]
+        names = [path.name + " (a link to nothing)" * (not path.exists()) for path in paths]
         listed = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
         raise FileNotFoundError(
             f"Neither {candidates[0]} nor {candidates[1].name} exists. The folder holds: "
             f"{listed or 'nothing'}. "
-            f"Check {' and '.join(f'`{one}`' for one in arguments) or 'the names'}."
+            f"Check {' and '.join(f'`{argument}`' for argument in arguments) or 'the names'}."
         )
-    return found[0]
+    return existing[0]
 
 
 def decode_lines(file: BinaryIO, name: str | os.PathLike) -> Iterator[str]:
-    """Decode the lines of a file opened for bytes as `read_lines` does, each when it comes."""
+    """Decode the lines of a binary file lazily, as `read_lines` does."""
     for number, line in enumerate(byte_lines(file, name), start=1):
         yield decode(line, name, number)
 
@@ -85,8 +85,8 @@ def open_bytes(path: str | os.PathLike) -> BinaryIO:
 def byte_lines(
     file: BinaryIO, name: str | os.PathLike, are_several: bool = False
 ) -> Iterator[bytes]:
-    """The lines of an open file as bytes, without a byte order mark. Where they should be several,
-    one line with carriage returns, as old programs of Macs end lines, is refused.
+    """Yield the lines of an open file as bytes, without a byte order mark. If `are_several`, refuse
+    a single line with carriage returns, the line ends of old Mac programs.
     """
     number = 0
     try:
@@ -105,7 +105,7 @@ def byte_lines(
 
 
 def decode(line: bytes, name: str | os.PathLike, number: int) -> str:
-    """The text of line `number`, stripped. An error names it."""
+    """Decode and strip line `number` of the file `name`, both of which an error names."""
     if 3 * line.count(0) > len(line):
         raise ValueError(
             f"{name}, line {number}: must be UTF-8. Received: {line.count(0)} NULs, as UTF-16 has. "
@@ -121,7 +121,7 @@ def decode(line: bytes, name: str | os.PathLike, number: int) -> str:
 
 
 def unequal(paths: Sequence[Path], counts: Sequence[int]) -> str:
-    """The error message for two files of different numbers of lines, or none."""
+    """Return the error message for two files with different numbers of lines, or without lines."""
     for path, count in zip(paths, counts, strict=True):
         if not count:
             return (

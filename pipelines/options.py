@@ -1,12 +1,12 @@
-"""A setting is declared once, as a field of the dataclass that uses it. Flag, `--help`, default,
-check, error and the docs' tables come from that line.
+"""Options: each is declared once, as a field of the dataclass that uses it. Its flag, `--help`,
+default, check, error and the docs' tables all come from that declaration.
 
     class Sizes(Options):
         "Model"
 
         num_layers: int = option(6, "Number of layers ...", at_least=1)
 
-Modules that declare options import neither TensorFlow nor Keras: `--help` does not wait for them.
+Modules that declare options import neither TensorFlow nor Keras, so that `--help` is quick.
 """
 
 import dataclasses
@@ -17,32 +17,32 @@ import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-# What a resumed run may change of an option:
-DESCRIBED = "described"  # What the task says in `Task.fixed`: the value is part of its description.
-FIXED = "fixed"  # Nothing: it was decided when the run began.
-TOLD = "told"  # The rest of the run does otherwise, and a line says so.
-FREE = "free"  # All: when the run ends, where it lies, what is done at its end.
+# Whether a resumed run may change an option:
+DESCRIBED = "described"  # As `Task.fixed` says: the value is part of the run's description.
+FIXED = "fixed"  # No: it was decided when the run began.
+TOLD = "told"  # Yes, for the rest of the run, and a line reports the change.
+FREE = "free"  # Yes, silently: when the run ends, where it lies, what is done at its end.
 RESUMED = (DESCRIBED, FIXED, TOLD, FREE)
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What `option` says of a field; `help` in one or two sentences.
+    """The metadata of an option; `help` has one or two sentences.
 
     Attributes:
-        at_least, at_most: bounds of a number, both allowed; `at_least` also of a list's choices.
-        choices: of a string, or of each string of a list, in which none comes twice.
-        adds: the sections that each choice adds: the fields of a corpus are options where it is
-            chosen.
-        path: True: the value is a path, or several joined by commas; "folder": of a folder that
-            is made if there is none.
-        only: by the name of another option, the values of it that this one has a use for, or a
-            function that tells them from their text. One of several names is enough.
-        only_words: how `only` is said, where it has functions.
-        resumed: one of `RESUMED`; None: what the section says.
-        on_tensorflow: whether another backend trains with the default alone.
-        is_unset: whether the flag that is not given is None, and the default that of the model, of
-            the run or of the command.
+        at_least, at_most: inclusive bounds of a number; `at_least` also of a list's length.
+        choices: the allowed values of a string, or of each string of a list without repeats.
+        adds: the sections of options that each choice adds, such as the fields of the chosen
+            corpus.
+        path: True: the value is a path, or several joined by commas; "folder": the path of a
+            folder that is made if it does not exist.
+        only: maps other options to the values, or to a predicate of them as text, with which this
+            option has an effect. One of several is enough.
+        only_words: `only` in words, if it has predicates.
+        resumed: one of `RESUMED`; None: that of the section.
+        on_tensorflow: whether other backends train with the default only.
+        is_unset: whether an absent flag is None, and the default is decided by the model, the run
+            or the command.
     """
 
     help: str
@@ -59,35 +59,35 @@ class Setting:
 
 
 def option(default: Any, help: str, **more: Any) -> Any:
-    """Declare a field of an `Options` dataclass; `more` as in `Setting`."""
+    """Declare a field of an `Options` dataclass; `more` are further fields of `Setting`."""
     return dataclasses.field(default=default, metadata={"setting": Setting(help, **more)})
 
 
 def again(kind: type["Options"], name: str, default: Any = dataclasses.MISSING, **more: Any) -> Any:
-    """Declare the option of another class once more, with another default or other bounds."""
-    one = settings(kind)[name]
-    changed = dataclasses.replace(one.setting, **more)
-    value = one.default if default is dataclasses.MISSING else default
+    """Declare another class' option again, with another default or other bounds."""
+    original = settings(kind)[name]
+    changed = dataclasses.replace(original.setting, **more)
+    value = original.default if default is dataclasses.MISSING else default
     return dataclasses.field(default=value, metadata={"setting": changed})
 
 
 def like(kind: type["Options"], without: Collection[str] = (), **defaults: Any) -> type["Options"]:
-    """A section like another, without some options or with other defaults."""
+    """Return a copy of a section, without some options or with other defaults."""
     hints = typing.get_type_hints(kind)
-    kept = [one for one in dataclasses.fields(kind) if one.name in {*kind.declared} - {*without}]
+    names = {*kind.declared} - {*without}
+    fields = [field for field in dataclasses.fields(kind) if field.name in names]
     namespace = {"__doc__": kind.__doc__, "needs": kind.needs}
-    namespace["__annotations__"] = {one.name: hints[one.name] for one in kept}
-    for one in kept:
-        default = defaults.get(one.name, one.default)
-        metadata = {"setting": kind.declared[one.name]}
-        namespace[one.name] = dataclasses.field(default=default, metadata=metadata)
+    namespace["__annotations__"] = {field.name: hints[field.name] for field in fields}
+    for field in fields:
+        default = defaults.get(field.name, field.default)
+        metadata = {"setting": kind.declared[field.name]}
+        namespace[field.name] = dataclasses.field(default=default, metadata=metadata)
     return type(kind.__name__, (Options,), namespace)
 
 
 class Declared(typing.NamedTuple):
-    """An option of a class: the flag's name, which is the field's without the "_" that keeps it
-    apart from Python's words; bool, int, float, str or list (of strings, in the program a tuple);
-    whether it may be None; its default, None where there is none; and what is said of it.
+    """An option of a class. `name` is the flag's: the field's name without a final "_", which
+    avoids Python's keywords. `type` is bool, int, float, str or list (of strings, kept as a tuple).
     """
 
     name: str
@@ -97,7 +97,7 @@ class Declared(typing.NamedTuple):
     setting: Setting
 
     def check(self, value: Any) -> None:
-        """Refuse a value that this option cannot have."""
+        """Raise a ValueError for a value that this option cannot have."""
         if value is None and (self.is_optional or self.setting.is_unset):
             return
         if wrong := self.wrong(value):
@@ -106,7 +106,7 @@ class Declared(typing.NamedTuple):
             )
 
     def wrong(self, value: Any) -> str | None:
-        """What a value must be instead, "one of a, b"; None if it is right."""
+        """Return what a wrong value must be instead, such as "one of a, b"; None if it is right."""
         kinds = {float: (float, int), list: (list, tuple)}.get(self.type, (self.type,))
         if not isinstance(value, kinds) or isinstance(value, bool) != (self.type is bool):
             return KINDS[self.type]
@@ -144,14 +144,14 @@ KINDS = {
 
 @functools.cache
 def settings(kind: type["Options"]) -> Mapping[str, Declared]:
-    """The options of a class, by name, in their order."""
+    """Return the options of a class by name, in order of declaration."""
     hints = typing.get_type_hints(kind)
     declared = {}
     for field in dataclasses.fields(kind):
         if setting := kind.declared.get(field.name):
             hint = hints[field.name]
             kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-            plain = next(one for one in kinds if one is not types.NoneType)
+            plain = next(member for member in kinds if member is not types.NoneType)
             plain = list if typing.get_origin(plain) is tuple else plain
             name = field.name.removesuffix("_")
             declared[name] = Declared(name, plain, types.NoneType in kinds, field.default, setting)
@@ -160,13 +160,13 @@ def settings(kind: type["Options"]) -> Mapping[str, Declared]:
 
 @typing.dataclass_transform(frozen_default=True, field_specifiers=(option, again))
 class Options:
-    """A section of options, which is a frozen dataclass. The first line of its docstring is its
-    title in `--help`.
+    """A section of options: each subclass becomes a frozen dataclass. The first line of its
+    docstring is its title in `--help`.
 
     Attributes:
-        needs: names of options, such as "task", each with the values that the section is for.
-        resumed: that of the options that do not say it.
-        declared: the `Setting` of each field that `option` made.
+        needs: names of options, such as "task", with the values that this section is for.
+        resumed: the default of the options' `Setting.resumed`.
+        declared: the `Setting` of each field that `option` declared.
     """
 
     needs: ClassVar[tuple[tuple[str, tuple[str, ...]], ...]] = ()
@@ -175,17 +175,18 @@ class Options:
 
     def __init_subclass__(cls, **more):
         super().__init_subclass__(**more)
-        # Fields do not keep it where a class is made a dataclass once more.
+        # Collected here: a class that is made a dataclass again loses its fields' metadata.
         declared = {}
         for base in reversed(cls.__mro__[1:]):
             declared |= vars(base).get("declared", {})
         for name, field in vars(cls).items():
             if isinstance(field, dataclasses.Field) and "setting" in field.metadata:
-                one = field.metadata["setting"]
-                declared[name] = dataclasses.replace(one, resumed=one.resumed or cls.resumed)
+                setting = field.metadata["setting"]
+                resumed = setting.resumed or cls.resumed
+                declared[name] = dataclasses.replace(setting, resumed=resumed)
         cls.declared = declared
         dataclasses.dataclass(frozen=True)(cls)
-        # Of a class with these nobody could make a dataclass once more.
+        # With these attributes the class could not be made a dataclass again.
         del cls.__setattr__, cls.__delattr__
 
     def __setattr__(self, name, *value):
@@ -195,27 +196,27 @@ class Options:
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
-            if one := settings(type(self)).get(field.name.removesuffix("_")):
+            if declared := settings(type(self)).get(field.name.removesuffix("_")):
                 value = getattr(self, field.name)
-                one.check(value)
+                declared.check(value)
                 if isinstance(value, list):
                     object.__setattr__(self, field.name, tuple(value))
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> typing.Self:
-        """Make one of a mapping, which may hold other names too; what is unset has its default."""
-        given = {}
+        """Make a section from a mapping; ignore other names, and use defaults for what is unset."""
+        arguments = {}
         for field in dataclasses.fields(cls):
             value = values.get(field.name.removesuffix("_"), dataclasses.MISSING)
             setting = cls.declared.get(field.name)
             is_unset = value is None and setting is not None and setting.is_unset
             if value is not dataclasses.MISSING and not is_unset:
-                given[field.name] = value
-        return cls(**given)
+                arguments[field.name] = value
+        return cls(**arguments)
 
     @classmethod
     def title(cls) -> str:
-        """What the section is called: its docstring's first line, up to a colon."""
+        """Return the section's title: its docstring's first line, up to a colon."""
         return (cls.__doc__ or cls.__name__).strip().splitlines()[0].split(":")[0].rstrip(".")
 
 
@@ -223,8 +224,8 @@ Sections = Sequence[type[Options]]
 
 
 class Place(typing.NamedTuple):
-    """Where an option is declared: `needs` are names of options that choose, such as "task", each
-    with the values that lead there, in this order.
+    """An option and the choices that lead to it: `needs` are names of options, such as "task", with
+    the values that add it, outermost first.
     """
 
     option: Declared
@@ -232,69 +233,68 @@ class Place(typing.NamedTuple):
 
 
 def places(sections: Sections, needs: tuple = ()) -> Iterator[Place]:
-    """All options of some sections, those of each choice among them."""
+    """Yield the options of some sections, and those that any of their choices adds."""
     for section in sections:
-        for one in settings(section).values():
-            yield Place(one, (*needs, *section.needs))
-            for value, inner in (one.setting.adds or {}).items():
-                yield from places(inner, (*needs, *section.needs, (one.name, (value,))))
+        for declared in settings(section).values():
+            yield Place(declared, (*needs, *section.needs))
+            for value, inner in (declared.setting.adds or {}).items():
+                yield from places(inner, (*needs, *section.needs, (declared.name, (value,))))
 
 
-def active(sections: Sections, said: Mapping[str, str]) -> dict[str, Declared]:
-    """The options that exist where some values are said, by name, in their order."""
-    found: dict[str, Declared] = {}
+def active(sections: Sections, values: Mapping[str, str]) -> dict[str, Declared]:
+    """Return the options of some sections and of the choices among `values`, by name, in order."""
+    options: dict[str, Declared] = {}
     for section in sections:
-        for one in settings(section).values():
-            found.setdefault(one.name, one)
-            if one.setting.adds:
-                inner = one.setting.adds[said.get(one.name) or one.default]
-                for name, other in active(inner, said).items():
-                    found.setdefault(name, other)
-    return found
+        for declared in settings(section).values():
+            options.setdefault(declared.name, declared)
+            if adds := declared.setting.adds:
+                inner = adds[values.get(declared.name) or declared.default]
+                for name, added in active(inner, values).items():
+                    options.setdefault(name, added)
+    return options
 
 
-def unmet_only(one: Declared, said: Mapping[str, str]) -> tuple[list[str], str] | None:
-    """What an option has no effect without: the names of others, in words; None: it has one."""
-    # Of one that is not given nothing is known.
-    only = {name: wanted for name, wanted in (one.setting.only or {}).items() if said.get(name)}
+def unmet_only(declared: Declared, values: Mapping[str, str]) -> tuple[list[str], str] | None:
+    """Return the names of the options without which this one has no effect, and a text that says
+    so; None if it has an effect. Options without a value are not judged.
+    """
+    only = {name: rule for name, rule in (declared.setting.only or {}).items() if values.get(name)}
     if not only or any(
-        wanted(said[name]) if callable(wanted) else said[name] in wanted
-        for name, wanted in only.items()
+        rule(values[name]) if callable(rule) else values[name] in rule
+        for name, rule in only.items()
     ):
         return None
-    words = [f"--{name}={' or '.join(of)}" for name, of in only.items() if not callable(of)]
-    return [*only], one.setting.only_words or " or ".join(words)
+    words = [f"--{name}={' or '.join(rule)}" for name, rule in only.items() if not callable(rule)]
+    return [*only], declared.setting.only_words or " or ".join(words)
 
 
 def as_text(value: Any) -> str:
-    """A value as `Setting.only` takes it: a list as a flag says it, () if it is empty."""
+    """Return a value as text for `Setting.only`: a list joined by commas, or "()" if empty."""
     return ",".join(value) or "()" if isinstance(value, list | tuple) else str(value)
 
 
 def recipe(sections: Sections, values: Mapping[str, Any]) -> str:
-    """The options of some sections that have an effect, as a flag file says them."""
-    said = {name: as_text(value) for name, value in values.items()}
+    """Return a flag file of the options of some sections that have an effect."""
+    texts = {name: as_text(value) for name, value in values.items()}
     lines = []
     written: set[str] = set()
     for section in sections:
-        declared = active([section], said)
-        own = [
-            _as_flag(one, values[name])
-            for name, one in declared.items()
-            if name not in written and values.get(name) is not None and not unmet_only(one, said)
-        ]
-        written |= declared.keys()
-        if own:
-            lines += [f"# {section.title()}", *own]
+        options = active([section], texts)
+        names = [name for name in options if name not in written and values.get(name) is not None]
+        effective = [name for name in names if not unmet_only(options[name], texts)]
+        written |= options.keys()
+        if effective:
+            flags = [_as_flag(options[name], values[name]) for name in effective]
+            lines += [f"# {section.title()}", *flags]
     return "\n".join([*lines, ""])
 
 
-def _as_flag(one, value):
-    if one.type is bool:
-        return f"--{'' if value else 'no'}{one.name}"
-    return f"--{one.name}={','.join(value) if one.type is list else value}"
+def _as_flag(declared, value):
+    if declared.type is bool:
+        return f"--{'' if value else 'no'}{declared.name}"
+    return f"--{declared.name}={','.join(value) if declared.type is list else value}"
 
 
-def _shown(value, most=100):
+def _shown(value, longest=100):
     text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."

@@ -1,27 +1,27 @@
-"""Random numbers by counting: each follows from a seed and its place, and from nothing else; and
-random orders, computed one place at a time.
+"""Counter-based random numbers: each depends on a seed and its place alone; and random orders,
+computed one place at a time.
 
-So what is drawn for a place does not depend on how many were drawn before it, nor on its neighbours
-in a batch. It is arithmetic on tensors, and so a part of any graph.
+So a number does not depend on how many were drawn before it, nor on its neighbours in a batch. All
+of it is arithmetic on tensors, which any graph can hold.
 """
 
 from typing import Any
 
 import numpy as np
 
-# Of TensorFlow, which is imported where it is first needed.
+# `tf.Tensor`: TensorFlow is imported only where it is needed.
 Tensor = Any
 # The constants of splitmix64 (Steele, Lea and Flood 2014).
 GOLDEN = 0x9E3779B97F4A7C15
 FIRST = 0xBF58476D1CE4E5B9
 SECOND = 0x94D049BB133111EB
-# Of a permutation: a thing is moved by no round with probability 2^-24.
+# With 24 rounds a place is moved by none of them with probability 2^-24.
 ROUNDS = 24
 
 
 def key(seed: int, *numbers) -> Tensor:
-    """A random 64-bit number, uint64, that follows from a seed at least 0 and some numbers,
-    integers at least 0 or int64 tensors of shapes that broadcast.
+    """Return a random uint64 that depends on a seed, at least 0, and on some numbers: integers of
+    at least 0, or int64 tensors of shapes that broadcast.
     """
     import tensorflow as tf
 
@@ -33,7 +33,7 @@ def key(seed: int, *numbers) -> Tensor:
 
 
 def mix(number: Tensor | np.ndarray) -> Tensor | np.ndarray:
-    """The last step of splitmix64: each bit of the result depends on each of the number."""
+    """The last step of splitmix64: each bit of the result depends on every bit of the number."""
     if isinstance(number, np.ndarray):
         shifted = np.right_shift
     else:
@@ -45,15 +45,15 @@ def mix(number: Tensor | np.ndarray) -> Tensor | np.ndarray:
     return number ^ shifted(number, 31)
 
 
-def drawn(keys: Tensor, number: int) -> Tensor:
-    """Another random number of each key, by the number of what is drawn."""
+def nth_draw(keys: Tensor, number: int) -> Tensor:
+    """Return random draw `number` of each key, independent of its other draws."""
     import tensorflow as tf
 
     return mix(keys + GOLDEN * tf.constant(number, tf.uint64))
 
 
 def permuted(places: Tensor, size: Tensor, key: Tensor) -> Tensor:
-    """Where a random permutation of 0 .. size-1 takes some places.
+    """Return where a random permutation of 0 .. size-1 takes some places.
 
     "Swap or not" (Hoang, Morris and Rogaway 2012, "An Enciphering Scheme Based on a Card Shuffle"):
     in each round a random number k pairs place x with place (k - x) mod n, and a random bit of the
@@ -61,11 +61,11 @@ def permuted(places: Tensor, size: Tensor, key: Tensor) -> Tensor:
     any n. The cost of a place does not depend on n.
 
     TensorFlow's `tf.random.experimental.index_shuffle` is not good enough: its four rounds leave
-    38 % too many things in their places, and of each number of its seed it reads 8 bits (a seed
-    that counts gives 256 orders of up to 65,536 things). One place of 10 things costs it 0.2 ms.
+    38 % too many items in place, and it reads 8 bits of each number of its seed (consecutive seeds
+    give 256 orders of up to 65,536 items). One place of 10 items costs it 0.2 ms.
 
-    `places` are int64 (L,), from 0 to size - 1, as what is returned. Places of one key, uint64, and
-    one size, int64, are permuted together; both are scalars, or (L,).
+    `places` and the result are int64 (L,), from 0 to size - 1. `key`, uint64, and `size`, int64,
+    are scalars or (L,): places with equal key and size belong to one permutation.
     """
     import tensorflow as tf
 
@@ -73,7 +73,7 @@ def permuted(places: Tensor, size: Tensor, key: Tensor) -> Tensor:
     size = tf.cast(size, tf.uint64)
     rounds = tf.reshape(tf.range(1, ROUNDS + 1, dtype=tf.int64), [-1] + [1] * key.shape.rank)
     keys = mix(key + GOLDEN * tf.cast(rounds, tf.uint64))
-    # One size more than k, for (k - x) must not be negative.
+    # `size` is added because k - x must not be negative.
     pairings = tf.math.floormod(mix(keys), size) + size
 
     def swap(number, places):
@@ -81,6 +81,6 @@ def permuted(places: Tensor, size: Tensor, key: Tensor) -> Tensor:
         coins = mix(tf.maximum(places, partners) + keys[number])
         return number + 1, tf.where(coins < 2**63, places, partners)
 
-    # A loop keeps the graph small, which is traced and optimized for each dataset.
+    # A loop keeps the graph small: each dataset traces and optimizes it again.
     _, places = tf.while_loop(lambda number, _: number < ROUNDS, swap, (0, places))
     return tf.cast(places, tf.int64)

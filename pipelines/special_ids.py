@@ -1,4 +1,4 @@
-"""The ids of a vocabulary that stand for no text (Vaswani et al. 2017, section 5.1)."""
+"""The ids of a vocabulary with a special meaning (Vaswani et al. 2017, section 5.1)."""
 
 import dataclasses
 
@@ -11,16 +11,16 @@ NO_SUCH_ID = -1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Marks:
-    """What an encoder-only model reads around and inside a text (Devlin et al. 2019, section 3).
+    """The special ids of an encoder-only model (Devlin et al. 2019, section 3).
 
     Attributes:
-        first: stands before every text; a text is classified by its state.
-        last: comes after every text.
-        mask: stands for a piece that is hidden.
+        first: id before every text, whose state classifies the text ([CLS]).
+        last: id after every text ([SEP]).
+        mask: id in place of a hidden piece ([MASK]).
         name: how a hidden piece is written in text.
         ordinary: ids of the pieces of text, integers (pieces,).
-        space: of a lone space, which is left out before a hidden piece: that may begin with one.
-            `NO_SUCH_ID` if the vocabulary has none.
+        space: id of a lone space, or `NO_SUCH_ID`. It is dropped before a hidden piece, which may
+            itself begin with a space.
     """
 
     first: int

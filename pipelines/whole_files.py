@@ -1,4 +1,4 @@
-"""Files and folders that are whole or not there, even if the machine stops in between."""
+"""Atomic writes: a file or folder is whole or absent, even if the machine stops in between."""
 
 import contextlib
 import errno
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from pipelines import line_files
 
-# What reading a damaged zip file or array raises, depending on which byte is damaged.
+# The errors of reading a damaged zip file or array, depending on which byte is damaged.
 DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError, OSError, EOFError)
 DAMAGE += (ValueError, LookupError, RuntimeError, ArithmeticError, MemoryError)
 
@@ -29,9 +29,8 @@ def write_whole(
     write: Callable[[pathlib.Path], object],
     outdated: Iterable[pathlib.Path] = (),
 ) -> None:
-    """Write a file under a temporary name, by a function of that path, flush it to the disk, and
-    rename it. Files that are outdated, wrong with the new content, are removed just before, and
-    stay if writing fails.
+    """Let `write` fill a temporary file, flush it to the disk, and rename it to `path`. Just before
+    the renaming, remove the files that the new content makes `outdated`.
     """
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +43,7 @@ def write_whole(
                 file.unlink(missing_ok=True)
             os.replace(temporary, path)
     finally:
-        with contextlib.suppress(OSError):  # A folder that cannot be written has none.
+        with contextlib.suppress(OSError):  # Renamed, or never made.
             temporary.unlink()
 
 
@@ -52,8 +51,8 @@ def write_whole(
 def errors_naming(
     path: str | os.PathLike, temporary: str | os.PathLike | None = None
 ) -> Iterator[None]:
-    """Let an OSError of a block name the file that it was about, and not the temporary name that it
-    has while it is written: a full disk names none, and a temporary name says nothing.
+    """Make an OSError of the block name `path`: on a full disk it names no file, and the temporary
+    name tells the user nothing.
     """
     try:
         yield
@@ -64,33 +63,33 @@ def errors_naming(
         if not is_ours:
             raise
         if error.errno is None or error.strerror is None:
-            # NumPy says how many bytes it could not write, and not why.
+            # NumPy says only how many bytes it could not write.
             raise OSError(f"{path} could not be written: {error}") from error
         raise OSError(error.errno, error.strerror, str(path)) from error
     except Exception as error:
-        number = _number_told_by_tensorflow(error)
+        number = _errno_in_tensorflow_error(error)
         if number is None:
             raise
         raise OSError(number, os.strerror(number), str(path)) from error
 
 
-def _number_told_by_tensorflow(error):
-    """The system's error number whose words end TensorFlow's message about a file, or None."""
+def _errno_in_tensorflow_error(error):
+    """Return the system's error number whose text is in TensorFlow's message, or None."""
     tensorflow = sys.modules.get("tensorflow")
     if tensorflow is None or not isinstance(error, tensorflow.errors.OpError):
         return None
-    words = {os.strerror(number): number for number in errno.errorcode}
-    told = re.search(rf"; ({'|'.join(map(re.escape, words))})", error.message)
-    return told and words[told[1]]
+    numbers = {os.strerror(number): number for number in errno.errorcode}
+    match = re.search(rf"; ({'|'.join(map(re.escape, numbers))})", error.message)
+    return match and numbers[match[1]]
 
 
 def as_read(value: dict) -> dict:
-    """A JSON object as a file of it gives it back: lists where it has tuples."""
+    """Return a JSON object as it is read back from a file: with lists for tuples."""
     return json.loads(json.dumps(value))
 
 
 def write_json(path: str | os.PathLike, value: dict | list) -> None:
-    """Write a JSON object or list, whole or not at all, one entry a line."""
+    """Write a JSON object or list atomically, one entry a line."""
     as_json = json.JSONEncoder(ensure_ascii=False).encode
     if isinstance(value, dict):
         opening, closing = "{}"
@@ -103,17 +102,17 @@ def write_json(path: str | os.PathLike, value: dict | list) -> None:
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
-    """Write a text in UTF-8, whole or not at all, gzipped if its name ends in ".gz"."""
+    """Write a text atomically in UTF-8, gzipped if the path ends in ".gz"."""
     encoded = text.encode("utf-8")
-    # Without a time, equal texts are equal bytes.
+    # Without a time stamp, equal texts give equal bytes.
     data = gzip.compress(encoded, mtime=0) if pathlib.Path(path).suffix == ".gz" else encoded
     write_whole(path, lambda temporary: temporary.write_bytes(data))
 
 
 @contextlib.contextmanager
 def whole_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
-    """Write a folder, which must not exist, whole or not at all: yields an empty one, which is
-    renamed when the block ends, and deleted if it fails.
+    """Write a new folder atomically: yield an empty one, which is renamed to `path` when the block
+    ends, and deleted if the block fails.
     """
     path = pathlib.Path(path)
     with folder_beside(path) as temporary, errors_naming(path, temporary):
@@ -128,50 +127,50 @@ def whole_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def folder_beside(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """An empty folder beside a path, which is deleted when the block ends, or by the next if the
-    process was killed.
+    """Yield an empty folder beside a path. It is deleted when the block ends, or, if the
+    process was killed, by the next call in the same parent.
     """
     temporary = _temporary(path)
-    with kept_if_used(path.parent), contextlib.ExitStack() as held:
-        for left in path.parent.glob(f".*.{'?' * 32}.tmp"):
-            with contextlib.suppress(OSError), contextlib.ExitStack() as dead:
-                lock(left, dead)
-                shutil.rmtree(left)
+    with kept_if_used(path.parent), contextlib.ExitStack() as lock_of_ours:
+        for leftover in path.parent.glob(f".*.{'?' * 32}.tmp"):
+            with contextlib.suppress(OSError), contextlib.ExitStack() as lock_of_leftover:
+                lock(leftover, lock_of_leftover)
+                shutil.rmtree(leftover)
         try:
             with errors_naming(path, temporary):
                 temporary.mkdir()
             with contextlib.suppress(OSError):
-                lock(temporary, held)
+                lock(temporary, lock_of_ours)
             yield temporary
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def lock(folder: pathlib.Path, held: contextlib.ExitStack) -> None:
-    """Lock a folder until a stack ends, or its process does, even by SIGKILL. An OSError says that
-    it cannot be locked; a BlockingIOError, that another process holds it.
+def lock(folder: pathlib.Path, stack: contextlib.ExitStack) -> None:
+    """Lock a folder until the stack closes, or the process ends, even by SIGKILL. Raise an OSError
+    if it cannot be locked; a BlockingIOError if another process holds it.
     """
-    opened = os.open(folder, os.O_RDONLY)
-    held.callback(os.close, opened)
-    fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    descriptor = os.open(folder, os.O_RDONLY)
+    stack.callback(os.close, descriptor)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextlib.contextmanager
 def kept_if_used(folder: pathlib.Path) -> Iterator[None]:
-    """Make a folder with its parents; a block that fails leaves no new one that is empty."""
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    """Make a folder and its parents; if the block fails, remove those that are new and empty."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
         yield
     except BaseException:
         with contextlib.suppress(OSError):
-            for one in missing:
-                one.rmdir()
+            for path in missing:
+                path.rmdir()
         raise
 
 
 def _temporary(path):
-    # A number of its own: two workers of a cluster may write the same file.
+    # A unique name: two workers of a cluster may write the same file.
     return path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
 
 
@@ -181,5 +180,5 @@ def _flush(path):
 
 
 def read_words(path: str | os.PathLike) -> tuple[str, ...]:
-    """The words of a file, one a line; lines without any are left out."""
+    """Read the words of a file, one a line, without empty lines."""
     return tuple(filter(None, line_files.read_lines(path)))

@@ -1,5 +1,5 @@
-"""Where the sentence pairs come from (Vaswani et al. 2017, section 5.1): one corpus a file, chosen
-by name. What a corpus reads are the fields of its class.
+"""Corpora of sentence pairs (Vaswani et al. 2017, section 5.1), chosen by name. The options of a
+corpus are the fields of its class.
 
 Example:
     corpus = load("text_files", source_language="en", target_language="de", data_dir="my_text")
@@ -58,19 +58,19 @@ class CorpusChoice(Options):
         "home_assistant",
         "Corpus to learn from.",
         choices=tuple(CORPORA),
-        # The seed is that of the run.
+        # A run has one seed, declared in its own section.
         adds={name: (like(kind, without=("seed",)),) for name, kind in CORPORA.items()},
     )
 
 
-# A run's description says these of every corpus, whether it reads them or not.
+# A run's description holds these for every corpus, whether it reads them or not.
 PASSED_OVER = ("target_language", "splits", "seed", "cache_dir", *PREFIXES)
 
 
 def named(name: str, arguments: Mapping[str, Any]) -> CorpusOptions:
-    """The options of a corpus, a key of `CORPORA`, by name, with "prefixes" for the names of three
-    splits; None for what is not said. A ValueError refuses an option that cannot be, or is another
-    corpus'.
+    """Return the options of a corpus, a key of `CORPORA`. Arguments that are None have defaults;
+    "prefixes" names three splits at once. An impossible value, or an option of another corpus, is a
+    ValueError.
     """
     if name not in CORPORA:
         raise ValueError(
@@ -83,7 +83,7 @@ def named(name: str, arguments: Mapping[str, Any]) -> CorpusOptions:
             continue
         values[argument] = os.fspath(value) if isinstance(value, os.PathLike) else value
         if argument not in own and argument not in PASSED_OVER and value is not False:
-            readers = sorted(one for one, kind in CORPORA.items() if argument in settings(kind))
+            readers = sorted(key for key, kind in CORPORA.items() if argument in settings(kind))
             raise ValueError(
                 f"Only corpus {' or '.join(readers)} reads `{argument}`. Received: corpus={name}, "
                 f"{argument}={value}. Pass another --corpus, or leave it out."
@@ -92,8 +92,8 @@ def named(name: str, arguments: Mapping[str, Any]) -> CorpusOptions:
 
 
 def load(name: str, **arguments: Any) -> Corpus:
-    """Load a corpus with its three splits; arguments and errors as of `named`. Text that cannot be
-    used is a ValueError too, a file that cannot be read or downloaded an OSError.
+    """Load a corpus with its three splits; arguments and errors as in `named`. Unusable text is a
+    ValueError too, a file that cannot be read or downloaded an OSError.
     """
     return named(name, arguments).load()
 
@@ -101,24 +101,24 @@ def load(name: str, **arguments: Any) -> Corpus:
 def stream(
     name: str, *, part: int = 0, parts: int = 1, dropped: Dropped | None = None, **arguments: Any
 ) -> Iterator[tuple[str, str]]:
-    """Read one of several parts of a corpus' training side: `CorpusOptions.stream`."""
+    """Read one of several parts of a corpus' training side: see `CorpusOptions.stream`."""
     return named(name, arguments).stream(part, parts, dropped)
 
 
 def held_out(name: str, **arguments: Any) -> Corpus:
-    """Load the validation and the test split of a corpus whose training side `stream` reads."""
+    """Load only the validation and test split of a corpus; `stream` reads its training side."""
     return named(name, arguments).held_out()
 
 
 def check_languages(corpus: Corpus, arguments: Mapping[str, Any]) -> None:
-    """Refuse languages that are not those of records or a mixture, which `load` passes over."""
+    """Refuse languages other than those of records or a mixture; `load` ignores them."""
     if not CORPORA[corpus.name].has_own_languages:
         return
     for argument in ("source_language", "target_language"):
-        asked = arguments[argument]
+        language = arguments[argument]
         own = getattr(corpus, argument)
-        if asked not in (None, own):
+        if language not in (None, own):
             raise ValueError(
                 f"`{argument}` must be that of the {corpus.name}, {own}. Received: "
-                f"{asked}. Pass --{argument}={own}, or leave it out."
+                f"{language}. Pass --{argument}={own}, or leave it out."
             )

@@ -1,8 +1,8 @@
-"""Default corpus: the interface texts of Home Assistant (Apache-2.0), human translations of English
-in 53 languages with enough text.
+"""Default corpus: the interface texts of Home Assistant (Apache-2.0), in English and in human
+translations into 53 languages that have enough text.
 
-They lie in the PyPI wheel `homeassistant`, which pip downloads once into the user's cache folder;
-nothing of it is copied into this project.
+pip downloads their PyPI wheel `homeassistant` once into the user's cache folder. This project holds
+no copy of them.
 """
 
 import collections
@@ -43,8 +43,8 @@ class BrokenWheelError(OSError):
 class HomeAssistant(Target, Downloaded, name="home_assistant"):
     """Interface texts of Home Assistant, English and another language.
 
-    The wheel (68 MB) is downloaded if the cache folder lacks it or holds a broken one. No English
-    sentence stands in two splits.
+    The wheel (68 MB) is downloaded if the cache folder has none or a broken one. No English
+    sentence is in two splits.
     """
 
     markup: str = option(
@@ -69,8 +69,8 @@ class HomeAssistant(Target, Downloaded, name="home_assistant"):
         folder = Path(self.cache_dir).expanduser() if self.cache_dir else cache_folder()
         pairs, dropped = select_pairs(_read_or_download(folder / WHEEL, language), self.markup)
         splits: dict[str, list[tuple[str, str]]] = {"train": [], "valid": [], "test": []}
-        for english, other in pairs:
-            pair = (english, other) if english_first else (other, english)
+        for english, translation in pairs:
+            pair = (english, translation) if english_first else (translation, english)
             splits[split_of(english)].append(pair)
         if not all(splits.values()):
             sizes = ", ".join(f"{name} {len(split)}" for name, split in splits.items())
@@ -85,18 +85,18 @@ class HomeAssistant(Target, Downloaded, name="home_assistant"):
 def select_pairs(
     documents: list[tuple[dict, dict]], markup: str = "dropped"
 ) -> tuple[list[tuple[str, str]], dict[str, int]]:
-    """Align the documents of components, nested objects of strings, by key path: the pairs
-    (English, other) worth learning from, each once, and reason -> number of pairs dropped for it.
-    Of `markup` see `HomeAssistant`.
+    """Align the English and the translated document, nested objects of strings, of each component
+    by key path. Return the distinct pairs (English, translation) worth learning from, and reason ->
+    number of pairs dropped. For `markup` see `HomeAssistant`.
     """
     pairs: dict[tuple[str, str], None] = {}
     dropped: collections.Counter[str] = collections.Counter()
-    for english_document, other_document in documents:
-        others = dict(_leaves(other_document))
+    for english_document, translated_document in documents:
+        translations = dict(_leaves(translated_document))
         for path, english in _leaves(english_document):
-            if path not in others:
+            if path not in translations:
                 continue
-            pair = (english.strip(), others[path].strip())
+            pair = (english.strip(), translations[path].strip())
             if reason := _objection(*pair, markup):
                 dropped[reason] += 1
             elif pair in pairs:
@@ -106,12 +106,12 @@ def select_pairs(
     return list(pairs), dict(dropped)
 
 
-def _objection(english, other, markup):
-    if not english or not other:
+def _objection(english, translation, markup):
+    if not english or not translation:
         return "empty"
-    if english == other:
+    if english == translation:
         return "untranslated"
-    has_markup = bool(MARKUP.search(english) or MARKUP.search(other))
+    has_markup = bool(MARKUP.search(english) or MARKUP.search(translation))
     unwanted = {"dropped": has_markup, "kept": False, "alone": not has_markup}
     return ("markup" if has_markup else "no markup") if unwanted[markup] else None
 
@@ -136,34 +136,34 @@ def _read_or_download(wheel: Path, language: str) -> list[tuple[dict, dict]]:
 
 
 def _read(wheel: Path, language: str) -> list[tuple[dict, dict]]:
-    wanted = re.compile(TRANSLATION.format(language=f"(en|{re.escape(language)})"))
+    pattern = re.compile(TRANSLATION.format(language=f"(en|{re.escape(language)})"))
     with _archive(wheel) as archive:
         names = archive.namelist()
-        texts = {name: archive.read(name) for name in names if wanted.fullmatch(name)}
+        texts = {name: archive.read(name) for name in names if pattern.fullmatch(name)}
     aligned = [
         (name.replace(f"/{language}.json", "/en.json"), name)
         for name in sorted(texts)
         if name.endswith(f"/{language}.json")
     ]
     if not aligned:
-        anyone = re.compile(TRANSLATION.format(language="(.+)"))
-        languages = sorted({match[1] for match in map(anyone.fullmatch, names) if match} - {"en"})
+        pattern = re.compile(TRANSLATION.format(language="(.+)"))
+        languages = sorted({match[1] for match in map(pattern.fullmatch, names) if match} - {"en"})
         raise ValueError(
             f"Corpus home_assistant has no language {language!r}. Besides en it has: "
             f"{', '.join(languages)}."
         )
     return [
-        (json.loads(texts[english]), json.loads(texts[other]))
-        for english, other in aligned
+        (json.loads(texts[english]), json.loads(texts[translated]))
+        for english, translated in aligned
         if english in texts
     ]
 
 
 @contextlib.contextmanager
 def _archive(wheel: Path) -> Iterator[zipfile.ZipFile]:
-    """Open a wheel whose table of contents is whole. zipfile checks the CRC of each member read.
+    """Open a wheel and check its table of contents. zipfile checks the CRC of each member read.
 
-    All errors inside the block count as a broken wheel, so only read in it, and interpret outside.
+    Any error in the block counts as a broken wheel: only read in it, and parse outside.
     """
     with open(wheel, "rb") as file:
         try:
@@ -205,5 +205,5 @@ def _complaint(answer: subprocess.CompletedProcess) -> str:
         return f"{sys.executable} has no pip (python -m ensurepip installs it)"
     lines = [line.strip() for line in answer.stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-    said = (errors or lines or [f"nothing, exit status {answer.returncode}"])[-1]
-    return f"pip said: {said.rstrip('.')} (is the package index reachable?)"
+    message = (errors or lines or [f"nothing, exit status {answer.returncode}"])[-1]
+    return f"pip said: {message.rstrip('.')} (is the package index reachable?)"

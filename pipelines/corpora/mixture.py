@@ -1,5 +1,5 @@
-"""Several corpora as one, weighted and tagged: a model of many languages or domains (Johnson et al.
-2017: a tag asks for the language).
+"""Several corpora as one, weighted and tagged, for models of many languages or domains (Johnson et
+al. 2017: a tag asks for the language).
 
     {"corpora": [
         {"corpus": "text_files", "source_language": "en", "target_language": "de",
@@ -8,10 +8,9 @@
          "data_dir": "talks", "tag": "<2fr>"}
     ]}
 
-A member has the options of its corpus, "weight", how often a pair of it is seen in one epoch
-(1.0 if not given; 0.5: every pair each second epoch; 0: only its other splits are read), and
-"tag", put before each of its sources with a space. Relative paths are relative to the file's
-folder.
+A member has the options of its corpus; "weight": how often an epoch has each of its pairs (default
+1.0; 0.5: once in two epochs; 0: only its other splits are used); and "tag", which is put before
+each of its sources with a space. Relative paths are relative to the file's folder.
 """
 
 import dataclasses
@@ -44,7 +43,7 @@ from pipelines.options import again, option, settings
 TAG = re.compile(r"<[A-Za-z0-9_-]+>")
 NEEDED = ("corpus", "source_language", "target_language")
 PLACES = ("data_dir", "cache_dir", *FILES)
-# Options that all members have in common.
+# Options that the mixture sets for all members.
 SHARED = ("strict", "tree_leaves")
 MOST = sys.float_info.max
 PURPOSES = {"train": "train on", "valid": "validate on", "test": "test on"}
@@ -52,28 +51,31 @@ PURPOSES = {"train": "train on", "valid": "validate on", "test": "test on"}
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    """A corpus of a mixture, and what the file says of it: its tag, if any, too."""
+    """A corpus of a mixture, its JSON object in the file, and its place there for errors."""
 
     place: str
-    said: Mapping[str, Any]
+    entry: Mapping[str, Any]
     corpus: CorpusOptions
 
     @property
     def tag(self) -> str | None:
-        return self.said.get("tag")
+        return self.entry.get("tag")
+
+    @property
+    def weight(self) -> float:
+        return float(self.entry.get("weight", 1))
 
     def load(self) -> Corpus:
         try:
-            is_trained_on = self.said.get("weight", 1) > 0
-            return self.corpus.load() if is_trained_on else self.corpus.held_out()
+            return self.corpus.load() if self.weight > 0 else self.corpus.held_out()
         except (ValueError, OSError) as error:
             kind = ValueError if isinstance(error, ValueError) else OSError
             raise kind(f"{self.place}: {error}") from error
 
 
 class Mixture(TreeLeaves, Downloaded, Strictness, name="mixture"):
-    """A mixture of corpora. Different languages of the members are joined by "+"; the validation
-    and test splits are tagged too.
+    """A mixture of corpora. The languages of its members are joined by "+"; the validation and test
+    splits are tagged too.
     """
 
     has_own_languages = True
@@ -89,17 +91,17 @@ class Mixture(TreeLeaves, Downloaded, Strictness, name="mixture"):
     )
 
     def members(self) -> list[Member]:
-        """The corpora of the file, with the options that all have in common."""
+        """Return the corpora of the file, with the options of the mixture."""
         path = self.require("mixture", "the JSON file that lists its members")
         own = {"cache_dir": self.cache_dir, "tree_leaves": self.tree_leaves, "strict": self.strict}
         shared = {name: value for name, value in own.items() if value is not None}
         return [
             Member(
                 f"{path}, member {number}",
-                said,
-                CORPORA[said["corpus"]].of({**shared, **spread(said)}),
+                entry,
+                CORPORA[entry["corpus"]].of({**shared, **spread(entry)}),
             )
-            for number, said in enumerate(members(path), 1)
+            for number, entry in enumerate(members(path), 1)
         ]
 
     def load(self):
@@ -112,10 +114,8 @@ class Mixture(TreeLeaves, Downloaded, Strictness, name="mixture"):
             raise ValueError(
                 f"{self.mixture}: the tag {tag} is one of corpus {own[tag]}. Name another."
             )
-        weights = np.repeat(
-            [float(member.said.get("weight", 1)) for member in all_members],
-            [len(corpus.train) for corpus in corpora],
-        )
+        sizes = [len(corpus.train) for corpus in corpora]
+        weights = np.repeat([member.weight for member in all_members], sizes)
         splits = {
             split: _concatenated([getattr(corpus, split) for corpus in corpora], tags, self.mixture)
             for split in PURPOSES
@@ -137,7 +137,7 @@ class Mixture(TreeLeaves, Downloaded, Strictness, name="mixture"):
 
 
 def members(path: str | os.PathLike) -> list[dict]:
-    """What a mixture's file says of each member, with paths beside the file."""
+    """Read the entries of a mixture's file, with paths relative to its folder made whole."""
     file = Path(os.path.expanduser(path))
     if not file.is_file():
         raise FileNotFoundError(
@@ -155,9 +155,9 @@ def members(path: str | os.PathLike) -> list[dict]:
             _check(member)
         except ValueError as error:
             raise ValueError(f"{path}, member {number}: {error}") from error
-        # gs:// is no path.
-        for key in (one for one in PLACES if "://" not in member.get(one, "://")):
-            member[key] = str(file.parent / os.path.expanduser(member[key]))
+        for key in PLACES:
+            if "://" not in member.get(key, "://"):  # gs:// is no path.
+                member[key] = str(file.parent / os.path.expanduser(member[key]))
     return listed
 
 
@@ -169,11 +169,10 @@ def _check(member) -> None:
         )
     of_members = {name: kind for name, kind in CORPORA.items() if not kind.has_own_languages}
     readers = {name: _keys(kind) for name, kind in of_members.items()}
-    known = sorted({*NEEDED, "weight", "tag"}.union(*readers.values()))
-    if unknown := [key for key in member if key not in known]:
+    keys = sorted({*NEEDED, "weight", "tag"}.union(*readers.values()))
+    if unknown := [key for key in member if key not in keys]:
         raise ValueError(
-            f"`{unknown[0]}` is no key of a member. Known: {', '.join(known)}. Correct or remove "
-            "it."
+            f"`{unknown[0]}` is no key of a member. Known: {', '.join(keys)}. Correct or remove it."
         )
     if missing := [key for key in NEEDED if key not in member]:
         raise ValueError(
@@ -187,16 +186,16 @@ def _check(member) -> None:
         )
     for key, value in member.items():
         if key not in (*NEEDED, "weight", "tag") and key not in readers[name]:
-            own = [one for one in of_members if key in readers[one]]
+            names = " or ".join(corpus for corpus in of_members if key in readers[corpus])
             raise ValueError(
-                f"only corpus {' or '.join(own)} reads `{key}`. Received: corpus={name}, "
-                f"{key}={value}. Remove it."
+                f"only corpus {names} reads `{key}`. Received: corpus={name}, {key}={value}. "
+                "Remove it."
             )
         if value is None or value == "":
-            raise ValueError(f"`{key}` must be said. Received: {value!r}. Correct it.")
+            raise ValueError(f"`{key}` must be set. Received: {value!r}. Correct it.")
     weight = member.get("weight", 1)
     is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
-    # Less often than in a million epochs no pair is found in the order of an epoch.
+    # The order of an epoch cannot find pairs that come less than once in a million epochs.
     if not is_number or not (weight == 0 or 1e-6 <= weight <= MOST):
         raise ValueError(
             f"`weight` must be 0 or a number of at least 1e-6. Received: {weight!r}. Correct it."
@@ -211,17 +210,17 @@ def _check(member) -> None:
 
 
 def member_of(settings: Mapping[str, Any]) -> dict:
-    """A member of a corpus, by arguments of `corpora.load`: what its file says of it."""
+    """Return the entry of a mixture's file for a corpus, by the arguments of `corpora.load`."""
     name = settings["name"]
-    known = {*NEEDED, *_keys(CORPORA[name])}
-    said = {key: value for key, value in settings.items() if key in known and value}
-    member = {"corpus": name, **said}
+    keys = {*NEEDED, *_keys(CORPORA[name])}
+    member = {"corpus": name}
+    member |= {key: value for key, value in settings.items() if key in keys and value}
     _check(member)
     return member
 
 
 def _keys(kind):
-    """What a member of a kind of corpus may say, besides what every member says."""
+    """Return the keys of a member with this kind of corpus, except those that every member has."""
     names = set(settings(kind)) - set(SHARED)
     return names if names.isdisjoint(PREFIXES) else names - set(PREFIXES) | {"prefixes"}
 

@@ -1,5 +1,5 @@
-"""The user's own pairs in one file: two columns of a table, or a translation memory. Where no files
-are named to validate and to test on, a pair's split is decided by its source alone.
+"""The user's own pairs in one file: two columns of a table, or a translation memory. Without files
+for validation and test, a pair's source alone decides its split.
 """
 
 import abc
@@ -19,7 +19,7 @@ LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
 class OneFile(Target, Strictness):
-    """Pairs of a file. One that came before, with an empty or a huge side or without is dropped."""
+    """Pairs of a file. Duplicates, and pairs with an empty, huge or missing side, are dropped."""
 
     data_file: str | None = option(None, "File of the pairs, gzipped or not.", path=True)
     valid_file: str | None = option(
@@ -33,19 +33,19 @@ class OneFile(Target, Strictness):
 
     @abc.abstractmethod
     def pairs(self, path: str, dropped: Dropped) -> Iterator[tuple[int, str, str]]:
-        """The number, the source and the target of each pair of a file, stripped."""
+        """Yield the number, the source and the target of each pair of a file, stripped."""
 
-    # What is numbered.
+    # What the numbers count.
     unit = "line"
 
     def load(self):
         languages = self.two_languages()
         dropped = Dropped(strict=self.strict)
         whole = self.require("data_file", "a file of pairs")
-        # The training side last: what is validated or tested on is not trained on.
+        # The training side comes last, and drops the pairs of the other splits as duplicates.
         files = {"valid": self.valid_file, "test": self.test_file, "train": whole}
-        found: dict[str, list[Any]] = {"train": [], "valid": [], "test": []}
-        seen = set()
+        splits: dict[str, list[Any]] = {"train": [], "valid": [], "test": []}
+        pairs_so_far = set()
         for split, path in files.items():
             if not path:
                 continue
@@ -55,19 +55,19 @@ class OneFile(Target, Strictness):
                     f"trained on. Received: {path}. Leave it out: 3 % of them are kept for it."
                 )
             if split == "test" and files["valid"] and os.path.samefile(path, files["valid"]):
-                found["test"] = found["valid"]
+                splits["test"] = splits["valid"]
                 continue
             for number, *pair in self.pairs(path, dropped):
                 by_source = split_of(pair[0])
                 home = by_source if split == "train" and not files[by_source] else split
                 if reason := objection(*pair):
                     dropped.leave_out(reason, f"{path}, {self.unit} {number}")
-                elif tuple(pair) in seen:
+                elif tuple(pair) in pairs_so_far:
                     dropped.count("duplicate", f"{path}, {self.unit} {number}")
                 else:
-                    seen.add(tuple(pair))
-                    found[home].append((number, *pair))
-        for split, rows in found.items():
+                    pairs_so_far.add(tuple(pair))
+                    splits[home].append((number, *pair))
+        for split, rows in splits.items():
             if not rows:
                 raise ValueError(
                     f"no usable pair is left for the {split} split of {whole} (dropped: "
@@ -75,13 +75,13 @@ class OneFile(Target, Strictness):
                 )
         texts = {
             split: ParallelText.from_rows(rows, str(files[split] or whole), self.unit)
-            for split, rows in found.items()
+            for split, rows in splits.items()
         }
         return Corpus(self.name, *languages, **texts, dropped=dropped)
 
 
 class Tsv(OneFile, name="tsv"):
-    """Columns parted by tabs; quotes are text."""
+    """Columns separated by tabs; quotation marks are text."""
 
     source_column: str = option(
         "1", "Column of the sources: its number, from 1, or its name in the first line."
@@ -90,15 +90,15 @@ class Tsv(OneFile, name="tsv"):
 
     def pairs(self, path, dropped):
         columns = (self.source_column, self.target_column)
-        if len({int(one) if one.isdecimal() else one for one in columns}) == 1:
+        if len({int(column) if column.isdecimal() else column for column in columns}) == 1:
             raise ValueError(
                 f"`source_column` and `target_column` are both {columns[0]}. Name two."
             )
-        named = not all(column.isdecimal() and int(column) for column in columns)
+        are_named = not all(column.isdecimal() and int(column) for column in columns)
         with open_bytes(path) as file:
             lines = enumerate(byte_lines(file, path, are_several=True), start=1)
-            rows = ((n, [decode(one, path, n) for one in line.split(b"\t")]) for n, line in lines)
-            places = _places(columns, next(rows, (1, []))[1], path) if named else columns
+            rows = ((n, [decode(cell, path, n) for cell in line.split(b"\t")]) for n, line in lines)
+            places = _places(columns, next(rows, (1, []))[1], path) if are_named else columns
             places = [int(place) - 1 for place in places]
             for number, row in rows:
                 if len(row) <= max(places):
@@ -108,8 +108,8 @@ class Tsv(OneFile, name="tsv"):
 
 
 class Tmx(OneFile, name="tmx"):
-    """A translation memory (TMX 1.4). A language such as `de` takes the segments of `de-AT`, and
-    `de-AT` those of `de`, where there are none of its own. Inline codes stay, line breaks do not.
+    """A translation memory (TMX 1.4). If a language has no segments, `de` takes those of `de-AT`,
+    and `de-AT` those of `de`. The text of inline codes stays, line breaks become spaces.
     """
 
     unit = "unit"
@@ -117,7 +117,7 @@ class Tmx(OneFile, name="tmx"):
     def pairs(self, path, dropped):
         for number, unit in enumerate(_units(path), start=1):
             segments = _segments(unit)
-            sides = [_found(segments, one) for one in self.two_languages()]
+            sides = [_matching_code(segments, language) for language in self.two_languages()]
             unit.clear()
             if None in sides or sides[0] == sides[1]:
                 dropped.leave_out("without one of the languages", f"{path}, unit {number}")
@@ -131,7 +131,7 @@ def _units(path):
             for _, node in ElementTree.iterparse(file):
                 if node.tag.rpartition("}")[2] == "tu":
                     yield node
-    # Of an encoding that expat does not read: ValueError, LookupError.
+    # An encoding that expat cannot read is a ValueError or LookupError.
     except (ElementTree.ParseError, ValueError, LookupError, *DAMAGED_GZIP) as error:
         raise ValueError(
             f"{path} is no translation memory, or is damaged: {error}. Export it again, in UTF-8."
@@ -139,7 +139,7 @@ def _units(path):
 
 
 def _places(columns, header, path):
-    """The numbers of named columns, from 1."""
+    """Return the numbers of named columns, from 1."""
     names = [name.strip() for name in header]
     for column in columns:
         if names.count(column) != 1:
@@ -151,19 +151,19 @@ def _places(columns, header, path):
 
 
 def _segments(unit):
-    """The text of each language of a unit, by its code in lower case."""
-    found = {}
+    """Return the text of each language of a unit, by its code in lower case."""
+    texts = {}
     for variant in unit:
         language = variant.get(LANGUAGE) or variant.get("lang") or ""
         for node in variant.findall("{*}seg"):
             text = re.sub(r"\s*\n\s*", " ", "".join(node.itertext()).strip())
-            found.setdefault(language.lower().replace("_", "-"), text)
-    return found
+            texts.setdefault(language.lower().replace("_", "-"), text)
+    return texts
 
 
-def _found(segments, language):
-    """A language, one of its regions, or the language of its region, whichever has a segment."""
-    asked = language.lower().replace("_", "-")
-    main = asked.partition("-")[0]
-    regional = [one for one in segments if one.partition("-")[0] == main]
-    return next((one for one in (asked, main, *sorted(regional)) if one in segments), None)
+def _matching_code(segments, language):
+    """Return the best code with a segment: the language, without its region, or with another."""
+    code = language.lower().replace("_", "-")
+    main = code.partition("-")[0]
+    candidates = (code, main, *sorted(key for key in segments if key.partition("-")[0] == main))
+    return next((candidate for candidate in candidates if candidate in segments), None)

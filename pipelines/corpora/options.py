@@ -1,5 +1,5 @@
-"""What every corpus is: a section of options that loads text. Its fields are its flags, what the
-description of a run says of it, and what a member of a mixture may say.
+"""The base classes of corpora: sections of options that load text. Their fields are the flags, and
+the entries of a run's description and of a mixture's members.
 """
 
 import abc
@@ -21,10 +21,10 @@ FILES = ("data_file", "valid_file", "test_file")
 
 
 class CorpusOptions(Options, abc.ABC):
-    """A corpus. A subclass is registered by the name that it says."""
+    """A corpus. A subclass with a name is registered in `CORPORA`."""
 
     name: ClassVar[str]
-    # Whether it says its languages itself.
+    # Whether the data, not the options, decide the languages.
     has_own_languages: ClassVar[bool] = False
 
     source_language: str | None = option(
@@ -43,22 +43,21 @@ class CorpusOptions(Options, abc.ABC):
 
     @classmethod
     def languages(cls, source: str, target: str) -> tuple[str, str]:
-        """What the corpus calls its languages, by those that are asked for."""
+        """Return the names of the corpus' languages, from those of the options."""
         return source, target
 
     @abc.abstractmethod
     def load(self) -> Corpus:
-        """Read all three splits. What cannot be used is counted, or refused by `strict`."""
+        """Read all three splits. Unusable text is counted, or refused by `strict`."""
 
     def stream(
         self, part: int = 0, parts: int = 1, dropped: Dropped | None = None
     ) -> Iterator[tuple[str, str]]:
-        """Read a part of the training side, of 0 to `parts` - 1, which together give each pair
-        once.
+        """Read part 0 to `parts` - 1 of the training side; all parts together have each pair once.
 
-        `dropped` counts the pairs left out, as they are met; a corpus that is loaded whole counts
-        those of all its splits, which `held_out` does. A corpus with weights, which the pairs alone
-        would lose, is refused.
+        `dropped` counts the pairs left out as they are read. This default, which loads the whole
+        corpus, leaves it alone: `held_out` has counts of all splits. A corpus with weights, which
+        the pairs alone would lose, is refused.
         """
         corpus = self.load()
         if corpus.weights is not None:
@@ -70,16 +69,16 @@ class CorpusOptions(Options, abc.ABC):
         return zip(train.sources[part::parts], train.targets[part::parts], strict=True)
 
     def held_out(self) -> Corpus:
-        """The corpus without pairs to learn from: those that `stream` reads."""
+        """Load the corpus without its training pairs, which `stream` reads."""
         return dataclasses.replace(self.load(), train=ParallelText([], []), weights=None)
 
-    def require(self, name: str, what: str) -> Any:
-        """An option that the corpus cannot do without."""
+    def require(self, name: str, meaning: str) -> Any:
+        """Return an option that the corpus needs, or raise a ValueError if it is not set."""
         value = getattr(self, name)
         if not value:
             kinds = {"mixture": "FILE", "data_file": "FILE", "data_dir": "FOLDER"}
             raise ValueError(
-                f"Corpus {self.name} needs `{name}`, {what}. Received: {value!r}. Pass "
+                f"Corpus {self.name} needs `{name}`, {meaning}. Received: {value!r}. Pass "
                 f"--{name}={kinds.get(name, 'NAME')}."
             )
         return value
@@ -98,7 +97,7 @@ class Target(CorpusOptions):
     )
 
     def two_languages(self) -> tuple[str, str]:
-        """Both languages, which must differ."""
+        """Return both languages, which must differ."""
         if self.source_language == self.target_language:
             raise ValueError(
                 "`source_language` and `target_language` must differ. Received: "
@@ -108,7 +107,7 @@ class Target(CorpusOptions):
 
 
 def cache_folder() -> Path:
-    """The user's folder for downloads."""
+    """Return the user's folder for downloads."""
     folder = os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     if folder.startswith("~"):
         raise OSError("no home folder is known for downloads. Set HOME, or XDG_CACHE_HOME.")
@@ -160,13 +159,13 @@ class Folder(CorpusOptions):
         path=True,
     )
 
-    def folder(self, what: str) -> Path:
-        """The folder, which must exist."""
-        return existing_folder(self.require("data_dir", what))
+    def folder(self, meaning: str) -> Path:
+        """Return the folder, which must exist; `meaning` describes it in the error."""
+        return existing_folder(self.require("data_dir", meaning))
 
 
 class Files(Folder, Strictness):
-    """Files of a folder, one a split. A member of a mixture may have None for one without pairs."""
+    """Files of a folder, one a split. In a mixture's member a prefix of None is an empty split."""
 
     train_prefix: str | None = option("train", "Name of the training files without the language.")
     valid_prefix: str | None = option("valid", "Name of the validation files without the language.")
@@ -188,19 +187,19 @@ class Files(Folder, Strictness):
 
     @property
     def prefixes(self) -> tuple[str | None, ...]:
-        """Names of the training, validation and test split."""
+        """Return the prefixes of the training, validation and test split."""
         return tuple(getattr(self, name) for name in PREFIXES)
 
 
 class Streamed(Target, Strictness):
-    """A corpus that memory need not hold: its splits are read pair by pair."""
+    """A corpus read pair by pair, so that it need not fit into memory."""
 
     @abc.abstractmethod
     def rows(
         self, split: int, dropped: Dropped, part: int = 0, parts: int = 1
     ) -> tuple[Iterator[tuple[int, str, str]], str]:
-        """Open a part of a split: (number, source, target) of each usable pair, which are read when
-        they are asked for, and what is numbered, for `ParallelText.from_rows`.
+        """Open a part of a split. Return the arguments of `ParallelText.from_rows`: a lazy iterator
+        of (number, source, target) of the usable pairs, its name, and what the numbers count.
         """
 
     def stream(self, part=0, parts=1, dropped=None):
@@ -218,17 +217,17 @@ class Streamed(Target, Strictness):
         return self.load(without_train=True)
 
     def load(self, without_train: bool = False) -> Corpus:
-        # All splits are opened, so that a missing file is refused before any is read.
+        # All splits are opened before any is read, so that a missing file is refused at once.
         dropped = Dropped(strict=self.strict)
-        train, *others = [self.rows(split, dropped) for split in range(3)]
+        train, valid, test = [self.rows(split, dropped) for split in range(3)]
         first = ParallelText([], []) if without_train else ParallelText.from_rows(*train)
-        texts = [first, *(ParallelText.from_rows(*split) for split in others)]
+        texts = [first, ParallelText.from_rows(*valid), ParallelText.from_rows(*test)]
         return Corpus(self.name, *self.two_languages(), *texts, dropped=dropped)
 
 
 def spread(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as a description of a run or a member of a mixture says them, by the names of
-    options: "prefixes" are three.
+    """Return the settings of a run's description or a mixture's member by the names of options:
+    "prefixes" becomes three of them.
     """
     prefixes = settings.get("prefixes")
     rest = {name: value for name, value in settings.items() if name != "prefixes"}

@@ -1,4 +1,4 @@
-"""Sentence pairs and the corpus made of them (Vaswani et al. 2017, section 5.1)."""
+"""Sentence pairs, and corpora of them in three splits (Vaswani et al. 2017, section 5.1)."""
 
 import array
 import dataclasses
@@ -14,8 +14,8 @@ LONGEST_LINE = 100_000
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Origin:
-    """Where some pairs stand: the file, or the split of a data set, the number of each pair there,
-    from 1, and what is numbered.
+    """Where pairs come from: the file or the split of a data set, the number of each pair there,
+    from 1, and what the numbers count.
     """
 
     name: str
@@ -25,9 +25,8 @@ class Origin:
 
 @dataclasses.dataclass(frozen=True)
 class ParallelText:
-    """Sentences and their translations: `targets[i]` translates `sources[i]`. `origins` say where
-    they stand, those of the first pairs, then those of the next ones; () where nothing is known of
-    it. They are left out where texts are compared.
+    """Sentences and their translations: `targets[i]` translates `sources[i]`. `origins` says where
+    they come from, in order; () if unknown. Comparisons of texts ignore it.
     """
 
     sources: list[str]
@@ -44,7 +43,7 @@ class ParallelText:
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[str, str]]) -> "ParallelText":
-        """Make a text of (source, target) pairs."""
+        """Make a text from (source, target) pairs."""
         pairs = list(pairs)
         return cls([source for source, _ in pairs], [target for _, target in pairs])
 
@@ -52,7 +51,7 @@ class ParallelText:
     def from_rows(
         cls, rows: Iterable[tuple[int, str, str]], name: str, unit: str = "line"
     ) -> "ParallelText":
-        """Make a text of (number, source, target), numbered as `Origin` says."""
+        """Make a text from rows of (number, source, target); `name` and `unit` as in `Origin`."""
         numbers = array.array("q")
         text = cls([], [], (Origin(name, numbers, unit),))
         for number, source, target in rows:
@@ -65,16 +64,16 @@ class ParallelText:
         return len(self.sources)
 
     def place(self, index: int, side: str) -> str:
-        """Where a pair stands, for errors: "train.de, line 3", or the side and a number."""
-        left = index
+        """Return a pair's place for errors: "train.de, line 3", or the side and its number here."""
+        offset = index
         for origin in self.origins:
-            if left < len(origin.numbers):
-                return f"{origin.name}, {origin.unit} {origin.numbers[left]}"
-            left -= len(origin.numbers)
+            if offset < len(origin.numbers):
+                return f"{origin.name}, {origin.unit} {origin.numbers[offset]}"
+            offset -= len(origin.numbers)
         return f"{side}, text {index + 1}"
 
     def where(self, keep: Sequence[bool]) -> "ParallelText":
-        """The pairs that are to be kept, with a boolean for each pair."""
+        """Return the pairs whose boolean in `keep` is true."""
         origins = []
         begin = 0
         for origin in self.origins:
@@ -91,13 +90,13 @@ class Corpus:
 
     Args:
         name: the corpus' key in `pipelines.corpora.CORPORA`.
-        train: pairs to learn from: text; or `Records`, whose `pairs()` are ids, if
+        train: training pairs: a `ParallelText`; or `Records`, whose `pairs()` are ids, if
             `pipelines.prepare.preparation` tokenized the corpus.
-        dropped: reason -> number of pairs left out for it, of all splits together.
-        tags: the tags before sources, such as "<2de>", each once. In the vocabulary each must be
-            one piece.
-        weights: how often each training pair is seen in an epoch, on average, float64
-            (len(train),), positive; None: all once. Left out where corpora are compared.
+        dropped: reason -> number of pairs left out, of all splits together.
+        tags: the distinct tags before sources, such as "<2de>". Each must be one piece of the
+            vocabulary.
+        weights: how often an epoch has each training pair on average, positive float64
+            (len(train),); None: once each. Comparisons of corpora ignore it.
     """
 
     name: str
@@ -108,7 +107,7 @@ class Corpus:
     test: ParallelText
     dropped: dict[str, int]
     tags: tuple[str, ...] = ()
-    # Arrays have no one truth value.
+    # Not compared: `==` of arrays has no single truth value.
     weights: np.ndarray | None = dataclasses.field(default=None, compare=False)
 
     def __post_init__(self):
@@ -120,13 +119,13 @@ class Corpus:
 
 
 def split_of(source: str) -> str:
-    """Assign a pair to a split by one text alone: 3 % test, 3 % valid, the rest train."""
+    """Return the split of a pair, by its source alone: 3 % test, 3 % valid, the rest train."""
     bucket = int(hashlib.sha256(source.encode("utf-8")).hexdigest(), 16) % 1000
     return "test" if bucket < 30 else "valid" if bucket < 60 else "train"
 
 
 def objection(source: str, target: str) -> str | None:
-    """Why no corpus may hold a pair, both sides stripped; None if it may."""
+    """Return why no corpus may hold a pair of stripped sides; None if it may."""
     if not source or not target:
         return "empty"
     if max(len(source), len(target)) > LONGEST_LINE:

@@ -1,4 +1,4 @@
-"""A corpus whose sentences have marks in the place of what is protected: see `span_marks`."""
+"""A corpus whose protected spans are replaced by marks: see `span_marks`."""
 
 import dataclasses
 from typing import NamedTuple
@@ -15,8 +15,8 @@ REASON = "with unequal protected spans"
 
 
 class ProtectedText(NamedTuple):
-    """A corpus to learn from: as people read it, without the pairs to train on and to validate on
-    whose sides have unequal spans; and these two splits as the model reads them.
+    """A corpus without the training and validation pairs whose sides have unequal spans: as people
+    read it; and these two splits as the model reads them.
     """
 
     corpus: Corpus
@@ -25,7 +25,7 @@ class ProtectedText(NamedTuple):
 
 
 def protect(corpus: Corpus, protected: ProtectedSpans, strict: bool) -> ProtectedText:
-    """Put marks in the place of spans. Pairs whose sides differ are counted, or refused."""
+    """Replace spans by marks. Pairs with unequal spans are counted, or refused if `strict`."""
     if isinstance(corpus.train, Records):
         raise ValueError(
             "--protect and --glossary_rate read text. Received: corpus=records, which holds ids. "
@@ -41,7 +41,7 @@ def protect(corpus: Corpus, protected: ProtectedSpans, strict: bool) -> Protecte
                 "otherwise, such as <2de>, or leave out that kind."
             )
     dropped = Dropped(corpus.dropped, strict)
-    kept = {}
+    changed = {}
     texts = {}
     for split in ("train", "valid"):
         text = getattr(corpus, split)
@@ -54,8 +54,8 @@ def protect(corpus: Corpus, protected: ProtectedSpans, strict: bool) -> Protecte
                 f"no pair of the {split} split has the same protected spans on both sides. Check "
                 "--protect and --protect_pattern."
             )
-        kept[split] = text if keep.all() else text.where(keep)
+        changed[split] = text if keep.all() else text.where(keep)
         texts[split] = ParallelText.from_pairs(row[:2] for row in rows if row[2])
         if split == "train" and corpus.weights is not None:
-            kept["weights"] = corpus.weights[keep]
-    return ProtectedText(dataclasses.replace(corpus, **kept, dropped=dropped), **texts)
+            changed["weights"] = corpus.weights[keep]
+    return ProtectedText(dataclasses.replace(corpus, **changed, dropped=dropped), **texts)

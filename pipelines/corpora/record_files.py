@@ -9,12 +9,12 @@ section 5.1).
     test.source.gz test.target.gz
 
 A record is a `tf.train.Example` with a block of up to 1,024 pairs in four byte strings, so that
-reading it is copying. `source_ids` and `target_ids` are little-endian uint16, or int32 for a
-vocabulary above 65,536, each sentence closed by EOS. `source_lengths` and `target_lengths`, the
-tokens of each sentence, are little-endian int32.
+reading is copying. `source_ids` and `target_ids` are little-endian uint16, or int32 for a
+vocabulary above 65,536; each sentence ends with EOS. `source_lengths` and `target_lengths`, the
+numbers of tokens of each sentence, are little-endian int32.
 
-Ids that are mapped into memory lie uncompressed in a folder that is written whole, once:
-source.ids, target.ids, and where each sentence begins, source.starts, target.starts, int64.
+Ids that are mapped into memory are written once, uncompressed, to a folder: source.ids, target.ids,
+and the offsets at which the sentences begin, source.starts and target.starts, int64.
 """
 
 import concurrent.futures
@@ -43,17 +43,17 @@ COUNTS = "counts.json"
 MAPPED_AGAIN = "Delete its folder: it is written again."
 FORMAT = 1
 MANIFEST = "manifest.json"
-# What a folder is prepared with, written first.
+# The recipe of a preparation, written first.
 PREPARATION = "preparation.json"
 ENTRIES = {"source_language", "target_language", "tags", "vocabulary", "pairs", "dropped", "shards"}
 
 
 class Records:
     """The training side of a prepared corpus, in a folder that `keras_transformer.prepare` filled.
-    Missing and damaged files are told.
+    Missing and damaged files are errors.
 
     Args:
-        map_dir: folder of uncompressed ids that are mapped into memory; None: they are unpacked.
+        map_dir: folder of uncompressed ids to map into memory; None: unpack the records instead.
     """
 
     def __init__(self, folder: str | os.PathLike, map_dir: str | os.PathLike | None = None):
@@ -75,15 +75,15 @@ class Records:
         return self.manifest["pairs"]
 
     def pairs(self, max_length: int | None = None) -> TokenizedPairs:
-        """Read the ids of all pairs, shard by shard in the order of the files. Pairs with a side
-        above `max_length` tokens, EOS among them, are dropped and counted; None keeps every pair.
-        With `map_dir` they are mapped.
+        """Read the ids of all pairs, or map them if there is a `map_dir`, shard by shard in the
+        order of the files. Drop and count pairs with a side above `max_length` tokens, EOS
+        included; None keeps all.
         """
         shards = self.manifest["shards"]
         if self.map_dir:
-            what = [self.manifest["vocabulary"], shards, max_length]
+            recipe = [self.manifest["vocabulary"], shards, max_length]
             parts = (self._read(shard, max_length) for shard in shards)
-            return _mapped(pathlib.Path(os.path.expanduser(self.map_dir)), what, parts)
+            return _mapped(pathlib.Path(os.path.expanduser(self.map_dir)), recipe, parts)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             parts = list(pool.map(lambda shard: self._read(shard, max_length), shards))
         sides = (
@@ -99,7 +99,7 @@ class Records:
 
 
 def _vocabulary(folder, fingerprint):
-    """The vocabulary of the ids in a folder."""
+    """Load the vocabulary of the ids in a folder."""
     try:
         vocabulary = vocabularies.load(folder)
     except FileNotFoundError as error:
@@ -115,13 +115,13 @@ def _vocabulary(folder, fingerprint):
 
 
 def read_shard(path: str | os.PathLike, dtype: np.dtype, number: int) -> TokenizedPairs:
-    """Read so many pairs of one file, with ids of a dtype."""
+    """Read a shard, which must have `number` pairs."""
     try:
         records = tf.data.TFRecordDataset(str(path), compression_type="GZIP").prefetch(4)
         pairs = deserialize(records.as_numpy_iterator(), dtype)
     except (tf.errors.OpError, ValueError) as error:
         raise ValueError(damaged(path, str(error).splitlines()[0])) from error
-    if len(pairs) != number:  # TensorFlow takes a truncated gzip file for a whole one.
+    if len(pairs) != number:  # TensorFlow reads a truncated gzip file without an error.
         raise ValueError(
             damaged(path, f"it should hold {number:,} pairs, and {len(pairs):,} can be read")
         )
@@ -129,7 +129,7 @@ def read_shard(path: str | os.PathLike, dtype: np.dtype, number: int) -> Tokeniz
 
 
 def write_shard(path: str | os.PathLike, pairs: TokenizedPairs) -> None:
-    """Write the pairs of a shard, whole or not at all, in blocks, with ids of their dtype."""
+    """Write the pairs of a shard atomically, in blocks, with ids of their dtype."""
 
     def write(temporary):
         packed = tf.io.TFRecordOptions(compression_type="GZIP")
@@ -147,7 +147,7 @@ def _rows(ids, start, end):
 
 
 def serialize(sources: TokenIds, targets: TokenIds) -> bytes:
-    """A block of pairs as the bytes of a record. Both sides have as many sentences."""
+    """Return a block of pairs as the bytes of a record."""
 
     def feature(array, dtype):
         return tf.train.Feature(
@@ -164,12 +164,12 @@ def serialize(sources: TokenIds, targets: TokenIds) -> bytes:
 
 
 def deserialize(records: Iterable[bytes], dtype: np.dtype) -> TokenizedPairs:
-    """The pairs of some records, bytes as `serialize` gives them, in order."""
+    """Return the pairs of some records that `serialize` made."""
     try:
         blocks = [tf.train.Example.FromString(record).features.feature for record in records]
         return TokenizedPairs(*(_side(blocks, name, np.dtype(dtype)) for name in SIDES))
     except (message.DecodeError, IndexError) as error:
-        raise ValueError("a record that is no block of pairs") from error
+        raise ValueError("a record is no block of pairs") from error
 
 
 def _side(blocks, name, dtype):
@@ -181,7 +181,7 @@ def _side(blocks, name, dtype):
 
 
 def damaged(path: str | os.PathLike, reason: str) -> str:
-    """The error message for a file of a prepared corpus that cannot be read."""
+    """Return the error message for a damaged file of a prepared corpus."""
     return f"{path} is damaged: {reason}. Delete it. {AGAIN}"
 
 
@@ -194,7 +194,7 @@ def read_json(path: pathlib.Path) -> dict[str, Any] | None:
 
 
 def read_manifest(folder: str | os.PathLike) -> dict[str, Any]:
-    """The manifest of a folder."""
+    """Read the manifest of a prepared corpus' folder."""
     path = pathlib.Path(folder) / MANIFEST
     manifest = read_json(path)
     if manifest is None:
@@ -208,13 +208,13 @@ def read_manifest(folder: str | os.PathLike) -> dict[str, Any]:
             "corpus again in another folder."
         )
     if missing := ENTRIES - manifest.keys():
-        raise ValueError(damaged(path, f"it does not say {', '.join(sorted(missing))}"))
+        raise ValueError(damaged(path, f"it lacks {', '.join(sorted(missing))}"))
     return manifest
 
 
-def _mapped(folder, what, parts):
-    """The pairs of all parts, in order. They are read only if their files are not there yet."""
-    name = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+def _mapped(folder, recipe, parts):
+    """Map the pairs of all parts, in order; read the parts only to write the files of a recipe."""
+    name = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
     if not (folder / name).exists():
         with whole_folder(folder / name) as path:
             _write_mapped(path, parts)
@@ -227,9 +227,9 @@ def _write_mapped(path, parts):
     ends = dict.fromkeys(SIDES, 0)
     too_long = pairs = 0
     dtype = None
-    with contextlib.ExitStack() as opened:
+    with contextlib.ExitStack() as stack:
         names = [name for side in SIDES for name in _names(side)]
-        files = {name: opened.enter_context(open(path / name, "wb")) for name in names}
+        files = {name: stack.enter_context(open(path / name, "wb")) for name in names}
         for side in SIDES:
             files[f"{side}.starts"].write(np.zeros(1, np.int64).tobytes())
         for part in parts:
@@ -240,8 +240,8 @@ def _write_mapped(path, parts):
                 files[f"{side}.ids"].write(ids.flat.tobytes())
                 files[f"{side}.starts"].write((ids.starts[1:] + ends[side]).tobytes())
                 ends[side] += len(ids.flat)
-    said = {"dtype": np.dtype(dtype).name, "pairs": pairs, "too_long": too_long}
-    write_json(path / COUNTS, said | {f"{side}_tokens": ends[side] for side in SIDES})
+    counts = {"dtype": np.dtype(dtype).name, "pairs": pairs, "too_long": too_long}
+    write_json(path / COUNTS, counts | {f"{side}_tokens": ends[side] for side in SIDES})
 
 
 def _mapped_side(folder, side, counts):
@@ -251,7 +251,7 @@ def _mapped_side(folder, side, counts):
         path = folder / name
         if path.stat().st_size != size * np.dtype(dtype).itemsize:
             raise ValueError(f"{path} is damaged: it has another size than written. {MAPPED_AGAIN}")
-        # Copied on write, which nobody does: TensorFlow shares only memory that could be written.
+        # Mode "c" (copy on write, but nobody writes): TensorFlow shares only writable memory.
         arrays.append(np.memmap(path, dtype, "c") if size else np.zeros(0, dtype))
     return TokenIds(*arrays)
 

@@ -1,5 +1,5 @@
 """A corpus that `prepare` has tokenized: training pairs as ids, the other splits as text (Vaswani
-et al. 2017, section 5.1). Its `manifest.json` is written last, when all the rest is there.
+et al. 2017, section 5.1). Its `manifest.json` is written last, when everything else is complete.
 """
 
 import itertools
@@ -13,7 +13,7 @@ from pipelines.options import FREE, again, option
 
 
 class PreparedRecords(Folder, name="records"):
-    """Prepared records. `Corpus.train` is `Records`, whose ids its method `pairs` reads."""
+    """Prepared records. `Corpus.train` is a `Records`, whose `pairs()` reads the ids."""
 
     has_own_languages = True
 
@@ -30,7 +30,7 @@ class PreparedRecords(Folder, name="records"):
 
     def load(self):
         folder = self.require("data_dir", "the folder that keras_transformer.prepare filled")
-        # TensorFlow's: the other corpora do without it.
+        # Imported here because it needs TensorFlow, unlike other corpora.
         from pipelines.corpora.record_files import AGAIN, Records
 
         records = Records(folder, self.map_dir)
@@ -56,5 +56,5 @@ class PreparedRecords(Folder, name="records"):
 
 
 def text_paths(folder: str | os.PathLike, split: str) -> list[Path]:
-    """The files with the sources and the targets of a split, "valid" or "test"."""
+    """Return the files with the sources and the targets of a split, "valid" or "test"."""
     return [Path(folder) / f"{split}.{side}.gz" for side in ("source", "target")]

@@ -1,7 +1,7 @@
 """Toy corpus: 3 to 12 letters between spaces, and the same letters in reverse order.
 
-It is generated, so it needs no network. A small model learns it in seconds if it has attention and
-knows positions.
+It is generated, so it needs no network. A small model with working attention and positions learns
+it in seconds.
 """
 
 import random

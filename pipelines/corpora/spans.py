@@ -16,16 +16,16 @@ from pipelines.corpora.text_files import Lines
 from pipelines.dropped import Dropped
 from pipelines.random_numbers import GOLDEN, key, mix
 
-# Of TensorFlow, which is imported where it is first needed.
+# `tf.Tensor`: TensorFlow is imported only where it is needed.
 Tensor = Any
 
-# What the restored text is called as a language.
+# The name of the target language.
 LANGUAGE = "spans"
 # 15 % of the words are cut out, in spans of 3 on average (section 3.3.4).
 SHARE = 0.15
 SPAN = 3
 MOST_SPANS = 31
-# Lines that are cut together.
+# Lines per call of `cut`.
 AT_ONCE = 1000
 SENTINELS = tuple(f"<x{number}>" for number in range(MOST_SPANS + 1))
 
@@ -33,9 +33,9 @@ SENTINELS = tuple(f"<x{number}>" for number in range(MOST_SPANS + 1))
 class Spans(Lines, Seeded, name="spans"):
     """Text with spans cut out.
 
-    A line of one word, or that holds a sentinel such as `<x0>`, is dropped and counted. The seed
-    says which spans are cut; a translator that is trained on them cuts others each time that a line
-    comes (`spans_anew`). The corpus' tags are the sentinels.
+    Lines of one word, or with a sentinel such as `<x0>`, are dropped and counted. The seed decides
+    which spans are cut; training cuts others each time that a line comes (`spans_anew`). The
+    corpus' tags are the sentinels.
     """
 
     @classmethod
@@ -63,26 +63,26 @@ def _cut_all(text, seed, prefix, dropped):
         keep.append(len(words) > 1 and not any(word in SENTINELS for word in words))
         if not keep[-1]:
             dropped.leave_out("without a span", text.place(index, prefix))
-    kept = text.where(keep)
-    if not len(kept):
+    usable = text.where(keep)
+    if not len(usable):
         raise ValueError(
             f"the file {prefix} holds no line of two words or more, of which a span could be cut "
             "out. Name another prefix."
         )
     sources = []
     targets = []
-    for first in range(0, len(kept), AT_ONCE):
-        lines = [" ".join(line.split()) for line in kept.sources[first : first + AT_ONCE]]
+    for first in range(0, len(usable), AT_ONCE):
+        lines = [" ".join(line.split()) for line in usable.sources[first : first + AT_ONCE]]
         keys = key(*seed, np.arange(first, first + len(lines)))
         for side, texts in zip((sources, targets), cut(lines, keys), strict=True):
             side.extend(text.decode() for text in texts.numpy())
-    return ParallelText(sources, targets, kept.origins)
+    return ParallelText(sources, targets, usable.origins)
 
 
 def cut(texts: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-    """Cut spans out of texts (B,) of two words or more between spaces, drawn by keys, uint64 (B,).
-    Gives the text with a sentinel for each span; and the spans, each after its sentinel, with one
-    sentinel more at the end. W: words of the longest.
+    """Cut spans out of texts (B,) of two or more words between spaces, at random by keys, uint64
+    (B,). Return the texts with a sentinel for each span; and the spans, each after its sentinel,
+    with one more sentinel at the end.
     """
     import tensorflow as tf
 
@@ -92,19 +92,19 @@ def cut(texts: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
     words = tf.strings.split(texts)
     lengths = words.row_lengths()
     missing = tf.minimum(at_least_1(SHARE * tf.cast(lengths, tf.float64)), lengths - 1)
-    kept = lengths - missing
+    left = lengths - missing
     counts = at_least_1(tf.cast(missing, tf.float64) / SPAN)
-    counts = tf.minimum(tf.minimum(counts, kept), MOST_SPANS)
-    # A text may begin and end with a span, as if there were a word before it and one behind it;
-    # between two spans a word stands. A word's part is 2 n before span n, and 2 n + 1 in it.
+    counts = tf.minimum(tf.minimum(counts, left), MOST_SPANS)
+    # Words that stay and spans alternate. A text may begin or end with a span: so a word is added
+    # at each end while the spans are placed. A word's part is 2 n before span n, and 2 n + 1 in it.
     most = words.bounding_shape(1)
-    parts_of_kept = 2 * _segments(kept + 2, counts + 1, most + 2, keys)[:, 1:-1]
+    parts_of_left = 2 * _segments(left + 2, counts + 1, most + 2, keys)[:, 1:-1]
     parts_of_missing = 2 * _segments(missing, counts, most, mix(keys + GOLDEN)) + 1
     places = tf.range(most)
     in_order = tf.sort(
         tf.concat(
             [
-                tf.where(places < kept[:, None], parts_of_kept, 2 * most),
+                tf.where(places < left[:, None], parts_of_left, 2 * most),
                 tf.where(places < missing[:, None], parts_of_missing, 2 * most),
             ],
             axis=1,
@@ -127,7 +127,7 @@ def cut(texts: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def restored(source: str, target: str) -> str:
-    """Put spans back into a text: what `cut` took apart, or what a model wrote."""
+    """Put spans back into a source, from the target that `cut` or a model wrote."""
     spans = spans_of(target)
     return " ".join(
         piece
@@ -137,7 +137,7 @@ def restored(source: str, target: str) -> str:
 
 
 def spans_of(target: str) -> dict[str, list[str]]:
-    """The words of each span that a target lists, by its sentinel."""
+    """Return the words of each span in a target, by its sentinel."""
     spans = {}
     name = None
     for word in target.split():
@@ -150,22 +150,22 @@ def spans_of(target: str) -> dict[str, list[str]]:
 
 
 def _segments(lengths, counts, most, keys):
-    """Places 0, 1, ... of B rows, each of so many places, are cut into so many segments of at least
-    1, all ways equally likely: the number of each one's segment, int64 (B, most).
+    """Cut the places 0 .. length - 1 of each row into `counts` non-empty segments, all ways equally
+    likely. Return the number of the segment of each place, int64 (B, most).
     """
     import tensorflow as tf
 
     places = tf.range(most)
     draws = mix(keys[:, None] + GOLDEN * tf.cast(places + 1, tf.uint64))
     may_begin = (places > 0) & (places < lengths[:, None])
-    # Segments begin where the least numbers are drawn.
-    drawn = tf.where(may_begin, tf.cast(draws // 2, tf.int64), tf.int64.max)
-    ranks = tf.argsort(tf.argsort(drawn, stable=True))
+    # Segments begin at the places with the least random numbers.
+    scores = tf.where(may_begin, tf.cast(draws // 2, tf.int64), tf.int64.max)
+    ranks = tf.argsort(tf.argsort(scores, stable=True))
     return tf.cumsum(tf.cast(tf.cast(ranks, tf.int64) < counts[:, None] - 1, tf.int64), axis=1)
 
 
 def _joined(words, keep):
-    """Texts of those words of each row that are to be kept."""
+    """Join the words of each row whose boolean in `keep` is true."""
     import tensorflow as tf
 
     return tf.strings.reduce_join(tf.ragged.boolean_mask(words, keep), axis=-1, separator=" ")

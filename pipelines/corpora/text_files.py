@@ -1,5 +1,5 @@
-"""The user's own text: `<data_dir>/<prefix>.<language>[.gz]`, one sentence a line. In two languages
-line N of one file translates line N of the other; in one, each line stands for itself.
+"""The user's own text files, `<data_dir>/<prefix>.<language>[.gz]`, one sentence a line. With two
+languages, line N of one file translates line N of the other; with one, each line is its own target.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
 from pipelines.dropped import Dropped
 from pipelines.line_files import byte_lines, decode, locate, open_bytes, unequal
 
-WHAT = "the folder with the text files"
+MEANING = "the folder with the text files"
 
 
 class TextFiles(Streamed, Files, name="text_files"):
@@ -25,11 +25,11 @@ class TextFiles(Streamed, Files, name="text_files"):
 
 
 def _rows(corpus, sides, split, dropped, part=0, parts=1):
-    """What `Streamed.rows` returns, of a file for each of one or two sides."""
+    """Return what `Streamed.rows` does, from one or two files, one for each side."""
     prefix = corpus.prefixes[split]
     if prefix is None:
         return iter(()), "", "line"
-    folder = corpus.folder(WHAT)
+    folder = corpus.folder(MEANING)
     paths = [
         locate(folder, f"{prefix}.{getattr(corpus, side)}", side, PREFIXES[split]) for side in sides
     ]
@@ -37,11 +37,11 @@ def _rows(corpus, sides, split, dropped, part=0, parts=1):
 
 
 def _pairs(paths, part, parts, dropped):
-    """The line of each pair that is kept, its source and its target: of one file, the same."""
+    """Yield (line number, source, target) of each usable pair; from one file, equal sides."""
     lines = usable = 0
-    with contextlib.ExitStack() as opened:
-        files = [opened.enter_context(open_bytes(path)) for path in paths]
-        sides = [byte_lines(*one, are_several=True) for one in zip(files, paths, strict=True)]
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(open_bytes(path)) for path in paths]
+        sides = [byte_lines(*opened, are_several=True) for opened in zip(files, paths, strict=True)]
         for lines, pair in enumerate(itertools.zip_longest(*sides), start=1):
             if None in pair:
                 rest = sum(1 for side in sides for _ in side)
@@ -69,7 +69,7 @@ def _pairs(paths, part, parts, dropped):
 
 
 class Lines(Files, name="lines"):
-    """Text files of one language. As pairs, each line stands for itself.
+    """Text files of one language. As pairs, each line is its own target.
 
     An empty line, or one over 100,000 characters, is dropped and counted.
     """
@@ -82,5 +82,5 @@ class Lines(Files, name="lines"):
         language = self.source_language
         dropped = Dropped(strict=self.strict)
         rows = [_rows(self, ("source_language",), split, dropped) for split in range(3)]
-        texts = [ParallelText.from_rows(*one) for one in rows]
+        texts = [ParallelText.from_rows(*split) for split in rows]
         return Corpus("lines", language, language, *texts, dropped=dropped)

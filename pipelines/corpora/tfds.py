@@ -1,6 +1,5 @@
-"""Any translation set of TensorFlow Datasets: the paper's WMT 2014 (Vaswani et al. 2017, section
-5.1), or a `tfds.TranslateFolder`. The package takes seconds to import, and other corpora do without
-it.
+"""Translation sets of TensorFlow Datasets: the paper's WMT 2014 (Vaswani et al. 2017, section 5.1),
+or a `tfds.TranslateFolder`. The package is imported late: it takes seconds.
 """
 
 import functools
@@ -25,8 +24,8 @@ class Tfds(Streamed, Folder, name="tfds"):
     """A translation set of TensorFlow Datasets, in either direction.
 
     A pair with an empty side, or with a side over 100,000 characters, is dropped and counted; a
-    line break inside a sentence becomes a space. What is not prepared in `data_dir` is downloaded.
-    The set "translate_folder" is a `data_dir` of `<language>.<split>.txt`, one sentence a line,
+    line break inside a sentence becomes a space. A set that is not in `data_dir` is downloaded. The
+    set "translate_folder" is a `data_dir` of files `<language>.<split>.txt`, one sentence a line,
     which TFDS reads whole.
     """
 
@@ -41,7 +40,8 @@ class Tfds(Streamed, Folder, name="tfds"):
 
     def __post_init__(self):
         super().__post_init__()
-        if len(self.splits) != 3 or not all(isinstance(one, str) and one for one in self.splits):
+        are_names = all(isinstance(split, str) and split for split in self.splits)
+        if len(self.splits) != 3 or not are_names:
             raise ValueError(
                 "`splits` must name three splits: training, validation, test. Received: "
                 f"{','.join(map(str, self.splits))!r}. Try train,validation,test."
@@ -53,14 +53,15 @@ class Tfds(Streamed, Folder, name="tfds"):
         return builder_of(dataset, self.data_dir, *self.two_languages())
 
     def rows(self, split, dropped, part=0, parts=1):
-        what = (self._builder, self.dataset, self.two_languages(), self.splits[split])
-        examples = _examples(*what, part, parts)
-        name = f"split {self.splits[split]!r} of {self.dataset}"
+        split = self.splits[split]
+        languages = self.two_languages()
+        examples = _examples(self._builder, self.dataset, languages, split, part, parts)
+        name = f"split {split!r} of {self.dataset}"
         return _pairs(examples, dropped, name, part, parts), name, "example"
 
 
 def _examples(builder, dataset, languages, split, part, parts):
-    """One even part of a split, as datasets of (source, target) bytes. Nothing is read yet."""
+    """Open one even part of a split, as datasets of (source, target) bytes, read lazily."""
     import tensorflow_datasets as tfds
 
     splits = builder.info.splits
@@ -71,33 +72,32 @@ def _examples(builder, dataset, languages, split, part, parts):
             f"`split` must be one of {dataset}, or a slice such as train[:1%]. Received: {split!r} "
             f"({one_line(error)}). It has: {', '.join(splits) or 'none'}."
         ) from error
-    found = []
-    for one in instructions:
-        first = one.from_ or 0
-        end = splits[one.splitname].num_examples if one.to is None else one.to
-        if first == end:  # TFDS refuses to read nothing.
+    datasets = []
+    for instruction in instructions:
+        name = instruction.splitname
+        first = instruction.from_ or 0
+        end = splits[name].num_examples if instruction.to is None else instruction.to
+        if first == end:  # TFDS refuses empty reads.
             continue
-        if isinstance(builder, tfds.TranslateFolder):  # It knows no slices.
-            examples = builder.as_dataset(split=one.splitname).skip(first).take(end - first)
+        if isinstance(builder, tfds.TranslateFolder):  # It does not support slices.
+            examples = builder.as_dataset(split=name).skip(first).take(end - first)
         else:
-            slice_ = tfds.core.ReadInstruction(one.splitname, from_=first, to=end, unit="abs")
-            examples = builder.as_dataset(
-                split=slice_, read_config=tfds.ReadConfig(try_autocache=False)
-            )
+            slice_ = tfds.core.ReadInstruction(name, from_=first, to=end, unit="abs")
+            uncached = tfds.ReadConfig(try_autocache=False)
+            examples = builder.as_dataset(split=slice_, read_config=uncached)
         if missing := [language for language in languages if language not in examples.element_spec]:
-            held = ", ".join(sorted(examples.element_spec))
             raise ValueError(
-                f"Split {one.splitname!r} of {dataset} has no {missing[0]}. It has: {held}. Add "
-                "the file, or name another split."
+                f"Split {name!r} of {dataset} has no {missing[0]}. It has: "
+                f"{', '.join(sorted(examples.element_spec))}. Add the file, or name another split."
             )
-        found.append(
+        datasets.append(
             examples.map(lambda example: tuple(example[language] for language in languages))
         )
-    return found
+    return datasets
 
 
 def _pairs(examples, dropped, name, part, parts):
-    """Yield the usable pairs of a split, each with its number in its part."""
+    """Yield (number, source, target) of the usable pairs of a part of a split."""
     usable = 0
     place = name if parts == 1 else f"part {part + 1} of {parts} of {name}"
     for number, pair in enumerate(_read(examples), 1):
@@ -114,12 +114,13 @@ def _pairs(examples, dropped, name, part, parts):
         )
 
 
-def _read(examples: list) -> Iterator[tuple[bytes, bytes]]:
+def _read(datasets: list) -> Iterator[tuple[bytes, bytes]]:
     import tensorflow as tf
 
     try:
-        for one in examples:
-            for sources, targets in one.batch(EXAMPLES_A_READ).prefetch(1).as_numpy_iterator():
+        for dataset in datasets:
+            batches = dataset.batch(EXAMPLES_A_READ).prefetch(1)
+            for sources, targets in batches.as_numpy_iterator():
                 yield from zip(sources, targets, strict=True)
     except tf.errors.OpError as error:
         raise OSError(
@@ -128,7 +129,7 @@ def _read(examples: list) -> Iterator[tuple[bytes, bytes]]:
 
 
 def builder_of(dataset: str, data_dir: str | None, *languages: str):
-    """The builder of a set that is prepared and has both languages."""
+    """Return the builder of a set; check its languages, and prepare it if it is not prepared."""
     is_folder = dataset == TRANSLATE_FOLDER
     builder = _open_folder(data_dir) if is_folder else _in_catalogue(dataset, data_dir)
     _check_languages(builder, dataset, languages)  # Before anything is downloaded.
@@ -138,8 +139,8 @@ def builder_of(dataset: str, data_dir: str | None, *languages: str):
 
 
 def package():
-    """The package, without the temporary folder that each of its builders would leave: it is for
-    files from a bucket that the package no longer reads.
+    """Import the package, and patch it: each builder would leave a temporary folder for files from
+    a bucket that the package no longer reads.
     """
     import tensorflow_datasets as tfds
 
@@ -148,10 +149,10 @@ def package():
 
 
 def _in_catalogue(dataset: str, data_dir: str | os.PathLike | None):
-    """The builder of a set that TFDS knows."""
+    """Return the builder of a set in TFDS' catalogue."""
     try:
         return package().builder(dataset, data_dir=data_dir and os.path.expanduser(data_dir))
-    except Exception as error:  # A wrong name, configuration or version: each is another type.
+    except Exception as error:  # Wrong names, configurations and versions have different types.
         raise ValueError(
             "`dataset` must name a set of TFDS, such as wmt14_translate/de-en. Received: "
             f"{dataset!r} ({one_line(error)}). See https://www.tensorflow.org/datasets/catalog."
@@ -160,21 +161,20 @@ def _in_catalogue(dataset: str, data_dir: str | os.PathLike | None):
 
 def _check_languages(builder, dataset: str, languages: Sequence[str]) -> None:
     text = package().features.Text
-    known = sorted(
-        name for name, feature in dict(builder.info.features).items() if isinstance(feature, text)
-    )
+    features = dict(builder.info.features)
+    available = sorted(name for name, feature in features.items() if isinstance(feature, text))
     for argument, language in zip(("source_language", "target_language"), languages, strict=True):
-        if language not in known:
+        if language not in available:
             raise ValueError(
                 f"`{argument}` must be a language of {dataset}. Received: {language!r}. It has: "
-                f"{', '.join(known) or 'none'}. Choose two of them, or another set."
+                f"{', '.join(available) or 'none'}. Choose two of them, or another set."
             )
 
 
 def _prepare(builder, dataset: str) -> None:
     from tensorflow_datasets.core.download import downloader
 
-    # Half a minute, with its own ten nearly four.
+    # Seven retries take half a minute; the default of ten takes nearly four.
     downloader.MAX_RETRIES = 7
     place = builder.data_dir_root
     logger.info("%s is not prepared in %s: TFDS downloads it", dataset, place)
@@ -223,6 +223,6 @@ def _open_folder(data_dir: str | os.PathLike | None):
 
 
 def one_line(error: Exception) -> str:
-    """The type and the text of an error, in one line, without TensorFlow's names of nodes."""
+    """Return the type and text of an error in one line, without TensorFlow's node names."""
     text = re.sub(r"\{\{.*?\}\} ?", "", str(error))
     return textwrap.shorten(f"{type(error).__name__}: {text}", 300, placeholder=" ...").rstrip(".")

@@ -1,7 +1,7 @@
-"""A treebank: sentences and their constituency trees (Vaswani et al. 2017, section 6.3), from files
-of brackets, `<data_dir>/<prefix>.trees[.gz]`.
+"""Treebanks: sentences and their constituency trees (Vaswani et al. 2017, section 6.3), from files
+of bracketed trees, `<data_dir>/<prefix>.trees[.gz]`.
 
-A parser learns it as a translation, from words into the symbols of `pipelines.trees.linearization`.
+A parser learns to translate words into the symbols of `pipelines.trees.linearization`.
 """
 
 import os
@@ -16,7 +16,7 @@ from pipelines.trees import DamagedTree, Tree, plain, side_by_side, unescaped, w
 from pipelines.trees.linearization import LEAVES, is_symbol, to_symbols
 from pipelines.vocabularies.vocabulary import SPACE
 
-# What a tree is called as a language.
+# The name of the target language.
 LANGUAGE = "trees"
 
 
@@ -35,10 +35,9 @@ class TreeLeaves(CorpusOptions):
 class Treebank(Files, TreeLeaves, name="treebank"):
     """Trees in brackets.
 
-    Traces, indices and function tags are removed. A tree without words, one whose line would be
-    over 100,000 characters, and one whose brackets do not match or are empty is dropped and
-    counted. The corpus' tags are the symbols of the training split but for words: each is one piece
-    of the vocabulary.
+    Traces, indices and function tags are removed. Trees without words, with over 100,000
+    characters, or with unmatched or empty brackets are dropped and counted. The corpus' tags are
+    the symbols of the training split, without the words: each is one piece of the vocabulary.
     """
 
     @classmethod
@@ -49,25 +48,25 @@ class Treebank(Files, TreeLeaves, name="treebank"):
         dropped = Dropped(strict=self.strict)
         paths = [prefix and self._path(prefix) for prefix in self.prefixes]
         splits = [self._pairs(path, dropped) if path else ParallelText([], []) for path in paths]
-        written = {text for line in splits[0].targets for text in line.split(" ")}
-        tags = tuple(sorted(SPACE + one for one in written if is_symbol(one, self.tree_leaves)))
+        texts = {text for line in splits[0].targets for text in line.split(" ")}
+        tags = tuple(sorted(SPACE + text for text in texts if is_symbol(text, self.tree_leaves)))
         languages = (self.source_language, LANGUAGE)
         return Corpus("treebank", *languages, *splits, dropped=dropped, tags=tags)
 
     def trees(self, split: str, dropped: Dropped | None = None) -> list[Tree]:
-        """The trees of the pairs of a split, in their order, with their parts of speech."""
+        """Return the trees of a split's pairs, in the same order, with their parts of speech."""
         prefix = getattr(self, f"{split}_prefix")
         if prefix is None:
             return []
         dropped = Dropped() if dropped is None else dropped
-        return [tree for _, tree, *_ in self._kept(self._path(prefix), dropped)]
+        return [tree for _, tree, *_ in self._usable_trees(self._path(prefix), dropped)]
 
     def _path(self, prefix):
         argument = PREFIXES[self.prefixes.index(prefix)]
         return locate(self.folder("the folder with the trees"), f"{prefix}.trees", argument)
 
     def _pairs(self, path, dropped):
-        rows = ((line, *texts) for line, _, *texts in self._kept(path, dropped))
+        rows = ((line, *texts) for line, _, *texts in self._usable_trees(path, dropped))
         text = ParallelText.from_rows(rows, str(path))
         if not len(text):
             raise ValueError(
@@ -75,8 +74,8 @@ class Treebank(Files, TreeLeaves, name="treebank"):
             )
         return text
 
-    def _kept(self, path, dropped):
-        """Each tree that is kept, plain, with its line before it, its sentence and its symbols."""
+    def _usable_trees(self, path, dropped):
+        """Yield (line number, plain tree, sentence, symbols) of each usable tree."""
         for line, whole in tree_lines(_lines(path), str(path), dropped):
             tree = plain(whole)
             sentence = words_of(tree) if tree else ""
@@ -88,8 +87,8 @@ class Treebank(Files, TreeLeaves, name="treebank"):
 
 
 def treebanks_of(settings) -> list[Treebank]:
-    """The treebanks of a corpus, by the arguments of `corpora.load` and "name": one, or a mixture
-    of them. Other corpora are refused, and so is a tag, which would be a word of each sentence.
+    """Return the treebanks of a corpus, by the arguments of `corpora.load` and "name": one, or all
+    of a mixture. Other corpora are refused, and so are tags, which would be words of sentences.
     """
     name = settings["name"]
     if name not in ("treebank", "mixture"):
@@ -105,14 +104,15 @@ def treebanks_of(settings) -> list[Treebank]:
         if not isinstance(member.corpus, Treebank) or member.tag:
             raise ValueError(
                 f"{mixture.mixture}, member {number}: a parser learns from treebanks without tags. "
-                f"Received: {member.said}. Leave it out, or its tag."
+                f"Received: {member.entry}. Leave it out, or its tag."
             )
     return [member.corpus for member in members]
 
 
 def gold_trees(settings, split: str, dropped: Dropped | None = None) -> list[Tree]:
-    """The trees of the pairs that `corpora.load` gives of the same settings, in their order."""
-    trees = [tree for one in treebanks_of(settings) for tree in one.trees(split, dropped)]
+    """Return the trees of the pairs that `corpora.load` returns, in the same order."""
+    banks = treebanks_of(settings)
+    trees = [tree for bank in banks for tree in bank.trees(split, dropped)]
     if not trees:
         reason = f"dropped: {dropped.describe()}" if dropped else "no file is named"
         raise ValueError(
@@ -122,17 +122,17 @@ def gold_trees(settings, split: str, dropped: Dropped | None = None) -> list[Tre
 
 
 def read_trees(path: str | os.PathLike) -> Iterator[Tree]:
-    """Read the trees of a file, gzipped if its name ends in ".gz". Damaged ones are refused."""
+    """Read the trees of a file, gzipped if its name ends in ".gz". Damaged trees are errors."""
     return (tree for _, tree in tree_lines(_lines(path), str(path)))
 
 
 def words_of(tree: Tree) -> str:
-    """The sentence of a tree: its words as in a text, joined by spaces."""
+    """Return the sentence of a tree: its unescaped words, joined by spaces."""
     return " ".join(map(unescaped, tree.words))
 
 
 def _lines(path):
-    """Decoded lines with the white space that they begin with."""
+    """Yield the decoded lines of a file with their indentation."""
     with open_bytes(path) as file:
         for number, line in enumerate(byte_lines(file, path), start=1):
             yield " " * _indentation(line) + decode(line, path, number)
@@ -141,13 +141,13 @@ def _lines(path):
 def tree_lines(
     lines: Iterable[str], name: str, dropped: Dropped | None = None
 ) -> Iterator[tuple[int, Tree]]:
-    """The trees of a file's lines, each with the number of the line that it begins in: several on
-    one line, or one on several lines, of which all but the first are indented. So a bracket that is
-    missing in one tree cannot take in the next.
+    """Yield (line number, tree) for the trees of some lines. A line may hold several trees, and a
+    tree several lines, all but the first indented: so a missing bracket cannot affect the next
+    tree.
 
-    Real treebanks have damaged trees, such as `(())` where a parser found none. What stands in the
-    lines of one is left out, to the next line that is not indented: parts of it are no trees.
-    `dropped` counts the damaged trees; None: they are refused, with file, line and reason.
+    Real treebanks have damaged trees, such as `(())` where a parser found none. A damaged tree is
+    left out up to the next line that is not indented. `dropped` counts them; None: they are errors,
+    with file, line and reason.
     """
     dropped = Dropped(strict=True) if dropped is None else dropped
     for block, end in _blocks(lines):
@@ -166,8 +166,9 @@ def tree_lines(
 
 
 def _blocks(lines):
-    """The lines, with their numbers, from each that is not indented to the next, and the number of
-    that, None at the end. A line that only closes brackets goes on. Empty lines are left out.
+    """Group (number, line) into blocks that begin with a line that is not indented. Yield each with
+    the number of the next block's line, None at the end. A line that begins with ")" continues a
+    block. Empty lines are skipped.
     """
     block = []
     depth = 0
@@ -187,7 +188,7 @@ def _blocks(lines):
 
 
 def _balanced(block):
-    """The texts of a block whose brackets match, and the line that each begins in."""
+    """Split a block where its brackets are balanced. Yield (number of the first line, text)."""
     pending = []
     depth = 0
     for number, line in block:

@@ -1,4 +1,4 @@
-"""Files that people translate: catalogues, translation units, strings, subtitles, pages."""
+"""Formats that translators work on: PO catalogues, XLIFF, JSON strings, subtitles, HTML pages."""
 
 import dataclasses
 import pathlib
@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pipelines.documents import html, json_and_srt, po, xliff
 from pipelines.documents.segments import Segment, translated
 
-# What gives the segments of a file of each format, from its text and whether what is translated
-# is translated again. A ValueError names the line that is wrong.
+# A function for each format: (text, whether to translate again what has a translation) -> segments.
+# Its ValueErrors name the line that is wrong.
 FORMATS = {
     "po": po.segments,
     "xliff": xliff.segments,
@@ -17,31 +17,28 @@ FORMATS = {
     "srt": json_and_srt.cues,
     "html": html.segments,
 }
-# By how the name of a file ends.
-ENDINGS = {**{f".{one}": one for one in FORMATS}, ".pot": "po", ".xlf": "xliff", ".htm": "html"}
-# Files that are no text in lines, nor of one of these formats.
+ENDINGS = {f".{name}": name for name in FORMATS} | {".pot": "po", ".xlf": "xliff", ".htm": "html"}
+# Formats that we do not support, and that must not be read as plain lines.
 UNREAD = (".jsonl", ".ndjson", ".sdlxliff", ".mqxliff", ".mxliff", ".vtt", ".tmx")
-# What such a file says of its own encoding; in a template of gettext this is "CHARSET".
+# A file's declaration of its encoding, unless UTF-8; gettext templates declare "CHARSET".
 ENCODING = re.compile(
     r"""(?:<meta\b[^>]*?\bcharset=|<\?xml\b[^>]*?\bencoding=|^"Content-Type:.*\bcharset=)"""
     r"""["'\s]*(?!utf-?8\b|charset\b)(?P<name>[\w.:-]+)""",
     re.IGNORECASE | re.MULTILINE,
 )
-# Those with the source and its translation beside each other.
+# Formats that hold each source beside its translation.
 BILINGUAL = ("po", "xliff")
 
 
 def format_of(name: str) -> str:
-    """The format that the ending of a file's name says, "lines" if none; one of `UNREAD` itself."""
+    """Return the format that a file is named for: of `FORMATS`, of `UNREAD`, else "lines"."""
     ending = pathlib.PurePath(name.lower().removesuffix(".gz")).suffix
     return ending if ending in UNREAD else ENDINGS.get(ending, "lines")
 
 
 @dataclasses.dataclass(frozen=True)
 class Document:
-    """A file that people translate: the mark of byte order that it begins with, or "", the rest of
-    it, and what is to be translated in that.
-    """
+    """A file to translate: its byte order mark or "", the text after it, and its segments."""
 
     mark: str
     text: str
@@ -49,7 +46,7 @@ class Document:
 
     @classmethod
     def read(cls, data: bytes, file_format: str, everything: bool = False) -> "Document":
-        """Read a file of a format of `FORMATS`, in UTF-8."""
+        """Parse a UTF-8 file in a format of `FORMATS`; `everything`: translate it all again."""
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -59,12 +56,12 @@ class Document:
         text = text.removeprefix(mark)
         if not text.strip():
             raise ValueError("it is empty")
-        said = ENCODING.search(text) if file_format in ("po", "xliff", "html") else None
-        if said:
-            line = text.count("\n", 0, said.start("name")) + 1
-            raise ValueError(f"line {line}: it says {said['name']}. Convert it, and say UTF-8.")
+        encoding = ENCODING.search(text) if file_format in ("po", "xliff", "html") else None
+        if encoding:
+            line = text.count("\n", 0, encoding.start("name")) + 1
+            raise ValueError(f"line {line}: it says {encoding['name']}. Convert it, and say UTF-8.")
         return cls(mark, text, list(FORMATS[file_format](text, everything)))
 
     def translated(self, translate: Callable[[list[str]], list[str]], protects: bool) -> str:
-        """The file with translations: see `segments.translated`."""
+        """Return the file's text with translations: see `segments.translated`."""
         return self.mark + translated(self.text, self.segments, translate, protects)

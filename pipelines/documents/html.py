@@ -1,4 +1,4 @@
-"""Pages of HTML: the texts of blocks, with the tags in them."""
+"""HTML pages: each block's text is a segment, with the inline tags in it."""
 
 import html
 import re
@@ -7,13 +7,13 @@ from html.parser import HTMLParser
 
 from pipelines.documents.segments import VOID, Part, Segment, has_words, with_codes
 
-# Within a text; what begins or ends otherwise ends it.
+# Elements inside a text; the tags of all others end it.
 INLINE = {
     *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "br", "cite", "code", "data", "del"),
     *("dfn", "em", "font", "i", "img", "ins", "kbd", "mark", "q", "s", "samp", "small", "span"),
     *("strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"),
 }
-# Elements whose end tag may lack, and the tags that end them then.
+# Elements whose end tag may be omitted, and the tags that end them then.
 ENDS = {
     "p": "address|article|aside|blockquote|center|details|dialog|dir|div|dl|fieldset|figcaption|"
     "figure|footer|form|h[1-6r]|header|hgroup|main|menu|nav|ol|p|pre|search|section|summary|"
@@ -24,15 +24,15 @@ ENDS = {
     "tr": "tr|tbody|tfoot",
     "option": "option|optgroup",
 }
-# What is in them is no text, or is not translated within a text.
+# Elements whose content is not text, and those whose content is not translated within a text.
 SILENT = {"script", "style", "template", "svg", "math", "noscript", "object", "iframe"}
 LITERAL = {"code", "kbd", "samp", "var"}
 PREFORMATTED = {"pre", "textarea"}
-# A browser ends "<?" at the first ">", code at its own mark; that of PHP also with the file.
+# PHP, which ends at "?>" or with the file, or "<% %>". A browser would end "<?" at the first ">".
 CODE = re.compile(r"<\?(?:php\b|[=\s]).*?(?:\?>|\Z)|<%.*?%>", re.DOTALL)
-COVERED = r"<\?[x\n]*>"
-# Its end is none of the tag that it stands in.
-TAG = re.compile(rf"""</?[A-Za-z](?:=\s*"[^"]*"|=\s*'[^']*'|{COVERED}|[^<>])*+>""")
+MASKED = r"<\?[x\n]*>"
+# A tag may hold masked code, whose ">" does not end the tag.
+TAG = re.compile(rf"""</?[A-Za-z](?:=\s*"[^"]*"|=\s*'[^']*'|{MASKED}|[^<>])*+>""")
 CHARSET = re.compile(r"<meta\b[^>]*\bcharset\s*=", re.IGNORECASE)
 UNIT = re.compile(
     r"&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);?|[ \t\r\n\f]+|.", re.DOTALL
@@ -40,13 +40,13 @@ UNIT = re.compile(
 
 
 def segments(text: str, everything: bool) -> Iterator[Segment]:
-    """The texts of blocks that have a letter."""
+    """Yield the texts of blocks that have a letter."""
     page = _Page(text)
     if not page.has_tags:
         raise ValueError("it has no tag")
-    # Bytes beyond ASCII would be read by a browser's guess.
+    # Without a charset, a browser would guess the encoding of bytes beyond ASCII.
     escaped = _in_ascii if text.isascii() and not CHARSET.search(text) else _escaped
-    for start, end, parts in page.found:
+    for start, end, parts in page.blocks:
         if has_words(parts):
             yield Segment(start, end, parts, escaped=escaped, before=text[start:end])
 
@@ -59,32 +59,30 @@ def _in_ascii(text):
     return _escaped(text).encode("ascii", "xmlcharrefreplace").decode()
 
 
-def _covered(code):
+def _masked(code):
     return re.sub(".", "x", code)
 
 
 class _Page(HTMLParser):
-    """Where the texts of blocks stand: an event begins where the one before ends."""
+    """Finds the texts of blocks: (start, end, parts) of each. An event lasts until the next one."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=False)
-        self.found = []
+        self.blocks = []
         self._text = text
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
         self._events = []
-        text = CODE.sub(lambda one: f"<?{_covered(one[0][2:-1])}>", text)
-        self.feed(
-            TAG.sub(lambda one: re.sub(COVERED, lambda code: _covered(code[0]), one[0]), text)
-        )
+        text = CODE.sub(lambda code: f"<?{_masked(code[0][2:-1])}>", text)
+        self.feed(TAG.sub(lambda tag: re.sub(MASKED, lambda code: _masked(code[0]), tag[0]), text))
         self.close()
         self.has_tags = any(kind in ("open", "close") for kind, *_ in self._events)
         self._group()
 
-    def _event(self, kind, name="", stays=False):
+    def _event(self, kind, name="", is_literal=False):
         line, column = self.getpos()
         if kind == "text" and self._events and self._events[-1][0] == kind:
             return
-        self._events.append((kind, name, stays, self._lines[line - 1] + column))
+        self._events.append((kind, name, is_literal, self._lines[line - 1] + column))
 
     def handle_starttag(self, tag, attrs):
         attributes = dict(attrs)
@@ -111,29 +109,29 @@ class _Page(HTMLParser):
     handle_pi = unknown_decl = handle_decl
 
     def _group(self):
-        """Put together what belongs to one block."""
+        """Group the events into blocks."""
         parts = []
         start = None
-        silent = []
-        literal = None
+        silent = []  # Open elements whose content is not translated.
+        literal = None  # Where the first of them begins if it is part of a text.
         preformatted = 0
         ends = [*(place for *_, place in self._events[1:]), len(self._text)]
-        for (kind, name, stays, place), end in zip(self._events, ends, strict=True):
+        for (kind, name, is_literal, place), end in zip(self._events, ends, strict=True):
             raw = self._text[place:end]
             if silent:
-                ended = (kind, name) == ("close", silent[0])
-                silent = _opened(silent, kind, name)
+                has_ended = (kind, name) == ("close", silent[0])
+                silent = _still_open(silent, kind, name)
                 if literal is not None and not silent:
                     parts.append(Part(self._text[literal:end], self._text[literal:end], True))
                     literal = None
-                if silent or ended:
+                if silent or has_ended:
                     continue
-            if kind == "open" and name not in VOID and (stays or name in SILENT | LITERAL):
+            if kind == "open" and name not in VOID and (is_literal or name in SILENT | LITERAL):
                 silent = [name]
             elif kind in ("open", "close") and name in PREFORMATTED:
                 preformatted += 1 if kind == "open" else -1
             if kind not in ("text", "comment") and name not in INLINE:
-                self._ended(start, parts)
+                self._add_block(start, parts)
                 parts = []
                 start = None
                 continue
@@ -144,15 +142,15 @@ class _Page(HTMLParser):
                 parts += _texts(raw, preformatted > 0)
             else:
                 parts.append(Part(raw, raw, True))
-        self._ended(start, parts)
+        self._add_block(start, parts)
 
-    def _ended(self, start, parts):
+    def _add_block(self, start, parts):
         if start is not None:
-            self.found.append((start, start + len("".join(part.raw for part in parts)), parts))
+            self.blocks.append((start, start + len("".join(part.raw for part in parts)), parts))
 
 
-def _opened(silent, kind, name):
-    """What is open behind a tag, of an element that stays and of what can change its end."""
+def _still_open(silent, kind, name):
+    """Return the open elements after a tag: an untranslated one, and those that affect its end."""
     ends = ENDS.get(silent[0])
     if kind == "close" and name in silent:
         return silent[: -1 - silent[::-1].index(name)]

@@ -1,4 +1,4 @@
-"""Strings of JSON files, and cues of subtitles (SubRip, .srt)."""
+"""Strings of JSON files, and subtitles (SubRip, .srt)."""
 
 import json
 import re
@@ -13,7 +13,7 @@ TIMES = re.compile(rf"[ \t]*{TIME}[ \t]*-->[ \t]*{TIME}(?:[ \t].*)?")
 
 
 def strings(text: str, everything: bool) -> Iterator[Segment]:
-    """The values that are strings with a letter; names are none."""
+    """Yield the string values that have a letter; keys are not translated."""
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -38,7 +38,7 @@ def strings(text: str, everything: bool) -> Iterator[Segment]:
 
 
 def cues(text: str, everything: bool) -> Iterator[Segment]:
-    """The texts of all cues. A blank line ends a cue."""
+    """Yield the texts of all cues. A blank line ends a cue."""
     place = start = 0
     state = "between"
     for number, line in enumerate([*re.findall(r"[^\n]*\n|[^\n]+", text), ""], 1):

@@ -1,4 +1,4 @@
-"""Catalogues of gettext (.po, .pot): each form of a message is a segment."""
+"""gettext catalogues (.po, .pot): each plural form of a message is a segment."""
 
 import io
 import re
@@ -16,12 +16,12 @@ ESCAPED = {value: f"\\{name}" for name, value in ESCAPES.items()} | {"\\": "\\\\
 
 
 def segments(text: str, everything: bool) -> Iterator[Segment]:
-    """Those to translate: without a translation, or marked as fuzzy."""
+    """Yield the segments without a translation, or marked as fuzzy; or all, if `everything`."""
     fields: dict[str, list] = {}
     current = None
     is_fuzzy = False
     place = 0
-    # `str.splitlines` ends lines at U+2028 and the like too, which are text.
+    # `str.splitlines` would also end lines at U+2028 and the like, which are text.
     for number, line in enumerate(io.StringIO(text, newline=""), 1):
         bare = line.rstrip("\r\n")
         begin = place
@@ -30,13 +30,13 @@ def segments(text: str, everything: bool) -> Iterator[Segment]:
         match = None if is_between else LINE.fullmatch(bare)
         word = match and match["word"]
         is_first = is_between or word in ("msgctxt", "msgid")
-        if is_first and any(one.startswith("msgstr") for one in fields):
+        if is_first and any(field.startswith("msgstr") for field in fields):
             yield from _forms(fields, is_fuzzy or everything)
             fields = {}
             is_fuzzy = False
         if is_between:
             current = None
-            if bare.startswith(("#,", "#~")):  # The flag before an obsolete message is its own.
+            if bare.startswith(("#,", "#~")):  # A flag before an obsolete message belongs to that.
                 is_fuzzy = bare[1] == "," and (is_fuzzy or "fuzzy" in re.split(r"[,\s]+", bare))
             continue
         if match is None or (word is None and current is None):
@@ -46,39 +46,39 @@ def segments(text: str, everything: bool) -> Iterator[Segment]:
                 raise ValueError(f"line {number}: {word} in the wrong place")
             eol = line[len(bare) :] or "\n"
             current = fields[word] = ["", begin + match.start("text") - 1, 0, eol]
-        current[0] += re.sub(ESCAPE, _meant, match["text"])
+        current[0] += re.sub(ESCAPE, _unescaped, match["text"])
         current[2] = begin + match.end("text") + 1
-    if fields and not any(one.startswith("msgstr") for one in fields):
+    if fields and not any(field.startswith("msgstr") for field in fields):
         raise ValueError("the last message has no msgstr")
     yield from _forms(fields, is_fuzzy or everything)
 
 
 def _forms(fields, again):
-    """The segments of a message; the header, which has no msgid, is none."""
+    """Yield the segments of a message. The header, whose msgid is empty, has none."""
     sources = [fields[name][0] for name in ("msgid", "msgid_plural") if name in fields]
     forms = [name for name in fields if name.startswith("msgstr")]
     if not sources or not sources[0]:
         return
     for form in forms:
         before, start, end, eol = fields[form]
-        # One form for all numbers is that of many.
+        # A language with a single form for all numbers translates the plural.
         source = sources[0] if form in ("msgstr", "msgstr[0]") and len(forms) > 1 else sources[-1]
         parts = with_codes(source)
         if (again or not before) and has_words(parts):
             yield Segment(start, end, parts, lambda new, eol=eol: _quoted(new, eol), before=before)
 
 
-def _meant(found):
-    """Escaped bytes in a row may be one letter."""
-    if found[1]:
-        return ESCAPES.get(found[1], found[1])
-    codes = found[0].split("\\")[1:]
-    values = bytes(int(one.strip("x"), 16 if one[0] == "x" else 8) % 256 for one in codes)
+def _unescaped(escape):
+    """Decode an escaped character, or a run of escaped bytes, which may be one letter of UTF-8."""
+    if escape[1]:
+        return ESCAPES.get(escape[1], escape[1])
+    codes = escape[0].split("\\")[1:]
+    values = bytes(int(code.strip("x"), 16 if code[0] == "x" else 8) % 256 for code in codes)
     return values.decode("utf-8", errors="backslashreplace")
 
 
 def _quoted(text, eol):
-    """A string, each of its lines on a line, below an empty one if there are several."""
+    """Quote a string, one line a line, as gettext does: several lines follow an empty string."""
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
-    quoted = ['"' + "".join(ESCAPED.get(one, one) for one in line) + '"' for line in lines]
+    quoted = ['"' + "".join(ESCAPED.get(char, char) for char in line) + '"' for line in lines]
     return quoted[0] if len(quoted) == 1 else eol.join(['""', *quoted])

@@ -1,5 +1,5 @@
-"""Segments of a file that people translate: where they stand in it, what a model is given of them,
-and the file with their translations. What is no text of a segment stays as it is.
+"""Segments of a file to translate: where they stand in it, what the model reads of them, and the
+file with their translations. Everything else in the file stays as it is.
 """
 
 import bisect
@@ -11,21 +11,21 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pipelines.vocabularies.protected_spans import KINDS
 
-# What `KINDS` lacks: line breaks and tabs, and placeholders of C, Ruby and Symfony.
-OTHERS = r"[\r\n\t]+|%%|%\{[^{}]*\}|(?<![0-9])%(?:\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?"
-OTHERS += r"[hjlLqtz]*(?:[diuoxXfFeEgGcsp]\b|[du](?=x%|[A-Za-z]+(?!%)\b))|%[A-Za-z_][\w.-]*%"
-# What a model must not touch in any file, nor read as part of a line.
-ADDRESSES = (*KINDS["urls"], *(rf"(?<![\w.+-]){one}" for one in KINDS["emails"]))
-KEPT = re.compile("|".join((OTHERS, *ADDRESSES, *KINDS["placeholders"], *KINDS["tags"])))
+# Line breaks and tabs, and the placeholders of C, Ruby and Symfony, which `KINDS` lacks.
+FORMATTING = r"[\r\n\t]+|%%|%\{[^{}]*\}|(?<![0-9])%(?:\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?"
+FORMATTING += r"[hjlLqtz]*(?:[diuoxXfFeEgGcsp]\b|[du](?=x%|[A-Za-z]+(?!%)\b))|%[A-Za-z_][\w.-]*%"
+ADDRESSES = (*KINDS["urls"], *(rf"(?<![\w.+-]){pattern}" for pattern in KINDS["emails"]))
+# Codes, which the model must not change in any file.
+CODES = re.compile("|".join((FORMATTING, *ADDRESSES, *KINDS["placeholders"], *KINDS["tags"])))
 BLANKS = " \t\r\n\f"
 TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*?(/?)>")
-# They close nothing, and nothing closes them.
+# Elements of HTML without an end tag.
 VOID = {"br", "hr", "img", "input", "wbr"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A part of a segment: `raw` in the file, `text` as it is read; a code, as a tag is, stays."""
+    """A part of a segment: `raw` as in the file, `text` decoded. Codes, such as tags, stay."""
 
     raw: str
     text: str
@@ -37,11 +37,11 @@ class Segment:
     """A text to translate.
 
     Attributes:
-        start, end: between which characters of the file its translation is put.
+        start, end: offsets of the characters of the file that its translation replaces.
         parts: the source.
-        written: what is put there, of the translation as `escaped` made it.
-        escaped: the translation as the file writes text.
-        before: the translation that stands there; None if there is none.
+        written: wraps the escaped translation for the file, for example in quotes.
+        escaped: escapes a translated text as the file's format requires.
+        before: the translation in the file; None if there is none.
     """
 
     start: int
@@ -52,21 +52,21 @@ class Segment:
     before: str | None = None
 
     def replacement(self, parts: Iterable[Part | str]) -> str | None:
-        """What is put in the file; None: nothing changes. A string is a translated text."""
+        """Return the new text for the file; None if it is unchanged. Strings are translated."""
         raw = "".join(part.raw if isinstance(part, Part) else self.escaped(part) for part in parts)
         return None if raw == self.before else self.written(raw)
 
 
 def with_codes(raw: str, units: Iterable[tuple[str, str]] = ()) -> list[Part]:
-    """The parts of a text: placeholders, tags and line breaks are codes. If it is read otherwise
-    than it stands, `units` are its parts: each as it stands, and as it is read.
+    """Split a text into parts: placeholders, tags and line breaks are codes. If the file escapes
+    text, `units` are its (escaped, decoded) pieces; a part holds whole ones.
     """
     units = list(units)
-    text = "".join(read for _, read in units) if units else raw
-    places = [0, *itertools.accumulate(len(read) for _, read in units)]
-    raws = [0, *itertools.accumulate(len(written) for written, _ in units)]
+    text = "".join(decoded for _, decoded in units) if units else raw
+    places = [0, *itertools.accumulate(len(decoded) for _, decoded in units)]
+    raws = [0, *itertools.accumulate(len(escaped) for escaped, _ in units)]
 
-    def part(start, end, is_code):
+    def between(start, end, is_code):
         if not units:
             return Part(text[start:end], text[start:end], is_code)
         first, last = (bisect.bisect_left(places, place) for place in (start, end))
@@ -74,10 +74,10 @@ def with_codes(raw: str, units: Iterable[tuple[str, str]] = ()) -> list[Part]:
 
     parts = []
     end = 0
-    for match in KEPT.finditer(text):
-        parts += [part(end, match.start(), False), part(*match.span(), True)]
+    for match in CODES.finditer(text):
+        parts += [between(end, match.start(), False), between(*match.span(), True)]
         end = match.end()
-    return [one for one in (*parts, part(end, len(text), False)) if one.raw]
+    return [part for part in (*parts, between(end, len(text), False)) if part.raw]
 
 
 def translated(
@@ -86,47 +86,47 @@ def translated(
     translate: Callable[[list[str]], list[str]],
     protects: bool,
 ) -> str:
-    """A file with translations.
+    """Return the file's text with its segments translated.
 
-    A model that protects spans is given a whole segment, with its codes between ⟦ and ⟧. Where
-    these do not come back once each and nested as they were, or a pair of tags has lost its text,
-    and for other models, the texts between codes and line breaks are translated by themselves.
-    `translate` gives the translations of texts, in which codes stand without brackets.
+    A model that protects spans translates whole segments, with each code between ⟦ and ⟧. If an
+    answer lacks, repeats or misnests codes, or a pair of tags loses its text, and for other models,
+    the texts between codes are translated one by one. `translate` translates a list of texts and
+    returns the codes without their brackets.
     """
-    found: dict[int, list[Part | str]] = {}
+    results: dict[int, list[Part | str]] = {}
     numbered = enumerate(segments if protects else ())
-    whole = {n: _trimmed(one.parts) for n, one in numbered if _fits_whole(one.parts)}
-    asked = [
+    whole = {n: _trimmed(segment.parts) for n, segment in numbered if _fits_whole(segment.parts)}
+    sources = [
         "".join(f"⟦{part.text}⟧" if part.is_code else part.text for part in inner)
         for _, inner, _ in whole.values()
     ]
-    answers = translate(asked) if asked else []
+    answers = translate(sources) if sources else []
     for (number, (left, inner, right)), answer in zip(whole.items(), answers, strict=True):
-        if (back := _read(inner, answer)) is not None:
-            found[number] = [*left, *back, *right]
-    cut = {n: _cut(one.parts) for n, one in enumerate(segments) if n not in found}
-    asked = [part for parts in cut.values() for part in parts if not part.is_code]
-    ahead = iter(translate([part.text for part in asked]) if asked else [])
+        if (parts := _parts_of_answer(inner, answer)) is not None:
+            results[number] = [*left, *parts, *right]
+    cut = {n: _cut(segment.parts) for n, segment in enumerate(segments) if n not in results}
+    sources = [part.text for parts in cut.values() for part in parts if not part.is_code]
+    answers = iter(translate(sources) if sources else [])
     for number, parts in cut.items():
-        found[number] = [
-            part if part.is_code or (new := next(ahead)) == part.text else new for part in parts
+        results[number] = [
+            part if part.is_code or (new := next(answers)) == part.text else new for part in parts
         ]
     pieces = []
     end = 0
     for number, segment in enumerate(segments):
-        if (replacement := segment.replacement(found[number])) is not None:
+        if (replacement := segment.replacement(results[number])) is not None:
             pieces += [text[end : segment.start], replacement]
             end = segment.end
     return "".join([*pieces, text[end:]])
 
 
 def has_words(parts: Iterable[Part]) -> bool:
-    """Whether there is a letter to translate."""
+    """Return whether there is a letter to translate."""
     return any(map(str.isalpha, "".join(part.text for part in parts if not part.is_code)))
 
 
 def _fits_whole(parts):
-    """Whether codes can be told from the text, and are nested."""
+    """Return whether codes are nested and cannot be confused with the text or with each other."""
     codes = [part.text for part in parts if part.is_code]
     raw = {part.text: part.raw for part in parts if part.is_code}
     text = "\n".join(part.text for part in parts if not part.is_code)
@@ -139,7 +139,7 @@ def _fits_whole(parts):
 
 
 def _steps(codes):
-    """Of each code the name that it opens or closes, and which of both."""
+    """Yield (name, 1) for an opening tag, (name, -1) for a closing one, (None, 0) for the rest."""
     for code in codes:
         match = TAG.fullmatch(code)
         is_alone = match is None or match[3] or match[2].lower() in VOID
@@ -147,17 +147,17 @@ def _steps(codes):
 
 
 def _are_nested(codes):
-    opened = []
+    stack = []
     for name, step in _steps(codes):
         if step == 1:
-            opened.append(name)
-        elif step == -1 and (not opened or opened.pop() != name):
+            stack.append(name)
+        elif step == -1 and (not stack or stack.pop() != name):
             return False
-    return not opened
+    return not stack
 
 
-def _hollow(pieces):
-    """How many pairs of tags have no text, among texts and codes by turns."""
+def _num_empty_tags(pieces):
+    """Count the pairs of tags without text; `pieces` alternate between text and code."""
     steps = itertools.pairwise(step for _, step in _steps(pieces[1::2]))
     return sum(
         pair == (1, -1) and not text.strip()
@@ -166,8 +166,8 @@ def _hollow(pieces):
 
 
 def _trimmed(parts):
-    """Parts before, within and behind what is to be translated: white space, codes that stand
-    alone, and pairs of tags around all of it.
+    """Split parts into (left, inner, right): the model needs to read only `inner`. White space,
+    lone codes at the ends, and pairs of tags around everything go left and right.
     """
     left = []
     right = []
@@ -189,41 +189,42 @@ def _trimmed(parts):
 
 
 def _merged(parts):
-    """White space within belongs to the text beside it."""
+    """Make spaces within a text part of it again: they are no codes."""
     return [
-        part
-        if not part.is_code or part.text.strip(" ")
-        else dataclasses.replace(part, is_code=False)
+        dataclasses.replace(part, is_code=part.is_code and bool(part.text.strip(" ")))
         for part in parts
     ]
 
 
 def _apart(parts):
-    """White space at the ends of texts is a part by itself, a code that stays."""
-    found = []
+    """Split white space off the ends of texts, as codes."""
+    split = []
     for part in parts:
         words = part.raw.strip(BLANKS)
         if part.is_code or words == part.raw:
-            found.append(part)
+            split.append(part)
             continue
         start = part.raw.index(words) if words else len(part.raw)
         before = part.raw[:start]
         behind = part.raw[start + len(words) :]
-        pieces = (Part(before, before, True), Part(words, part.text.strip(BLANKS)))
-        found += [one for one in (*pieces, Part(behind, behind, True)) if one.raw]
-    return found
+        text = Part(words, part.text.strip(BLANKS))
+        pieces = (Part(before, before, True), text, Part(behind, behind, True))
+        split += [piece for piece in pieces if piece.raw]
+    return split
 
 
 def _cut(parts):
-    """Texts with words, and all that stays between them."""
+    """Split parts into texts with words, to be translated one by one, and codes."""
     return [
         part if part.is_code or has_words([part]) else dataclasses.replace(part, is_code=True)
         for part in _apart(parts)
     ]
 
 
-def _read(parts, answer):
-    """The parts of an answer; None if its codes are others, or a pair of tags has lost its text."""
+def _parts_of_answer(parts, answer):
+    """Split a translation of parts; None if its codes are wrong, or a pair of tags lost its text.
+    Translated texts are strings.
+    """
     if not parts:
         return []
     plain = "".join(part.text for part in parts)
@@ -233,9 +234,9 @@ def _read(parts, answer):
     if not codes:
         return [answer]
     expression = "|".join(re.escape(code) for code in sorted(codes, key=len, reverse=True))
-    found = re.split(f"({expression})", answer)
-    if Counter(found[1::2]) != Counter(part.text for part in parts if part.is_code):
+    before, after = (re.split(f"({expression})", text) for text in (plain, answer))
+    if Counter(after[1::2]) != Counter(part.text for part in parts if part.is_code):
         return None
-    if not _are_nested(found[1::2]) or _hollow(found) > _hollow(re.split(f"({expression})", plain)):
+    if not _are_nested(after[1::2]) or _num_empty_tags(after) > _num_empty_tags(before):
         return None
-    return [codes[one] if place % 2 else one for place, one in enumerate(found)]
+    return [codes[piece] if place % 2 else piece for place, piece in enumerate(after)]

@@ -1,4 +1,4 @@
-"""XLIFF 1.2 and 2: the targets of units are put in, with the inline codes of their sources."""
+"""XLIFF 1.2 and 2: each unit is a segment. Its target gets the inline codes of its source."""
 
 import html
 import re
@@ -12,27 +12,27 @@ MARKUP = re.compile(
 )
 UNIT = re.compile(r"&[^;\s]+;|[^&]+", re.DOTALL)
 KNOWN = re.compile("&(?:lt|gt|amp|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);")
-# What they hold is code of the file that the text came from; and marks of what is not translated.
+# Elements that hold code of the original file; and tags whose content is not to be translated.
 NATIVE = {"ph", "bpt", "ept", "it"}
 PROTECTED = re.compile(r"<\S+[^>]*\s(?:translate\s*=\s*.no|mtype\s*=\s*.protected)\b")
 UNITS = {"trans-unit", "segment"}
-# What XML has no room for, however it is written.
+# Characters that XML cannot represent, not even escaped.
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# A translation in such a state is made again.
+# States of targets that are translated again.
 AGAIN = re.compile("new|initial|needs-.*")
 
 
 def segments(text: str, everything: bool) -> Iterator[Segment]:
-    """Those to translate: without a target, or with one that needs work, by its state."""
-    for unit in _Units(text).found:
+    """Yield the segments without a target, or whose target needs work by its state."""
+    for unit in _UnitFinder(text).units:
         parts = list(_parts(text[slice(*unit["source"])]))
         target = unit.get("target")
         before = text[slice(*target)] if target else None
         again = everything or AGAIN.fullmatch(unit.get("state") or "")
-        # Codes alone are no translation yet.
-        said = (one.raw for one in _parts(before or "") if one.text.strip())
-        is_done = any(raw[0] != "<" or PROTECTED.match(raw) for raw in said)
-        if not has_words(parts) or (is_done and not again):
+        # A target of codes alone is no translation yet.
+        raws = (part.raw for part in _parts(before or "") if part.text.strip())
+        is_translated = any(raw[0] != "<" or PROTECTED.match(raw) for raw in raws)
+        if not has_words(parts) or (is_translated and not again):
             continue
         start, end = target or (unit["behind"], unit["behind"])
         ends = ("", "")
@@ -52,11 +52,11 @@ def segments(text: str, everything: bool) -> Iterator[Segment]:
         )
 
 
-class _Units:
-    """Where the sources and targets of units stand, as expat reads a file."""
+class _UnitFinder:
+    """Finds the offsets of the sources and targets of `units`, by expat."""
 
     def __init__(self, text):
-        self.found = []
+        self.units = []
         self._text = text
         self._path = []
         self._unit = None
@@ -74,7 +74,7 @@ class _Units:
             raise ValueError(f"its root is <{self._root}> and not <xliff>")
 
     def _place(self):
-        """The character at which the parser is: it counts bytes."""
+        """Return the parser's offset in characters; it counts bytes."""
         byte, place = self._last
         now = self._parser.CurrentByteIndex
         place += len(self._data[byte:now].decode("utf-8"))
@@ -109,20 +109,20 @@ class _Units:
         place = self._place()
         if name in UNITS:
             if self._unit and translate != "no" and "source" in self._unit:
-                self.found.append(self._unit)
+                self.units.append(self._unit)
             self._unit = None
         elif self._unit is not None and parent in UNITS:
             if name in ("source", "target"):
                 start, _ = self._unit[name]
                 self._unit[name] = (start, max(start, place))
             if name in ("source", "seg-source"):
-                # Behind an element without anything in it the parser is already.
+                # After an empty element, such as <source/>, the parser is already past it.
                 has_end = self._text.startswith(f"</{tag}", place)
                 self._unit["behind"] = MARKUP.match(self._text, place).end() if has_end else place
 
 
 def _parts(raw):
-    """The parts of a source: tags are codes, with what is in them if that is native code."""
+    """Split a source into parts: tags are codes, with their content if that is native code."""
     end = 0
     opened = []
     start = 0

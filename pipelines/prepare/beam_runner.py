@@ -1,4 +1,4 @@
-"""Options and pipelines of Apache Beam, and its workers' errors. TensorFlow is not needed here."""
+"""Options, pipelines and errors of Apache Beam. This module does not need TensorFlow."""
 
 import builtins
 import contextlib
@@ -13,17 +13,17 @@ import threading
 
 from pipelines import needing
 
-# Beam's DirectRunner tries to download another runner from GitHub first, and then takes this one.
+# Beam's DirectRunner falls back to this one after trying to download another from GitHub.
 IN_PROCESS = "--runner=FnApiRunner"
 WORKER = "apache_beam.runners.worker.sdk_worker_main"
 
 
 def beam_options(options: str = ""):
-    """Import what the extra installs, and read Beam's options, such as "--runner=FlinkRunner
-    --flink_master=host:8081", before anything takes long.
+    """Parse Beam's options, such as "--runner=FlinkRunner --flink_master=host:8081", and import the
+    packages of the extra, so that both fail before the long work.
     """
     try:
-        # Beam warns the root logger of Google Cloud clients that nothing here needs.
+        # Beam warns of missing Google Cloud clients, which we do not need.
         logging.disable(logging.WARNING)
         with needing("beam", "This command"):
             import babel
@@ -32,15 +32,15 @@ def beam_options(options: str = ""):
     finally:
         logging.disable(logging.NOTSET)
     del babel, regex
-    # Errors in Beam are raised, and printed in one line.
+    # Beam's errors are raised, and our commands print them in one line.
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-    said = io.StringIO()
+    messages = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(messages):
             parsed = PipelineOptions([IN_PROCESS, *shlex.split(options)])
             parsed.get_all_options()
     except (SystemExit, ValueError) as error:
-        reason = said.getvalue().strip().splitlines()[-1:] or [error]
+        reason = messages.getvalue().strip().splitlines()[-1:] or [error]
         raise ValueError(
             f"`beam_options` must be options of Apache Beam. Received: {options!r} ({reason[0]}). "
             "Correct or leave them out."
@@ -48,10 +48,9 @@ def beam_options(options: str = ""):
     return parsed
 
 
-def of_processes(count: int, are_heard: bool):
-    """Options of Beam for processes of this machine. They log all they do, which is heard or not;
-    what fails in them is raised here. Ctrl-C is for this process, with which they end; it ends
-    where one of them is killed.
+def of_processes(count: int, show_logs: bool):
+    """Return Beam's options for worker processes on this machine. Their errors are raised here.
+    Ctrl-C ends this process, and they end with it; this process ends if one of them is killed.
     """
     options = beam_options(f"--direct_num_workers={count}")
     from apache_beam.options.pipeline_options import StandardOptions
@@ -59,31 +58,31 @@ def of_processes(count: int, are_heard: bool):
     from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
     command = f"trap '' INT; exec {shlex.quote(sys.executable)} -m {WORKER}"
-    command += "" if are_heard else " 2>/dev/null"
+    command += "" if show_logs else " 2>/dev/null"
     workers = SubprocessSDKEnvironment.from_command_string(command)
     options.view_as(StandardOptions).runner = FnApiRunner(workers)
-    threading.excepthook = _end_with_a_worker
+    threading.excepthook = _exit_if_a_worker_died
     return options
 
 
-def _end_with_a_worker(lost):
-    """End where Beam's thread of a worker failed, which Beam would wait for, for ever. Its other
-    threads fail because of it.
+def _exit_if_a_worker_died(failure):
+    """End the process if Beam's thread for a worker failed: Beam would wait for it for ever. Errors
+    of its other threads are consequences.
     """
-    if lost.thread.name == "run_worker":
+    if failure.thread.name == "run_worker":
         remedy = "Had it too little memory? The same command goes on, with fewer --processes."
-        os.write(2, f"error: {lost.exc_value}. What was written stays. {remedy}\n".encode())
+        os.write(2, f"error: {failure.exc_value}. What was written stays. {remedy}\n".encode())
         os._exit(1)
 
 
 @contextlib.contextmanager
 def pipeline_of(options):
-    """A pipeline of Beam, which runs where the block ends; what a worker raised is raised."""
+    """Yield a Beam pipeline, which runs when the block ends, and raise its workers' errors."""
     import apache_beam as beam
 
     try:
         with beam.Pipeline(options=options) as pipeline:
-            # Nothing uses it, and a kill would leave it.
+            # Unused, and left behind if the process is killed.
             pathlib.Path(pipeline.local_tempdir).rmdir()
             yield pipeline
     except (ValueError, OSError, RuntimeError) as error:
@@ -93,15 +92,14 @@ def pipeline_of(options):
 
 
 def original(error: Exception) -> Exception:
-    """The `ValueError` or `OSError` that a worker raised. Beam adds the name of a step to it, or
-    makes it a `RuntimeError` with the whole traceback.
+    """Return the `ValueError` or `OSError` that a worker raised. Beam adds the name of a step to
+    it, or makes it a `RuntimeError` with the whole traceback.
     """
-    kind = "" if isinstance(error, RuntimeError) else f"{type(error).__name__}: "
-    traceback = f"{kind}{error}"
-    found = re.search(r"^(\w+): (.+) \[while running '", traceback, re.MULTILINE)
-    kind = getattr(builtins, found[1], None) if found else None
-    for told in (OSError, ValueError):
-        if isinstance(kind, type) and issubclass(kind, told):
-            of_file = re.fullmatch(r"\[Errno (\d+)\] (.+): '(.+)'", found[2])
-            return told(int(of_file[1]), *of_file.groups()[1:]) if of_file else told(found[2])
+    prefix = "" if isinstance(error, RuntimeError) else f"{type(error).__name__}: "
+    match = re.search(r"^(\w+): (.+) \[while running '", f"{prefix}{error}", re.MULTILINE)
+    raised = getattr(builtins, match[1], None) if match else None
+    for kind in (OSError, ValueError):
+        if isinstance(raised, type) and issubclass(raised, kind):
+            of_file = re.fullmatch(r"\[Errno (\d+)\] (.+): '(.+)'", match[2])
+            return kind(int(of_file[1]), *of_file.groups()[1:]) if of_file else kind(match[2])
     return error

@@ -1,5 +1,5 @@
-"""Which pairs are not worth learning from, judged one pair at a time (Vaswani et al. 2017, section
-5.1: the training data); and a sample of the others.
+"""Filters that drop pairs not worth learning from, one pair at a time, and a random sample of the
+others (Vaswani et al. 2017, section 5.1: the training data).
 """
 
 import dataclasses
@@ -9,14 +9,14 @@ import logging
 
 from pipelines.corpora.parallel_text import objection
 
-# "OK" and "In Ordnung" translate each other, and differ fivefold in length: the ratio of lengths
-# judges sentences only, of more characters than this.
+# "OK" and "In Ordnung" translate each other, and differ fivefold in length: the length ratio judges
+# only pairs whose longer side has more characters than this.
 SHORT = 10
+# Bytes of a digest.
 DIGEST = 16
-# Names and quotations in another script are common. A sentence mostly of another script is not in
-# its language.
+# Names and quotations in another script are common, but most letters must be in the right one.
 LEAST_SHARE = 0.5
-# Scripts of CLDR that are several scripts of Unicode, or have another name there.
+# CLDR's scripts that Unicode divides or names otherwise.
 UNICODE_SCRIPTS = {
     "Jpan": ("Han", "Hiragana", "Katakana"),
     "Kore": ("Hangul", "Han"),
@@ -33,9 +33,9 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Filters:
-    """The rules by which pairs are dropped: with more characters of the longer side for each one of
-    the shorter; with identical sides; and with a side of whose letters less than half are in its
-    scripts of Unicode. None: any number, any script. A tag before a source is none of its text.
+    """Rules for dropping a pair: the longer side has over `max_length_ratio` times the characters
+    of the shorter; both sides are equal; or less than half of a side's letters are in its Unicode
+    scripts. None drops nothing. A tag before a source does not count as text.
     """
 
     max_length_ratio: float | None = None
@@ -45,7 +45,7 @@ class Filters:
     tags: tuple[str, ...] = ()
 
     def reason_to_drop(self, source: str, target: str) -> str | None:
-        """Why a pair is not worth learning from, or None if it is."""
+        """Return why a pair is not worth learning from, or None if it is."""
         if reason := objection(source.strip(), target.strip()):
             return reason
         first, _, rest = source.partition(" ")
@@ -60,7 +60,7 @@ class Filters:
 
 
 def is_written_in(scripts: tuple[str, ...] | None, text: str) -> bool:
-    """Whether at least half of a text's letters are in some scripts, by Unicode's names; None: any.
+    """Return whether at least half of a text's letters are in some Unicode scripts; None: any.
     Letters that several scripts share, such as the Japanese "ー", do not count.
     """
     if scripts is None:
@@ -71,19 +71,18 @@ def is_written_in(scripts: tuple[str, ...] | None, text: str) -> bool:
 
 @functools.cache
 def _letters(scripts):
-    """Runs of letters in some scripts, and in others."""
+    """Return expressions for runs of letters in some scripts, and in others."""
     import regex
 
-    named = "".join(rf"\p{{Script={script}}}" for script in scripts)
-    of_none = r"\p{Script=Common}\p{Script=Inherited}"
-    return regex.compile(rf"(?V1)[\p{{L}}&&[{named}]]+"), regex.compile(
-        rf"(?V1)[\p{{L}}--[{named}{of_none}]]+"
-    )
+    inside = "".join(rf"\p{{Script={script}}}" for script in scripts)
+    shared = r"\p{Script=Common}\p{Script=Inherited}"
+    expressions = (rf"[\p{{L}}&&[{inside}]]+", rf"[\p{{L}}--[{inside}{shared}]]+")
+    return tuple(regex.compile(f"(?V1){expression}") for expression in expressions)
 
 
 def scripts_of(language: str) -> tuple[str, ...] | None:
-    """The Unicode scripts that a language is written in, by CLDR's likely subtags: of "ja" ("Han",
-    "Hiragana", "Katakana"). None, and a warning, if CLDR does not know the language.
+    """Return the Unicode scripts that a language is written in, by CLDR's likely subtags: of "ja"
+    ("Han", "Hiragana", "Katakana"). Warn, and return None, if CLDR does not know the language.
     """
     import regex
     from babel.core import get_global, parse_locale
@@ -110,7 +109,7 @@ def scripts_of(language: str) -> tuple[str, ...] | None:
 
 
 def digest(source, target):
-    """16 bytes that two pairs share only if they are equal."""
+    """Return 16 bytes that only equal pairs share."""
     source = source.encode("utf-8")
     return hashlib.blake2b(
         b"%d %b%b" % (len(source), source, target.encode("utf-8")), digest_size=DIGEST
@@ -118,7 +117,7 @@ def digest(source, target):
 
 
 def usable_pairs(pairs, filters, dropped):
-    """The pairs that the filters leave, with digests; others are counted by reason."""
+    """Yield (digest, source, target) of the pairs that the filters leave; count the others."""
     for source, target in pairs:
         if reason := filters.reason_to_drop(source, target):
             dropped[reason] += 1
@@ -127,8 +126,8 @@ def usable_pairs(pairs, filters, dropped):
 
 
 def sample(pairs, size):
-    """The `size` different pairs, as `usable_pairs` gives them, with the least digests, in their
-    order: a random sample that does not depend on the order of reading.
+    """Return the `size` distinct pairs of `usable_pairs` with the least digests, sorted by digest:
+    a random sample that does not depend on the order of reading.
     """
     least = {}
     bound = b"\xff" * (DIGEST + 1)

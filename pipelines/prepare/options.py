@@ -7,7 +7,7 @@ from typing import Any
 from pipelines.options import option
 from pipelines.vocabularies.options import VocabularyOptions
 
-# How the kinds of vocabularies are named.
+# Words for the kinds of vocabularies, behind "a vocabulary of N pieces".
 EACH = {"joint": "", "separate": " a language"}
 
 
@@ -15,9 +15,9 @@ class Preparation(VocabularyOptions):
     """Preparation.
 
     Attributes:
-        corpus: arguments of `corpora.load`, but for `cache_dir` and `strict`; all of them JSON.
+        corpus: arguments of `corpora.load` except `cache_dir` and `strict`, as JSON.
         cache_dir: folder for downloads; None: the user's cache folder.
-        strict: whether pairs that a corpus would drop are refused; those of filters are not.
+        strict: whether a pair that the corpus would drop is an error; the filters still drop pairs.
     """
 
     vocabulary: str | None = option(
@@ -64,5 +64,5 @@ class Preparation(VocabularyOptions):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All arguments of `corpora.load`."""
+        """Return all arguments of `corpora.load`."""
         return {**self.corpus, "cache_dir": self.cache_dir, "strict": self.strict or None}

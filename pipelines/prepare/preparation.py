@@ -1,7 +1,7 @@
 """Tokenize a corpus once, into sharded and compressed records (Vaswani et al. 2017, section 5.1).
 
-For corpora that are trained on often, or that do not fit into memory as text. Preparing again goes
-on where it was interrupted: a shard that is whole is not made again.
+For corpora that are trained on often, or that do not fit into memory as text. An interrupted
+preparation resumes: whole shards are not made again.
 """
 
 import collections
@@ -32,19 +32,19 @@ SIDES = ("source_language", "target_language")
 
 
 def prepare(preparation: Preparation, folder: str | os.PathLike) -> dict[str, Any]:
-    """Make what is missing of a prepared corpus in a folder that all workers see; its manifest."""
+    """Complete a prepared corpus in a folder that all workers see, and return its manifest."""
     options = beam_options(preparation.beam_options)
     folder = pathlib.Path(os.path.expanduser(folder))
-    decides = _decides(preparation, folder)
-    _refuse_differences(folder / PREPARATION, decides)
+    recipe = _recipe(preparation, folder)
+    _refuse_differences(folder / PREPARATION, recipe)
     if not _is_finished(folder):
-        _make(preparation, folder, options, decides)
+        _make(preparation, folder, options, recipe)
     return read_manifest(folder)
 
 
-def _decides(preparation, folder):
-    """What decides what the records of a folder hold, as JSON."""
-    taken = chosen_vocabulary(preparation.vocabulary, folder)
+def _recipe(preparation, folder):
+    """Return everything that determines the records of a folder, as JSON."""
+    chosen = chosen_vocabulary(preparation.vocabulary, folder)
     learned = (
         f"{preparation.vocabulary_size} pieces{EACH[preparation.vocabularies]}, "
         f"{preparation.vocabulary_model}, of {preparation.vocabulary_sentences} sentences"
@@ -52,42 +52,44 @@ def _decides(preparation, folder):
     mixture = preparation.corpus.get("mixture")
     listed = members(mixture) if mixture else []
     # A mixture has languages of its own.
-    unasked = SIDES if mixture else ()
+    ignored = SIDES if mixture else ()
     names = ("shards", "deduplicate", "max_length_ratio", "filter_untranslated", "filter_scripts")
     return {
         "format": FORMAT,
-        **{name: value for name, value in preparation.corpus.items() if name not in unasked},
+        **{name: value for name, value in preparation.corpus.items() if name not in ignored},
         **({"members": listed} if mixture else {}),
-        **_text([preparation.corpus, *listed]),
-        "vocabulary": taken.fingerprint if taken else learned,
+        **_digest_of_files([preparation.corpus, *listed]),
+        "vocabulary": chosen.fingerprint if chosen else learned,
         **{name: getattr(preparation, name) for name in names},
     }
 
 
-def _text(settings):
-    """A digest of the files of some corpora; {} of what is downloaded or made, or was deleted."""
-    paths = [pathlib.Path(one.get(name) or "") for one in settings for name in FILES]
-    for one in (one for one in settings if one.get("data_dir")):
-        prefixes = one.get("prefixes") or ("train", "valid", "test")
-        kind = corpora.CORPORA[one.get("name") or one["corpus"]]
-        languages = dict.fromkeys(kind.languages(*map(one.get, SIDES)))
-        folder = pathlib.Path(one["data_dir"])
+def _digest_of_files(settings):
+    """Return {"text": digest} of some corpora's files; {} if no file is named or is left."""
+    paths = [pathlib.Path(corpus.get(name) or "") for corpus in settings for name in FILES]
+    for corpus in (corpus for corpus in settings if corpus.get("data_dir")):
+        prefixes = corpus.get("prefixes") or ("train", "valid", "test")
+        kind = corpora.CORPORA[corpus.get("name") or corpus["corpus"]]
+        languages = dict.fromkeys(kind.languages(*map(corpus.get, SIDES)))
+        folder = pathlib.Path(corpus["data_dir"])
         parts = itertools.product(prefixes, languages, ("", ".gz"))
         paths += [folder / f"{prefix}.{language}{end}" for prefix, language, end in parts]
-        if one.get("dataset") == TRANSLATE_FOLDER:
-            paths += sorted(path for one in languages for path in folder.glob(f"{one}.*.txt"))
+        if corpus.get("dataset") == TRANSLATE_FOLDER:
+            patterns = (f"{language}.*.txt" for language in languages)
+            paths += sorted(path for pattern in patterns for path in folder.glob(pattern))
+    files = [path for path in paths if path.is_file()]
     whole = hashlib.sha256()
-    for path in (found := [path for path in paths if path.is_file()]):
+    for path in files:
         with path.open("rb") as file:
             whole.update(hashlib.file_digest(file, "sha256").digest())
-    return {"text": whole.hexdigest()[:16]} if found else {}
+    return {"text": whole.hexdigest()[:16]} if files else {}
 
 
-def _refuse_differences(path, decides):
-    before = read_json(path) or decides
+def _refuse_differences(path, recipe):
+    before = read_json(path) or recipe
     differences = [
         f"{name} was {before.get(name)}, now {value}"
-        for name, value in decides.items()
+        for name, value in recipe.items()
         if name in before and before[name] != value
     ]
     if differences:
@@ -105,17 +107,18 @@ def _is_finished(folder):
     return True
 
 
-def _make(preparation, folder, options, decides):
+def _make(preparation, folder, options, recipe):
     held_out = corpora.held_out(**preparation.settings)
     check_languages(held_out, preparation.corpus)
-    languages = (held_out.source_language, held_out.target_language)
-    scripts = [scripts_of(one) if preparation.filter_scripts else None for one in languages]
+    scripts = (None, None)
+    if preparation.filter_scripts:
+        scripts = map(scripts_of, (held_out.source_language, held_out.target_language))
     by_length = (preparation.max_length_ratio, preparation.filter_untranslated)
     filters = Filters(*by_length, *scripts, held_out.tags)
     vocabulary = _vocabulary(preparation, folder, filters, held_out.tags)
-    decides = {**decides, "fingerprint": vocabulary.fingerprint}
-    _refuse_differences(folder / PREPARATION, decides)
-    write_json(folder / PREPARATION, decides)
+    recipe = {**recipe, "fingerprint": vocabulary.fingerprint}
+    _refuse_differences(folder / PREPARATION, recipe)
+    write_json(folder / PREPARATION, recipe)
     vocabularies.save(vocabulary, folder)
     for path in folder.glob(".*.tmp"):  # A killed run left them.
         path.unlink()
@@ -128,25 +131,25 @@ def _make(preparation, folder, options, decides):
             f"{shards.path(counts.index(None))} is not there. Name an --output_dir that all "
             "workers of Beam see."
         )
-    write_json(folder / MANIFEST, manifest_of(decides, held_out, vocabulary, counts, dropped))
+    write_json(folder / MANIFEST, manifest_of(recipe, held_out, vocabulary, counts, dropped))
 
 
 def _make_shards(shards, preparation, filters, options):
-    """Make the shards that are missing. Returns reason -> number of pairs left out."""
-    wanted = [shard for shard in range(preparation.shards) if not shards.counts(shard)]
-    if whole := preparation.shards - len(wanted):
+    """Make the missing shards. Return reason -> number of pairs left out."""
+    missing = [shard for shard in range(preparation.shards) if not shards.counts(shard)]
+    if whole := preparation.shards - len(missing):
         print(f"going on: {whole} of {preparation.shards} shards are whole", flush=True)
-    how = (preparation.parts or os.cpu_count(), preparation.shards_at_a_time, options)
-    return make_shards(shards, wanted, preparation.settings, filters, *how)
+    workers = (preparation.parts or os.cpu_count(), preparation.shards_at_a_time, options)
+    return make_shards(shards, missing, preparation.settings, filters, *workers)
 
 
 def _vocabulary(preparation, folder, filters, tags):
-    """The vocabulary that is asked for, else the folder's own, else a new one."""
-    found = chosen_vocabulary(preparation.vocabulary, folder)
-    if found is None and vocabularies.exist(folder):
-        found = vocabularies.load(folder)
-    if found is not None:
-        return with_tags(found, tags, preparation.vocabulary or folder)
+    """Load the vocabulary of the options, else the folder's own, else learn a new one."""
+    vocabulary = chosen_vocabulary(preparation.vocabulary, folder)
+    if vocabulary is None and vocabularies.exist(folder):
+        vocabulary = vocabularies.load(folder)
+    if vocabulary is not None:
+        return with_tags(vocabulary, tags, preparation.vocabulary or folder)
     dropped = Dropped()
     stream = corpora.stream(**preparation.settings, dropped=dropped)
     pairs = sample(usable_pairs(stream, filters, dropped), preparation.vocabulary_sentences // 2)
@@ -160,13 +163,13 @@ def _vocabulary(preparation, folder, filters, tags):
         f"{2 * len(pairs):,} sentences",
         flush=True,
     )
-    how = (preparation.vocabularies, size, tags, preparation.vocabulary_model)
-    return vocabularies.learn(*zip(*pairs, strict=True), *how)
+    options = (preparation.vocabularies, size, tags, preparation.vocabulary_model)
+    return vocabularies.learn(*zip(*pairs, strict=True), *options)
 
 
 def chosen_vocabulary(files: str | None, folder: pathlib.Path):
-    """The vocabulary of files, one, or two joined by a comma, of source and target; if none are
-    named, the one that lay in a folder before a corpus was prepared there. None: one is learned.
+    """Load the vocabulary of one file, or of two joined by a comma, for source and target; without
+    files, the one that was in the folder before the preparation. None: one is to be learned.
     """
     if files:
         vocabulary = vocabularies.of_files(files.split(","))
@@ -186,15 +189,15 @@ def chosen_vocabulary(files: str | None, folder: pathlib.Path):
 
 
 def _has_learned(folder):
-    """Whether a preparation that began in a folder learns its vocabulary."""
-    begun = read_json(folder / PREPARATION)
-    return begun is not None and begun.get("vocabulary") != begun.get("fingerprint")
+    """Return whether a preparation that began in a folder learned its vocabulary."""
+    recipe = read_json(folder / PREPARATION)
+    return recipe is not None and recipe.get("vocabulary") != recipe.get("fingerprint")
 
 
 def with_tags(vocabulary, tags: Sequence[str], name: str | pathlib.Path):
-    """Give a vocabulary back, in which each tag must be one piece."""
-    known = set(vocabulary.source.pieces) & set(vocabulary.target.pieces)
-    if missing := sorted(set(tags) - known):
+    """Return the vocabulary if each tag is one of its pieces, else raise a ValueError."""
+    shared = set(vocabulary.source.pieces) & set(vocabulary.target.pieces)
+    if missing := sorted(set(tags) - shared):
         raise ValueError(
             f"`vocabulary` must have each tag of the corpus as a piece. Received: {name} without "
             f"{', '.join(missing)}. Name a vocabulary that was learned with them, or let "
@@ -212,11 +215,11 @@ def _write_held_out(folder, held_out: Corpus):
 
 
 def manifest_of(
-    decides: Mapping[str, Any], held_out: Corpus, vocabulary, counts, dropped: Mapping[str, int]
+    recipe: Mapping[str, Any], held_out: Corpus, vocabulary, counts, dropped: Mapping[str, int]
 ) -> dict[str, Any]:
-    """The manifest of a preparation: what decides it, its corpus without the training side, the
-    vocabulary, the counts of each shard, and reason -> number of training pairs left out, without
-    duplicates.
+    """Return the manifest of a preparation from its recipe, the corpus without its training side,
+    the vocabulary, the counts of each shard, and reason -> number of training pairs left out,
+    without duplicates.
     """
     dropped = collections.Counter(held_out.dropped) + collections.Counter(dropped)
     dropped["duplicate"] += sum(shard["duplicates"] for shard in counts)
@@ -229,7 +232,7 @@ def manifest_of(
         raise ValueError(f"no pair is left: {reasons} were dropped. Loosen the filters.")
     return {
         "format": FORMAT,
-        "preparation": decides,
+        "preparation": recipe,
         "source_language": held_out.source_language,
         "target_language": held_out.target_language,
         "tags": list(held_out.tags),
@@ -249,7 +252,7 @@ def _sum_columns(rows):
 
 
 def describe(manifest: Mapping[str, Any]) -> str:
-    """A manifest in three lines of words."""
+    """Describe a manifest in three lines."""
     languages = f"{manifest['source_language']}-{manifest['target_language']}"
     shards = len(manifest["shards"])
     return (

@@ -1,10 +1,10 @@
 """Pairs of sentences to shards of token ids (Vaswani et al. 2017, section 5.1).
 
-The digest of a pair's text chooses its shard, and its place in the shard. So the records are the
-same whatever the number of workers and of parts, they are shuffled, equal pairs lie side by side,
-and a shard that is whole stays when an interrupted preparation resumes.
+The digest of a pair's text decides its shard and its place there. So the records do not depend on
+the number of workers and parts, they are shuffled, equal pairs are neighbours, and an interrupted
+preparation keeps its whole shards.
 
-A shard is one group of Beam's, and one worker holds it in memory: about 0.5 GB for a million pairs
+A shard is one group of Beam's, which one worker holds in memory: about 0.5 GB for a million pairs
 of 20 tokens a side. So a shard should have at most two million pairs. Beam's in-process runner
 holds all shards that are made together: about 0.6 GB for a million pairs.
 """
@@ -29,7 +29,7 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 from pipelines.whole_files import write_json
 
 BATCH = 8192
-# Of a packed pair: digest, bytes of source ids, bytes of target ids.
+# Before each packed pair: its digest, the bytes of its source ids, and of its target ids.
 HEADER = struct.Struct(f"<{DIGEST}sii")
 LONGEST_COUNTED = 1000
 DROPPED = ".dropped.json"
@@ -37,20 +37,20 @@ DROPPED = ".dropped.json"
 logger = logging.getLogger(__name__)
 
 
-# As in training: it replaces text too, where a model says so.
+# The class that training uses too: some models also replace text.
 _vocabulary = functools.cache(Vocabulary)
 
 
-def tokenized(pairs, models, shards, wanted):
-    """Tokenize pairs, as `usable_pairs` gives them, in batches, by the bytes of the models of
-    sources and of targets: (shard, all its pairs in a row, each a header and its ids). Pairs of
-    other shards than those wanted are not tokenized.
+def tokenized(pairs, models, shards, missing):
+    """Tokenize the pairs of `usable_pairs` that belong to the missing ones of some shards, with the
+    serialized models of sources and targets. Yield, for each batch and shard, its number and its
+    packed pairs, each a header and ids.
     """
     vocabularies = [_vocabulary(model) for model in models]
     dtype = smallest_dtype(vocabularies[0].size).newbyteorder("<")
-    wanted = frozenset(wanted)
+    missing = frozenset(missing)
     numbered = ((int.from_bytes(pair[0][-8:], "little") % shards, *pair) for pair in pairs)
-    numbered = (pair for pair in numbered if pair[0] in wanted)
+    numbered = (pair for pair in numbered if pair[0] in missing)
     while batch := list(itertools.islice(numbered, BATCH)):
         packed = collections.defaultdict(bytearray)
         numbers, keys, *sides = zip(*batch, strict=True)
@@ -62,7 +62,7 @@ def tokenized(pairs, models, shards, wanted):
 
 
 def unpacked(packed):
-    """The pairs in what `tokenized` gave: (digest, source, target), the sides as bytes of ids."""
+    """Yield the pairs that `tokenized` packed: (digest, source, target), the ids as bytes."""
     start = 0
     while start < len(packed):
         key, source, target = HEADER.unpack_from(packed, start)
@@ -73,7 +73,7 @@ def unpacked(packed):
 
 
 class Shards:
-    """The shards of a preparation, each with its counts, in a folder that all workers see."""
+    """The shards of a preparation and their counts, in a folder that all workers see."""
 
     def __init__(self, folder, number, vocabulary, deduplicate):
         self.folder = pathlib.Path(folder)
@@ -87,7 +87,7 @@ class Shards:
         return self.folder / f"train-{shard:05d}-of-{self.number:05d}.{ending}"
 
     def counts(self, shard):
-        """The counts of a shard; None if it is not whole, or is of another vocabulary."""
+        """Read the counts of a shard; None if it is not whole or has another vocabulary."""
         try:
             counts = read_json(self.path(shard, "json"))
             whole = {"bytes": self.path(shard).stat().st_size, "vocabulary": self.fingerprint}
@@ -96,9 +96,9 @@ class Shards:
             return None
 
     def write(self, shard, parts):
-        """Write the pairs of a shard, in the order of their digests, then its counts."""
+        """Write the pairs of a shard in the order of their digests, then its counts."""
         pairs = sorted(itertools.chain.from_iterable(map(unpacked, parts)))
-        found = len(pairs)
+        total = len(pairs)
         if self.deduplicate:
             pairs = [next(equal) for _, equal in itertools.groupby(pairs, lambda pair: pair[0])]
         sides = [self._token_ids([pair[side] for pair in pairs]) for side in (1, 2)]
@@ -108,7 +108,7 @@ class Shards:
             "file": path.name,
             "vocabulary": self.fingerprint,
             "pairs": len(pairs),
-            "duplicates": found - len(pairs),
+            "duplicates": total - len(pairs),
         }
         counts["bytes"] = path.stat().st_size
         for name, ids in zip(("source", "target"), sides, strict=True):
@@ -124,24 +124,23 @@ class Shards:
         return TokenIds.of_lengths(flat.astype(self.dtype, copy=False), lengths)
 
 
-def make_shards(shards, wanted, settings, filters, parts, at_a_time=None, options=None):
-    """Read a corpus' training side by workers of Beam, in this process or in a cluster, one for
-    each part, and write those of its shards whose numbers are wanted, so many in one reading of the
-    corpus: fewer take less memory. Gives how many pairs were left out, by the reason, those of
-    shards that stay included.
+def make_shards(shards, missing, settings, filters, parts, at_a_time=None, options=None):
+    """Read a corpus' training side by Beam's workers, in this process or in a cluster, one for each
+    part, and write the missing shards, `at_a_time` of them in one reading of the corpus: fewer need
+    less memory. Return reason -> number of pairs left out, those of whole shards included.
     """
     options = options or beam_options()
     at_a_time = at_a_time or shards.number
     # Even without a shard to make, the corpus is read once to count what is left out.
-    for start in range(0, max(1, len(wanted)), at_a_time):
-        _run(shards, wanted[start : start + at_a_time], settings, filters, parts, options)
+    for start in range(0, max(1, len(missing)), at_a_time):
+        _run(shards, missing[start : start + at_a_time], settings, filters, parts, options)
     dropped = read_json(shards.folder / DROPPED)
-    # Not there if a worker wrote elsewhere: the missing shards show it.
+    # It does not exist if a worker wrote elsewhere: then shards are missing too.
     (shards.folder / DROPPED).unlink(missing_ok=True)
     return dropped or {}
 
 
-def _run(shards, wanted, settings, filters, parts, options):
+def _run(shards, missing, settings, filters, parts, options):
     import apache_beam as beam
 
     with pipeline_of(options) as pipeline:
@@ -150,13 +149,13 @@ def _run(shards, wanted, settings, filters, parts, options):
             | "parts" >> beam.Create(range(parts))
             | "spread" >> beam.Reshuffle()
             | "read, filter, tokenize"
-            >> beam.FlatMap(_read, parts, settings, filters, shards, wanted)
+            >> beam.FlatMap(_read, parts, settings, filters, shards, missing)
             .with_output_types(tuple[int, bytes])
             .with_outputs("dropped", main="pairs")
         )
         # A shard without pairs is written too.
         empty = pipeline | "empty shards" >> beam.Create(
-            [(shard, b"") for shard in wanted]
+            [(shard, b"") for shard in missing]
         ).with_output_types(tuple[int, bytes])
         (
             (read.pairs, empty)
@@ -165,15 +164,16 @@ def _run(shards, wanted, settings, filters, parts, options):
             | "write" >> beam.MapTuple(shards.write)
         )
         dropped = read.dropped | beam.CombinePerKey(sum) | beam.combiners.ToDict()
-        dropped | "write dropped" >> beam.Map(lambda one: write_json(shards.folder / DROPPED, one))
+        path = shards.folder / DROPPED
+        dropped | "write dropped" >> beam.Map(lambda counts: write_json(path, counts))
 
 
-def _read(part, parts, settings, filters, shards, wanted):
-    """Yield the tokenized pairs of a part, and how many of its pairs were dropped."""
+def _read(part, parts, settings, filters, shards, missing):
+    """Yield the tokenized pairs of a part, and the number of its pairs dropped for each reason."""
     from apache_beam.pvalue import TaggedOutput
 
     dropped = Dropped()
     text = corpora.stream(**settings, part=part, parts=parts, dropped=dropped)
     pairs = usable_pairs(text, filters, dropped)
-    yield from tokenized(pairs, shards.models, shards.number, wanted)
+    yield from tokenized(pairs, shards.models, shards.number, missing)
     yield from (TaggedOutput("dropped", reason) for reason in dropped.items())

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from pipelines.random_numbers import GOLDEN, drawn, mix
+from pipelines.random_numbers import GOLDEN, mix, nth_draw
 from pipelines.vocabularies.model_proto import whole_pieces
 from pipelines.vocabularies.protected_spans import TRANSLATION
 from pipelines.vocabularies.segmentation import OtherVersion, Segmentation
@@ -119,7 +119,7 @@ class AugmentedText(OtherVersion):
 
     def _is_drawn(self, purpose, draws, name):
         threshold = min(int(self.rates.get(name, 0) * 2**64), 2**64 - 1)
-        return drawn(draws, purpose) < tf.constant(threshold, tf.uint64)
+        return nth_draw(draws, purpose) < tf.constant(threshold, tf.uint64)
 
     def _with_slips(self, typed):
         """Return the characters with typing errors; each becomes none, one or two."""
@@ -127,11 +127,11 @@ class AugmentedText(OtherVersion):
         slips = may_slip & self._is_drawn(TYPO, typed.draws, "typos")
         # The letter after a slip is typed correctly, because it may have been swapped.
         slips &= ~_shifted(slips, False)
-        kind = tf.cast(drawn(typed.draws, SLIP) % 4, tf.int32)
+        kind = tf.cast(nth_draw(typed.draws, SLIP) % 4, tf.int32)
         following = tf.concat([typed.texts[1:], [""]], axis=0)[: tf.size(typed.texts)]
         may_swap = tf.concat([may_slip[1:], [False]], axis=0)
         swaps = slips & (kind == 0) & may_swap[: tf.size(slips)]
-        key = tf.cast(drawn(typed.draws, KEY) % NEIGHBOURS, tf.int32)
+        key = tf.cast(nth_draw(typed.draws, KEY) % NEIGHBOURS, tf.int32)
         keys = keys_beside()
         is_ascii = typed.codes < len(keys)
         indices = tf.stack([tf.where(is_ascii, typed.codes, 0), key], axis=1)
@@ -144,12 +144,12 @@ class AugmentedText(OtherVersion):
 
     def _with_other_punctuation(self, typed, written):
         changes = typed.is_point & self._is_drawn(MARKS, typed.draws, "punctuation")
-        is_missing = drawn(typed.draws, SLIP) % 2 == 0
+        is_missing = nth_draw(typed.draws, SLIP) % 2 == 0
         return tf.where(changes, tf.where(is_missing, "", typed.texts + typed.texts), written)
 
     def _in_other_case(self, typed, written, keys):
         changes = typed.is_letter & tf.gather(self._is_drawn(CASE, keys, "case"), typed.sentences)
-        kind = tf.gather(drawn(keys, SLIP) % 3, typed.sentences)
+        kind = tf.gather(nth_draw(keys, SLIP) % 3, typed.sentences)
         upper = tf.strings.upper(written, "utf-8")
         written = tf.where(changes & (kind == 0), upper, written)
         if not self.is_source:

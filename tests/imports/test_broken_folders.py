@@ -179,7 +179,7 @@ BROKEN = {
         r"config\.json is damaged: it must hold a JSON object\. Received: a list\.",
     ),
     "twice": (text("config.json", b'{"a": 1, "a": 2}'), r"config\.json .*names a twice"),
-    "half": (text("config.json", b'{"a": "\\ud800"}'), r"config\.json is damaged: it is no JSON"),
+    "half": (text("config.json", b'{"a": "\\ud800"}'), r"config\.json is damaged: it is not JSON"),
     "UTF-8": (text("config.json", b'{"a": "\xff"}'), r"config\.json .*UTF-8.*byte 7"),
     "layers": (
         setting(num_hidden_layers=HUGE),

@@ -139,7 +139,7 @@ def test_a_file_has_two_columns(tmp_path):
         ("a\tb\n\nlight\n", "line 3: .*a tab"),
         ("a\tb\tc\n", "line 1: .*a tab"),
         ("a\tb\na\tc\n", "line 2: .*another translation"),
-        ("a\tb\nc\t⟦d⟧\n", f"{path}, line 2: .* no mark ⟦.*'⟦d⟧'. Leave the mark out"),
+        ("a\tb\nc\t⟦d⟧\n", f"{path}, line 2: .* has the mark ⟦.*'⟦d⟧'. Remove it"),
     ):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ValueError, match=sense):

@@ -198,9 +198,9 @@ def test_what_is_missing_is_told_with_the_remedy(folder):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "it is no JSON"),
+        ("", "it is not JSON"),
         ("[]", "it must hold a JSON object. Received: []"),
-        ('{"format": 1, "pairs": 3}', "it does not say dropped, shards, "),
+        ('{"format": 1, "pairs": 3}', "it lacks dropped, shards, "),
         (None, "must be of format 1. Received: 2."),
     ],
 )

@@ -154,10 +154,10 @@ NO_TAGS = ("2de", "<2 de>", "<2de>\n", "<>", "<größe>", 2)
         *(("tag", one, "a string such as <2de>") for one in NO_TAGS),
         *(("seed", one, "an integer") for one in (1.5, False)),
         ("seed", -1, "an integer, at least 0"),
-        ("data_dir", "", "said"),
+        ("data_dir", "", "set"),
         ("data_dir", ["a"], "a string"),
         ("dataset", 1, "a string"),
-        ("source_language", None, "said"),
+        ("source_language", None, "set"),
         ("source_language", 3, "a string"),
     ],
 )
@@ -184,7 +184,7 @@ MEMBERS = [
         ({**REVERSE, "corpus": "treebank", "prefixes": prefixes}, told)
         for prefixes, told in [
             (["a", None, 1], "`test_prefix` must be a s"),
-            (None, "`prefixes` must be said"),
+            (None, "`prefixes` must be set"),
         ]
     ),
     *(
@@ -231,7 +231,7 @@ NO_JSON = ("", "{", '{"corpora": [,]}', "{'corpora': []}")
     [
         *((one, f"{ONE_OR_MORE}{str(one)[:200]}. List the members.") for one in OTHER_OBJECTS),
         *((one, NO_OBJECT) for one in ([], "3", '"corpora"')),
-        *((one, " is damaged: it is no JSON (") for one in NO_JSON),
+        *((one, " is damaged: it is not JSON (") for one in NO_JSON),
         ('{"corpora": "\udcff"}', " is damaged: it must be UTF-8. Received: byte 13 is not."),
     ],
 )

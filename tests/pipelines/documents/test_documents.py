@@ -18,7 +18,7 @@ from token_lists import complaint
 
 from keras_transformer import translate
 from pipelines.documents import BILINGUAL, FORMATS, Document
-from pipelines.documents.segments import KEPT
+from pipelines.documents.segments import CODES
 
 PO = """# A header.
 msgid ""
@@ -438,7 +438,7 @@ def test_odd_catalogues_are_read_by_polib(texts):
             forms = [entry.msgid, entry.msgid_plural] if entry.msgid_plural else [entry.msgid]
             found = [*entry.msgstr_plural.values()] if entry.msgid_plural else [entry.msgstr]
             for source, target in zip(forms, found, strict=True):
-                wanted = source if any(map(str.isalpha, KEPT.sub("", source))) else ""
+                wanted = source if any(map(str.isalpha, CODES.sub("", source))) else ""
                 assert bare(target) == bare(wanted)
         assert [one.msgctxt for one in polib.pofile(done)] == [*map(str, range(len(texts)))]
 
@@ -450,13 +450,13 @@ def test_odd_strings_of_json_are_those_of_json(texts, indent, is_ascii):
     assert translated(text, "json", list, protects=False) == text
     found = json.loads(translated(text, "json", loud, False))
     for one, other in zip(texts, found["a"], strict=True):
-        assert KEPT.findall(one) == KEPT.findall(other) or "ü" in one or one.upper() == other
+        assert CODES.findall(one) == CODES.findall(other) or "ü" in one or one.upper() == other
         assert one.upper() == other.upper()
 
 
 def all_taken_off(text):
     """What is left of brackets within brackets too, in each part that a model gets alone."""
-    parts = re.split(f"({KEPT.pattern})", text)
+    parts = re.split(f"({CODES.pattern})", text)
     while (less := list(map(taken_off, parts))) != parts:
         parts = less
     return "".join(parts)
