@@ -1,1 +1,1 @@
-"""Ids to batches of alike lengths, in the order of a seed (Vaswani et al. 2017, section 5.1)."""
+"""From ids to batches of similar length, in a seeded order (Vaswani et al. 2017, section 5.1)."""

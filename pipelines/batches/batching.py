@@ -1,6 +1,6 @@
-"""Examples to the batches that `model.fit` takes.
+"""Batches of examples for `model.fit`.
 
-From ids to batches goes a graph of tf.data operations without Python, so another host can run it.
+A graph of tf.data operations turns ids into batches without Python, so another host can run it.
 """
 
 import dataclasses
@@ -14,22 +14,22 @@ from pipelines.batches.examples import Examples
 from pipelines.batches.ordering import BatchOrder, by_stream
 
 BATCHES_AHEAD = 8
-# Batches whose rows are computed together: a hundred small operations then cost each little.
+# Batches whose rows are computed together, to share the cost of a hundred small operations.
 ORDERED_AT_ONCE = 16
-# tf.data does not rewrite a dataset's graph before it runs: for that it would copy all ids into it.
+# tf.data must not rewrite a dataset's graph before it runs: it would copy all ids into it.
 AS_WRITTEN = tf.data.Options()
 AS_WRITTEN.experimental_optimization.apply_default_optimizations = False
-# Its tuning thread can miss that an iterator ends, which then waits for it, for up to a minute.
+# Its tuning thread can miss the end of an iterator, which then waits for up to a minute.
 AS_WRITTEN.autotune.enabled = False
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingBatches:
-    """An endless, shuffled stream of updates, each in P parts: batches that are triples `(inputs,
+    """An endless, shuffled stream of updates, each in P parts: batches, which are triples `(inputs,
     labels, weights)`.
 
-    The same seed gives the same stream, wherever it is entered. The examples of an update, the
-    batches of the `Buckets`, do not depend on P: replicas and accumulated batches share them.
+    The same seed gives the same stream, wherever it is entered. The examples of an update, a batch
+    of the `Buckets`, do not depend on P: replicas and accumulated batches share them.
     """
 
     examples: Examples
@@ -39,31 +39,31 @@ class TrainingBatches:
 
     @property
     def updates_per_epoch(self) -> int:
-        """How many updates hold every example once, rounded, at least 1."""
+        """The updates in which every example comes once, rounded, at least 1."""
         return max(1, round(self.order.batches_per_epoch))
 
     def describe(self) -> str:
-        """Updates and shapes in words."""
+        """Return the updates and shapes in words."""
         updates = self.updates_per_epoch
         rates = self.order.rates.sum(axis=1) / self.buckets.counts
         tokens = self.buckets.sums(self.examples.lengths) @ rates
-        of_sides = zip(tokens / self.order.batches_per_epoch, self.examples.sides, strict=True)
-        size = " and ".join(f"{count:,.0f} {side}" for count, side in of_sides)
+        means = zip(tokens / self.order.batches_per_epoch, self.examples.sides, strict=True)
+        size = " and ".join(f"{count:,.0f} {side}" for count, side in means)
         return (
             f"{updates:,} {'update' if updates == 1 else 'updates'} an epoch, of {size} tokens "
             f"each, in {self.buckets.describe()}"
         )
 
     def arrays(self, start: int = 0) -> Iterator[tuple]:
-        """The stream from part `start` on as triples of NumPy arrays, for any Keras backend."""
+        """Yield the stream from part `start` on as NumPy arrays, for any Keras backend."""
         # A generator, which is what Keras' `fit` takes; it refuses tf.data's own iterator.
         yield from self.dataset(start).as_numpy_iterator()
 
     def dataset(
         self, start: int = 0, replicas: int = 1, first: int = 0, here: int = 1
     ) -> tf.data.Dataset:
-        """The stream from part `start` on, a multiple of the R replicas of the whole job: of every
-        R parts in a row each takes one. This host has those from `first` on, `here` of them.
+        """Return the stream from part `start` on, a multiple of R, the replicas of the whole job.
+        Of every R consecutive parts each takes one; this host has `here` of them, from `first` on.
         """
         epoch, before = self.order.locate(start // self.parts)
         epochs = tf.data.Dataset.range(epoch, np.iinfo(np.int64).max)
@@ -81,7 +81,7 @@ class TrainingBatches:
         return batches.apply(endless).prefetch(BATCHES_AHEAD).with_options(AS_WRITTEN)
 
     def _places(self, epoch):
-        """Of each part: its bucket, and where in that bucket's stream it begins and ends."""
+        """Return for each part its bucket, and where in its bucket's stream it begins and ends."""
         buckets, begins = self.order.epoch(epoch)
         buckets, begins = (tf.repeat(side, self.parts) for side in (buckets, begins))
         part = tf.math.floormod(tf.range(tf.size(begins, tf.int64)), self.parts)
@@ -92,13 +92,13 @@ class TrainingBatches:
         )
 
     def _rows(self, buckets, begins, ends):
-        """The examples of several parts, a ragged tensor with one row a part."""
+        """Return buckets, examples and keys of several parts, the last two with a row per part."""
         sizes = ends - begins
         places = tf.ragged.range(begins, ends)
-        of_places = tf.repeat(buckets, sizes)
-        rows = places.with_values(self.order.examples(of_places, places.values))
-        keys = self.examples.keys(of_places, places.values)
-        return buckets, rows, *(places.with_values(one) for one in keys)
+        bucket_of_place = tf.repeat(buckets, sizes)
+        rows = places.with_values(self.order.examples(bucket_of_place, places.values))
+        keys = self.examples.keys(bucket_of_place, places.values)
+        return buckets, rows, *(places.with_values(numbers) for numbers in keys)
 
     def _batch(self, bucket, rows, *keys):
         sizes = self.buckets.batch_sizes
@@ -119,12 +119,12 @@ def training_batches(
     """Sort examples into buckets, and put them into an order.
 
     Args:
-        batch_tokens: tokens a side of an update, padding left out: the mean over all updates.
+        batch_tokens: mean tokens of an update on each side, without padding.
         seed: of the order.
         weights: how often each example comes in an epoch, (examples,); None: once.
-        parts: P, batches that share an update, by replicas or one after another.
-        most_padding: buckets are merged while padding stays below this share.
-        alike: give each part the same number of examples, as static shapes need it. Else they
+        parts: P, the batches that an update is divided into, for replicas or for accumulation.
+        most_padding: buckets are merged while the share of padding stays below this.
+        alike: give each part the same number of examples, as static shapes require. Otherwise parts
             differ by one example where P does not divide an update.
     """
     multiple = parts if alike else 1
@@ -144,8 +144,8 @@ def training_batches(
 def evaluation_batches(
     examples: Examples, batch_tokens: int, most_padding: float = MOST_PADDING
 ) -> tf.data.Dataset:
-    """Every example once, in order within its bucket, as a dataset of triples `(inputs, labels,
-    weights)` that knows its number of batches; the last batch of a bucket may be short.
+    """Return every example once, in order within its bucket, as a dataset of triples `(inputs,
+    labels, weights)` of known cardinality. The last batch of a bucket may be short.
     """
     buckets = bucket(examples.lengths, batch_tokens, most_padding)
     sizes = buckets.batch_sizes
@@ -170,10 +170,10 @@ def evaluation_batches(
 
 
 def _load(examples, buckets, bucket, rows, *keys):
-    """The batch of some rows of one bucket, each dimension static where all buckets share it."""
+    """Load the batch of some rows of a bucket. A length that all buckets share is static."""
     lengths = [
-        int(of_all[0]) if (of_all == of_all[0]).all() else tf.gather(of_all, bucket)
-        for of_all in buckets.lengths.T
+        int(side[0]) if (side == side[0]).all() else tf.gather(side, bucket)
+        for side in buckets.lengths.T
     ]
     return examples.batch(rows, lengths, *keys)
 

@@ -1,10 +1,10 @@
 """Which examples share a batch (Vaswani et al. 2017, section 5.1: "batched together by approximate
 sequence length").
 
-Pure arithmetic on lengths. An example has one length a side: a pair of sentences has two sides. A
-bucket is a rectangle of lengths, and all its batches have one shape: a backend that compiles a
-graph for each shape compiles as many graphs as there are buckets. Section 5.1 counts tokens, so
-padding is not counted: a batch has "approximately 25000 source tokens and 25000 target tokens".
+Pure arithmetic on lengths. An example has a length on each side: a pair of sentences has two sides.
+A bucket is a rectangle of lengths, and all its batches have one shape: a backend that compiles a
+graph for each shape compiles one for each bucket. Section 5.1 counts tokens, so we do not count
+padding: a batch has "approximately 25000 source tokens and 25000 target tokens".
 """
 
 import dataclasses
@@ -13,29 +13,29 @@ import numpy as np
 
 from pipelines.vocabularies.token_ids import room
 
-# Buckets are merged while padding stays below this share, and until no more shapes are left than
-# this. 4.5 million pairs with lengths like those of WMT 2014 take 40 shapes with 9.5 % padding.
+# Buckets are merged while padding stays below this share, and as long as more than MOST_SHAPES are
+# left. 4.5 million pairs with lengths like those of WMT 2014 take 40 shapes with 9.5 % padding.
 MOST_PADDING = 0.08
 MOST_SHAPES = 40
-# The share where TensorFlow compiles each shape by itself, and where another backend does, by XLA,
-# for seconds each: fewer shapes are worth more padding.
+# The share for static shapes, which TensorFlow compiles one by one, and where another backend
+# compiles each by XLA for seconds: there, fewer shapes are worth more padding.
 MOST_PADDING_STATIC = 0.1
 MOST_PADDING_COMPILED = 0.25
-# The least edge of the length buckets, and how many times longer the next one is. GROWTH - 1 is
+# The smallest edge of the length buckets, and the ratio of an edge to the one before. GROWTH - 1 is
 # about the worst share of padding.
 FIRST_EDGE = 4
 GROWTH = 1.15
-# Examples that are looked at together.
+# Examples that are processed together.
 ROWS = 2**20
-# The positions that a merging adds which must not come.
+# More positions than any merge adds: marks a merge that must not happen.
 NEVER = np.iinfo(np.int64).max
 
 
 @dataclasses.dataclass(frozen=True)
 class Buckets:
-    """The shapes of a run, and where each example belongs. Shapes: B buckets, sides. Padded lengths
-    (B, sides), the examples in a batch of each (B,), the bucket of each example, the examples of
-    each (B,), and the tokens of one pass over each side, padding left out, (sides,), are integers.
+    """The shapes of a run, and where each example belongs, as arrays of integers: padded lengths
+    (B, sides) and batch sizes (B,) of B buckets; the bucket of each example; the number of examples
+    in each bucket (B,); and the tokens of each side in one pass, without padding, (sides,).
     """
 
     lengths: np.ndarray
@@ -46,27 +46,27 @@ class Buckets:
 
     @property
     def padding(self) -> float:
-        """Share of the positions that hold no token, in [0, 1)."""
+        """The share of positions that hold no token, in [0, 1)."""
         return 1 - int(self.tokens.sum()) / int(self.lengths.sum(axis=1) @ self.counts)
 
     def sums(self, values: np.ndarray) -> np.ndarray:
-        """Sums of columns of values (examples, columns) over the buckets, float64 (columns, B)."""
-        found = np.zeros((values.shape[1], len(self.batch_sizes)))
+        """Sum columns of values (examples, columns) over the buckets: float64 (columns, B)."""
+        sums = np.zeros((values.shape[1], len(self.batch_sizes)))
         for start in range(0, len(values), ROWS):
             part = slice(start, start + ROWS)
-            for total, column in zip(found, values[part].T, strict=True):
+            for total, column in zip(sums, values[part].T, strict=True):
                 total += np.bincount(self.bucket_of[part], column, minlength=len(total))
-        return found
+        return sums
 
     def describe(self) -> str:
-        """The shapes in words."""
+        """Return the shapes in words."""
         shapes = len(self.batch_sizes)
         return f"{shapes} {'shape' if shapes == 1 else 'shapes'}, {self.padding:.1%} padding"
 
 
 def boundaries(longest: int) -> np.ndarray:
-    """The upper edges of the length buckets, increasing integers to the longest, each about
-    `GROWTH` times the one before: of 20, they are 4 5 6 7 8 9 10 11 12 13 14 16 18 20.
+    """Return the upper edges of the length buckets, increasing integers up to `longest`, each about
+    `GROWTH` times the one before: for 20, they are 4 5 6 7 8 9 10 11 12 13 14 16 18 20.
     """
     edges = [min(FIRST_EDGE, longest)]
     while edges[-1] < longest:
@@ -84,15 +84,14 @@ def bucket(
 ) -> Buckets:
     """Sort examples into buckets, and size each bucket's batch.
 
-    A batch of a bucket has, on average, the multiple of `multiple` examples whose tokens come
-    nearest to `batch_tokens` a side. Padding is not counted; the mean of the sides comes near.
+    The batch size of a bucket is the multiple of `multiple` that comes nearest to `batch_tokens`
+    tokens on average, counted without padding as the mean of the sides.
 
     Args:
         lengths: tokens of each side of each example, integers (examples, sides), each at least 1.
-        most_padding: buckets are merged, those first that cost the least, while padding stays below
-            this share.
-        most_shapes: so many shapes may be left; more padding is taken for it.
-        folder: of the files that hold what each example has; None: memory holds it.
+        most_padding: buckets are merged, cheapest first, while padding stays below this share.
+        most_shapes: buckets are merged until at most so many are left, whatever the padding.
+        folder: for files with the arrays of all examples; None: these are in memory.
     """
     lengths = np.asarray(lengths)
     if not lengths.size:
@@ -105,7 +104,7 @@ def bucket(
         )
     edges = boundaries(longest)
     grid = (len(edges),) * lengths.shape[1]
-    # Some rows at a time, and small integers: of many examples, each byte counts.
+    # Some rows at a time, and small integers: with many examples, each byte counts.
     parts = [slice(start, start + ROWS) for start in range(0, len(lengths), ROWS)]
     cell_of = room(len(lengths), np.min_scalar_type(int(np.prod(grid))), folder)
     for part in parts:
@@ -132,9 +131,9 @@ def bucket(
 def merge(
     shapes: np.ndarray, counts: np.ndarray, most_positions: int, most_shapes: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Merge rectangles, lengths (rectangles, sides) with counts of examples, into fewer, two at a
-    time, those first that add the fewest positions, up to so many positions of all examples with
-    padding; while there are more than `most_shapes`, that limit does not hold.
+    """Merge rectangles, lengths (rectangles, sides) with counts of examples, two at a time, those
+    first that add the fewest positions. All examples with padding may then take `most_positions`,
+    or more as long as there are more than `most_shapes` rectangles.
 
     Returns the shapes that are left, and for each rectangle the number of its shape among them.
     """
@@ -163,7 +162,7 @@ def merge(
 
 
 def _added(shapes, counts, number):
-    """How many positions it adds to merge one rectangle with each of the others."""
+    """Return how many positions it adds to merge a rectangle with each of the others."""
     union = np.maximum(shapes[number], shapes).sum(axis=-1)
     sizes = shapes.sum(axis=-1)
     return counts[number] * (union - sizes[number]) + counts * (union - sizes)

@@ -1,4 +1,4 @@
-"""What is learned from: columns of examples, and how a batch becomes what `model.fit` takes."""
+"""Training examples in columns, and how some of them become a batch for `model.fit`."""
 
 import dataclasses
 import functools
@@ -13,7 +13,7 @@ from pipelines.random_numbers import key
 from pipelines.vocabularies.segmentation import Variation
 from pipelines.vocabularies.token_ids import TokenIds, as_tensor, room
 
-# The column of what examples draw by, in what `to_batch` takes.
+# The column of random keys, among those that `to_batch` takes.
 KEYS = "keys"
 
 
@@ -22,21 +22,20 @@ class Examples:
     """Examples in columns. Shapes: B examples in a batch, L the padded length of a column.
 
     Args:
-        ragged: name -> `TokenIds`, one sequence an example, each with one token at least. Each of
-            these columns is one side of the bucketing.
-        fixed: name -> array (examples, ...), one row an example.
+        ragged: name -> `TokenIds`, one sequence per example, of at least one token. Each of these
+            columns is one side of the bucketing.
+        fixed: name -> array (examples, ...), one row per example.
         to_batch: takes name -> tensor, ragged columns as int32 (B, L) padded with 0, fixed ones as
-            (B, ...). Gives Keras' triple (inputs, labels, weights), where weights, float32 of the
-            labels' shape, say which labels count. Made of TensorFlow's operations alone, for it
+            (B, ...). Returns Keras' triple (inputs, labels, weights), where weights, float32 of the
+            labels' shape, say which labels count. It may use TensorFlow operations only, because it
             becomes part of a graph.
-        positions: what an example counts of `batch_tokens` if no column is ragged, such as the
-            patches of an image.
-        variations: by name of a ragged column, what gives its sequences anew each time they are
-            seen, padded to their longest. Without, they are taken as they are, padded to their
-            bucket.
-        draws: the seed of what `to_batch` draws, at least 0. It then finds a column `KEYS` of
-            random numbers, uint64 (B,): in training another one each time that an example is seen,
-            in measuring always the same. None: nothing is drawn, and there is no such column.
+        positions: how many tokens of `batch_tokens` an example counts for if no column is ragged,
+            such as the patches of an image.
+        variations: name of a ragged column -> what changes its sequences each time they are seen,
+            and pads them to the longest. Other columns stay, and are padded to their bucket.
+        draws: seed of the random numbers of `to_batch`, at least 0. It then gets a column `KEYS`,
+            uint64 (B,): new numbers each time an example is seen in training, and always the same
+            in evaluation. None: there is no such column.
     """
 
     ragged: Mapping[str, TokenIds]
@@ -60,7 +59,7 @@ class Examples:
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The names of the sides, of examples without sequences the one name "input"."""
+        """The names of the sides; ("input",) for examples without sequences."""
         return tuple(self.ragged) or ("input",)
 
     @property
@@ -69,27 +68,28 @@ class Examples:
         if not self.ragged:
             return np.full((len(self), 1), self.positions)
         shape = (len(self), len(self.ragged))
-        found = room(math.prod(shape), np.int32, self.folder).reshape(shape)
-        for side, column in zip(found.T, self.ragged.values(), strict=True):
+        lengths = room(math.prod(shape), np.int32, self.folder).reshape(shape)
+        for side, column in zip(lengths.T, self.ragged.values(), strict=True):
             np.subtract(column.starts[1:], column.starts[:-1], out=side, casting="unsafe")
-        return found
+        return lengths
 
     @property
     def folder(self) -> pathlib.Path | None:
-        """Where the sequences are mapped from; None: they are in memory."""
+        """The folder that the sequences are mapped from; None: they are in memory."""
         starts = next((column.starts for column in self.ragged.values()), None)
         name = getattr(starts, "filename", None)
         return name and pathlib.Path(name).parent
 
     def keys(self, buckets: tf.Tensor, places: tf.Tensor) -> list[tf.Tensor]:
-        """What is drawn by at places of the buckets' streams, one uint64 (B,), or none."""
+        """Return the random keys at places of the buckets' streams, [uint64 (B,)], or []."""
+        varied = [variation.keys(buckets, places) for variation in self.variations.values()]
         own = [] if self.draws is None else [key(self.draws, buckets, places)]
-        return [*(one.keys(buckets, places) for one in self.variations.values()), *own][:1]
+        return [*varied, *own][:1]
 
     def batch(self, rows: tf.Tensor, lengths, keys: tf.Tensor | None = None) -> tuple:
-        """What `to_batch` gives of some rows, numbers of examples, int64 (B,), as operations of
-        TensorFlow; with lengths L of each ragged column, integers or int64 scalars. Without keys,
-        uint64 (B,), sequences are as they are, and `to_batch` draws by the numbers of the examples.
+        """Apply `to_batch` to the examples of some numbers, `rows`, int64 (B,), padded to the
+        lengths L of the ragged columns, integers or int64 scalars. Without keys, uint64 (B,),
+        sequences stay as they are, and `to_batch` draws by the numbers of the examples.
         """
         columns = {name: tf.gather(column, rows) for name, column in self._fixed.items()}
         for (name, (flat, starts)), length in zip(self._ragged.items(), lengths, strict=False):
@@ -115,8 +115,8 @@ class Examples:
 
 
 def padded(flat: tf.Tensor, starts: tf.Tensor, rows: tf.Tensor, length) -> tf.Tensor:
-    """Some sequences of `TokenIds`, those of the rows int64 (B,), none longer than `length`, as a
-    rectangle int32 (B, L), filled up with 0, the padding.
+    """Return the sequences at `rows`, int64 (B,), of `TokenIds`, none longer than `length`, as a
+    rectangle int32 (B, L), padded with 0.
     """
     begins = tf.gather(starts, rows)[:, None]
     places = begins + tf.range(length, dtype=tf.int64)

@@ -1,7 +1,7 @@
 """Hidden pieces that a model guesses (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional
 Transformers for Language Understanding", section 3.1 and appendix A.1).
 
-It is arithmetic on tensors, and so a part of a tf.data graph. What is drawn follows from a key by
+It is arithmetic on tensors, and so part of a tf.data graph. Random numbers follow from a key by
 counting: an interrupted run draws the same again. Shapes: B texts; T tokens of the longest; M
 guesses of the longest.
 """
@@ -17,15 +17,15 @@ from pipelines.random_numbers import GOLDEN, mix
 from pipelines.special_ids import Marks
 from pipelines.vocabularies.token_ids import TokenIds
 
-# Of ten pieces to guess, so many are hidden, and so many are another piece. The rest stay.
+# Of ten pieces to guess, so many become the mask, and so many another piece. The rest stay.
 HIDDEN = 8
 REPLACED = 1
 
 
 class Masked(NamedTuple):
-    """Texts with hidden pieces: what the model reads, int32 (B, T); the numbers of the tokens to
-    guess, what stands there in truth, int32 (B, M), and 1.0 where there is something to guess, else
-    0.0, float32 (B, M).
+    """Texts with hidden pieces: what the model reads, int32 (B, T); the places to guess and the
+    true pieces there, int32 (B, M); and weights, float32 (B, M), 1.0 where there is something to
+    guess, else 0.0.
     """
 
     tokens: tf.Tensor
@@ -35,18 +35,18 @@ class Masked(NamedTuple):
 
 
 class Masking:
-    """Choose some pieces of each text, and hide most of them: of ten, eight become the mask, one
-    becomes a piece drawn from all, and one stays, for at work nothing is hidden.
+    """Chooses some pieces of each text, and hides most of them: of ten, eight become the mask, one
+    becomes a piece drawn from all, and one stays, because in use nothing is hidden.
 
     A text of n pieces has max(1, round(share n)) to guess; BERT's share is 0.15. Marks and padding
     are never chosen.
 
     Call arguments:
         tokens: texts between their marks, padded with 0, int32 (B, T).
-        keys: what a text draws by, uint64 (B,).
+        keys: random keys of the texts, uint64 (B,).
 
     Returns:
-        `Masked`; M is what a text of T pieces would have.
+        `Masked`; M is the number of guesses in a text of T pieces.
     """
 
     def __init__(self, marks: Marks, size: int, share: float = 0.15):
@@ -59,7 +59,7 @@ class Masking:
         length = tf.shape(tokens)[1] if tokens.shape[1] is None else tokens.shape[1]
         draws = mix(keys[:, None] + GOLDEN * tf.cast(tf.range(length) + 1, tf.uint64))
         eligible = tf.gather(self._is_ordinary, tokens)
-        # The pieces with the largest draws are chosen. Half of 2^64 numbers fit into int64.
+        # The pieces with the largest draws are chosen. Without a bit, they fit into int64.
         rank = tf.where(eligible, tf.cast(tf.bitwise.right_shift(draws, 1), tf.int64), -1)
         _, places = tf.math.top_k(rank, self._count(length))
         eligible = tf.reduce_sum(tf.cast(eligible, tf.int32), axis=1)
@@ -74,14 +74,14 @@ class Masking:
         return Masked(masked, places, pieces, tf.cast(chosen, tf.float32))
 
     def _count(self, pieces):
-        """How many of so many pieces are guessed, at least 1; int32, or of a Python integer one."""
+        """Return how many of so many pieces to guess, at least 1: for an int an int, or int32."""
         if isinstance(pieces, int):
             return max(1, int(np.floor(pieces * self._share + 0.5)))
         shared = tf.cast(pieces, tf.float64) * self._share
         return tf.maximum(1, tf.cast(tf.floor(shared + 0.5), tf.int32))
 
     def _hidden(self, pieces, draws):
-        """What the model reads in place of pieces (B, M)."""
+        """Return what the model reads in place of pieces (B, M)."""
         fate = mix(draws + GOLDEN)
         tenth = tf.math.floormod(fate, tf.constant(10, tf.uint64))
         number = tf.math.floormod(mix(fate + GOLDEN), len(self._ordinary))
@@ -91,10 +91,10 @@ class Masking:
 
 
 def examples(texts: TokenIds, marks: Marks, masking: Masking, seed: int) -> Examples:
-    """Texts as `Examples` of masked language modelling.
+    """Return texts as `Examples` of masked language modelling.
 
-    A batch is `((tokens, segments, places), pieces, weights)`, of `Masked`; segments are 0. A text
-    has other pieces hidden each time it is trained on, and the same where it is measured.
+    A batch is `((tokens, segments, places), pieces, weights)`, of `Masked`; segments are 0. Other
+    pieces of a text are hidden each time it is trained on, and always the same in evaluation.
     """
 
     def to_batch(columns):

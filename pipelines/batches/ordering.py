@@ -1,13 +1,13 @@
-"""In which order examples are trained on: an endless stream of full batches that can be entered at
-any place.
+"""The order in which examples are trained on: an endless stream of full batches that can be entered
+at any place.
 
-Each bucket has a stream of its own: its examples in one random order after another, cut into full
+Each bucket has its own stream: its examples in one random order after another, cut into full
 batches; what does not fill a batch in one epoch waits for the next. Epoch e of the run holds the
-batches that its examples complete, those of all buckets mixed. All of it follows from the seed by
+batches that its examples complete, with all buckets mixed. Everything follows from the seed by
 counting, so that an interrupted run resumes at batch n without replaying those before.
 
-The counting is arithmetic on tensors, and so a part of a tf.data graph. Shapes: B buckets; K kinds
-of examples, each of one weight; L places in a stream.
+The counting is arithmetic on tensors, and so part of a tf.data graph. Shapes: B buckets; K kinds of
+examples, one for each weight; L places in a stream.
 """
 
 import bisect
@@ -20,14 +20,14 @@ from pipelines.batches.bucketing import ROWS
 from pipelines.random_numbers import key, permuted
 from pipelines.vocabularies.token_ids import as_tensor, room
 
-# What a random number is drawn for.
+# The purposes of random numbers.
 ORDER, MIX, BATCHES = range(3)
 
 
 class BatchOrder:
-    """Which examples make batch 0, 1, 2 ... of buckets, by a seed of at least 0. Weights say how
-    often each example comes in an epoch, positive, of few different values: 0.5 is every second
-    epoch; None: once. The file that holds the order lies in the folder; None: memory holds it.
+    """The examples of batch 0, 1, 2 ..., by their buckets and a seed of at least 0. Weights say how
+    often each example comes in an epoch: positive numbers of few different values, where 0.5 is
+    every second epoch; None: once. A file in `folder` holds the order; None: it is in memory.
     """
 
     def __init__(self, bucket_of, batch_sizes, seed: int, weights=None, folder=None):
@@ -51,13 +51,13 @@ class BatchOrder:
 
     @property
     def batches_per_epoch(self) -> float:
-        """How many batches an epoch holds on average; it need not be whole."""
+        """The average number of batches of an epoch; it need not be whole."""
         return float((self.rates.sum(axis=1) / self.batch_sizes).sum())
 
     def locate(self, number: int) -> tuple[int, int]:
-        """Find batch `number` of the stream: its epoch, and how many of that come before it."""
-        # The estimate is never too late but for rounding, since what waits for a full batch is not
-        # counted yet. At most so many epochs' worth of batches wait:
+        """Return the epoch of batch `number` of the stream, and its number within the epoch."""
+        # The estimate is never too late, except for rounding, because it counts what waits for a
+        # full batch, at most so many batches:
         waiting = (1 + self.kinds / self.batch_sizes).sum()
         low = max(0, int(number / self.batches_per_epoch) - 1)
         high = low + 4 + math.ceil(waiting / self.batches_per_epoch)
@@ -65,12 +65,12 @@ class BatchOrder:
         return epoch, number - self._batches_before(epoch)
 
     def _batches_before(self, epoch):
-        """How many batches all buckets have filled when an epoch begins."""
+        """Return how many batches all buckets have filled when an epoch begins."""
         return int((np.floor(self.rates * epoch).sum(axis=1) // self.batch_sizes).sum())
 
     def epoch(self, number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The batches of one epoch, an int64 scalar, in order: the bucket of each, and where in
-        that bucket's stream it begins; int64 (batches,).
+        """Return the batches of an epoch, an int64 scalar, in order: the bucket of each, and where
+        in that bucket's stream it begins; int64 (batches,).
         """
         first = self._batches_filled(number)
         counts = self._batches_filled(number + 1) - first
@@ -78,33 +78,33 @@ class BatchOrder:
         # Bucket by bucket, the batches in the order of their streams.
         buckets = tf.repeat(tf.range(len(self.batch_sizes), dtype=tf.int64), counts)
         batches = tf.range(total) + tf.gather(first - tf.cumsum(counts, exclusive=True), buckets)
-        # Each bucket has random slots of the epoch, and fills them from the first to the last.
+        # Each bucket has random slots in the epoch, which its batches fill in order.
         slots = permuted(tf.range(total), tf.maximum(total, 1), key(self.seed, BATCHES, number))
         order = tf.argsort(tf.sort(buckets * total + slots) - buckets * total)
         buckets = tf.gather(buckets, order)
         return buckets, tf.gather(batches, order) * tf.gather(self.batch_sizes, buckets)
 
     def _batches_filled(self, epoch):
-        """How many batches each bucket has filled when an epoch begins, int64 (B,)."""
-        came = tf.floor(self.rates * tf.cast(epoch, tf.float64))
-        return tf.cast(tf.reduce_sum(came, axis=1), tf.int64) // self.batch_sizes
+        """Return how many batches each bucket has filled when an epoch begins, int64 (B,)."""
+        counts = tf.floor(self.rates * tf.cast(epoch, tf.float64))
+        return tf.cast(tf.reduce_sum(counts, axis=1), tf.int64) // self.batch_sizes
 
     def examples(self, bucket: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        """Numbers of the examples, int64 (L,), at some places (L,) of the streams of buckets."""
+        """Return the numbers of the examples at places (L,) of the buckets' streams, int64 (L,)."""
         rates = tf.gather(self.rates, bucket)
         epoch = self._epoch_of(places, rates)
-        # What each kind has given before the epoch, and what it gives in it: int64 (L, K).
-        before = _given(rates, epoch)
-        given = _given(rates, epoch + 1) - before
+        # How many examples of each kind come before the epoch, and in it: int64 (L, K).
+        before = _count_before(rates, epoch)
+        counts = _count_before(rates, epoch + 1) - before
         place = places - tf.reduce_sum(before, axis=1)
         if self.kinds > 1:
             place = permuted(
-                place, tf.reduce_sum(given, axis=1), key(self.seed, MIX, bucket, epoch)
+                place, tf.reduce_sum(counts, axis=1), key(self.seed, MIX, bucket, epoch)
             )
-        ends = tf.cumsum(given, axis=1)
+        ends = tf.cumsum(counts, axis=1)
         kind = tf.reduce_sum(tf.cast(ends <= place[:, None], tf.int64), axis=1)
-        place += tf.gather(before + given - ends, kind, batch_dims=1)
-        # Examples of one kind come in laps, each in an order of its own.
+        place += tf.gather(before + counts - ends, kind, batch_dims=1)
+        # The examples of a kind come in laps, each in an order of its own.
         stream = bucket * self.kinds + kind
         count = tf.gather(self._counts, stream)
         lap = place // count
@@ -113,23 +113,23 @@ class BatchOrder:
         return tf.cast(rows, tf.int64)
 
     def _epoch_of(self, places, rates):
-        """The epochs that give some places of a stream, int64 (L,)."""
-        # Rounding apart, the estimate is never too late, for it counts fractions of examples; nor
-        # earlier than the time in which K kinds give an example each.
+        """Return the epochs that places of a stream belong to, int64 (L,)."""
+        # Except for rounding, the estimate is never too late, because it counts fractions of
+        # examples, and too early by at most the epochs in which K kinds give one example each.
         totals = self.rates.sum(axis=1)
         late = 4 + self.kinds / totals[totals > 0].min()
         epoch = tf.cast(tf.cast(places, tf.float64) / tf.reduce_sum(rates, axis=-1), tf.int64)
         epoch = tf.maximum(epoch - 1, 0)
         for bit in reversed(range(math.ceil(math.log2(late)))):
             later = epoch + 2**bit
-            is_given = tf.reduce_sum(_given(rates, later), axis=1) <= places
-            epoch = tf.where(is_given, later, epoch)
+            has_begun = tf.reduce_sum(_count_before(rates, later), axis=1) <= places
+            epoch = tf.where(has_begun, later, epoch)
         return epoch
 
 
 def by_stream(stream_of, streams: int, folder=None) -> tuple[np.ndarray, tf.Tensor]:
-    """How many examples each stream has, int64 (streams,); and the numbers of all examples, stream
-    by stream and increasing there, a tensor of small integers in memory or in a file of a folder.
+    """Return how many examples each stream has, int64 (streams,); and the numbers of all examples,
+    stream by stream, increasing there, a tensor of small integers in memory or in a file.
     """
     parts = [slice(start, start + ROWS) for start in range(0, len(stream_of), ROWS)]
     counts = [np.bincount(stream_of[part], minlength=streams) for part in parts]
@@ -144,6 +144,6 @@ def by_stream(stream_of, streams: int, folder=None) -> tuple[np.ndarray, tf.Tens
     return total, as_tensor(rows)
 
 
-def _given(rates, epoch):
-    """Examples of each kind that come before an epoch, int64 (L, K), by rates (K,) or (L, K)."""
+def _count_before(rates, epoch):
+    """Count the examples of each kind before an epoch, int64 (L, K), by rates (K,) or (L, K)."""
     return tf.cast(tf.floor(rates * tf.cast(epoch, tf.float64)[:, None]), tf.int64)

@@ -1,9 +1,9 @@
-"""PNG and JPEG files as arrays of pixels. Training, commands and SavedModels decode here alone, so
-that a picture is the same to all of them. A folder of pictures has one subfolder a class.
+"""PNG and JPEG files as arrays of pixels. Training, commands and SavedModels all decode here, and
+see the same pixels. A folder of pictures has one subfolder for each class.
 
-What is transparent is laid over white: drawings often stand in the alpha channel alone. The sides
-are read from the header before a pixel is decoded, for a small file may hold a huge picture. A
-JPEG file is turned as its camera notes in EXIF (JEITA CP-3451, tag 0x0112).
+Transparent pictures are laid over white, because drawings often stand in the alpha channel alone.
+The sides are read from the header before a pixel is decoded, because a small file may hold a huge
+picture. A JPEG file is turned as its camera notes in EXIF (JEITA CP-3451, tag 0x0112).
 """
 
 import collections
@@ -18,19 +18,19 @@ import tensorflow as tf
 from pipelines.dropped import Dropped
 from pipelines.whole_files import errors_naming
 
-# Endings of the files that are read, in small letters.
+# Endings of the files that are read, in lower case.
 ENDINGS = (".png", ".jpg", ".jpeg", ".jpe", ".jfif")
-# A file with more is not decoded: as bytes in colour it takes 50 MB.
+# A larger picture is not decoded: in colour, this one takes 50 MB.
 MOST_PIXELS = 2**24
 PNG = b"\x89PNG\r\n\x1a\n"
 JPEG = b"\xff\xd8\xff"
-# In a PNG file: after its mark, and a length and a name of 4 bytes, width and height in big-endian
-# order, the bits of a number, and the kind, of which two have an alpha channel.
+# In a PNG file, after its mark and a length and a name of 4 bytes each: width and height in
+# big-endian order, the bits of a number, and the kind. Two kinds have an alpha channel.
 SIZE_AT = 16
 KIND_AT = 25
 WITH_ALPHA = (4, 6)
-# In a JPEG file: the segments of EXIF and of the pixels, how EXIF's begins, and the tag that says
-# how a picture is to be turned; from `TRANSPOSED` on its rows are columns.
+# In a JPEG file: the segments of EXIF and of the pixels, how EXIF begins, and the tag of the
+# orientation; from `TRANSPOSED` on, rows and columns are swapped.
 APP1 = 0xFFE1
 SCAN = 0xFFDA
 EXIF = int.from_bytes(b"Exif", "big")
@@ -45,8 +45,8 @@ class UnreadablePicture(ValueError):
 
 
 def size_of(content: tf.Tensor) -> tf.Tensor:
-    """Height and width of a picture, int32 (2,), from the header of a PNG or JPEG file, whose bytes
-    are a string (). Others are refused, and so is CMYK.
+    """Return height and width of a picture, int32 (2,), from the header of a PNG or JPEG file,
+    whose bytes are a string (). Other files are refused, and so is CMYK.
     """
     is_jpeg = tf.strings.substr(content, 0, len(JPEG)) == JPEG
     is_png = tf.strings.substr(content, 0, len(PNG)) == PNG
@@ -75,17 +75,17 @@ def _size_of_png(content):
 
 
 def _header(content, start, count):
-    """Some bytes of a file's beginning; zeros where it is shorter."""
+    """Return some bytes of a file's beginning; zeros where it is shorter."""
     return tf.strings.substr(tf.strings.join([content, "\0" * (start + count)]), start, count)
 
 
 @tf.function(input_signature=[tf.TensorSpec([], tf.string)], autograph=False)
 def _orientation(content):
-    """How a JPEG file is to be turned, int64 from 1, as it is, to 8; 1 if it does not say it."""
+    """Return a JPEG file's orientation, int64 from 1 (as it is) to 8; 1 if it does not say it."""
     numbers = tf.cast(tf.io.decode_raw(content, tf.uint8), tf.int64)
 
     def read(places, size, is_little):
-        """Numbers of `size` bytes at some places; 0 beyond the end."""
+        """Return the numbers of `size` bytes at some places; 0 beyond the end."""
         places = places[..., None] + tf.range(size, dtype=tf.int64)
         inside = (places >= 0) & (places < tf.size(numbers, tf.int64))
         digits = tf.where(inside, tf.gather(numbers, tf.where(inside, places, 0)), 0)
@@ -104,18 +104,18 @@ def _orientation(content):
         [tf.constant(2, tf.int64)],
     )
     is_exif = read(place, 2, False) == APP1
-    # A TIFF file, in the order of bytes that it says: entries of 12 bytes, tag and value.
+    # EXIF is a TIFF file, which says its order of bytes: entries of 12 bytes, tag and value.
     start = place + 10
     is_little = read(start, 1, False) == ord("I")
     entries = start + read(start + 4, 4, is_little)
     places = entries + 2 + 12 * tf.range(read(entries, 2, is_little))
     values = read(places + 8, 2, is_little)
-    is_told = (read(places, 2, is_little) == ORIENTATION) & (values >= 1) & (values <= 8)
-    return tf.reduce_max(tf.concat([[1], values * tf.cast(is_told & is_exif, tf.int64)], axis=0))
+    is_valid = (read(places, 2, is_little) == ORIENTATION) & (values >= 1) & (values <= 8)
+    return tf.reduce_max(tf.concat([[1], values * tf.cast(is_valid & is_exif, tf.int64)], axis=0))
 
 
 def _turned(pixels, orientation):
-    """Pixels (H, W, C) as they are to be seen."""
+    """Rotate and mirror pixels (H, W, C) as their orientation says."""
 
     def is_in(*kinds):
         return tf.reduce_any(orientation == tf.constant(kinds, tf.int64))
@@ -128,10 +128,10 @@ def _turned(pixels, orientation):
 
 
 def decoded(content: tf.Tensor, channels: int) -> tf.Tensor:
-    """The pixels of a picture, uint8 (H, W, C), from the bytes of a PNG or JPEG file, a string (),
-    whose `size_of` was checked. C is 1 for grey, 3 for colour, which it is converted to.
+    """Return the pixels of a picture, uint8 (H, W, C), from the bytes of a PNG or JPEG file, a
+    string () whose `size_of` was checked. It is converted to C channels: 1 for grey, 3 for colour.
     """
-    # A colour that is transparent is named before the pixels.
+    # The header before the pixels may name a transparent colour.
     head = tf.strings.regex_replace(content, r"IDAT\C*", "")
     kind = tf.io.decode_raw(_header(content, KIND_AT, 1), tf.uint8)[0]
     names_colour = tf.strings.regex_full_match(head, r"\C*tRNS\C*")
@@ -147,12 +147,12 @@ def decoded(content: tf.Tensor, channels: int) -> tf.Tensor:
 
 def _over_white(content, pixels):
     alpha = tf.cast(tf.image.decode_png(content, 4)[..., 3:], tf.int32)
-    laid = tf.cast(pixels, tf.int32) * alpha + 255 * (255 - alpha)
-    return tf.cast((laid + 127) // 255, tf.uint8)
+    blended = tf.cast(pixels, tf.int32) * alpha + 255 * (255 - alpha)
+    return tf.cast((blended + 127) // 255, tf.uint8)
 
 
 def read(path: str | os.PathLike, channels: int) -> np.ndarray:
-    """Read a PNG or JPEG file, as `decoded` gives its pixels."""
+    """Read a PNG or JPEG file, and return its pixels as `decoded` does."""
     content = tf.constant(pathlib.Path(path).read_bytes())
     try:
         height, width = size_of(content).numpy().tolist()
@@ -176,8 +176,8 @@ def write(path: str | os.PathLike, pixels: np.ndarray) -> None:
 
 
 def files_of(folder: str | os.PathLike) -> dict[str, list[pathlib.Path]]:
-    """The PNG and JPEG files of each class, a subfolder, both in the order of their names; a link
-    to nothing too, which cannot be read and moves no other file to another split.
+    """Return the PNG and JPEG files of each class, a subfolder, both sorted by name. Broken links
+    are included, though they cannot be read, so that no other file moves to another split.
     """
     place = pathlib.Path(folder)
     if not place.is_dir():
@@ -185,27 +185,27 @@ def files_of(folder: str | os.PathLike) -> dict[str, list[pathlib.Path]]:
             f"there is no folder {place}. It must have a subfolder of PNG or JPEG files for each "
             "class."
         )
-    classes = sorted(one for one in place.iterdir() if one.is_dir())
+    classes = sorted(path for path in place.iterdir() if path.is_dir())
     return {
         subfolder.name: sorted(
-            one
-            for one in subfolder.iterdir()
-            if one.suffix.lower() in ENDINGS and (one.is_file() or not one.exists())
+            path
+            for path in subfolder.iterdir()
+            if path.suffix.lower() in ENDINGS and (path.is_file() or not path.exists())
         )
         for subfolder in classes
     }
 
 
 def passed_over(folder: str | os.PathLike) -> dict[str, int]:
-    """How many files of the subfolders have another ending, by the ending in small letters."""
-    files = (one for one in pathlib.Path(folder).glob("*/*") if one.is_file())
-    counts = collections.Counter(one.suffix.lower() or one.name for one in files)
+    """Count the files of the subfolders with other endings, by the ending in lower case."""
+    files = (path for path in pathlib.Path(folder).glob("*/*") if path.is_file())
+    counts = collections.Counter(path.suffix.lower() or path.name for path in files)
     return {ending: count for ending, count in sorted(counts.items()) if ending not in ENDINGS}
 
 
 def digest(folder: str | os.PathLike) -> str:
-    """16 hexadecimal digits, equal for equal names of classes and files. The names alone decide
-    which pictures are trained on, and which are tested.
+    """Return 16 hexadecimal digits, equal for equal names of classes and files. The names alone
+    decide which pictures are trained on, and which are tested.
     """
     names = [f"{name}/{path.name}" for name, paths in files_of(folder).items() for path in paths]
     return hashlib.sha256("\n".join(names).encode("utf-8", "surrogateescape")).hexdigest()[:16]
@@ -214,14 +214,14 @@ def digest(folder: str | os.PathLike) -> str:
 def read_all(
     paths: Sequence[pathlib.Path], dropped: Dropped | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Read PNG and JPEG files of one size; `dropped` counts those that cannot be read, None: they
-    are refused.
+    """Read PNG and JPEG files of one size. `dropped` counts those that cannot be read; None: the
+    first of them raises an error.
 
-    Returns uint8 (files, H, W, C), C being 1 if all of them are grey, else 3; and whether each file
-    could be read, booleans (files,): its pixels are 0 else.
+    Returns uint8 (files, H, W, C), where C is 1 if all pictures are grey, else 3; and whether each
+    file could be read, booleans (files,): otherwise its pixels are 0.
     """
     dropped = Dropped(strict=True) if dropped is None else dropped
-    together = None
+    pictures = None
     is_read = np.zeros(len(paths), bool)
     for number, path in enumerate(paths):
         try:
@@ -229,19 +229,19 @@ def read_all(
         except (UnreadablePicture, FileNotFoundError) as error:
             dropped.leave_out("unreadable", str(path), str(error))
             continue
-        if together is None:
-            together = np.zeros((len(paths), *pixels.shape), np.uint8)
+        if pictures is None:
+            pictures = np.zeros((len(paths), *pixels.shape), np.uint8)
             first = path
-        if pixels.shape != together.shape[1:]:
-            height, width = together.shape[1:3]
-            came = " x ".join(map(str, pixels.shape[:2]))
+        if pixels.shape != pictures.shape[1:]:
+            height, width = pictures.shape[1:3]
+            size = " x ".join(map(str, pixels.shape[:2]))
             raise ValueError(
-                f"{path} must be {height} x {width} pixels, as {first} is. Received: {came}. "
+                f"{path} must be {height} x {width} pixels, as {first} is. Received: {size}. "
                 "Resize it."
             )
-        together[number] = pixels
+        pictures[number] = pixels
         is_read[number] = True
-    if together is None:
+    if pictures is None:
         raise ValueError(f"none of the {len(paths)} files such as {paths[0]} can be read.")
-    is_grey = (together == together[..., :1]).all()
-    return (together[..., :1].copy() if is_grey else together), is_read
+    is_grey = (pictures == pictures[..., :1]).all()
+    return (pictures[..., :1].copy() if is_grey else pictures), is_read

@@ -15,7 +15,7 @@ from pipelines.vocabularies.segmentation import Variation
 from pipelines.vocabularies.token_ids import TokenIds, packed, slices
 from pipelines.vocabularies.vocabulary import Vocabulary
 
-# A few matrices of all pieces by all pieces must fit into memory: 1 GB each of this many.
+# A few matrices (pieces, pieces) must fit into memory: with so many pieces, one takes 1 GB.
 MOST_PIECES = 16000
 MOST_PAIRS = 200000
 
@@ -23,19 +23,19 @@ MOST_PAIRS = 200000
 @dataclasses.dataclass(frozen=True, eq=False)
 class TokenizedPairs:
     """Pairs as ids: sentence i of one side translates sentence i of the other, each closed by EOS;
-    how many were dropped for their length; and which of those before are left, booleans, None: all.
+    how many were dropped for their length; and which of all pairs are left, booleans, None: all.
     """
 
     sources: TokenIds
     targets: TokenIds
     too_long: int = 0
-    kept: np.ndarray | None = None
+    is_kept: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.sources)
 
     def up_to(self, max_length: int) -> "TokenizedPairs":
-        """The pairs with neither side above `max_length` tokens; `too_long` counts the others."""
+        """Return the pairs of at most `max_length` tokens a side; `too_long` counts the others."""
         keep = (self.sources.lengths <= max_length) & (self.targets.lengths <= max_length)
         if keep.all():
             return self
@@ -47,12 +47,12 @@ class TokenizedPairs:
         )
 
     def of_those_kept(self, numbers: np.ndarray | None) -> np.ndarray | None:
-        """Of numbers for all pairs there were, those of the pairs that are left."""
-        return numbers if numbers is None or self.kept is None else numbers[self.kept]
+        """Return the numbers of the pairs that are left, from numbers for all pairs."""
+        return numbers if numbers is None or self.is_kept is None else numbers[self.is_kept]
 
     def examples(self, variations: Mapping[str, Variation] | None = None) -> Examples:
-        """The pairs as `Examples` of translation, with variations of "source" and "target" if
-        they are given.
+        """Return the pairs as `Examples` of translation, with variations of "source" and "target",
+        if any.
 
         A batch is `((source, target_input), target, weights)`: int32 (B, S), (B, T), (B, T) and
         float32 (B, T). The target input is the target shifted right after BOS. Weights are 1.0
@@ -77,19 +77,19 @@ def tokenize_pairs(
 
 
 def tokenized(lines: Sequence[str], vocabulary: Vocabulary, max_length: int) -> TokenIds:
-    """Lines as ids, each closed by EOS. One of more than `max_length` is cut into several."""
+    """Return lines as ids closed by EOS. Lines above `max_length` are cut into several."""
     ids = token_ids(lines, vocabulary)
     return TokenIds.of_lengths(ids.flat, cut(ids.lengths, max_length))
 
 
 def token_ids(lines: Sequence[str], vocabulary: Vocabulary) -> TokenIds:
-    """Lines as ids, each closed by EOS."""
+    """Return lines as ids, each closed by EOS."""
     parts = (vocabulary.tokenize(tf.constant(part)) for part in slices(lines))
     return packed(parts, vocabulary.size)
 
 
 def cut(lengths: np.ndarray, most: int) -> np.ndarray:
-    """Lengths of the pieces of at most `most` that sequences of these lengths are cut into."""
+    """Return the lengths of the parts, at most `most`, of sequences of these lengths."""
     counts = -(-lengths // most)
     pieces = np.full(counts.sum(), most)
     pieces[np.cumsum(counts) - 1] = lengths - (counts - 1) * most
@@ -97,7 +97,7 @@ def cut(lengths: np.ndarray, most: int) -> np.ndarray:
 
 
 def examples(texts: TokenIds) -> Examples:
-    """Texts as `Examples` of language modelling.
+    """Return texts as `Examples` of language modelling.
 
     A batch is `(input, text, weights)`: int32 (B, T), (B, T) and float32 (B, T). The input is the
     text shifted right after BOS. Weights are 1.0 where the text is no padding.
@@ -118,15 +118,15 @@ def _shifted(text):
 def cooccurrences(
     sides: Sequence[TokenIds], offsets: Sequence[int], vocabulary_size: int
 ) -> np.ndarray:
-    """How often two pieces come in the same pair, on whichever side (Vaswani et al. 2017, section
-    3.4: source and target share one table of embeddings).
+    """Count how often two pieces come in the same pair, on either side (Vaswani et al. 2017,
+    section 3.4: source and target share one table of embeddings).
 
         C_ij = sum over the pairs that have i and j of 1 / (number of different pieces in the pair)
 
-    Of more than 200,000 pairs, so many from all parts of the text are counted. `offsets` are the
-    numbers of the pieces that have id 0 on each side: 0 and 0 where they share a vocabulary, 0 and
-    its size where each has its own. Gives float32 (V, V), symmetric, 0 on the diagonal; V is the
-    number of pieces on both sides.
+    Of more than 200,000 pairs, so many are counted, evenly spaced in the text. `offsets` are the
+    rows of the pieces with id 0 on each side: 0 and 0 where the sides share a vocabulary, 0 and its
+    size where each has its own. Returns float32 (V, V), symmetric, 0 on the diagonal; V is
+    the number of pieces on both sides.
     """
     size = vocabulary_size + max(offsets)
     check_pieces(size)

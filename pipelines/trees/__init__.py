@@ -9,19 +9,19 @@ from typing import Any
 
 from pipelines import needing
 
-# Other white space than ASCII's, such as a thin space, is part of a word.
+# Only ASCII white space separates words: a thin space, say, is part of one.
 TOKEN = re.compile(r"[()]|[^()\s]+", re.ASCII)
 # The label of a position without a word: traces, and what was left out.
 NOTHING = "-NONE-"
 # A part of speech that is not known.
 WORD = "XX"
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]"}
-# Only these are written so: no others are taken for brackets of the tree.
+# Only these must be escaped: no other characters look like brackets of the tree.
 ESCAPES = {"(": "-LRB-", ")": "-RRB-"}
 
 
 class DamagedTree(ValueError):
-    """A text that is no tree; the reason is what is wrong, in few words."""
+    """A text that is no tree. `reason` says what is wrong, in few words."""
 
     def __init__(self, reason: str, message: str):
         super().__init__(message)
@@ -43,98 +43,98 @@ class Tree:
 
     @property
     def is_preterminal(self) -> bool:
-        """Whether it is a part of speech and its word."""
+        """Whether this is a part of speech and its word."""
         return len(self.children) == 1 and isinstance(self.children[0], str)
 
     def preterminals(self) -> Iterator["Tree"]:
-        """All parts of speech with their words, in order."""
-        left = [self]
-        while left:
-            tree = left.pop()
+        """Yield all parts of speech with their words, in order."""
+        pending = [self]
+        while pending:
+            tree = pending.pop()
             if tree.is_preterminal:
                 yield tree
             else:
-                left.extend(reversed(tree.children))
+                pending.extend(reversed(tree.children))
 
     def spans(
         self, counts: Callable[["Tree"], bool] = lambda preterminal: True
     ) -> list[tuple["Tree", int, int]]:
-        """All constituents but parts of speech, outer ones first, with the words that each spans,
-        from the first to before the last number. `counts`: whether a part of speech's word counts.
+        """Return all constituents but parts of speech, outer ones first, each with the number of
+        its first word and that after its last. `counts`: whether a part of speech's word counts.
         """
-        found = []
+        spans = []
         end = 0
-        # Trees, and after the children of each its place in `found`.
-        left = [self]
-        while left:
-            tree = left.pop()
+        # Trees, and after the children of each its place in `spans`.
+        pending = [self]
+        while pending:
+            tree = pending.pop()
             if isinstance(tree, int):
-                found[tree] = (*found[tree][:2], end)
+                spans[tree] = (*spans[tree][:2], end)
             elif tree.is_preterminal:
                 end += counts(tree)
             else:
-                left += [len(found), *reversed(tree.children)]
-                found.append((tree, end, end))
-        return found
+                pending += [len(spans), *reversed(tree.children)]
+                spans.append((tree, end, end))
+        return spans
 
     @property
     def words(self) -> list[str]:
-        """The words as they stand in the brackets, escapes and all."""
+        """The words as they stand in the brackets, with escapes."""
         return [tree.children[0] for tree in self.preterminals()]
 
 
 def fold(tree: Tree, make: Callable[[Tree, list], Any]) -> Any:
-    """Make something of a tree, of any depth, from its words upwards, by a function of a
-    constituent and of what its children became, in order. A word becomes itself.
+    """Fold a tree of any depth from its words upwards: `make` gets a constituent and the results of
+    its children, in order. The result of a word is the word.
     """
-    # What is open, outermost first: the constituent, children that are left, what others became.
-    open_ones = [(tree, iter(tree.children), [])]
+    # Open constituents, outermost first, with the children to come, and the results of others.
+    stack = [(tree, iter(tree.children), [])]
     while True:
-        inner, children, made = open_ones[-1]
+        inner, children, results = stack[-1]
         child = next(children, None)
         if isinstance(child, Tree):
-            open_ones.append((child, iter(child.children), []))
+            stack.append((child, iter(child.children), []))
         elif child is not None:
-            made.append(child)
+            results.append(child)
         else:
-            open_ones.pop()
-            result = make(inner, made)
-            if not open_ones:
+            stack.pop()
+            result = make(inner, results)
+            if not stack:
                 return result
-            open_ones[-1][2].append(result)
+            stack[-1][2].append(result)
 
 
 def parse(text: str) -> Tree:
-    """Read one tree: brackets around a label and either one word or constituents. Several that
-    stand side by side come under the label ""; unlabelled brackets around one tree are left out.
+    """Read one tree: brackets around a label and either one word or constituents. Several trees
+    side by side get a root with the label ""; unlabelled brackets around one tree are left out.
     """
     return without_empty_label(Tree("", tuple(side_by_side(text))))
 
 
 def side_by_side(text: str) -> list[Tree]:
-    """The trees of a text, of any number."""
-    open_ones = [("", [])]
+    """Return the trees of a text, of any number."""
+    stack = [("", [])]
     after_opening = False
     for number, token in enumerate(TOKEN.findall(text), 1):
         if token == "(":
-            open_ones.append(("", []))
+            stack.append(("", []))
         elif token == ")":
-            if len(open_ones) == 1:
+            if len(stack) == 1:
                 raise DamagedTree(
                     "unopened bracket", f"token {number}, ')', closes a bracket that was not opened"
                 )
-            label, children = open_ones.pop()
-            open_ones[-1][1].append(_constituent(label, children, number))
+            label, children = stack.pop()
+            stack[-1][1].append(_constituent(label, children, number))
         elif after_opening:
-            open_ones[-1] = (token, [])
+            stack[-1] = (token, [])
         else:
-            open_ones[-1][1].append(token)
+            stack[-1][1].append(token)
         after_opening = token == "("
-    if len(open_ones) > 1:
-        labels = [f"({label}" for label, _ in open_ones[1:]]
+    if len(stack) > 1:
+        labels = [f"({label}" for label, _ in stack[1:]]
         are = "bracket is" if len(labels) == 1 else "brackets are"
         raise DamagedTree("unclosed bracket", f"{len(labels)} {are} not closed: {' '.join(labels)}")
-    [(_, children)] = open_ones
+    [(_, children)] = stack
     if any(isinstance(child, str) for child in children):
         raise DamagedTree("word outside brackets", "a word stands outside all brackets")
     return children
@@ -158,46 +158,46 @@ def _constituent(label, children, number):
 
 
 def without_empty_label(tree: Tree) -> Tree:
-    """A tree without brackets that have no label and are around a single tree."""
+    """Return a tree without unlabelled brackets around a single tree."""
     while not tree.label and len(tree.children) == 1 and isinstance(tree.children[0], Tree):
         tree = tree.children[0]
     return tree
 
 
 def plain_label(label: str) -> str:
-    """A label without function tags and indices: "NP-SBJ-1" and "NP=2" are "NP". A label that
-    begins with "-", such as "-LRB-", stays.
+    """Return a label without function tags and indices: "NP" for "NP-SBJ-1" and "NP=2". A label
+    that begins with "-", such as "-LRB-", stays.
     """
     return label if label.startswith("-") else re.split("[-=]", label, maxsplit=1)[0] or label
 
 
 def plain(tree: Tree) -> Tree | None:
-    """A tree without traces, tags of functions and indices; None if it has no words."""
+    """Return a tree without traces, function tags and indices; None if it has no words."""
     return fold(tree, _plain)
 
 
 def _plain(tree, children):
-    kept = tuple(child for child in children if child is not None)
-    return Tree(plain_label(tree.label), kept) if kept and tree.label != NOTHING else None
+    children = tuple(child for child in children if child is not None)
+    return Tree(plain_label(tree.label), children) if children and tree.label != NOTHING else None
 
 
 def unescaped(word: str) -> str:
-    r"""A word as it stands in the text: "-LRB-" is "(", "1\/2" is "1/2", anywhere in it."""
+    r"""Return a word as it stands in the text: "-LRB-" is "(", "1\/2" is "1/2", anywhere."""
     for escape, bracket in BRACKETS.items():
         word = word.replace(escape, bracket)
     return word.replace("\\/", "/").replace("\\*", "*")
 
 
 def escaped(word: str) -> str:
-    """A word of a text as it stands in brackets. Slashes and other brackets stay."""
+    """Return a text's word as it stands in brackets. Slashes and other brackets stay."""
     for bracket, escape in ESCAPES.items():
         word = word.replace(bracket, escape)
     return word
 
 
 def split_words(lines: Iterable[str]) -> list[str]:
-    """Each line, one sentence, as the words and the punctuation of the Penn Treebank, joined by
-    spaces, by nltk's tokenizer. Quotes become `` and '', and "can't" the words "ca" and "n't".
+    """Split each line, one sentence, by nltk's tokenizer into the words and punctuation of the Penn
+    Treebank, joined by spaces. Quotes become `` and '', and "can't" the words "ca" and "n't".
     """
     with needing("parsing", "--raw_text"):
         from nltk.tokenize import TreebankWordTokenizer

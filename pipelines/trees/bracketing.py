@@ -17,9 +17,9 @@ TAGGED = r"^(\([^-=][^-=]*)[-=].*"
 
 
 def trees(alphabet: Alphabet, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
-    """Make trees of symbols, ids (B, L), over the words of sentences (B,), which stand between
-    ASCII white space: `linearization.from_symbols`. Strings (B,): brackets over exactly the words,
-    escaped; "" for a sentence without words.
+    """Make trees of symbols, ids (B, L), over the words of sentences (B,), which ASCII white space
+    separates, as `linearization.from_symbols` does. Returns strings (B,): brackets over exactly the
+    words, escaped; "" for a sentence without words.
     """
     words = tf.strings.split(text)
     counts = tf.cast(words.row_lengths(), tf.int32)
@@ -27,22 +27,22 @@ def trees(alphabet: Alphabet, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
     closed_at = _closed_at(opens, tf.gather(tf.constant(alphabet.closes), ids))
     number = tf.gather(tf.constant(alphabet.takes), ids)
     is_word = tf.cast(number >= 0, tf.int32)
-    # Rule 3: what would take a word when none is left is nothing.
+    # Rule 3: a symbol that would take a word is ignored when no word is left.
     before = tf.minimum(tf.cumsum(is_word, axis=1, exclusive=True), counts[:, None])
     takes = (is_word > 0) & (before < counts[:, None])
-    # Rule 6. What is open at the end has the words that are left: rule 5.
+    # Rule 6: a constituent has words. One open at the end has those that are left (rule 5).
     before_or_end = tf.concat([before, counts[:, None]], axis=1)
-    kept = (opens >= 0) & (tf.gather(before_or_end, closed_at, batch_dims=1) > before)
-    closings = _closings(kept, closed_at)
+    is_constituent = (opens >= 0) & (tf.gather(before_or_end, closed_at, batch_dims=1) > before)
+    closings = _closings(is_constituent, closed_at)
     # Rule 4: a root that was not written is left out around a single child.
     writes_root = tf.reduce_any(opens[:, :1] >= 0, axis=1)
-    adds_root = ~writes_root & (_outside(kept, takes, closings, counts) != 1)
+    adds_root = ~writes_root & (_outside(is_constituent, takes, closings, counts) != 1)
     opening = tf.constant([*(f" ({label}" for label in alphabet.labels), ""])
     escaped = _escaped(words)
-    taken = tf.reduce_sum(tf.cast(takes, tf.int32), axis=1)
+    num_taken = tf.reduce_sum(tf.cast(takes, tf.int32), axis=1)
     bodies = tf.strings.join(
         [
-            tf.gather(opening, tf.where(kept, opens, len(alphabet.labels))),
+            tf.gather(opening, tf.where(is_constituent, opens, len(alphabet.labels))),
             _leaves(
                 tf.gather(alphabet.parts_of_speech, tf.maximum(number, 0)),
                 tf.gather(escaped, before, batch_dims=1),
@@ -52,7 +52,7 @@ def trees(alphabet: Alphabet, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         ]
     )
     numbers = tf.range(tf.shape(escaped)[1])
-    is_left = (numbers >= taken[:, None]) & (numbers < counts[:, None])
+    is_left = (numbers >= num_taken[:, None]) & (numbers < counts[:, None])
     parts = [
         tf.where(adds_root, f" ({ROOT}", ""),
         tf.strings.reduce_join(bodies, axis=1),
@@ -63,8 +63,8 @@ def trees(alphabet: Alphabet, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
 
 
 def _closed_at(opens, closes):
-    """Where each constituent ends: the position of the symbol that closes it, L at the end, int32
-    (B, L). Rule 2: a symbol closes the innermost one of its label, and all that is open within.
+    """Return where each constituent ends: the position of the symbol that closes it, L at the end,
+    int32 (B, L). Rule 2: a symbol closes the innermost of its label, and all that is open within.
     """
     length = tf.shape(opens)[1]
     positions = tf.range(length)
@@ -84,34 +84,35 @@ def _closed_at(opens, closes):
     return closed_at
 
 
-def _closings(kept, closed_at):
-    """How many constituents that are kept end at each position and at the end, (B, L + 1)."""
-    rows, length = tf.unstack(tf.shape(kept))
+def _closings(is_constituent, closed_at):
+    """Count the constituents that end at each position and at the end, (B, L + 1)."""
+    rows, length = tf.unstack(tf.shape(is_constituent))
     numbers = tf.broadcast_to(tf.range(rows)[:, None], [rows, length])
     return tf.tensor_scatter_nd_add(
         tf.zeros([rows, length + 1], tf.int32),
         tf.stack([numbers, closed_at], axis=-1),
-        tf.cast(kept, tf.int32),
+        tf.cast(is_constituent, tf.int32),
     )
 
 
-def _outside(kept, takes, closings, counts):
-    """How many constituents and words stand outside of all others, (B,)."""
-    opened = tf.cumsum(tf.cast(kept, tf.int32), axis=1, exclusive=True)
+def _outside(is_constituent, takes, closings, counts):
+    """Count the constituents and words outside of all others, (B,)."""
+    opened = tf.cumsum(tf.cast(is_constituent, tf.int32), axis=1, exclusive=True)
     depths = opened - tf.cumsum(closings[:, :-1], axis=1, exclusive=True)
-    outside = tf.math.count_nonzero((kept | takes) & (depths == 0), axis=1, dtype=tf.int32)
+    is_outside = (is_constituent | takes) & (depths == 0)
+    outside = tf.math.count_nonzero(is_outside, axis=1, dtype=tf.int32)
     left = counts - tf.reduce_sum(tf.cast(takes, tf.int32), axis=1)
     return outside + tf.where(closings[:, -1] == 0, left, 0)
 
 
 def _closing_brackets(counts):
-    """So many closing brackets, strings of the shape of the counts."""
+    """Return so many closing brackets, strings of the shape of the counts."""
     most = tf.strings.reduce_join(tf.fill([tf.maximum(tf.reduce_max(counts), 0)], ")"))
     return tf.strings.substr(tf.fill(tf.shape(counts), most), tf.zeros_like(counts), counts)
 
 
 def _escaped(words):
-    """The words as they stand in brackets, (B, W + 1), and after them "" to fill up with."""
+    """Return the words as they stand in brackets, padded with "" at least once, (B, W + 1)."""
     escaped = words.flat_values
     for bracket, escape in ESCAPES.items():
         escaped = tf.strings.regex_replace(escaped, re.escape(bracket), escape)
@@ -119,30 +120,30 @@ def _escaped(words):
     return tf.concat([escaped, tf.fill([tf.shape(escaped)[0], 1], "")], axis=1)
 
 
-def _leaves(parts_of_speech, words, kept):
-    """Words in brackets, "" where none is kept, of one shape."""
-    return tf.where(kept, tf.strings.join([" (", parts_of_speech, " ", words, ")"]), "")
+def _leaves(parts_of_speech, words, is_word):
+    """Return words in brackets, "" where `is_word` is false, all of one shape."""
+    return tf.where(is_word, tf.strings.join([" (", parts_of_speech, " ", words, ")"]), "")
 
 
-# What is written in place of a `PRETERMINAL`, of `linearization.LEAVES`.
+# What replaces a `PRETERMINAL`, for each of `linearization.LEAVES`.
 LEAVES = {"xx": f" {WORD} ", "parts_of_speech": rf" {WORD}-\1 ", "words": r" \2 "}
 
 
 def symbols(text: tf.Tensor, leaves: str = "xx") -> tf.Tensor:
-    """Write trees (B,) as symbols joined by spaces, strings (B,): `linearization.to_symbols`,
-    without function tags and indices. In a tree each part of speech and its word is "(DT the)", and
-    there are no traces. Symbols stay as they are but for words that are brackets.
+    """Write trees (B,) as symbols joined by spaces, strings (B,), as `linearization.to_symbols`
+    does, without function tags and indices. Trees must have no traces, and each part of speech with
+    its word as "(DT the)". Symbols stay as they are, except for words that are brackets.
     """
     text = tf.strings.regex_replace(text, PRETERMINAL, LEAVES[leaves])
     text = tf.strings.regex_replace(text, f" {WORD}-{WORD} ", f" {WORD} ")
     text = tf.strings.regex_replace(text, r"\(", " (")
-    # Matches do not overlap: of three brackets the first two are parted first.
+    # Matches do not overlap: three brackets in a row take two passes.
     for _ in range(2):
         text = tf.strings.regex_replace(text, r"\)\)", ") )")
     tokens = tf.strings.regex_replace(tf.strings.split(text).to_tensor(""), TAGGED, r"\1")
     opening = tf.strings.regex_replace(tokens, r"^\(", ")")
     named = tf.where(tokens == ")", _before_on_level(tokens, opening), tokens)
-    # What has no label is left out, as around the trees of the Penn Treebank.
+    # Brackets without a label are left out, such as those around trees of the Penn Treebank.
     joined = tf.strings.reduce_join(
         tf.strings.regex_replace(named, r"^[()]$", ""), axis=1, separator=" "
     )
@@ -151,7 +152,7 @@ def symbols(text: tf.Tensor, leaves: str = "xx") -> tf.Tensor:
 
 
 def _unescaped(symbols):
-    """Words as they stand in the text: `trees.unescaped`."""
+    """Return words as they stand in the text, as `trees.unescaped` does."""
     words = tf.strings.split(symbols, " ")
     flat = words.flat_values
     for escape, bracket in BRACKETS.items():
@@ -164,11 +165,11 @@ def _unescaped(symbols):
 
 
 def _before_on_level(tokens, values):
-    """Of each bracket, the value of the one before on its level, (B, L): a closing one's fellow."""
+    """Return for each closing bracket the value of its opening bracket, (B, L), by levels."""
     opens = tf.cast(tf.strings.regex_full_match(tokens, r"\(.*"), tf.int32)
     closes = tf.cast(tf.strings.regex_full_match(tokens, r"\).*"), tf.int32)
     levels = tf.cumsum(opens, axis=1) - tf.cumsum(closes, axis=1, exclusive=True)
-    # Words come first, so that brackets of a level stand side by side.
+    # Words are sorted to the front, so that brackets of one level stand side by side.
     keys = tf.where(opens + closes > 0, levels, tf.int32.min)
     order = tf.argsort(keys, axis=1, stable=True)
     sorted_values = tf.gather(values, order, batch_dims=1)

@@ -10,7 +10,7 @@ parts of speech, or words (Choe and Charniak 2016, "Parsing as Language Modeling
     (S (NP the cat )NP (VP sits )VP )S
 
 A model may write symbols that are no well-formed tree. `from_symbols` repairs them: it makes a tree
-of any sequence, over exactly the given words:
+from any sequence, over exactly the given words:
 
 1. `(L` opens a constituent. Anything but a bracket takes the next word: XX; XX-T, which says that
    its part of speech is T; or any word.
@@ -49,9 +49,9 @@ def to_symbols(tree: Tree, leaves: str = "xx") -> list[str]:
     """Write a `trees.plain` tree, with leaves that are a key of `LEAVES`."""
     symbols = []
     # Trees, and after the children of each the symbol that closes it.
-    left = [tree]
-    while left:
-        inner = left.pop()
+    pending = [tree]
+    while pending:
+        inner = pending.pop()
         if isinstance(inner, str):
             symbols.append(inner)
         elif inner.is_preterminal:
@@ -59,15 +59,15 @@ def to_symbols(tree: Tree, leaves: str = "xx") -> list[str]:
         else:
             # A constituent without a label, such as the root of several trees, has no symbols.
             symbols += [f"({inner.label}"] if inner.label else []
-            left += [f"){inner.label}"] if inner.label else []
-            left += reversed(inner.children)
+            pending += [f"){inner.label}"] if inner.label else []
+            pending += reversed(inner.children)
     return symbols
 
 
 def from_symbols(symbols: Sequence[str], words: Sequence[str]) -> Tree:
     """Make a tree over words as they stand in brackets, at least one, by the rules above. A part of
-    speech that no symbol says is XX; the symbol "" is nothing. `from_symbols(to_symbols(tree),
-    tree.words)` is `tree` but for parts of speech that were not kept.
+    speech that no symbol names is XX; the symbol "" is ignored. `from_symbols(to_symbols(tree),
+    tree.words)` is `tree`, except for parts of speech that were not written.
     """
     left = list(reversed(words))
     # Labels and children of what is open, outermost first.
@@ -113,7 +113,7 @@ def is_symbol(text: str, leaves: str = "xx") -> bool:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Alphabet:
-    """What the pieces of a vocabulary are in the symbols of trees.
+    """How the pieces of a vocabulary are read as symbols of trees.
 
     Attributes:
         labels: of constituents, sorted.
@@ -121,7 +121,7 @@ class Alphabet:
         closes: the number of the label that each piece closes, -1 if none, int32 (V,).
         parts_of_speech: of words, sorted, XX among them.
         takes: the number of the part of speech that each piece gives to the word that it takes, -1
-            if it takes none, int32 (V,). A piece that begins no word takes none.
+            if it takes no word, int32 (V,). A piece that begins no word takes none.
         is_leaf: whether each piece may stand for a word or a part of one, bool (V,).
         leaves: which of `LEAVES`.
     """
@@ -136,12 +136,12 @@ class Alphabet:
 
 
 def alphabet_of(pieces: Sequence[str]) -> Alphabet:
-    """Find the symbols among the V pieces of a vocabulary. They stand side by side, as its tags do:
-    text may have pieces that look like symbols. A label counts if it can be opened and closed.
+    """Find the symbols among the V pieces of a vocabulary: as its tags they are adjacent, while any
+    pieces of text may look like symbols. A label counts if it can be opened and closed.
     """
     symbols = _symbols(pieces)
-    found = [OPENING.fullmatch(symbol) for symbol in symbols]
-    labels = sorted(match[1] for match in found if match and f"){match[1]}" in symbols)
+    openings = [OPENING.fullmatch(symbol) for symbol in symbols]
+    labels = sorted(match[1] for match in openings if match and f"){match[1]}" in symbols)
     if not labels:
         raise ValueError(
             "`vocabulary` must have the pieces of trees: brackets with labels. Received: "
@@ -180,7 +180,7 @@ def alphabet_of(pieces: Sequence[str]) -> Alphabet:
 
 
 def _symbols(pieces):
-    """The longest run of pieces that look like symbols, without their space: {symbol: id}."""
+    """Return the longest run of pieces that look like symbols, without spaces: {symbol: id}."""
     runs = itertools.groupby(
         enumerate(pieces),
         lambda piece: piece[1].startswith(SPACE) and is_symbol(piece[1].removeprefix(SPACE)),

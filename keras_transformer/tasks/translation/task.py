@@ -234,8 +234,8 @@ class Translation(TextTask):
         seed = self.values["seed"]
         lines = [*with_terms(self._texts.train, seed, self.corpus.tags)]
         sentences = texts.token_ids(lines, self.vocabulary.source)
-        if train.kept is not None:
-            sentences = sentences.where(train.kept)
+        if train.is_kept is not None:
+            sentences = sentences.where(train.is_kept)
         rate = self.protected.glossary_rate
         return GivenTerms(rate, seed, sentences, self.values["max_train_length"], variation)
 
