@@ -1,5 +1,5 @@
-"""The server's HTTP side: TF Serving's URLs, those of the Open Inference Protocol, health, metrics,
-the page, and the OpenAPI document that says all of it.
+"""The HTTP routes: TF Serving's, the Open Inference Protocol's, health, metrics, the page, and the
+OpenAPI document that describes them.
 """
 
 import html
@@ -22,7 +22,7 @@ from keras_transformer.server.service import Service
 PAGE = pathlib.Path(__file__).with_name("page")
 SCRIPTS = ("elements", "attention", "tree", "next_pieces", "text_reading", "pictures", "page")
 PROMETHEUS = "/monitoring/prometheus/metrics"
-# The page is all that it needs: a browser shall fetch nothing from elsewhere.
+# The page is self-contained: a browser must fetch nothing from elsewhere.
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src "
     "'self'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -38,24 +38,24 @@ Number = Annotated[
 ]
 
 
-async def newest():
+async def newest_version():
     return None
 
 
-async def given(version: Number):
+async def version_in_path(version: Number):
     return version
 
 
-# What a model may be asked by: the end of its path, which version that is, and what reads it.
+# A model's routes exist twice: the suffix of its path, which version that is, and its number.
 BY_VERSION = (
-    ("", "the newest version", fastapi.Depends(newest)),
-    ("/versions/{version:version}", "one version", fastapi.Depends(given)),
+    ("", "the newest version", fastapi.Depends(newest_version)),
+    ("/versions/{version:version}", "one version", fastapi.Depends(version_in_path)),
 )
 
 
 def build(service: Service, cors: bool, vertex: Vertex) -> ASGIApp:
-    """The ASGI application of a service. With `cors` pages of other sites may ask; `vertex` has the
-    paths at which Vertex AI asks.
+    """Build the ASGI application of a service. `cors` admits requests from pages of other sites;
+    `vertex` has the paths that Vertex AI calls.
     """
     app = fastapi.FastAPI(
         title="keras_transformer.serve",
@@ -70,38 +70,38 @@ def build(service: Service, cors: bool, vertex: Vertex) -> ASGIApp:
         lambda: service.batcher.depth, lambda: len(service.versions.available())
     )
     service.batcher.on_batch = counters.batch_run
-    _answer_errors(app)
-    # Vertex AI's paths may be those of other methods, or of another model's name.
-    _predict_by_the_model(app, service, counters, vertex)
-    _answer_about_the_server(app, service, counters, vertex)
-    _answer_about_the_model(app, service)
-    _infer_by_the_model(app, service, counters)
+    _add_error_handlers(app)
+    # First: Vertex AI's paths may equal those of our other routes, or name another model.
+    _add_predict_routes(app, service, counters, vertex)
+    _add_server_routes(app, service, counters, vertex)
+    _add_model_routes(app, service)
+    _add_open_inference_routes(app, service, counters)
     transport.ignore_case(app.routes)
     return transport.at_every_path(app, cors)
 
 
-def _predict_by_the_model(app, service, counters, vertex):
+def _add_predict_routes(app, service, counters, vertex):
     if vertex.predict:
 
         @app.post(vertex.predict, include_in_schema=False)
         async def predict_for_vertex(request: Request):
             return await answer(request, service.name, None)
 
-    for end, of, which in BY_VERSION:
+    for suffix, label, number in BY_VERSION:
 
-        @app.post(f"{V1}{MODEL}{end}:predict", summary=f"Translate, by {of}", **PREDICT)
-        async def predict(name: Name, request: Request, version=which):
+        @app.post(f"{V1}{MODEL}{suffix}:predict", summary=f"Translate, by {label}", **PREDICT)
+        async def predict(name: Name, request: Request, version=number):
             return await answer(request, name, version)
 
     async def answer(request, name, version):
-        async def work(body, seen):
-            return await service.predict(name, version, body, seen), JSON
+        async def work(body, details):
+            return await service.predict(name, version, body, details), JSON
 
-        return await transport.answered(request, work, service.options, counters)
+        return await transport.respond(request, work, service.options, counters)
 
 
-def _infer_by_the_model(app, service, counters):
-    """The Open Inference Protocol, version 2."""
+def _add_open_inference_routes(app, service, counters):
+    """Add the routes of the Open Inference Protocol, version 2."""
 
     @app.get(V2, summary="The server and its extensions", response_model=openapi.ServerMetadata)
     async def server():
@@ -116,49 +116,49 @@ def _infer_by_the_model(app, service, counters):
         is_ready = service.is_ready(service.name)
         return JSONResponse({"ready": is_ready}, status_code=200 if is_ready else 503)
 
-    for end, of, which in BY_VERSION:
-        base = f"{V2}{MODEL}{end}"
+    for suffix, label, number in BY_VERSION:
+        base = f"{V2}{MODEL}{suffix}"
 
-        @app.get(base, summary=f"Inputs and outputs of {of}", **openapi.DESCRIPTION)
-        async def described(name: Name, signature_name: str | None = None, version=which):
-            return service.described(name, version, signature_name)
+        @app.get(base, summary=f"Inputs and outputs of {label}", **openapi.DESCRIPTION)
+        async def described(name: Name, signature_name: str | None = None, version=number):
+            return service.description(name, version, signature_name)
 
-        @app.get(base + "/ready", summary=f"Whether {of} is served", **openapi.MODEL_READY)
-        async def model_ready(name: Name, version=which):
+        @app.get(base + "/ready", summary=f"Whether {label} is served", **openapi.MODEL_READY)
+        async def model_ready(name: Name, version=number):
             is_ready = service.is_ready(name, version)
             body = {"name": name, "ready": is_ready}
             return JSONResponse(body, status_code=200 if is_ready else 404)
 
-        @app.post(base + "/infer", summary=f"Infer by {of}", **openapi.INFER)
-        async def infer(request: Request, name: Name, version=which):
-            async def work(body, seen):
+        @app.post(base + "/infer", summary=f"Infer by {label}", **openapi.INFER)
+        async def infer(request: Request, name: Name, version=number):
+            async def work(body, details):
                 length = request.headers.get(open_inference.HEADER)
-                return await service.infer(name, version, body, length, seen)
+                return await service.infer(name, version, body, length, details)
 
-            return await transport.answered(request, work, service.options, counters)
+            return await transport.respond(request, work, service.options, counters)
 
 
-def _answer_about_the_model(app, service):
-    for end, of, which in BY_VERSION:
-        base = f"{V1}{MODEL}{end}"
+def _add_model_routes(app, service):
+    for suffix, label, number in BY_VERSION:
+        base = f"{V1}{MODEL}{suffix}"
 
         @app.get(base, summary="States of all versions, or of one", **openapi.STATUS)
-        async def status(name: Name, version=which):
+        async def status(name: Name, version=number):
             return JSONResponse(service.status(name, version))
 
-        @app.get(base + "/metadata", summary=f"Signatures of {of}", **openapi.METADATA)
-        async def metadata(name: Name, version=which):
+        @app.get(base + "/metadata", summary=f"Signatures of {label}", **openapi.METADATA)
+        async def metadata(name: Name, version=number):
             return JSONResponse(service.metadata(name, version))
 
-    label = f"{V1}{MODEL}/labels/{{label:model}}{{rest:path}}"
+    by_label = f"{V1}{MODEL}/labels/{{label:model}}{{rest:path}}"
 
-    @app.api_route(label, methods=["GET", "POST"], include_in_schema=False)
+    @app.api_route(by_label, methods=["GET", "POST"], include_in_schema=False)
     async def labels(label: str):
         raise RequestError(f"Unrecognized servable version label: {label}")
 
 
-def _answer_about_the_server(app, service, counters, vertex):
-    # One document, with its style and scripts in it.
+def _add_server_routes(app, service, counters, vertex):
+    # One document: its style and scripts are inlined.
     page = (PAGE / "page.html").read_text(encoding="utf-8")
     scripts = [(PAGE / f"{script}.js").read_text(encoding="utf-8") for script in SCRIPTS]
     page = page.replace("{{model}}", html.escape(service.name))
@@ -190,8 +190,8 @@ def _answer_about_the_server(app, service, counters, vertex):
         return Response(counters.page(), media_type=counters.content_type)
 
 
-def _answer_errors(app):
-    """All errors as TF Serving's: an object with one key."""
+def _add_error_handlers(app):
+    """Answer every error as TF Serving does: with an object of one key."""
 
     @app.exception_handler(RequestError)
     async def refused(request, error):

@@ -1,12 +1,11 @@
-"""Dynamic batching: one call answers requests that come at about the same time. The parameters are
-TF Serving's.
+"""Dynamic batching: one call answers requests that arrive close together, by TF Serving's options.
 
-A batch is open until it has `max_batch_size` rows, or its first request has waited
-`batch_timeout_micros` and a thread is free. Requests whose keys differ never share one.
+A batch stays open until it has `max_batch_size` rows, or until its first request has waited
+`batch_timeout_micros` and a thread is free. Only requests with equal keys share a batch.
 
-Batches begin only while the memory that they are expected to take is free. Of the large ones, which
-take more than a quarter of it, one is worked on at a time, by a thread more than the small ones
-have: they cannot keep small ones from being answered. While a new version is loaded none begins.
+A batch starts when the memory that it is expected to take is free. A batch that takes more than a
+quarter of all memory is large: large ones run one at a time, on a thread of their own, so that they
+never block small ones. No large batch starts while a new version is loaded.
 """
 
 import concurrent.futures
@@ -21,15 +20,15 @@ from collections.abc import Callable, Iterator
 from keras_transformer.server import rows
 from keras_transformer.server.options import RequestError, ServeOptions
 
-# What share of the memory a small batch may take.
+# A small batch takes at most 1/4 of the memory.
 SMALL = 4
-# Says to a run, from another thread, that nobody waits for it any more: then it is cancelled.
+# A run watches this future, which another thread cancels when nobody waits for the run any more.
 Cancellation = concurrent.futures.Future
 
 
 @dataclasses.dataclass(eq=False)
 class _Batch:
-    """Requests that one call will answer: pairs of `Rows` and the future of their outputs."""
+    """Requests that one call will answer; `tasks` are pairs of `Rows` and their outputs' future."""
 
     key: object
     run: object
@@ -43,7 +42,7 @@ class _Batch:
 
     @property
     def memory(self):
-        """Bytes that it may take: every row is as long as the longest."""
+        """Bytes that it may take: every row is padded to the longest."""
         return self.count * max(task.row_memory for task, _ in self.tasks)
 
     @property
@@ -56,36 +55,36 @@ class _Batch:
         tasks = [(task, future) for task, future in self.tasks if not future.cancelled()]
         if not tasks:
             return
-        together = [task for task, _ in tasks]
+        requests = [task for task, _ in tasks]
         try:
-            outputs = self.run(rows.joined(together), self.cancellation)
-            answers = rows.parted(outputs, [task.count for task in together])
+            outputs = self.run(rows.joined(requests), self.cancellation)
+            answers = rows.parted(outputs, [request.count for request in requests])
         except Exception as error:
             if len(tasks) == 1:
                 _settle(tasks[0][1].set_exception, error)
                 return
-            for one in tasks:
-                dataclasses.replace(self, tasks=[one]).answer()
+            for pair in tasks:
+                dataclasses.replace(self, tasks=[pair]).answer()
             return
         for (_, future), answer in zip(tasks, answers, strict=True):
             _settle(future.set_result, answer)
 
 
-def _give_memory_back():
-    """Let glibc return what is free to the system (measured: 15 ms); without it, it keeps most."""
+def _return_free_memory():
+    """Let glibc return freed memory to the system, most of which it would keep (takes 15 ms)."""
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
         trim(0)
 
 
 def _settle(settle, value):
-    """Unless it was cancelled meanwhile."""
+    """Set a future's result or error, unless the future was cancelled meanwhile."""
     with contextlib.suppress(concurrent.futures.InvalidStateError):
         settle(value)
 
 
 class Batcher:
-    """A bounded queue of batches of at most `max_batch_size` rows, and the threads that work on
-    them. `on_batch` is called with the number of rows of each before it is run.
+    """A bounded queue of batches of at most `max_batch_size` rows, and the threads that run them.
+    `on_batch` is called with the number of rows of each batch before it runs.
     """
 
     def __init__(self, options: ServeOptions):
@@ -109,15 +108,15 @@ class Batcher:
 
     @property
     def depth(self) -> int:
-        """How many batches wait for a thread."""
+        """The number of batches that wait for a thread."""
         return len(self._waiting)
 
     def submit(
         self, task: rows.Rows, run: Callable[[dict, Cancellation], dict], key: tuple | None = None
     ) -> concurrent.futures.Future:
-        """Put a request into the queue, and give a future of its outputs. A batch that nobody waits
-        for any more is cancelled. `run` takes arrays by name and what cancels it, and gives arrays
-        by name. Requests of an equal key may share a batch; one without a key shares none.
+        """Enqueue a request and return the future of its outputs. A batch is cancelled when all its
+        futures are. `run` takes arrays by name and a `Cancellation`, and returns arrays by name.
+        Requests with equal keys may share a batch; a request without a key gets its own.
         """
         future = concurrent.futures.Future()
         with self._changed:
@@ -134,9 +133,10 @@ class Batcher:
         return future
 
     def _enqueue(self, batch):
-        # Large ones fill no place of the small ones.
-        alike = [one for one in self._waiting if self._is_large(one) == self._is_large(batch)]
-        if len(alike) >= self.max_enqueued_batches:
+        # Large and small batches have a queue limit each.
+        is_large = self._is_large(batch)
+        alike = sum(self._is_large(waiting) == is_large for waiting in self._waiting)
+        if alike >= self.max_enqueued_batches:
             raise RequestError(
                 "The batch scheduling queue to which this task was submitted is full: "
                 f"{self.max_enqueued_batches} batches wait. Try again later.",
@@ -154,14 +154,14 @@ class Batcher:
 
     @contextlib.contextmanager
     def without_large(self, seconds: float = 10.0) -> Iterator[None]:
-        """Begin no large batch within the block, or for so many seconds if it takes longer."""
-        over = threading.Timer(seconds, self._hold_large, [False])
+        """Start no large batch within the block, or for `seconds` if the block takes longer."""
+        timer = threading.Timer(seconds, self._hold_large, [False])
         self._hold_large(True)
-        over.start()
+        timer.start()
         try:
             yield
         finally:
-            over.cancel()
+            timer.cancel()
             self._hold_large(False)
 
     def _hold_large(self, holds):
@@ -170,13 +170,13 @@ class Batcher:
             self._changed.notify_all()
 
     def hurry(self) -> None:
-        """Stop waiting for more requests to join a batch, from now on."""
+        """From now on, run batches without waiting for more requests to join them."""
         with self._changed:
             self._timeout = 0
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Take no more requests, and return when all that were taken are answered."""
+        """Refuse further requests, and return when all pending ones are answered."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -203,15 +203,15 @@ class Batcher:
                 batch.answer()
             finally:
                 if self._is_large(batch) or not batch.is_wanted:
-                    _give_memory_back()
+                    _return_free_memory()
                 with self._changed:
                     self._running.remove(batch)
                     self._changed.notify_all()
-                # Its futures lead to it: their answers would stay until Python looks for circles.
+                # Break the cycle of batch and futures, so that answers are freed at once.
                 batch.tasks.clear()
 
     def _next(self):
-        """The oldest batch that is full or due and has room; None when there will be none."""
+        """Wait for a full or due batch that may run, and take the oldest; None after closing."""
         with self._changed:
             while True:
                 now = time.monotonic()
@@ -234,14 +234,14 @@ class Batcher:
         )
 
     def _has_room(self, batch):
-        large = [one for one in self._running if self._is_large(one)]
+        large = sum(map(self._is_large, self._running))
         if self._is_large(batch):
             if large or self._holds_large:
                 return False
-        elif len(self._running) - len(large) >= self._most_small:
+        elif len(self._running) - large >= self._most_small:
             return False
-        taken = sum(one.memory for one in self._running)
-        return not self._running or taken + batch.memory <= self._memory
+        in_use = sum(running.memory for running in self._running)
+        return not self._running or in_use + batch.memory <= self._memory
 
     def _is_large(self, batch):
         return batch.memory > self._memory // SMALL

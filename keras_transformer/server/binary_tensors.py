@@ -1,5 +1,5 @@
-"""Arrays as the Open Inference Protocol names their types, and as its binary tensor data extension
-has them: numbers the lowest byte first, and each element of a BYTES tensor behind its length.
+"""The Open Inference Protocol's names of data types, and its binary tensor data extension: numbers
+are little-endian, and each element of a BYTES tensor follows its length.
 """
 
 import struct
@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_transformer.server.options import RequestError
 
-# NumPy's names of types, and the protocol's where it is not the same in capitals.
+# NumPy's names of types and the protocol's, where these are not NumPy's in capitals.
 DATATYPES = {"float16": "FP16", "float32": "FP32", "float64": "FP64"}
 DATATYPES |= {"object": "BYTES", "bfloat16": "BF16"}
 LENGTH = struct.Struct("<I")
@@ -20,7 +20,7 @@ def datatype(dtype: np.dtype) -> str:
 
 
 def from_bytes(name: str, binary: bytes, dtype: np.dtype, count: int) -> np.ndarray:
-    """The elements of an input, which has a name for the errors and should have so many."""
+    """Read the `count` elements of an input from its bytes. Errors mention its name."""
     if dtype.kind == "O":
         return np.array(list(_elements(name, binary)), object)
     if len(binary) != count * dtype.itemsize:
@@ -34,18 +34,18 @@ def from_bytes(name: str, binary: bytes, dtype: np.dtype, count: int) -> np.ndar
 
 
 def _elements(name, binary) -> Iterator[bytes]:
-    at = 0
-    while at < len(binary):
-        begin = at + LENGTH.size
-        at = begin
+    end = 0
+    while end < len(binary):
+        begin = end + LENGTH.size
+        end = begin
         if begin <= len(binary):
-            at += LENGTH.unpack_from(binary, begin - LENGTH.size)[0]
-        if at > len(binary):
+            end += LENGTH.unpack_from(binary, begin - LENGTH.size)[0]
+        if end > len(binary):
             raise RequestError(f"The bytes of `{name}` end within an element.")
-        yield binary[begin:at]
+        yield binary[begin:end]
 
 
 def to_bytes(array: np.ndarray) -> bytes:
     if array.dtype != object and array.dtype.kind != "S":
         return array.tobytes()
-    return b"".join(LENGTH.pack(len(one)) + one for one in array.reshape(-1))
+    return b"".join(LENGTH.pack(len(element)) + element for element in array.reshape(-1))

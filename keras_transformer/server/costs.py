@@ -1,7 +1,7 @@
-"""What a request may take, worked out from shapes and options before anything is computed.
+"""Limits of a request's memory and answer, estimated from shapes and options before it is computed.
 
-Texts are counted in tokens by the SavedModel's own SentencePiece models; where it has none of text,
-a text of n bytes has at most n. Of each our models, which say their sizes, read no more than 1,024.
+The SavedModel's own SentencePiece models count a text's tokens; without them, n bytes count as n
+tokens. Models with a `model.json`, which are ours, read no more than 1,024 tokens of a text.
 """
 
 import dataclasses
@@ -20,11 +20,11 @@ from keras_transformer.server.options import RequestError, ServeOptions
 from keras_transformer.server.rows import PICTURE, Rows
 
 FLOAT = 4
-# Of a float32 in JSON, with its comma.
+# Bytes of a float32 in JSON, with its comma.
 WRITTEN = 14
-# A text's begin and end.
+# Tokens that mark a text's begin and end.
 ENDS = 2
-# How long a result may be where nothing says it.
+# The `max_length` of a model that states none.
 UNKNOWN = "+64"
 SEARCHES = ("serving_default", "translate", "nbest", "sample", "blockwise")
 READINGS = ("score", "next_pieces")
@@ -32,9 +32,10 @@ READINGS = ("score", "next_pieces")
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """Sizes of a model, those of the paper's base model for a SavedModel that says none; its
-    beam_size and max_length as exported, 0 if it does not search; how many tokens of a text it
-    reads; and its tokenizers.
+    """Sizes of a model that determine its costs. Defaults are those of the paper's base model.
+
+    `beam_size` and `max_length` are as exported; `beam_size` is 0 for a model without a search.
+    `most_tokens` is how many tokens of a text it reads.
     """
 
     num_layers: int = 6
@@ -49,18 +50,17 @@ class Sizes:
 
     @classmethod
     def of(cls, model) -> "Sizes":
-        """Read the `model.json` of a served model, if it has one, and its tokenizers."""
+        """Read a served model's tokenizers and, if it has one, its `model.json`."""
         tokenizers = tuple(
-            sentencepiece.SentencePieceProcessor(model_proto=one)
-            for one in model.sentencepiece_models
+            sentencepiece.SentencePieceProcessor(model_proto=serialized)
+            for serialized in model.sentencepiece_models
         )
         try:
             card = json.loads((model.folder / "model.json").read_text(encoding="utf-8"))
-            hyperparameters = card["hyperparameters"]
+            hyperparameters = card["hyperparameters"].items()
             decoding = card.get("decoding")
             names = {field.name for field in dataclasses.fields(cls)}
-            said = hyperparameters.items()
-            sizes = {name: n for name, n in said if name in names and isinstance(n, int)}
+            sizes = {name: n for name, n in hyperparameters if name in names and isinstance(n, int)}
             widths = [] if decoding is None else ["beam_size", "samples"]
             beam = max((decoding.get(name) or 1 for name in widths), default=0)
             length = parse_length("max_length", (decoding or {}).get("max_length", UNKNOWN))
@@ -70,16 +70,16 @@ class Sizes:
             return cls(tokenizers=tokenizers)
 
     def tokens(self, text: bytes) -> int:
-        """The most tokens that a text may have. What masks part is cut by itself."""
-        counts = [len(one.encode(text)) for one in self.tokenizers] or [len(text)]
+        """Return an upper bound of a text's tokens. Masks split it into parts encoded alone."""
+        counts = [len(tokenizer.encode(text)) for tokenizer in self.tokenizers] or [len(text)]
         return ENDS + min(max(counts) + 2 * text.count(b"<mask>"), self.most_tokens)
 
 
 def within_limits(
     name: str, signature: Signature, task: Rows, sizes: Sizes, limits: ServeOptions
 ) -> Rows:
-    """A request with the memory that its rows may take; refused if that, or its answer, may be more
-    than is allowed.
+    """Return the request with its `row_memory`. Refuse it if its memory or its answer may exceed
+    the limits.
     """
     lengths = _lengths(signature, task, sizes)
     answer = task.count * WRITTEN * sum(_numbers(signature, lengths))
@@ -103,37 +103,36 @@ def within_limits(
 def row_memory(
     name: str, signature: Signature, task: Rows, sizes: Sizes, lengths: list[int]
 ) -> int:
-    """Bytes that one row with texts of so many tokens may take while a signature works on it."""
+    """Return the bytes of memory that a signature may take for a row of texts of these lengths."""
     longest = max(lengths)
     read = FLOAT * longest * (8 * sizes.d_model + 2 * sizes.d_ff)
     read += 3 * FLOAT * sizes.num_heads * longest**2
     if name in SEARCHES and sizes.beam_size:
         widest = max(MOST_HYPOTHESES, sizes.beam_size)
         beam = min(_option(task, "beam_size", sizes.beam_size), widest)
-        asked = min(_option(task, "max_length", 0), LONGEST)
-        limit = longest + asked if asked else in_tokens(sizes.max_length, longest)
+        max_length = min(_option(task, "max_length", 0), LONGEST)
+        limit = longest + max_length if max_length else in_tokens(sizes.max_length, longest)
         positions = max(longest, limit)
-        remembered = 2 * FLOAT * sizes.num_layers * sizes.d_model
-        # Each step makes new ones of the remembered keys and values.
-        return read + beam * (2 * remembered * positions + 6 * FLOAT * sizes.vocabulary_size)
+        cache = 2 * FLOAT * sizes.num_layers * sizes.d_model
+        # Each step copies the cached keys and values.
+        return read + beam * (2 * cache * positions + 6 * FLOAT * sizes.vocabulary_size)
     if name in READINGS:
         return read + 3 * FLOAT * longest * sizes.vocabulary_size
     return read + 3 * FLOAT * sum(_numbers(signature, lengths))
 
 
 def _numbers(signature, lengths):
-    """How many a row has of each output that holds numbers for pairs of tokens."""
+    """Yield how many numbers a row has of each output of floats, such as attention weights."""
     for spec in signature.outputs.values():
         if spec.dtype.kind in "fV" and spec.shape:
-            known = math.prod(size for size in spec.shape[1:] if size)
+            fixed = math.prod(size for size in spec.shape[1:] if size)
             free = spec.shape[1:].count(None)
-            # Between two texts, or between one text and itself.
-            between = (lengths * 2)[:free] if len(lengths) < free else lengths[:free]
-            yield known * math.prod(between)
+            # Free sizes are the lengths of two texts, or of one text twice.
+            yield fixed * math.prod((lengths * 2 if len(lengths) < free else lengths)[:free])
 
 
 def _lengths(signature, task, sizes):
-    """The most tokens of each text; pictures have a fixed number."""
+    """Return an upper bound of the tokens of each text input; a constant if there is none."""
     texts = [
         max(map(sizes.tokens, set(array.reshape(-1))), default=ENDS)
         for name, array in task.inputs.items()

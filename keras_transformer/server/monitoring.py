@@ -1,5 +1,5 @@
-"""What the server counts, for Prometheus, and logs: one JSON object a line on standard error, which
-never holds a text that a user sent.
+"""The server's counters for Prometheus, and its log: one JSON object a line on standard error. The
+log never contains a user's text.
 """
 
 import datetime
@@ -18,8 +18,8 @@ LOGGER = logging.getLogger("keras_transformer.server")
 
 
 class Metrics:
-    """Counters of one server, in a registry of their own. Two functions give the number of batches
-    that wait and of versions that are served.
+    """Counters of one server, in a registry of their own. The two functions return the number of
+    waiting batches and of served versions.
     """
 
     content_type = prometheus_client.CONTENT_TYPE_LATEST
@@ -57,12 +57,12 @@ class Metrics:
         self._seconds.labels(signature).observe(seconds)
 
     def page(self) -> bytes:
-        """All counters in the text format that Prometheus reads."""
+        """Return all counters in Prometheus' text format."""
         return prometheus_client.generate_latest(self._registry)
 
 
 class JsonLines(logging.Formatter):
-    """Format a record as one object: its time, level, event and details."""
+    """Formats a record as one object: its time, level, event and details."""
 
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
@@ -83,7 +83,7 @@ class JsonLines(logging.Formatter):
 
 
 def start_log(stream: TextIO | None = None) -> None:
-    """Log what the server and its web server say, to a stream; by default standard error."""
+    """Log events of the server, and uvicorn's warnings, to a stream; by default standard error."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
     for name, level in ((LOGGER.name, logging.INFO), ("uvicorn", logging.WARNING)):
@@ -94,5 +94,5 @@ def start_log(stream: TextIO | None = None) -> None:
 
 
 def log(event: str, level: int = logging.INFO, exc_info=None, **details) -> None:
-    """Log an event with its details, none of them a user's text."""
+    """Log an event with its details, which must not contain a user's text."""
     LOGGER.log(level, event, exc_info=exc_info, extra={"details": details})

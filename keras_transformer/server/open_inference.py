@@ -1,8 +1,7 @@
-"""The Open Inference Protocol, version 2: its requests to the arrays that TF Serving's JSON leads
-to, and arrays to its answers.
+"""The Open Inference Protocol, version 2: requests to arrays by name, and arrays to answers.
 
-The data of a tensor stand in the JSON, flat or nested, or as bytes behind it (the binary tensor
-data extension): the header Inference-Header-Content-Length then says how long the JSON is.
+A tensor's data are in the JSON, flat or nested, or follow it as bytes (the binary tensor data
+extension). The header Inference-Header-Content-Length then gives the length of the JSON.
 """
 
 import contextlib
@@ -18,70 +17,71 @@ from keras_transformer.server.options import RequestError
 
 HEADER = "Inference-Header-Content-Length"
 EXTENSIONS = ["binary_tensor_data", "parameters"]
-# What the parameters of a request may say beside the options of its signature: name and type.
-SAID = {"signature_name": str, "glossary": dict, "timeout": int, "binary_data_output": bool}
+# Names and types of a request's parameters that are no options of its signature.
+PARAMETERS = {"signature_name": str, "glossary": dict, "timeout": int, "binary_data_output": bool}
 
 
 @dataclasses.dataclass
 class Inference:
-    """A request as it is read before its signature is known: its inputs, objects by name, and the
-    bytes of those that stand behind the JSON; whether each output that is asked for shall be
-    binary, all if there is none; the parameters that are no options, and those that are; and what
-    the answer is told apart by, if anything.
+    """A request that is parsed before its signature is known. By name: `tensors`, the inputs' JSON;
+    `binary`, their bytes behind the JSON; `outputs`, whether each requested output is binary (None:
+    by the parameter `binary_data_output`; no outputs: all are requested). `parameters` are those of
+    `PARAMETERS`, `options` those of the signature. The answer repeats `id`.
     """
 
     tensors: dict
     binary: dict
     outputs: dict
-    said: dict
+    parameters: dict
     options: dict
     id: str | None
 
     @property
     def signature_name(self) -> str:
-        return self.said.get("signature_name") or DEFAULT_SIGNATURE
+        return self.parameters.get("signature_name") or DEFAULT_SIGNATURE
 
     def arrays(self, signature: Signature) -> dict[str, np.ndarray]:
-        """The inputs by name, with the options among the parameters."""
+        """Return the inputs and options as arrays by name."""
         for name in self.outputs:
             if name not in signature.outputs:
                 raise _unknown("output", name, self.signature_name, signature.outputs)
-        given = {}
+        inputs = {}
         for name, tensor in self.tensors.items():
             if name not in signature.inputs:
                 raise _unknown("input", name, self.signature_name, signature.inputs)
-            given[name] = _array(name, tensor, self.binary.get(name), signature.inputs[name])
+            inputs[name] = _array(name, tensor, self.binary.get(name), signature.inputs[name])
         for name in signature.required:
-            if name not in given:
+            if name not in inputs:
                 raise RequestError(f"`{self.signature_name}` needs the input `{name}`.")
-        return with_options(given, self.options, self.signature_name, signature)
+        return with_options(inputs, self.options, self.signature_name, signature)
 
     def answer(
         self, outputs: dict[str, np.ndarray], model: str, version: int
     ) -> tuple[Iterator[bytes], dict[str, str]]:
-        """The body of the answer in pieces, and its headers."""
-        everywhere = self.said.get("binary_data_output", False)
-        asked = self.outputs or dict.fromkeys(outputs, None)
-        is_binary = {name: everywhere if one is None else one for name, one in asked.items()}
+        """Return the body of the answer in pieces, and its headers."""
+        default = self.parameters.get("binary_data_output", False)
+        requested = self.outputs or dict.fromkeys(outputs, None)
         blobs = {
-            name: binary_tensors.to_bytes(outputs[name]) for name, one in is_binary.items() if one
+            name: binary_tensors.to_bytes(outputs[name])
+            for name, is_binary in requested.items()
+            if (default if is_binary is None else is_binary)
         }
         head = {"model_name": model, "model_version": str(version)}
         head |= {} if self.id is None else {"id": self.id}
         tensors = [
-            _written(name, outputs[name], len(blobs[name]) if name in blobs else None)
-            for name in asked
+            _output_json(name, outputs[name], len(blobs[name]) if name in blobs else None)
+            for name in requested
         ]
-        pieces = _joined(to_json.encode(head)[:-1], tensors)
+        pieces = _answer_json(to_json.encode(head)[:-1], tensors)
         if not blobs:
             return pieces, {"Content-Type": "application/json"}
-        whole = b"".join(pieces)
-        headers = {HEADER: str(len(whole)), "Content-Type": "application/octet-stream"}
-        return iter([whole, *blobs.values()]), headers
+        document = b"".join(pieces)
+        headers = {HEADER: str(len(document)), "Content-Type": "application/octet-stream"}
+        return iter([document, *blobs.values()]), headers
 
 
 def read(body: bytes, length: str | None) -> Inference:
-    """A request of its body and of the header that says how many bytes of it are JSON."""
+    """Parse a request's body, of which the header `length` says how many bytes are JSON."""
     if length is not None and not (length.isascii() and length.isdigit() and len(length) < 12):
         raise RequestError(f"{HEADER} must be a number of bytes. Received: {length!r}.")
     size = len(body) if length is None else int(length)
@@ -94,36 +94,36 @@ def read(body: bytes, length: str | None) -> Inference:
     binary = {}
     rest = memoryview(body)[size:]
     for name, tensor in inputs.items():
-        own = parameters_of(tensor, f"the input `{name}`").get("binary_data_size")
-        if own is None:
+        count = _parameters(tensor, f"the input `{name}`").get("binary_data_size")
+        if count is None:
             continue
-        if type(own) is not int or not 0 <= own <= len(rest):
+        if type(count) is not int or not 0 <= count <= len(rest):
             raise RequestError(
                 f"binary_data_size of `{name}` must be the number of its bytes behind the JSON, "
-                f"whose length {HEADER} says: {len(rest)} are left. Received: {own!r:.80}."
+                f"whose length {HEADER} says: {len(rest)} are left. Received: {count!r:.80}."
             )
-        binary[name] = bytes(rest[:own])
-        rest = rest[own:]
+        binary[name] = bytes(rest[:count])
+        rest = rest[count:]
     if rest:
         raise RequestError(f"{len(rest)} bytes behind the last tensor belong to none.")
-    said, options = parted(parameters_of(document, "the request"))
+    parameters, options = parameters_of(document)
     if not isinstance(document.get("id", ""), str):
         raise RequestError('"id" must be a string.')
+    outputs = _objects(document, "outputs").items()
     return Inference(
         tensors=inputs,
         binary=binary,
-        outputs={
-            name: _is_binary(name, one) for name, one in _objects(document, "outputs").items()
-        },
-        said=said,
+        outputs={name: _is_binary(name, output) for name, output in outputs},
+        parameters=parameters,
         options=options,
         id=document.get("id"),
     )
 
 
-def parted(parameters: dict) -> tuple[dict, dict]:
-    """The parameters of a request that are in `SAID`, and the options of its signature."""
-    for name, kind in SAID.items():
+def parameters_of(document: dict) -> tuple[dict, dict]:
+    """Split a request's parameters into those of `PARAMETERS` and its signature's options."""
+    parameters = _parameters(document, "the request")
+    for name, kind in PARAMETERS.items():
         if name in parameters and type(parameters[name]) is not kind:
             raise RequestError(
                 f"The parameter `{name}` must be of type {kind.__name__}. Received: "
@@ -131,31 +131,31 @@ def parted(parameters: dict) -> tuple[dict, dict]:
             )
     if parameters.get("timeout", 0) < 0:
         raise RequestError("The parameter `timeout` must be at least 0 microseconds.")
-    said = {name: value for name, value in parameters.items() if name in SAID}
-    return said, {name: value for name, value in parameters.items() if name not in SAID}
+    options = {name: value for name, value in parameters.items() if name not in PARAMETERS}
+    return {name: value for name, value in parameters.items() if name in PARAMETERS}, options
 
 
-def seconds(said: dict) -> float | None:
-    """The time that a request gives itself, `timeout` in microseconds; None: any."""
-    return min(said.get("timeout", 0), 2**60) / 1e6 or None
+def seconds(parameters: dict) -> float | None:
+    """Return the request's own `timeout`, which is in microseconds, in seconds; None: no limit."""
+    return min(parameters.get("timeout", 0), 2**60) / 1e6 or None
 
 
 def with_options(
-    given: dict[str, np.ndarray], options: dict, name: str, signature: Signature
+    inputs: dict[str, np.ndarray], options: dict, name: str, signature: Signature
 ) -> dict[str, np.ndarray]:
-    """The arrays of a request to a signature of some name, with options that hold for all rows."""
-    arrays = dict(given)
+    """Add options that hold for all rows to the inputs of a request to the signature `name`."""
+    arrays = dict(inputs)
     for option, value in options.items():
         if option not in signature.defaults:
-            raise _unknown("parameter", option, name, [*SAID, *signature.defaults])
-        if option in given:
+            raise _unknown("parameter", option, name, [*PARAMETERS, *signature.defaults])
+        if option in inputs:
             raise RequestError(f"`{option}` is given twice: as an input and a parameter.")
         arrays[option] = from_json.array(value, signature.inputs[option].dtype)
     return arrays
 
 
 def tensors(specs: Iterable[TensorSpec], optional: Iterable[str] = ()) -> list[dict]:
-    """What a model's metadata say of the inputs or outputs of a signature, by name."""
+    """Describe the inputs or outputs of a signature, as in a model's metadata."""
     return [
         {
             "name": name,
@@ -167,46 +167,46 @@ def tensors(specs: Iterable[TensorSpec], optional: Iterable[str] = ()) -> list[d
     ]
 
 
-def _unknown(kind, name, signature_name, known):
+def _unknown(kind, name, signature_name, names):
     return RequestError(
-        f"`{signature_name}` has no {kind} `{name}`. It has: {', '.join(known)}. Another signature "
+        f"`{signature_name}` has no {kind} `{name}`. It has: {', '.join(names)}. Another signature "
         "is chosen by the parameter signature_name."
     )
 
 
 def _objects(document, key):
-    """A list of objects with names, by these."""
-    found = document.get(key, [])
-    if not isinstance(found, list) or not all(
-        isinstance(one, dict) and isinstance(one.get("name"), str) for one in found
+    """Read a list of objects with names, and return them by name."""
+    objects = document.get(key, [])
+    if not isinstance(objects, list) or not all(
+        isinstance(tensor, dict) and isinstance(tensor.get("name"), str) for tensor in objects
     ):
         raise RequestError(f'"{key}" must be a list of objects, each with a "name".')
-    by_name = {one["name"]: one for one in found}
-    if len(by_name) < len(found):
+    by_name = {tensor["name"]: tensor for tensor in objects}
+    if len(by_name) < len(objects):
         raise RequestError(f'"{key}" must have each name once.')
     return by_name
 
 
-def parameters_of(document: dict, of: str) -> dict:
-    """The parameters of a request, an input or an output."""
-    found = document.get("parameters") or {}
-    if not isinstance(found, dict):
-        raise RequestError(f'"parameters" of {of} must be an object.')
-    return found
+def _parameters(document, owner):
+    """Return the parameters of a request, an input or an output; the owner is for the error."""
+    parameters = document.get("parameters") or {}
+    if not isinstance(parameters, dict):
+        raise RequestError(f'"parameters" of {owner} must be an object.')
+    return parameters
 
 
 def _is_binary(name, output):
-    parameters = parameters_of(output, f"the output `{name}`")
+    parameters = _parameters(output, f"the output `{name}`")
     if parameters.get("classification"):
         raise RequestError("The classification extension is not supported. Leave it out.")
-    asked = parameters.get("binary_data")
-    if asked not in (None, True, False):
+    is_binary = parameters.get("binary_data")
+    if is_binary not in (None, True, False):
         raise RequestError(f"binary_data of the output `{name}` must be true or false.")
-    return asked
+    return is_binary
 
 
 def _array(name, tensor, binary, spec):
-    """A tensor's data in its shape."""
+    """Read a tensor's data, in its shape."""
     dtype = spec.dtype
     expected = binary_tensors.datatype(dtype)
     if tensor.get("datatype") != expected:
@@ -237,8 +237,8 @@ def _array(name, tensor, binary, spec):
     )
 
 
-def _written(name, array, length):
-    """An output as JSON, in pieces; of binary ones only how many bytes they have."""
+def _output_json(name, array, length):
+    """Yield an output's JSON in pieces; for a binary one, which has a length, without its data."""
     head = {
         "name": name,
         "datatype": binary_tensors.datatype(array.dtype),
@@ -252,7 +252,7 @@ def _written(name, array, length):
     yield b"}"
 
 
-def _joined(head, tensors):
+def _answer_json(head, tensors):
     yield head + b', "outputs": ['
     for number, pieces in enumerate(tensors):
         yield b", " if number else b""

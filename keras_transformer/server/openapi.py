@@ -1,4 +1,4 @@
-"""The OpenAPI document: requests and answers, and what FastAPI cannot see in the routes."""
+"""The OpenAPI document: schemas of requests and answers, and what FastAPI cannot infer itself."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class PredictRequest(BaseModel):
-    """`instances` (rows) or `inputs` (columns), not both, as the model's metadata have them."""
+    """Either `instances` (rows) or `inputs` (columns), as the model's metadata describe them."""
 
     signature_name: str = Field("serving_default", description="One of the model's signatures.")
     instances: list[Any] = Field(
@@ -23,7 +23,7 @@ class PredictRequest(BaseModel):
 
 
 class Predictions(BaseModel):
-    """The answer to `instances`: a value, or an object of values by outputs' names, for each."""
+    """The answer to `instances`: for each a value, or an object of values by names of outputs."""
 
     model_config = ConfigDict(extra="forbid")
     predictions: list[Any]
@@ -37,14 +37,14 @@ class Outputs(BaseModel):
 
 
 class Status(BaseModel):
-    """What went wrong, if anything."""
+    """An error, or code OK and no message."""
 
     error_code: str
     error_message: str
 
 
 class VersionStatus(BaseModel):
-    """Where a version stands: LOADING, AVAILABLE, UNLOADING or END."""
+    """The state of a version: LOADING, AVAILABLE, UNLOADING or END."""
 
     version: str
     state: str
@@ -72,7 +72,7 @@ class Health(BaseModel):
 
 
 class ServerMetadata(BaseModel):
-    """The server, as the Open Inference Protocol has it."""
+    """The Open Inference Protocol's metadata of the server."""
 
     name: str
     version: str
@@ -80,7 +80,7 @@ class ServerMetadata(BaseModel):
 
 
 class Live(BaseModel):
-    """That the server runs."""
+    """Whether the server runs."""
 
     live: bool
 
@@ -98,26 +98,26 @@ class ModelReady(Ready):
 
 
 class Tensor(BaseModel):
-    """An input or an output; in metadata without data, and with -1 for a size that is free."""
+    """An input or an output. In metadata it has no data, and sizes that are free are -1."""
 
     name: str
     datatype: str
     shape: list[int]
     parameters: dict[str, Any] = Field(
-        {}, description="binary_data_size, if the data stand behind the JSON."
+        {}, description="binary_data_size, if the data follow the JSON as bytes."
     )
     data: list[Any] = Field(None, description="Flat, or nested as the shape says.")
 
 
 class RequestedOutput(BaseModel):
-    """An output that is asked for."""
+    """An output to return."""
 
     name: str
     parameters: dict[str, Any] = Field({}, description="binary_data: true or false.")
 
 
 class ModelDescription(BaseModel):
-    """What a signature takes and gives: the model metadata of the Open Inference Protocol."""
+    """Inputs and outputs of a signature: the Open Inference Protocol's metadata of a model."""
 
     name: str
     versions: list[str]
@@ -128,14 +128,14 @@ class ModelDescription(BaseModel):
 
 
 class InferRequest(BaseModel):
-    """Tensors of one of the model's signatures."""
+    """Inputs for one of the model's signatures."""
 
-    id: str = Field(None, description="Comes back with the answer.")
+    id: str = Field(None, description="The answer repeats it.")
     parameters: dict[str, Any] = Field(
         {}, description="signature_name, the signature's options, timeout, binary_data_output."
     )
     inputs: list[Tensor]
-    outputs: list[RequestedOutput] = Field([], description="All, if there are none.")
+    outputs: list[RequestedOutput] = Field([], description="Outputs to return. Default: all.")
 
 
 class InferResponse(BaseModel):
@@ -148,68 +148,68 @@ class InferResponse(BaseModel):
 
 
 class Error(BaseModel):
-    """Every answer that is no success."""
+    """The answer to a request that failed."""
 
     model_config = ConfigDict(extra="forbid")
     error: str
 
 
-WORDS = {
-    400: "Not as the signature, or a limit, has it.",
-    404: "No such model, or version.",
-    413: "Too many bytes.",
-    415: "A Content-Encoding that is not gzip.",
-    503: "Try again later.",
-    504: "The time of the request is over.",
+ERRORS = {
+    400: "The request does not match the signature, or exceeds a limit.",
+    404: "There is no such model or version.",
+    413: "The request has too many bytes.",
+    415: "The Content-Encoding is not gzip.",
+    503: "The server is busy. Try again later.",
+    504: "The request took longer than its time limit.",
 }
 
 
 def _errors(*statuses):
-    return {status: {"model": Error, "description": WORDS[status]} for status in statuses}
+    return {status: {"model": Error, "description": ERRORS[status]} for status in statuses}
 
 
-# What routes say of themselves: those that look for a model, and those that predict.
-FINDING = _errors(400, 404)
+# Errors of routes that name a model.
+NO_MODEL = _errors(400, 404)
 
 
-def _asking(request, answer, **content):
-    """What a route says that reads a request itself."""
+def _operation(request, answer, **content):
+    """Return the arguments of a route that parses its body, of the schema `request`, itself."""
     schema = {"schema": {"$ref": f"#/components/schemas/{request}"}}
     body = {"required": True, "content": {"application/json": schema}}
     return {
-        "responses": {200: {"model": answer, **content}, **_errors(*WORDS)},
+        "responses": {200: {"model": answer, **content}, **_errors(*ERRORS)},
         "openapi_extra": {"requestBody": body},
     }
 
 
-PREDICT = _asking("PredictRequest", Predictions | Outputs)
+PREDICT = _operation("PredictRequest", Predictions | Outputs)
 BINARY = {"application/octet-stream": {}}
-INFER = _asking("InferRequest", InferResponse, content=BINARY)
-STATUS = {"response_model": ModelStatus, "responses": FINDING}
-METADATA = {"response_model": ModelMetadata, "responses": FINDING}
+INFER = _operation("InferRequest", InferResponse, content=BINARY)
+STATUS = {"response_model": ModelStatus, "responses": NO_MODEL}
+METADATA = {"response_model": ModelMetadata, "responses": NO_MODEL}
 READY = {"response_model": Ready, "responses": {503: {"model": Ready}}}
 MODEL_READY = {"response_model": ModelReady, "responses": {404: {"model": ModelReady | Error}}}
 DESCRIPTION = {
     "response_model": ModelDescription,
     "response_model_exclude_unset": True,
-    "responses": FINDING,
+    "responses": NO_MODEL,
 }
 
 
 def document(app: fastapi.FastAPI) -> dict:
-    """FastAPI's document, with the requests that we read ourselves, and without 422."""
+    """Return FastAPI's document, with the bodies that we parse ourselves, and without error 422."""
     if not app.openapi_schema:
-        described = get_openapi(
+        schema = get_openapi(
             title=app.title, version=app.version, description=app.description, routes=app.routes
         )
-        for path in described["paths"].values():
+        for path in schema["paths"].values():
             for operation in path.values():
                 operation["responses"].pop("422", None)
-        components = described["components"]["schemas"]
+        components = schema["components"]["schemas"]
         for request in (PredictRequest, InferRequest):
-            schema = request.model_json_schema(ref_template="#/components/schemas/{model}")
-            components |= {**schema.pop("$defs", {}), request.__name__: schema}
+            body = request.model_json_schema(ref_template="#/components/schemas/{model}")
+            components |= {**body.pop("$defs", {}), request.__name__: body}
         for unused in ("HTTPValidationError", "ValidationError"):
             components.pop(unused, None)
-        app.openapi_schema = described
+        app.openapi_schema = schema
     return app.openapi_schema

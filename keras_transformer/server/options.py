@@ -1,5 +1,5 @@
-"""The options of the server, named as TF Serving's; what Vertex AI says to a container of its own;
-and the error of a refused request.
+"""The server's options, named as TF Serving's; the variables by which Vertex AI configures a
+container; and the error of a refused request.
 """
 
 import dataclasses
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from pipelines.options import Options, option
 
-# Vertex AI's variables of the environment: the port, and where it asks for health and predictions.
+# Vertex AI's environment variables: the port, and the paths for health and predictions.
 PORT = "AIP_HTTP_PORT"
 HEALTH = "AIP_HEALTH_ROUTE"
 PREDICT = "AIP_PREDICT_ROUTE"
@@ -32,7 +32,7 @@ class ServeOptions(Options):
         8501, "Port to listen at; 0: any free port.", at_least=0, at_most=65535
     )
     rest_api_enable_cors_support: bool = option(
-        False, "Let pages of other sites ask: answers have the CORS headers of TF Serving."
+        False, "Admit requests from pages of other sites, by the CORS headers of TF Serving."
     )
     file_system_poll_wait_seconds: float = option(
         1.0, "Seconds between two checks for a new version.", at_least=0.01
@@ -48,11 +48,11 @@ class ServeOptions(Options):
         64, "Limit of texts in a request, and in a batch of requests.", at_least=1
     )
     batch_timeout_micros: int = option(
-        5000, "Microseconds that a request waits for others to join it.", at_least=0
+        5000, "Microseconds that a request waits for others to share its batch.", at_least=0
     )
     max_enqueued_batches: int = option(
         100,
-        "Limit of waiting batches, for small and for large ones each. Beyond it the answer is 503.",
+        "Limit of waiting batches, of small and of large ones each. Beyond it the answer is 503.",
         at_least=1,
     )
     num_batch_threads: int | None = option(
@@ -77,20 +77,20 @@ class ServeOptions(Options):
     )
     request_timeout_ms: int = option(
         30000,
-        "Most milliseconds from a request's last byte to its answer; then the answer is 504. A "
-        "request may ask for less, by the header grpc-timeout or x-envoy-expected-rq-timeout-ms.",
+        "Limit in milliseconds from a request's last byte to its answer; beyond it the answer is "
+        "504. A request may lower it by the header grpc-timeout or x-envoy-expected-rq-timeout-ms.",
         at_least=1,
     )
 
     @property
     def most_memory(self) -> int:
-        """Bytes that one batch may take: half of all, so that small ones go on beside it."""
+        """Bytes that one batch may take: half of all, so that small ones can run beside it."""
         return self.max_memory_bytes // 2
 
 
 @dataclasses.dataclass(frozen=True)
 class Vertex:
-    """The port and the two paths of Vertex AI; None where it does not say them."""
+    """Vertex AI's port and two paths; None for those that are not set."""
 
     port: int | None = None
     health: str | None = None
@@ -98,7 +98,7 @@ class Vertex:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Vertex":
-        """Read the variables. Empty ones count as none."""
+        """Read the variables. Empty ones count as not set."""
         port = environment.get(PORT) or None
         if port is not None and not (re.fullmatch("[0-9]{1,5}", port) and int(port) < 2**16):
             raise ValueError(f"{PORT} must be a port, 0 to 65535. Received: {port!r}.")
@@ -113,7 +113,7 @@ class Vertex:
 
 
 class RequestError(Exception):
-    """A request that is refused, with its HTTP status and what was expected and came."""
+    """A refused request: its HTTP status, and a message of what was expected and received."""
 
     def __init__(self, message: str, status: int = 400):
         super().__init__(message)

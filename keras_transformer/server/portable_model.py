@@ -1,7 +1,7 @@
-"""A folder of graphs of ONNX or LiteRT with the signatures that a SavedModel of its model has: no
-TensorFlow, and the search of `decoding.numpy_search`.
+"""A folder of graphs of ONNX or LiteRT, served with the signatures of the SavedModel, but without
+TensorFlow, by the search of `decoding.numpy_search`.
 
-Options out of range are clamped as in a SavedModel. Rows of unequal options take turns.
+Options out of range are clamped as in a SavedModel. Rows run in groups of equal options.
 """
 
 import pathlib
@@ -34,16 +34,16 @@ INTEGER = np.dtype(np.int32)
 LONG = np.dtype(np.int64)
 NUMBER = np.dtype(np.float32)
 TYPES = {TEXT: "DT_STRING", INTEGER: "DT_INT32", LONG: "DT_INT64", NUMBER: "DT_FLOAT"}
-WHY = "its graphs give no attention. Serve the SavedModel."
+NO_ATTENTION = "its graphs give no attention. Serve the SavedModel."
 FORMS = ("paper", "length")
 
 
 class ServedPortable:
-    """The model of a folder that `export --format=onnx` or `--format=litert` wrote. It has what a
-    `TensorFlowModel` has.
+    """The model of a folder that `export --format=onnx` or `--format=litert` wrote. Its interface
+    is that of a `TensorFlowModel`.
     """
 
-    lacking = dict.fromkeys(("align", "attend"), WHY)
+    missing_signatures = dict.fromkeys(("align", "attend"), NO_ATTENTION)
 
     def __init__(self, folder: pathlib.Path):
         self.folder = self.extras = folder
@@ -51,18 +51,18 @@ class ServedPortable:
         self.platform = self._portable.platform
         self.sentencepiece_models = self._portable.sentencepiece_models
         options = self._portable.options
-        # A search by a request's options is a beam's, also where the export draws.
+        # A request's options always mean a beam search, even if the export samples.
         self._beam, penalty = beam_and_penalty(options)
         self._width = options.samples or self._beam
-        self._all = {"num_hypotheses": self._width}
+        self._exported_search = {"num_hypotheses": self._width}
         if self._portable.reads_source or not options.samples:
-            self._all["beam_size"] = self._width
-        drawn = {
+            self._exported_search["beam_size"] = self._width
+        sampling = {
             "temperature": np.array([options.temperature or 1.0], NUMBER),
             "seed": np.array([1 if options.seed is None else options.seed], LONG),
         }
         if self._portable.reads_source:
-            searched = {
+            search = {
                 "beam_size": np.array([self._beam], INTEGER),
                 "length_penalty": np.array([penalty], NUMBER),
                 "length_penalty_form": np.array([b""], TEXT),
@@ -70,32 +70,33 @@ class ServedPortable:
                 "num_hypotheses": np.array([options.num_hypotheses], INTEGER),
             }
             if self._portable.labels:
-                searched |= dict.fromkeys(LANGUAGES, np.array([b""], TEXT))
+                search |= dict.fromkeys(LANGUAGES, np.array([b""], TEXT))
             self._output = "translation"
             self._outputs = "translations"
             self.signatures = {
                 "score": _signature(SCORES, ("text", "reference")),
-                "translate": _signature(self._hypotheses(None), **searched),
+                "translate": _signature(self._hypotheses(None), **search),
             }
         else:
             self._output = self._outputs = "generated"
             self.signatures = {"score": _signature(SCORES)}
-            drawn["max_length"] = np.array([0], INTEGER)
-        one = {self._output: (TEXT, ())}
+            sampling["max_length"] = np.array([0], INTEGER)
+        answer = {self._output: (TEXT, ())}
         self.signatures |= {
             "next_pieces": _signature(
-                SHOWN,
+                NEXT,
                 prefix=np.array([b""], TEXT),
                 temperature=np.array([1], NUMBER),
                 top_k=np.array([0], INTEGER),
                 top_p=np.array([1], NUMBER),
             ),
-            DEFAULT_SIGNATURE: _signature(one),
+            DEFAULT_SIGNATURE: _signature(answer),
             "nbest": _signature(self._hypotheses(self._width)),
-            "sample": _signature(one, **drawn),
-            **({"blockwise": _signature(one)} if self._portable.has_blocks else {}),
+            "sample": _signature(answer, **sampling),
+            **({"blockwise": _signature(answer)} if self._portable.has_blocks else {}),
         }
-        self.described = {name: _described(one) for name, one in sorted(self.signatures.items())}
+        signatures = sorted(self.signatures.items())
+        self.signature_defs = {name: _signature_def(signature) for name, signature in signatures}
 
     def run(
         self, name: str, inputs: dict[str, np.ndarray], cancellation: Cancellation | None = None
@@ -104,17 +105,18 @@ class ServedPortable:
             if cancellation and cancellation.cancelled():
                 raise RequestError("Nobody waits for it.", 499)
 
-        texts = {one: as_strings(inputs[one]) for one in ("text", "reference") if one in inputs}
-        options = {one: array for one, array in inputs.items() if one not in texts}
+        options = dict(inputs)
+        lines = as_strings(options.pop("text"))
         try:
             if name == "score":
-                return self._score(texts["text"], texts.get("reference", texts["text"]), stop)
+                references = as_strings(options["reference"]) if "reference" in options else lines
+                return self._score(lines, references, stop)
             if name in ("translate", "nbest"):
-                return self._search(texts["text"], options, stop)
+                return self._search(lines, options, stop)
             if name == "next_pieces":
-                return self._next_pieces(texts["text"], options, stop)
+                return self._next_pieces(lines, options, stop)
             blocks = {"blockwise": True} if name == "blockwise" else {}
-            return self._best(texts["text"], options, stop, blocks)
+            return self._best(lines, options, stop, blocks)
         except ValueError as error:
             raise RequestError(str(error)) from error
 
@@ -127,57 +129,57 @@ class ServedPortable:
     def _score(self, lines, references, stop):
         pairs = self._portable.replaced({}, stop).score(lines, references)
         return {
-            "log_probability": np.array([one for one, _ in pairs], np.float32),
+            "log_probability": np.array([log_p for log_p, _ in pairs], np.float32),
             "tokens": np.array([count for _, count in pairs], np.int32),
         }
 
     def _next_pieces(self, lines, options, stop):
-        """The likeliest pieces of each line, which takes a turn of its own."""
+        """Return the likeliest next pieces of each line. Lines are run one by one."""
         portable = self._portable.replaced({}, stop)
-        found = [None] * len(lines)
-        for key, numbers in _alike(len(lines), options):
-            prefix = key.pop("prefix").decode(errors="replace")
-            key["temperature"] = _possible(key["temperature"])
+        rows = [None] * len(lines)
+        for group, numbers in _groups(len(lines), options):
+            prefix = group.pop("prefix").decode(errors="replace")
+            group["temperature"] = _clamped_temperature(group["temperature"])
             # The comparison is false for NaN.
-            key["top_p"] = min(key["top_p"], 1.0) if key["top_p"] > 0 else 1.0
+            group["top_p"] = min(group["top_p"], 1.0) if group["top_p"] > 0 else 1.0
             for number in numbers:
-                found[number] = portable.next_pieces(lines[number], prefix, NEXT_PIECES, **key)
-        pieces, *shares = zip(*found, strict=True) if found else [()] * len(SHOWN)
-        columns = [as_bytes(np.ravel(pieces)), *(np.array(one, np.float32) for one in shares)]
-        shape = (len(lines), len(pieces[0]) if found else NEXT_PIECES)
-        return {name: one.reshape(shape) for name, one in zip(SHOWN, columns, strict=True)}
+                rows[number] = portable.next_pieces(lines[number], prefix, NEXT_PIECES, **group)
+        pieces, *shares = zip(*rows, strict=True) if rows else [()] * len(NEXT)
+        columns = [as_bytes(np.ravel(pieces)), *(np.array(share, np.float32) for share in shares)]
+        shape = (len(lines), len(pieces[0]) if rows else NEXT_PIECES)
+        return {name: column.reshape(shape) for name, column in zip(NEXT, columns, strict=True)}
 
-    def _best(self, lines, options, stop, given):
-        """The text of each line: as exported or given, or drawn by a request's options."""
+    def _best(self, lines, options, stop, blocks):
+        """Return a text for each line: as exported, by `blocks`, or sampled by request options."""
         texts = [""] * len(lines)
-        for key, numbers in _alike(len(lines), options):
-            portable = self._portable.replaced(self._drawing(**key) if key else given, stop)
-            for number, text in zip(
-                numbers, portable.translate([lines[one] for one in numbers]), strict=True
-            ):
+        for group, numbers in _groups(len(lines), options):
+            decoding = self._sampling_options(**group) if group else blocks
+            chosen = [lines[number] for number in numbers]
+            answers = self._portable.replaced(decoding, stop).translate(chosen)
+            for number, text in zip(numbers, answers, strict=True):
                 texts[number] = text
         return {self._output: as_bytes(texts)}
 
     def _search(self, lines, options, stop):
-        """The hypotheses of each line: all as exported, or by a request's options."""
-        found = [[]] * len(lines)
+        """Return the hypotheses of each line: all as exported, or by a request's options."""
+        nbest = [[]] * len(lines)
         width = 1 if options else self._width
-        for key, numbers in _alike(len(lines), options):
-            given = self._searching(**key) if key else self._all
-            width = max(width, given["num_hypotheses"])
-            hypotheses = self._portable.replaced(given, stop).translate_in_detail(
-                [lines[one] for one in numbers], [""] * len(numbers)
-            )
-            for number, one in zip(numbers, hypotheses, strict=True):
-                found[number] = one
-        texts = [[one.text for one in of_line] + [""] * (width - len(of_line)) for of_line in found]
+        for group, numbers in _groups(len(lines), options):
+            decoding = self._search_options(**group) if group else self._exported_search
+            width = max(width, decoding["num_hypotheses"])
+            chosen = [lines[number] for number in numbers]
+            portable = self._portable.replaced(decoding, stop)
+            answers = portable.translate_in_detail(chosen, [""] * len(chosen))
+            for number, hypotheses in zip(numbers, answers, strict=True):
+                nbest[number] = hypotheses
+        texts = []
         scores = np.full((len(lines), width), NO_SCORE, np.float32)
-        for row, of_line in zip(scores, found, strict=True):
-            row[: len(of_line)] = [max(one.score, NO_SCORE) for one in of_line]
-        flat = as_bytes([text for of_line in texts for text in of_line])
-        return {self._outputs: flat.reshape(len(lines), width), "scores": scores}
+        for row, hypotheses in zip(scores, nbest, strict=True):
+            row[: len(hypotheses)] = [max(answer.score, NO_SCORE) for answer in hypotheses]
+            texts += [answer.text for answer in hypotheses] + [""] * (width - len(hypotheses))
+        return {self._outputs: as_bytes(texts).reshape(len(lines), width), "scores": scores}
 
-    def _searching(
+    def _search_options(
         self, beam_size, length_penalty, length_penalty_form, max_length, num_hypotheses, **labels
     ):
         beam = min(max(beam_size, 1), max(MOST_HYPOTHESES, self._beam))
@@ -189,16 +191,16 @@ class ServedPortable:
             "length_penalty_form": form if form in FORMS else None,
             "max_length": min(max_length, LONGEST) if max_length > 0 else None,
             "num_hypotheses": min(max(num_hypotheses, 1), beam),
-            **{name: one.decode(errors="replace") or None for name, one in labels.items()},
+            **{name: label.decode(errors="replace") or None for name, label in labels.items()},
         }
 
-    def _drawing(self, temperature, seed, max_length=0):
+    def _sampling_options(self, temperature, seed, max_length=0):
         return {
             "samples": 1,
             "num_hypotheses": 1,
-            "temperature": _possible(temperature),
+            "temperature": _clamped_temperature(temperature),
             "seed": seed,
-            # In pieces after the text.
+            # "+": pieces after the text.
             "max_length": f"+{min(max_length, LONGEST)}" if max_length > 0 else None,
         }
 
@@ -206,8 +208,8 @@ class ServedPortable:
         return {self._outputs: (TEXT, (width,)), "scores": (NUMBER, (width,))}
 
 
-# As many as there are, `NEXT_PIECES` at most.
-SHOWN = {
+# Outputs of the signature next_pieces: at most `NEXT_PIECES` columns.
+NEXT = {
     "pieces": (TEXT, (None,)),
     "probabilities": (NUMBER, (None,)),
     "model_probabilities": (NUMBER, (None,)),
@@ -216,8 +218,8 @@ SCORES = {"log_probability": (NUMBER, ()), "tokens": (INTEGER, ())}
 
 
 def _signature(outputs, required=("text",), **defaults):
-    """A signature of such outputs, types and sizes of a row by name, and inputs."""
-    types = {**dict.fromkeys(required, TEXT), **{one: a.dtype for one, a in defaults.items()}}
+    """Make a signature. `outputs` has, by name, the type and the sizes of a row."""
+    types = dict.fromkeys(required, TEXT) | {name: a.dtype for name, a in defaults.items()}
     return Signature(
         {name: TensorSpec(name, dtype, (None,)) for name, dtype in sorted(types.items())},
         {name: TensorSpec(name, t, (None, *sizes)) for name, (t, sizes) in sorted(outputs.items())},
@@ -225,13 +227,13 @@ def _signature(outputs, required=("text",), **defaults):
     )
 
 
-def _possible(temperature):
+def _clamped_temperature(temperature):
     lowest, highest = TEMPERATURES
     return min(max(temperature, lowest), highest) if temperature > 0 else 1.0
 
 
-def _described(signature):
-    """As TF Serving describes a signature."""
+def _signature_def(signature):
+    """Describe a signature as TF Serving does."""
 
     def tensors(specs):
         return {
@@ -256,12 +258,12 @@ def _described(signature):
     }
 
 
-def _alike(count, options):
-    """The rows of equal options: these, of one row, and the rows' numbers."""
+def _groups(count, options):
+    """Group rows by equal options: pairs of the options of one row, and the rows' numbers."""
     if not options:
         return [({}, list(range(count)))]
     rows = {name: np.broadcast_to(array, (count,)).tolist() for name, array in options.items()}
     groups = {}
     for number, values in enumerate(zip(*rows.values(), strict=True)):
         groups.setdefault(values, []).append(number)
-    return [(dict(zip(rows, values, strict=True)), found) for values, found in groups.items()]
+    return [(dict(zip(rows, values, strict=True)), numbers) for values, numbers in groups.items()]

@@ -1,4 +1,4 @@
-"""A request's arrays as rows, which may share a batch, and options, which hold for all of it."""
+"""A request's arrays as rows, which may share a batch, and options, which hold for all rows."""
 
 import dataclasses
 
@@ -7,14 +7,14 @@ import numpy as np
 from keras_transformer.saved_models.signature import Signature
 from keras_transformer.server.options import RequestError, ServeOptions
 
-# What signatures call bytes of a PNG file, which are no text.
+# The signatures' input of a PNG file's bytes, which are no text.
 PICTURE = "png"
 
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Arrays that a signature takes: `count` rows of inputs by name; options by name, without rows,
-    or with one that holds for all; and the bytes that a row may take while it is worked on.
+    """Arrays for a signature: `count` rows of inputs, by name; options by name, without rows or
+    with one row for all; and the bytes of memory that computing a row may take.
     """
 
     count: int
@@ -24,19 +24,19 @@ class Rows:
 
     @property
     def options_key(self) -> tuple:
-        """Equal for equal options."""
+        """A hashable key, equal for equal options."""
         return tuple(
             (name, array.shape, str(array.tolist())) for name, array in sorted(self.options.items())
         )
 
 
-def rows(given: dict[str, np.ndarray], signature: Signature, limits: ServeOptions) -> Rows:
-    """A request's arrays as rows and options, with the signature's defaults for what is left out.
+def rows(arrays: dict[str, np.ndarray], signature: Signature, limits: ServeOptions) -> Rows:
+    """Split a request's arrays into rows and options. Absent ones get the signature's defaults.
 
-    An input with a default whose values are the same in every row is an option.
+    An input with a default is an option if its values are the same in every row.
     """
     fitted = {
-        name: _fitted(name, array, signature.inputs[name].shape) for name, array in given.items()
+        name: _fitted(name, array, signature.inputs[name].shape) for name, array in arrays.items()
     }
     required = {name: fitted[name] for name in signature.required}
     counts = {name: array.shape[0] for name, array in required.items() if array.ndim}
@@ -52,7 +52,7 @@ def rows(given: dict[str, np.ndarray], signature: Signature, limits: ServeOption
             raise RequestError(
                 f"`{name}` must have one value, or {count}, one a row. Received: {array.shape[0]}."
             )
-        # One row of equal rows, if the default is one row.
+        # Equal rows become one row, if the default is one row.
         if default.shape[:1] == (1,) and len(array) > 1 and (array == array[:1]).all():
             array = array[:1]
         (inputs if array.ndim and count > 1 and array.shape[0] == count else options)[name] = array
@@ -61,7 +61,7 @@ def rows(given: dict[str, np.ndarray], signature: Signature, limits: ServeOption
 
 
 def refuse_many(count: int, limits: ServeOptions) -> None:
-    """Refuse more rows than the server takes."""
+    """Refuse more rows than the server accepts."""
     if count > limits.max_batch_size:
         raise RequestError(
             f"Task size {count} is larger than maximum input batch size {limits.max_batch_size}. "
@@ -70,7 +70,7 @@ def refuse_many(count: int, limits: ServeOptions) -> None:
 
 
 def refuse_long(arrays: dict[str, np.ndarray], limits: ServeOptions) -> None:
-    """Refuse a text that is longer than the server takes."""
+    """Refuse a text that is longer than the server accepts."""
     for name, array in arrays.items():
         if array.dtype == object and name != PICTURE:
             longest = max(map(len, array.reshape(-1)), default=0)
@@ -82,7 +82,7 @@ def refuse_long(arrays: dict[str, np.ndarray], limits: ServeOptions) -> None:
 
 
 def _fitted(name, array, shape):
-    """An array of a signature's rank: a value alone becomes a batch, lists of one are opened."""
+    """Fit an array to a signature's rank: add a batch axis, or drop surplus last axes of 1."""
     if shape is None:
         return array
     if array.ndim == len(shape) - 1:
@@ -90,7 +90,7 @@ def _fitted(name, array, shape):
     while array.ndim > len(shape) and array.shape[-1] == 1:
         array = array[..., 0]
     if array.ndim != len(shape) or any(
-        size not in (None, found) for size, found in zip(shape, array.shape, strict=False)
+        size not in (None, length) for size, length in zip(shape, array.shape, strict=False)
     ):
         expected = ",".join("?" if size is None else str(size) for size in shape)
         raise RequestError(
@@ -100,7 +100,7 @@ def _fitted(name, array, shape):
 
 
 def in_parts(whole: Rows, most: int) -> list[Rows]:
-    """Part `Rows` into several of at most so many rows."""
+    """Split `Rows` into parts of at most `most` rows each."""
     return [
         dataclasses.replace(
             whole,
@@ -112,17 +112,17 @@ def in_parts(whole: Rows, most: int) -> list[Rows]:
 
 
 def joined(several: list[Rows]) -> dict[str, np.ndarray]:
-    """Join the inputs of several `Rows` with equal options to one batch."""
+    """Concatenate the inputs of several `Rows` with equal options to one batch."""
     first = several[0]
     if len(several) == 1:
         return {**first.inputs, **first.options}
     return {
-        name: np.concatenate([one.inputs[name] for one in several]) for name in first.inputs
+        name: np.concatenate([part.inputs[name] for part in several]) for name in first.inputs
     } | first.options
 
 
 def parted(outputs: dict[str, np.ndarray], counts: list[int]) -> list[dict[str, np.ndarray]]:
-    """Part the outputs of such a batch into those of each `Rows`."""
+    """Split the outputs of such a batch into those of each `Rows`."""
     if len(counts) == 1:
         return [outputs]
     if any(not array.ndim or array.shape[0] != sum(counts) for array in outputs.values()):

@@ -1,4 +1,4 @@
-"""Run the server: bind a port, load the model, answer requests, and on SIGTERM finish them."""
+"""Run the server: bind a port, load the model and answer requests; on SIGTERM finish them."""
 
 import contextlib
 import errno
@@ -21,7 +21,7 @@ from keras_transformer.server.served_versions import Versions
 from keras_transformer.server.service import Service
 from pipelines.glossary import read_terms
 
-# A client that takes nothing of its answer for so long is disconnected.
+# A client that reads nothing of its answer for so long is disconnected.
 TAKING_SECONDS = 60
 
 
@@ -31,16 +31,16 @@ def serve(options: ServeOptions, vertex: Vertex) -> None:
     folder = pathlib.Path(options.model_base_path)
     name = options.model_name or folder.resolve().name
     transport.check_name(name)
-    # What is wrong in it is told before the model is loaded.
+    # Errors in the glossary surface before the model is loaded.
     terms = read_terms(options.glossary) if options.glossary else None
     monitoring.start_log()
-    # Imported modules are never garbage: the search for it, when a version ends, can skip them.
+    # Imported modules never become garbage: spare the collection after a version's end from them.
     gc.freeze()
-    # A new version is loaded beside requests, by Python that would keep the lock for 5 ms a turn.
+    # A new version is loaded while requests run: its thread must not keep the lock for 5 ms a turn.
     sys.setswitchinterval(0.0005)
     with (
         bind(options.host, options.rest_api_port) as listener,
-        # Its threads keep the process alive: it is closed too where no version can be served.
+        # Its threads keep the process alive: close it even if no version can be loaded.
         contextlib.closing(Batcher(options)) as batcher,
         contextlib.closing(
             Versions(folder, log=monitoring.log, alone=batcher.without_large, terms=terms)
@@ -61,9 +61,9 @@ def serve(options: ServeOptions, vertex: Vertex) -> None:
                 seconds=round(time.monotonic() - began, 1),
             ),
         )
-        # A client that reads no answer would else keep the server for ever.
+        # A client that reads no answer would otherwise keep the server alive for ever.
         server.config.timeout_graceful_shutdown = options.request_timeout_ms / 1000
-        # uvicorn raises the signal that ended it once more, when all is answered.
+        # uvicorn raises the signal that ended it again after the last answer.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, server.handle_exit)
         server.run([listener])
@@ -71,11 +71,11 @@ def serve(options: ServeOptions, vertex: Vertex) -> None:
 
 
 class Server(uvicorn.Server):
-    """A web server that calls `when_listening`, and while it shuts down lets no request wait."""
+    """A web server that calls `when_listening`, and at shutdown runs batches without waiting."""
 
     def __init__(self, application: ASGIApp, batcher: Batcher, when_listening: Callable[[], None]):
-        without = {"ws": "none", "log_config": None, "access_log": False, "lifespan": "off"}
-        super().__init__(uvicorn.Config(application, **without, timeout_keep_alive=30))
+        disabled = {"ws": "none", "log_config": None, "access_log": False, "lifespan": "off"}
+        super().__init__(uvicorn.Config(application, **disabled, timeout_keep_alive=30))
         self._batcher = batcher
         self._when_listening = when_listening
 
@@ -92,7 +92,7 @@ def bind(host: str, port: int) -> socket.socket:
     """Bind a socket to an address. Clients cannot connect to it yet."""
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    # UnicodeError: a part of the name has more than 63 letters.
+    # UnicodeError: a label of the host name has more than 63 letters.
     except (socket.gaierror, UnicodeError) as error:
         raise OSError(
             f"--host={host} is no address of this machine: {getattr(error, 'strerror', error)}. "
@@ -101,14 +101,14 @@ def bind(host: str, port: int) -> socket.socket:
     family, kind, protocol, _, address = addresses[0]
     listener = socket.socket(family, kind, protocol)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Its connections have it too: an answer that nobody takes would stay in memory.
+    # Connections inherit this: an answer that nobody reads would stay in memory.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * TAKING_SECONDS)
     try:
         listener.bind(address)
     except OSError as error:
         listener.close()
-        told = f"--host={host} --rest_api_port={port} cannot be listened at: {error.strerror}."
+        message = f"--host={host} --rest_api_port={port} cannot be listened at: {error.strerror}."
         if error.errno == errno.EADDRINUSE:
-            told = f"--rest_api_port={port} is taken. Choose another, or 0 for any that is free."
-        raise OSError(told) from error
+            message = f"--rest_api_port={port} is taken. Choose another, or 0 for any that is free."
+        raise OSError(message) from error
     return listener

@@ -1,9 +1,7 @@
-"""The versions of a model in a folder: the newest is served, a newer one replaces it while the
-server runs.
+"""The versions of a model in a folder: the newest is served, until a newer one replaces it.
 
-As TF Serving: a version is a folder named by an integer with a `saved_model.pb` in it, or here with
-graphs of ONNX or LiteRT; the new one is loaded before the old one goes, and the old one goes when
-its last request is answered.
+As in TF Serving, a version is a folder named by an integer, with a `saved_model.pb`, or here graphs
+of ONNX or LiteRT. The old version is unloaded when the new one is loaded and its requests are done.
 """
 
 import contextlib
@@ -30,7 +28,7 @@ if typing.TYPE_CHECKING:
 
 @dataclasses.dataclass
 class Version:
-    """One version in memory, and how many requests use it."""
+    """A loaded version, and the number of requests that use it."""
 
     number: int
     model: "TensorFlowModel | ServedPortable"
@@ -39,36 +37,36 @@ class Version:
 
     def signature(self, name: str) -> Signature:
         if name not in self.model.signatures:
-            why = self.model.lacking.get(name)
+            reason = self.model.missing_signatures.get(name)
             raise RequestError(
                 f'Serving signature name: "{name}" not found in signature def'
-                + (f": {why}" if why else "")
+                + (f": {reason}" if reason else "")
             )
         return self.model.signatures[name]
 
     @functools.cached_property
     def sizes(self) -> costs.Sizes:
-        """What the costs of its requests depend on, read once."""
+        """The model's sizes, by which requests are costed; read once."""
         return costs.Sizes.of(self.model)
 
     @functools.cached_property
     def glossary(self) -> Glossary:
-        """What marks the server's terms in its texts, made once."""
+        """The server's glossary for this model; made once."""
         return Glossary(self.terms, ProtectedSpans.load(self.model.extras))
 
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """What `GET /v1/models/NAME` says of a version, from LOADING to END, and what went wrong."""
+    """A version's state in `GET /v1/models/NAME`, from LOADING to END, and its error, if any."""
 
     state: str
     error: str = ""
 
 
 class Versions:
-    """What is served of a folder of versions. `load` takes a version's folder and gives a model;
-    `log` takes an event's name and its details; a version that cannot have the `terms` of a
-    glossary is not served. `states` has a `State` for each version ever seen, by number.
+    """Serves the newest version in a folder. `load` takes a version's folder and returns a model;
+    `log` takes an event and its details; a version is loaded within `alone()`. A version that
+    cannot use the glossary's `terms` is not served. `states` has a `State` for each version number.
     """
 
     def __init__(
@@ -86,7 +84,7 @@ class Versions:
         self._alone = alone
         self.terms = terms or {}
         self._current = None
-        # What a version's folder held when it could not be loaded, by number.
+        # By number, the files of each version that could not be loaded.
         self._broken = {}
         self._changed = threading.Condition()
         self._stop = threading.Event()
@@ -96,25 +94,26 @@ class Versions:
                 f"there is no folder {folder}: --model_base_path is saved_models/<name>, where "
                 "versions lie."
             )
-        found = versions_in(folder)
-        if not found:
+        folders = versions_in(folder)
+        if not folders:
             raise FileNotFoundError(
                 f"{folder} has no versions: folders named 1, 2, ... with a saved_model.pb or a "
                 f"{' or a '.join(DECODERS.values())}. Name the folder that has them, or export one."
             )
         self.poll()
         if self._current is None:
-            newest = max(found)
-            raise ValueError(f"{found[newest]} cannot be loaded: {self.states[newest].error}")
+            newest = max(folders)
+            raise ValueError(f"{folders[newest]} cannot be loaded: {self.states[newest].error}")
 
     def available(self) -> list[int]:
-        """Numbers of the versions that are served."""
-        return sorted(number for number, one in [*self.states.items()] if one.state == "AVAILABLE")
+        """Return the numbers of the versions that are served."""
+        states = [*self.states.items()]
+        return sorted(number for number, state in states if state.state == "AVAILABLE")
 
     @contextlib.contextmanager
     def use(self, name: str, number: int | None = None) -> Iterator[Version]:
-        """The version that a request asks for, None: the newest, which stays in memory as long as
-        the request uses it. The model's name is for the error.
+        """Keep version `number`, None: the newest, in memory while a request uses it. The model's
+        name is for the error.
         """
         with self._changed:
             version = self._current
@@ -129,15 +128,15 @@ class Versions:
                 self._changed.notify_all()
 
     def poll(self) -> None:
-        """Serve the newest version in the folder that can be loaded, if another one is served now.
+        """Serve the newest version in the folder that can be loaded, unless it is served already.
 
-        One that cannot be loaded may still be copied: it is tried again when its files change, and
-        forgotten when it is removed.
+        A version that cannot be loaded may still be being copied: it is tried again when its files
+        change, and forgotten when it is removed.
         """
-        found = versions_in(self.folder)
-        for gone in self._broken.keys() - found.keys():
-            del self._broken[gone], self.states[gone]
-        for number, path in sorted(found.items(), reverse=True):
+        folders = versions_in(self.folder)
+        for removed in self._broken.keys() - folders.keys():
+            del self._broken[removed], self.states[removed]
+        for number, path in sorted(folders.items(), reverse=True):
             if self._current and number == self._current.number:
                 return
             content = [(file, _stamp(file)) for file in sorted(path.rglob("*"))]
@@ -150,27 +149,27 @@ class Versions:
             self._broken[number] = content
 
     def watch(self, seconds: float) -> None:
-        """Poll every so many seconds, in a thread, until `close`."""
+        """Poll every `seconds`, in a thread, until `close`."""
 
         def work():
             while not self._stop.wait(seconds):
                 try:
                     self.poll()
-                except Exception as error:  # such as a folder that is changed while it is read
+                except Exception as error:  # such as a folder that changes while it is read
                     self._log("poll failed", error=str(error))
 
         self._watcher = threading.Thread(target=work, name="versions")
         self._watcher.start()
 
     def close(self) -> None:
-        """Stop polling, and unload what is served when its last request is answered."""
+        """Stop polling, and unload the version after its last request."""
         self._stop.set()
         if self._watcher:
             self._watcher.join()
         self._replace(None)
 
     def _loaded(self, number, path):
-        """A version, warmed up; None if it cannot be loaded."""
+        """Load a version and warm it up; None if it cannot be loaded."""
         self.states[number] = State("LOADING")
         self._log("loading", version=number)
         version = None
@@ -180,7 +179,7 @@ class Versions:
                 if self.terms:
                     version.glossary.applied("a")
                 version.model.warm_up()
-        # TensorFlow raises anything for a damaged file.
+        # TensorFlow may raise any error for a damaged file.
         except Exception as error:
             if version:
                 version.model.close()
@@ -207,7 +206,7 @@ class Versions:
 
 
 def model_of(folder: pathlib.Path) -> "TensorFlowModel | ServedPortable":
-    """Load what lies in a version's folder. TensorFlow is imported only for a SavedModel."""
+    """Load the model in a version's folder. TensorFlow is imported only for a SavedModel."""
     if portable_format(folder) and not (folder / GRAPH).exists():
         from keras_transformer.server.portable_model import ServedPortable
 
@@ -218,13 +217,13 @@ def model_of(folder: pathlib.Path) -> "TensorFlowModel | ServedPortable":
 
 
 def not_served(name: str, number: int | None) -> RequestError:
-    """The error that says that there is no such version, None: or none at all."""
-    asked = f"Latest({name})" if number is None else f"Specific({name}, {number})"
-    return RequestError(f"Servable not found for request: {asked}", 404)
+    """Return TF Serving's error for a version that is not served; None: the newest."""
+    version = f"Latest({name})" if number is None else f"Specific({name}, {number})"
+    return RequestError(f"Servable not found for request: {version}", 404)
 
 
 def _stamp(path):
-    """A file's size and time; None if it has gone, or is a link to nothing."""
+    """Return a file's size and time; None if it is gone, or a dangling link."""
     with contextlib.suppress(OSError):
         status = path.stat()
         return status.st_size, status.st_mtime_ns

@@ -1,5 +1,5 @@
-"""A SavedModel as the server asks models: its errors refuse a request, and the server's own
-`Cancellation` ends a run. Of what the server imports this alone needs TensorFlow.
+"""A SavedModel for the server: its errors become `RequestError`s, and the server's `Cancellation`
+ends a run. This is the server's only module that needs TensorFlow.
 """
 
 import typing
@@ -13,7 +13,7 @@ from keras_transformer.server.batcher import Cancellation
 from keras_transformer.server.options import RequestError
 from keras_transformer.tensorflow_errors import reason_of
 
-# As TF Serving's `ToHTTPStatusCode` has them; what is not here is the server's own fault.
+# TF Serving's `ToHTTPStatusCode`; any other error is the server's own fault (500).
 STATUSES = {
     tf.errors.INVALID_ARGUMENT: 400,
     tf.errors.FAILED_PRECONDITION: 400,
@@ -27,21 +27,21 @@ STATUSES = {
 
 
 class TensorFlowModel(SavedModel):
-    """A `SavedModel` with what the server wants to know of it: what the Open Inference Protocol
-    calls its kind, and why it is `lacking` a signature of a name.
+    """A `SavedModel` with what the server reports of it: the Open Inference Protocol's name of its
+    platform, and the reasons for `missing_signatures`, by name.
     """
 
     platform = "tensorflow_savedmodel"
-    lacking: typing.ClassVar[dict[str, str]] = {}
+    missing_signatures: typing.ClassVar[dict[str, str]] = {}
 
     @property
     def extras(self):
-        """The folder of what lies beside the graph."""
+        """The folder of the files that lie beside the graph."""
         return self.folder / "assets.extra"
 
     @property
-    def described(self) -> dict[str, dict]:
-        """Its signatures as TF Serving describes them."""
+    def signature_defs(self) -> dict[str, dict]:
+        """The signatures as TF Serving describes them."""
         return {
             name: json_format.MessageToDict(
                 definition,
@@ -54,7 +54,7 @@ class TensorFlowModel(SavedModel):
     def run(
         self, name: str, inputs: dict[str, np.ndarray], cancellation: Cancellation | None = None
     ) -> dict[str, np.ndarray]:
-        # A run that fails cancels TensorFlow's own: it is of one run.
+        # One for each run: a run that fails cancels its manager.
         manager = CancellationManager()
         if cancellation:
             cancellation.add_done_callback(lambda _: manager.start_cancel())

@@ -1,8 +1,8 @@
-"""Arrays to a response's JSON, as TF Serving's `json_tensor.cc` does it.
+"""Arrays to a response's JSON, as TF Serving's `json_tensor.cc` writes it.
 
-Of a signature with one output its name is left out. Numbers that are not finite are the words NaN,
-Infinity and -Infinity, which Python's and JavaScript's own writers know and strict readers of JSON
-refuse. Outputs whose name ends in "_bytes" are base64.
+The name of a signature's only output is left out. Numbers that are not finite become the words NaN,
+Infinity and -Infinity, as Python's `json` writes them; strict readers of JSON refuse these. Outputs
+whose name ends in "_bytes" are base64.
 """
 
 import base64
@@ -14,15 +14,15 @@ import orjson
 
 from keras_transformer.server.options import RequestError
 
-# Values written by one call, which holds Python's lock.
+# Values that one call writes: it holds Python's lock.
 PIECE = 2**14
 _WORDS = {float("inf"): b"Infinity", -float("inf"): b"-Infinity"}
 
 
 def response(outputs: dict[str, np.ndarray], in_rows: bool) -> Iterator[bytes]:
-    """The body of a response, UTF-8, piece by piece; `in_rows` if the request had "instances".
+    """Return a response's body in pieces of UTF-8; `in_rows` if the request had "instances".
 
-    What is not UTF-8 in a string is replaced.
+    Bytes of a string that are not UTF-8 are replaced.
     """
     if not in_rows:
         return _columns(outputs)
@@ -66,7 +66,7 @@ def _member_values(outputs):
 
 
 def values(array: np.ndarray | np.generic | bytes, as_base64: bool = False) -> Iterator[bytes]:
-    """An array as JSON has it, nested lists of strings, numbers or truth values, in pieces."""
+    """Yield an array's JSON, nested lists of strings, numbers or truth values, in pieces."""
     # A row of strings (B,) is one string.
     array = np.asarray(array, dtype=object if isinstance(array, (bytes, str)) else None)
     if array.size <= PIECE:
@@ -86,9 +86,9 @@ def _piece(array, as_base64):
     if array.dtype == object or array.dtype.kind == "S":
         flat = array.reshape(-1).tolist()
         if as_base64:
-            flat = [{"b64": base64.b64encode(one).decode("ascii")} for one in flat]
+            flat = [{"b64": base64.b64encode(string).decode("ascii")} for string in flat]
         else:
-            flat = [one.decode("utf-8", errors="replace") for one in flat]
+            flat = [string.decode("utf-8", errors="replace") for string in flat]
         return orjson.dumps(np.array(flat, dtype=object).reshape(array.shape).tolist())
     if array.dtype.itemsize < 4 and array.dtype.kind not in "biu":
         array = array.astype(np.float32)  # float16, and bfloat16, of kind "V"
@@ -101,10 +101,9 @@ def _piece(array, as_base64):
     if array.dtype.kind != "f":
         return written
     # orjson writes null for each number that is not finite.
-    strange = array[~np.isfinite(array)]
-    between = written.split(b"null")
-    words = [_WORDS.get(float(one), b"NaN") for one in strange]
-    return b"".join(part for pair in zip(between, [*words, b""], strict=True) for part in pair)
+    finite = written.split(b"null")
+    words = [_WORDS.get(float(number), b"NaN") for number in array[~np.isfinite(array)]]
+    return b"".join(part for pair in zip(finite, [*words, b""], strict=True) for part in pair)
 
 
 def encode(document) -> bytes:

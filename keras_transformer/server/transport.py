@@ -1,5 +1,5 @@
-"""What HTTP clients may do at every path: send gzip, ask for less time, leave, use HEAD, upper case
-or an absolute URI, and ask from pages of other sites (CORS).
+"""HTTP features of every path: bodies of gzip, time limits, clients that leave, HEAD, upper case,
+absolute URIs, and requests from pages of other sites (CORS).
 """
 
 import asyncio
@@ -20,19 +20,18 @@ from keras_transformer.server import monitoring
 from keras_transformer.server.options import RequestError, ServeOptions
 
 BODY_SECONDS = 60
-# Bytes of an answer that are sent with its length.
+# Answers of at most so many bytes are sent whole, with their length.
 WHOLE = 2**18
-# Names of gzip, and of bytes as they are.
+# Names of gzip, and of bodies that are not encoded.
 GZIP = ("gzip", "x-gzip")
 PLAIN = ("", "identity")
 # zlib reads gzip's header and checks its checksum.
 GZIP_BITS = 16 + zlib.MAX_WBITS
-# What clients and proxies say of their time: gRPC, and Envoy, in milliseconds.
+# Headers with a time limit, of gRPC and of Envoy; Envoy's is in milliseconds.
 GRPC = "grpc-timeout"
 ENVOY = "x-envoy-expected-rq-timeout-ms"
 SECONDS = {"H": 3600, "M": 60, "S": 1, "m": 1e-3, "u": 1e-6, "n": 1e-9}
-# TF Serving's paths ignore upper and lower case. It finds these two in upper case, too, and then
-# compares them letter by letter.
+# TF Serving matches its paths in any case, but then compares these two methods exactly.
 ROOT = "/v1/"
 EXACT = ("predict", "metadata")
 NAME = "[^/:]+"
@@ -44,7 +43,7 @@ CORS = (
 
 
 async def read_body(request: Request, most: int) -> bytes:
-    """Read a request's body, of at most `most` bytes, as it comes and as it is inflated."""
+    """Read a request's body, of at most `most` bytes both as received and as inflated."""
     refusal = RequestError(f"The request must be no longer than {most:,} bytes.", 413)
     encoding = ",".join(request.headers.getlist("content-encoding")).strip().lower()
     if encoding not in (*GZIP, *PLAIN):
@@ -61,7 +60,7 @@ async def read_body(request: Request, most: int) -> bytes:
             async for chunk in request.stream():
                 received += len(chunk)
                 if inflater and chunk:
-                    # A megabyte of empty members takes half a second: others do not wait for it.
+                    # In a thread: a megabyte of empty members takes half a second.
                     chunk = await asyncio.to_thread(inflater.inflated, chunk, most + 1 - len(body))
                 body += chunk
                 if max(received, len(body)) > most:
@@ -86,7 +85,7 @@ class _Inflater:
         return self._member.eof
 
     def inflated(self, chunk, most):
-        """The bytes that a chunk is inflated to, no more than `most`."""
+        """Inflate a chunk, to no more than `most` bytes."""
         inflated = bytearray()
         try:
             while chunk and len(inflated) < most:
@@ -102,7 +101,7 @@ class _Inflater:
 
 
 def seconds(headers: Mapping[str, str], most_ms: int) -> float:
-    """The time that a request has: what its headers say, and no more than `most_ms`."""
+    """Return a request's time limit: the least of those of its headers and `most_ms`."""
     times = [most_ms / 1e3]
     for name, pattern in ((GRPC, r"(\d{1,8})([HMSmun])"), (ENVOY, r"(\d{1,12})()")):
         if name in headers:
@@ -117,20 +116,20 @@ def seconds(headers: Mapping[str, str], most_ms: int) -> float:
 
 
 async def within(limit: float, request: Request, work: Coroutine):
-    """The result of some work, which is cancelled when `limit` seconds are over (504) or the client
-    has left (ClientDisconnect).
+    """Return the result of some work. It is cancelled after `limit` seconds (RequestError 504) or
+    when the client leaves (ClientDisconnect).
     """
     working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_leave(request))
+    leaving = asyncio.ensure_future(_disconnection(request))
     try:
-        done, _ = await asyncio.wait(
+        finished, _ = await asyncio.wait(
             {working, leaving}, timeout=limit, return_when=asyncio.FIRST_COMPLETED
         )
-        if working in done:
+        if working in finished:
             return working.result()
-        if leaving in done:
+        if leaving in finished:
             raise ClientDisconnect
-        # The words of TensorFlow, and so of TF Serving.
+        # The message is TensorFlow's, and so TF Serving's.
         raise RequestError(
             f"Timed out waiting for notification: it took longer than {limit:g} s.", 504
         )
@@ -139,29 +138,28 @@ async def within(limit: float, request: Request, work: Coroutine):
         leaving.cancel()
 
 
-async def _leave(request):
+async def _disconnection(request):
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
-async def answered(
+async def respond(
     request: Request, work: Callable, options: ServeOptions, counters: monitoring.Metrics
 ) -> Response:
-    """Answer, count and log a request; `work` takes its body, and a dictionary for what may be
-    logged of it, and gives the answer in pieces, and its headers.
+    """Answer, count and log a request. `work` takes its body and a dictionary, to which it adds
+    what may be logged of the request; it returns the answer in pieces, and its headers.
     """
-    seen = {"signature": "unknown"}
+    details = {"signature": "unknown"}
     status = 500
     began = time.perf_counter()
     try:
         body = await read_body(request, options.max_request_bytes)
         began = time.perf_counter()
-        seen["bytes"] = len(body)
-        pieces, headers = await within(
-            seconds(request.headers, options.request_timeout_ms), request, work(body, seen)
-        )
+        details["bytes"] = len(body)
+        limit = seconds(request.headers, options.request_timeout_ms)
+        pieces, headers = await within(limit, request, work(body, details))
         status = 200
-        return await _written(pieces, headers)
+        return await _response(pieces, headers)
     except RequestError as error:
         status = error.status
         raise
@@ -169,13 +167,13 @@ async def answered(
         status = 499
         return Response(status_code=status)
     finally:
-        took = time.perf_counter() - began
-        counters.answered(seen["signature"], status, took)
-        monitoring.log("predict", status=status, milliseconds=round(took * 1e3, 1), **seen)
+        duration = time.perf_counter() - began
+        counters.answered(details["signature"], status, duration)
+        monitoring.log("predict", status=status, milliseconds=round(duration * 1e3, 1), **details)
 
 
-async def _written(pieces, headers):
-    """A short answer whole, a long one piece by piece, as the client takes it."""
+async def _response(pieces, headers):
+    """Respond with a short answer whole, or with a long one piece by piece, as the client reads."""
 
     def begin():
         first = bytearray()
@@ -192,7 +190,7 @@ async def _written(pieces, headers):
 
 
 class _Name(StringConvertor):
-    """A part of a path without a colon, which begins the method."""
+    """A part of a path without a colon, after which the method begins."""
 
     regex = NAME
 
@@ -209,7 +207,7 @@ register_url_convertor("version", _Number())
 
 
 def check_name(name: str) -> None:
-    """Refuse a model's name that no URL can have."""
+    """Refuse a model's name that cannot be part of a URL."""
     if not re.fullmatch(NAME, name):
         raise ValueError(
             f"--model_name must be a name without / and :. Received: {name!r}. Its default is the "
@@ -218,7 +216,7 @@ def check_name(name: str) -> None:
 
 
 def ignore_case(routes: Iterable[BaseRoute]) -> None:
-    """Let TF Serving's routes match in any case, but for `EXACT`. Names keep theirs."""
+    """Let TF Serving's routes match in any case, except for `EXACT`. Models' names keep theirs."""
     for route in routes:
         if route.path.startswith(ROOT):
             ends = "|".join(EXACT)
@@ -232,21 +230,21 @@ def is_of_tf_serving(path: str) -> bool:
 
 
 def at_every_path(app: ASGIApp, cors: bool) -> ASGIApp:
-    """An ASGI application in front of one that knows GET, POST and paths alone. With `cors` answers
-    at TF Serving's paths have its headers for pages of other sites.
+    """Wrap an ASGI application that knows only GET, POST and paths. With `cors`, answers at TF
+    Serving's paths have its headers for pages of other sites.
     """
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            # The web server leaves out the body of its own scope's HEAD.
+            # The web server, whose own scope still says HEAD, omits the body.
             method = "GET" if scope["method"] == "HEAD" else scope["method"]
             scope = {**scope, "method": method, "path": _path(scope["path"])}
             if cors and is_of_tf_serving(scope["path"]):
                 send = _with_cors(send)
         try:
             await app(scope, receive, send)
-        # Starlette raises once more what it has answered with 500. The web server would close the
-        # connection, on which a client already sends its next request.
+        # Starlette raises an error again after it has answered 500. The web server would then close
+        # the connection, on which the client may already send its next request.
         except Exception as error:
             monitoring.log(
                 "failed", logging.ERROR, exc_info=(type(error), error, error.__traceback__)
@@ -256,7 +254,7 @@ def at_every_path(app: ASGIApp, cors: bool) -> ASGIApp:
 
 
 def _path(target):
-    """The path of a request's target, which may be an absolute URI."""
+    """Return the path of a request's target, which may be an absolute URI."""
     if target.lower().startswith(("http://", "https://")):
         return "/" + target.partition("://")[2].partition("/")[2]
     return target

@@ -1,4 +1,4 @@
-// What the heads attend to: a picture of the chosen one, and a small one of each.
+// What the heads attend to: a picture of the chosen head, and a thumbnail of each.
 function showAttention(aligned) {
   get("attention").hidden = !aligned;
   if (!aligned) return;
@@ -35,9 +35,9 @@ function showAttention(aligned) {
   grid.style.gridTemplateColumns = `auto repeat(${weights[0].length}, max-content)`;
   grid.replaceChildren(...weights.flatMap((heads, l) => {
     const label = element("span", { className: "soft", textContent: `layer ${l + 1}` });
-    const small = heads.map((one, h) =>
-      thumbnail(one, l, h, source.length, target.length, () => choose(l, h)));
-    return [label, ...small];
+    const thumbnails = heads.map((matrix, h) =>
+      thumbnail(matrix, l, h, source.length, target.length, () => choose(l, h)));
+    return [label, ...thumbnails];
   }));
   layer.onchange = draw;
   head.onchange = draw;
@@ -56,7 +56,7 @@ function picture(source, target, weights) {
   const top = size(source);
   const width = source.length * cell;
   const height = target.length * cell;
-  const image = drawn("svg", {
+  const image = svgElement("svg", {
     width: left + width + top / 2,
     height: top + height + 2,
     role: "img",
@@ -64,13 +64,13 @@ function picture(source, target, weights) {
   });
   source.forEach((word, s) => {
     const place = `translate(${left + (s + .65) * cell} ${top - 6})`;
-    image.append(drawn("text", { transform: `${place} rotate(-60)` }, word));
+    image.append(svgElement("text", { transform: `${place} rotate(-60)` }, word));
   });
   target.forEach((word, t) => {
     const place = { x: left - 8, y: top + (t + .67) * cell, "text-anchor": "end" };
-    image.append(drawn("text", place, word));
+    image.append(svgElement("text", place, word));
     source.forEach((from, s) => {
-      const square = drawn("rect", {
+      const square = svgElement("rect", {
         x: left + s * cell,
         y: top + t * cell,
         width: cell - 1,
@@ -78,11 +78,11 @@ function picture(source, target, weights) {
         "fill-opacity": weights[t][s],
       });
       const title = `${word} \u2190 ${from}: ${weights[t][s].toFixed(2)}`;
-      square.append(drawn("title", {}, title));
+      square.append(svgElement("title", {}, title));
       image.append(square);
     });
   });
-  image.append(drawn("rect", { class: "frame", x: left - .5, y: top - .5, width, height }));
+  image.append(svgElement("rect", { class: "frame", x: left - .5, y: top - .5, width, height }));
   return image;
 }
 

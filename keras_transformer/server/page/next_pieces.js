@@ -1,58 +1,60 @@
-// What comes next: bars of the likeliest pieces, which a click appends to those that have come.
+// What comes next: bars of the likeliest pieces. A click on one appends it to the prefix.
 
 const END = "</s>";
 const OPTIONS = ["temperature", "top_k", "top_p"];
-let came = [];
-let asked = 0;
+// The pieces so far, and the number of the latest question.
+let prefix = [];
+let latest = 0;
 
-// The sign for a space says where a word begins.
-const shown = (piece) => piece.replaceAll("\u2581", "\u2423");
+// The sign for a space shows where a word begins.
+const pieceText = (piece) => piece.replaceAll("\u2581", "\u2423");
 
 function showNextPieces() {
   get("next").hidden = !signatures.has("next_pieces");
-  came = [];
-  return followPieces();
+  prefix = [];
+  return updateNextPieces();
 }
 
-async function followPieces() {
+async function updateNextPieces() {
   if (get("next").hidden) return;
-  const buttons = came.map((piece, place) => element("button", {
+  const buttons = prefix.map((piece, place) => element("button", {
     type: "button",
-    textContent: shown(piece),
+    textContent: pieceText(piece),
     title: "Go back to before this piece",
     onclick: () => {
-      came.length = place;
-      followAgain();
+      prefix.length = place;
+      refreshNextPieces();
     },
   }));
   get("came").replaceChildren(...buttons);
   for (const name of OPTIONS) get(`${name}_value`).textContent = get(name).value;
-  asked += 1;
-  const number = asked;
-  if (came.at(-1) === END) return showBars(null);
-  const given = await predict("next_pieces", {
+  latest += 1;
+  const number = latest;
+  if (prefix.at(-1) === END) return showBars(null);
+  const next = await predict("next_pieces", {
     text: translated,
-    prefix: came.join(" "),
+    prefix: prefix.join(" "),
     temperature: Number(get("temperature").value),
     top_k: Math.round(Number(get("top_k").value)),
     top_p: Number(get("top_p").value),
   });
-  // An answer that was overtaken by a later question is not shown.
-  if (number === asked) showBars(given);
+  // Ignore an answer to a question that is not the latest.
+  if (number === latest) showBars(next);
 }
 
-const followAgain = () => followPieces().catch((error) => {
+const refreshNextPieces = () => updateNextPieces().catch((error) => {
   get("error").textContent = error.message;
 });
 
-function showBars(given) {
-  get("ended").hidden = given !== null;
-  const barOf = (piece, n) => bar(piece, given.probabilities[n], given.model_probabilities[n]);
-  const rows = given === null ? [] : given.pieces.map(barOf);
+// Show the next pieces as bars; null: the text has ended.
+function showBars(next) {
+  get("ended").hidden = next !== null;
+  const barOf = (piece, n) => bar(piece, next.probabilities[n], next.model_probabilities[n]);
+  const rows = next === null ? [] : next.pieces.map(barOf);
   get("bars").replaceChildren(...rows);
 }
 
-// The model's probability as a frame, the one that is drawn by as the filling.
+// Make a row whose frame is the model's probability, and whose filling that of sampling.
 function bar(piece, probability, ofModel) {
   const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 2 : 1)} %`;
   const frame = element("div", { className: "frame" });
@@ -61,11 +63,11 @@ function bar(piece, probability, ofModel) {
   filling.style.width = `${100 * probability}%`;
   const button = element("button", {
     type: "button",
-    textContent: shown(piece),
+    textContent: pieceText(piece),
     disabled: !probability,
     onclick: () => {
-      came.push(piece);
-      followAgain();
+      prefix.push(piece);
+      refreshNextPieces();
     },
   });
   const track = element("div", { className: "track" }, frame, filling);
@@ -75,4 +77,4 @@ function bar(piece, probability, ofModel) {
     element("td", { className: "score", textContent: percent(probability) }));
 }
 
-for (const name of OPTIONS) get(name).addEventListener("input", followAgain);
+for (const name of OPTIONS) get(name).addEventListener("input", refreshNextPieces);

@@ -1,8 +1,7 @@
 // Questions to the server, and their answers.
 const model = get("model").textContent;
 const base = `v1/models/${encodeURIComponent(model)}`;
-// What models of strings give, by the name of the output: what the page calls what goes in, the
-// button, and what comes out.
+// Labels of the input, the button and the answer, by the name of the model's output.
 const KINDS = {
   translation: ["Text to translate, a sentence", "Translate", "Translation"],
   tree: ["Sentence to parse: words and punctuation, with spaces between them", "Parse", "Tree"],
@@ -12,12 +11,12 @@ const KINDS = {
   tags: ["Text whose words to tag", "Tag", "Spans"],
   vector: ["Text to make a vector of", "Read", "Vector"],
 };
-// What the model has, what it gives, and the text that was sent last.
+// The model's signatures, the name of its output, and the text that was sent last.
 let signatures = null;
 let kind = "translation";
 let translated = "";
 
-// Numbers that are not finite are bare words, as TF Serving writes them.
+// Parse TF Serving's JSON, in which numbers that are not finite are bare words.
 function parse(text) {
   const stringOrBare = /"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g;
   return JSON.parse(text.replace(stringOrBare, (word) => word[0] === '"' ? word : "null"));
@@ -59,8 +58,8 @@ async function predict(signature, instance) {
 }
 
 function request(signature, instance) {
-  const named = signature === "serving_default" ? {} : { signature_name: signature };
-  return { ...named, instances: [instance] };
+  const choice = signature === "serving_default" ? {} : { signature_name: signature };
+  return { ...choice, instances: [instance] };
 }
 
 async function translate(event) {
@@ -78,8 +77,8 @@ async function translate(event) {
       get("took").textContent = `${Math.round(performance.now() - began)} ms`;
       return;
     }
-    const offered = ["nbest", "translate"].find((name) => signatures.has(name));
-    const signature = offered || "serving_default";
+    const nbest = ["nbest", "translate"].find((name) => signatures.has(name));
+    const signature = nbest || "serving_default";
     const instance = signature === "translate" ? { text } : text;
     const hypotheses = hypothesesOf(await predict(signature, instance));
     get("took").textContent = `${Math.round(performance.now() - began)} ms`;
@@ -99,11 +98,11 @@ async function translate(event) {
   }
 }
 
-// Pairs of a text and its score; that of a bare text is null.
-function hypothesesOf(given) {
-  if (typeof given === "string") return [[given, null]];
-  const texts = given[`${kind}s`] || given[kind];
-  return texts.map((one, n) => [one, given.scores[n]]);
+// Pairs of a text and its score, which is null if the prediction is a bare text.
+function hypothesesOf(prediction) {
+  if (typeof prediction === "string") return [[prediction, null]];
+  const texts = prediction[`${kind}s`] || prediction[kind];
+  return texts.map((text, n) => [text, prediction.scores[n]]);
 }
 
 function showTranslations(hypotheses) {
@@ -112,15 +111,14 @@ function showTranslations(hypotheses) {
   get("best").hidden = kind === "tree";
   const trees = kind === "tree" && best ? [treePicture(best)] : [];
   get("tree").replaceChildren(...trees);
-  // Where there are fewer hypotheses than asked for, the rest have minus infinity or the lowest
-  // float32.
+  // If the search finds fewer hypotheses, the rest score minus infinity or the lowest float32.
   const ranked = hypotheses.filter(([, score]) => score !== null && score > -3e38);
   get("nbest").hidden = !ranked.length;
-  const rows = ranked.map(([text, score]) => scored(text, score.toFixed(3)));
+  const rows = ranked.map(([text, score]) => scoreRow(text, score.toFixed(3)));
   get("hypotheses").replaceChildren(...rows);
 }
 
-// What the page cannot show of a model that was asked by this signature.
+// Name what the page cannot show of this model, which answered by this signature.
 function showLacking(signature) {
   const parts = [
     ["n-best", signature !== "serving_default"],
@@ -140,9 +138,9 @@ function curlOf(body) {
 
 get("form").addEventListener("submit", translate);
 get("text").addEventListener("keydown", (event) => {
-  const isAsked = event.key === "Enter" && (event.ctrlKey || event.metaKey);
-  // While an answer is waited for the button is locked, and this with it.
-  if (isAsked && !get("go").disabled) get("form").requestSubmit();
+  const isSubmit = event.key === "Enter" && (event.ctrlKey || event.metaKey);
+  // The button is disabled until the answer comes, and so is this.
+  if (isSubmit && !get("go").disabled) get("form").requestSubmit();
 });
 describe().catch((error) => {
   get("error").textContent = error.message;

@@ -1,26 +1,26 @@
-// A picture that is dropped on the page: its class, and what the model looked at.
+// A picture that is dropped on the page: its class, and where the model looked.
 let pictureSize = null;
 
-// Show the form for pictures if the model takes them.
+// Show the form for pictures if the model classifies pictures.
 function offerPictures(definitions) {
   const isOffered = "classify_png" in definitions && "attend_png" in definitions;
   get("form").hidden = isOffered;
   get("pictures").hidden = !isOffered;
   if (!isOffered) return;
   const { dim } = definitions.attend_png.outputs.seen.tensor_shape;
-  const [, height, width] = dim.map((one) => Number(one.size));
+  const [, height, width] = dim.map((axis) => Number(axis.size));
   pictureSize = { height, width };
-  get("size").textContent = `It is drawn with ${width} x ${height} pixels.`;
+  get("size").textContent = `The model sees ${width} x ${height} pixels.`;
 }
 
-// Where a picture of one size goes inside another: as large as fits, in the middle.
+// Left, top, width and height of a picture inside a room: as large as fits, in the middle.
 function fitted(width, height, room) {
   const scale = Math.min(room.width / width, room.height / height);
   const size = [width * scale, height * scale];
   return [(room.width - size[0]) / 2, (room.height - size[1]) / 2, ...size];
 }
 
-// A picture's bytes in base64, as PNG of the model's size; what is left free is black.
+// The picture as a PNG of the model's size, in base64; margins are black.
 async function pngOf(file) {
   let bitmap;
   try {
@@ -39,9 +39,9 @@ async function classify(file) {
   get("error").textContent = "";
   try {
     const png = { b64: await pngOf(file) };
-    const found = await predict("classify_png", { png });
+    const prediction = await predict("classify_png", { png });
     const { seen, attention } = await predict("attend_png", { png });
-    showClasses(found);
+    showClasses(prediction);
     showLooks(seen, attention);
     get("picture_curl").textContent = curlOf(request("classify_png", { png }));
     get("looked").hidden = false;
@@ -51,27 +51,27 @@ async function classify(file) {
   }
 }
 
-// Classes and their probabilities, the likeliest first.
-const ranked = (found, most) => found.classes
-  .map((name, n) => [name, found.probabilities[n]])
-  .sort(([, one], [, other]) => other - one)
+// Classes and their probabilities, the likeliest first, at most so many.
+const ranked = (prediction, most) => prediction.classes
+  .map((name, n) => [name, prediction.probabilities[n]])
+  .sort(([, a], [, b]) => b - a)
   .slice(0, most);
 
-function showClasses(found) {
-  get("class").textContent = found.class;
-  const rows = ranked(found, 10).map(([name, probability]) =>
-    scored(name, `${(100 * probability).toFixed(1)} %`));
+function showClasses(prediction) {
+  get("class").textContent = prediction.class;
+  const rows = ranked(prediction, 10).map(([name, probability]) =>
+    scoreRow(name, `${(100 * probability).toFixed(1)} %`));
   get("classes").replaceChildren(...rows);
 }
 
-// The opacity of each pixel under the mean of a layer's heads, (H, W), from 0 to 1.
+// The opacity of each pixel, from 0 to 1 in (H, W), by the mean of a layer's heads.
 function opacities(heads, height, width) {
   const sum = (r, c) => heads.reduce((total, head) => total + head[r][c], 0);
-  const whole = heads[0].map((row, r) => row.map((_, c) => sum(r, c)));
-  const most = Math.max(...whole.flat()) || 1;
-  const down = height / whole.length;
-  const across = width / whole[0].length;
-  const opacity = (y, x) => whole[Math.floor(y / down)][Math.floor(x / across)] / most;
+  const sums = heads[0].map((row, r) => row.map((_, c) => sum(r, c)));
+  const most = Math.max(...sums.flat()) || 1;
+  const patchHeight = height / sums.length;
+  const patchWidth = width / sums[0].length;
+  const opacity = (y, x) => sums[Math.floor(y / patchHeight)][Math.floor(x / patchWidth)] / most;
   const line = (y) => Array.from({ length: width }, (_, x) => opacity(y, x));
   return Array.from({ length: height }, (_, y) => line(y));
 }
@@ -79,14 +79,14 @@ function opacities(heads, height, width) {
 function showLooks(seen, attention) {
   const height = seen.length;
   const width = seen[0].length;
-  const none = seen.map((row) => row.map(() => 0));
+  const transparent = seen.map((row) => row.map(() => 0));
   const ofLayers = attention.map((heads, layer) =>
-    lookedAt(seen, `layer ${layer + 1}`, opacities(heads, height, width)));
-  get("looks").replaceChildren(lookedAt(seen, "what it sees", none), ...ofLayers);
+    lookFigure(seen, `layer ${layer + 1}`, opacities(heads, height, width)));
+  get("looks").replaceChildren(lookFigure(seen, "what it sees", transparent), ...ofLayers);
 }
 
-// What the model sees, under the page's accent with the opacity of each pixel.
-function lookedAt(seen, title, opacity) {
+// Draw the pixels that the model sees, each under the page's accent with its opacity.
+function lookFigure(seen, title, opacity) {
   const accent = getComputedStyle(document.documentElement).getPropertyValue("--accent");
   const height = seen.length;
   const width = seen[0].length;

@@ -1,11 +1,10 @@
-// Models that read texts: guesses for hidden words, labels, tagged words, and a search for
-// sentences of like meaning.
+// Models that read texts: guesses for hidden words, labels, tagged words, and a search for similar
+// sentences.
 
-// Ours, and an imported BERT's: the metadata does not say which of them the model knows.
+// Our mask and an imported BERT's: metadata do not tell which of them the model knows.
 const MASKS = ["<mask>", "[MASK]"];
 const SHOWN_LABELS = 10;
-// What an encoder-only model gives, by the name of the output: a function of the text that shows
-// the answer.
+// Functions of a text that show the answer of an encoder-only model, by the name of its output.
 const READERS = { filled: showGuesses, label: showLabels, tags: showTags, vector: showVector };
 
 async function showGuesses(text) {
@@ -13,14 +12,14 @@ async function showGuesses(text) {
   if (!MASKS.some((mask) => text.includes(mask))) {
     throw new Error(`Write ${masks} in place of a word to guess.`);
   }
-  const given = await predict("fill_mask", { text });
-  // A model that finds no mask of its own gives a row of nothing.
-  if (!given.pieces[0][0]) {
+  const { filled, pieces, probabilities } = await predict("fill_mask", { text });
+  // A model that finds no mask of its own answers a row of empty pieces.
+  if (!pieces[0][0]) {
     throw new Error("The model finds no mask of its own in the text. " +
       `Its mask is ${masks}: try the other.`);
   }
-  const tables = given.pieces.map((pieces, n) => shares(pieces.map(shown), given.probabilities[n]));
-  showReading(given.filled, ...tables);
+  const tables = pieces.map((row, n) => shares(row.map(pieceText), probabilities[n]));
+  showReading(filled, ...tables);
   get("curl").textContent = curlOf(request("fill_mask", { text }));
 }
 
@@ -35,48 +34,48 @@ async function showLabels(text) {
 }
 
 async function showTags(text) {
-  const given = await predict("tag", { text });
-  const spans = spansOf(given.words, given.tags);
-  const named = spans
+  const { words, tags, probabilities } = await predict("tag", { text });
+  const spans = spansOf(words, tags);
+  const names = spans
     .filter(([name]) => name)
-    .map(([name, words]) => `${name}: ${words.join(" ")}`);
-  const pictured = spans.flatMap(([name, words], n) => {
-    const span = words.join(" ");
-    const tagged = name ? element("mark", {}, span, element("sub", { textContent: name })) : span;
-    return [n ? " " : "", tagged];
+    .map(([name, span]) => `${name}: ${span.join(" ")}`);
+  const parts = spans.flatMap(([name, span], n) => {
+    const phrase = span.join(" ");
+    const label = element("sub", { textContent: name });
+    return [n ? " " : "", name ? element("mark", {}, phrase, label) : phrase];
   });
-  const tags = given.words
+  const pairs = words
     .filter((word) => word)
-    .map((word, n) => `${word} ${given.tags[n]}`);
-  const sentence = element("p", {}, ...pictured);
-  const table = shares(tags, given.probabilities);
-  showReading(named.join("; ") || "No span is found.", sentence, table);
+    .map((word, n) => `${word} ${tags[n]}`);
+  const sentence = element("p", {}, ...parts);
+  const table = shares(pairs, probabilities);
+  showReading(names.join("; ") || "No span is found.", sentence, table);
   get("curl").textContent = curlOf(request("tag", { text }));
 }
 
-// A text in order as pairs of a span's name, null outside of spans, and its words.
+// The text as pairs of a span's name, null outside of spans, and its words, in order.
 function spansOf(words, tags) {
-  const found = [];
+  const spans = [];
   words.forEach((word, n) => {
     if (!tags[n]) return;
     const name = tags[n] === "O" ? null : tags[n].replace(/^[BI]-/, "");
-    const last = found[found.length - 1];
+    const last = spans[spans.length - 1];
     if (last && last[0] === name && !tags[n].startsWith("B-")) last[1].push(word);
-    else found.push([name, [word]]);
+    else spans.push([name, [word]]);
   });
-  return found;
+  return spans;
 }
 
 async function showVector(text) {
-  const given = await predict("embed", { text });
-  const first = given.slice(0, 4).map((one) => one.toFixed(3));
-  showReading(`${given.length} numbers: ${first.join(", ")} ...`);
+  const vector = await predict("embed", { text });
+  const first = vector.slice(0, 4).map((number) => number.toFixed(3));
+  showReading(`${vector.length} numbers: ${first.join(", ")} ...`);
   get("curl").textContent = curlOf(request("embed", { text }));
 }
 
-// The answer in words, and tables.
-function showReading(words, ...tables) {
-  get("best").textContent = words;
+// Show an answer: a text, and tables.
+function showReading(text, ...tables) {
+  get("best").textContent = text;
   get("best").hidden = false;
   get("readings").replaceChildren(...tables);
   for (const id of ["nbest", "attention", "next"]) get(id).hidden = true;
@@ -85,7 +84,7 @@ function showReading(words, ...tables) {
   get("answer").hidden = false;
 }
 
-// Texts and their probabilities as bars.
+// Make a table of texts with their probabilities as bars.
 function shares(texts, probabilities) {
   const rows = texts.map((text, n) => {
     const percent = 100 * probabilities[n];
@@ -100,7 +99,7 @@ function shares(texts, probabilities) {
   return element("table", { className: "bars" }, element("tbody", {}, ...rows));
 }
 
-// Numbers of vectors of length 1, those nearest to the query first, with their cosines.
+// The numbers of vectors, nearest to the query first, with their cosines. All have length 1.
 function nearest(query, vectors) {
   const cosine = (vector) => vector.reduce((sum, number, n) => sum + number * query[n], 0);
   const pairs = vectors.map((vector, n) => [n, cosine(vector)]);
@@ -116,7 +115,7 @@ async function searchSentences() {
     const body = { signature_name: "embed", instances: [translated, ...texts] };
     const answer = await ask(`${base}:predict`, body);
     const [query, ...vectors] = answer.predictions;
-    const rows = nearest(query, vectors).map(([n, cosine]) => scored(texts[n], cosine.toFixed(3)));
+    const rows = nearest(query, vectors).map(([n, cosine]) => scoreRow(texts[n], cosine.toFixed(3)));
     get("found").replaceChildren(...rows);
   } catch (error) {
     get("error").textContent = error.message;

@@ -1,7 +1,7 @@
-// A constituency tree: from brackets to places, and from places to a drawing. Places are as in
+// A constituency tree: from brackets to places, and from places to a drawing. Places are those of
 // keras_transformer/visualization/tree_drawings.py.
 
-// The label of a part of speech that is not known.
+// The label of an unknown part of speech.
 const UNKNOWN_TAG = "XX";
 const ESCAPES = {
   "-LRB-": "(",
@@ -12,7 +12,7 @@ const ESCAPES = {
   "-RSB-": "]",
 };
 
-// "(S (NP (XX a)) (XX b))" as { label, children }; a word is a string.
+// Parse "(S (NP (XX a)) (XX b))" to { label, children }; a word is a string.
 function readTree(brackets) {
   const open = [{ label: "", children: [] }];
   // Other white space than ASCII's, such as a thin space, is part of a word.
@@ -40,7 +40,7 @@ function unescaped(word) {
   return word.replaceAll("\\/", "/").replaceAll("\\*", "*");
 }
 
-// The room of a label or a word and of all that is below it; XX stands for its word.
+// The column of a label or a word and of all that is below it. A word replaces its label XX.
 function column(tree, size, gap) {
   const isUnknown = tree.label === UNKNOWN_TAG && typeof tree.children[0] === "string";
   const text = isUnknown ? tree.children[0] : tree;
@@ -48,10 +48,10 @@ function column(tree, size, gap) {
     const width = size(text) + gap;
     return { text, width, middle: width / 2, inner: [] };
   }
-  let needed = 0;
+  let total = 0;
   const inner = tree.children.map((child) => {
-    const below = { left: needed, ...column(child, size, gap) };
-    needed += below.width;
+    const below = { left: total, ...column(child, size, gap) };
+    total += below.width;
     return below;
   });
   const first = inner[0];
@@ -60,50 +60,50 @@ function column(tree, size, gap) {
   const middle = (first.left + first.middle + last.left + last.middle) / 2;
   const half = (size(tree.label) + gap) / 2;
   const left = Math.max(half - middle, 0);
-  const right = Math.max(half - (needed - middle), 0);
+  const right = Math.max(half - (total - middle), 0);
   for (const below of inner) below.left += left;
-  return { text: tree.label, width: left + needed + right, middle: left + middle, inner };
+  return { text: tree.label, width: left + total + right, middle: left + middle, inner };
 }
 
-// A place for each label and word, a parent before its children:
+// The place of each label and word, a parent before its children:
 // { text, isWord, x, level, parent }.
 function places(tree, size, gap) {
   const root = column(tree, size, gap);
-  const found = [];
-  const depth = (one) => Math.max(0, ...one.inner.map((below) => 1 + depth(below)));
+  const placed = [];
+  const depth = (node) => Math.max(0, ...node.inner.map((below) => 1 + depth(below)));
   const deepest = depth(root);
-  const place = (one, left, height, parent) => {
-    const isWord = !one.inner.length;
+  const place = (node, left, height, parent) => {
+    const isWord = !node.inner.length;
     const level = isWord ? deepest : height;
-    const here = { text: one.text, isWord, x: left + one.middle, level, parent };
-    found.push(here);
-    for (const below of one.inner) place(below, left + below.left, height + 1, here);
+    const here = { text: node.text, isWord, x: left + node.middle, level, parent };
+    placed.push(here);
+    for (const below of node.inner) place(below, left + below.left, height + 1, here);
   };
   place(root, 0, 0, null);
-  return { width: root.width, deepest, places: found };
+  return { width: root.width, deepest, places: placed };
 }
 
 function treePicture(brackets) {
   const level = 34;
   const half = 11;
   const gap = 14;
-  const laid = places(readTree(brackets), widthOf, gap);
-  const image = drawn("svg", {
-    width: laid.width,
-    height: laid.deepest * level + 2 * half + 4,
+  const layout = places(readTree(brackets), widthOf, gap);
+  const image = svgElement("svg", {
+    width: layout.width,
+    height: layout.deepest * level + 2 * half + 4,
     role: "img",
     "aria-label": brackets,
     class: "tree",
   });
   const y = (place) => half + place.level * level;
-  for (const place of laid.places) {
+  for (const place of layout.places) {
     if (place.parent) {
       const above = y(place.parent);
       const start = `M${place.parent.x} ${above + half}`;
       const end = `H${place.x}V${y(place) - half}`;
-      image.append(drawn("path", { d: `${start}V${above + level / 2}${end}` }));
+      image.append(svgElement("path", { d: `${start}V${above + level / 2}${end}` }));
     }
-    image.append(drawn("text", {
+    image.append(svgElement("text", {
       x: place.x,
       y: y(place) + 4,
       "text-anchor": "middle",
