@@ -1,6 +1,6 @@
-"""Metrics side by side, each by its name and with sacrebleu's signature (Vaswani et al. 2017,
-section 6.1, gives BLEU alone; Post 2018, "A Call for Clarity in Reporting BLEU Scores"); and
-whether one system is better than another by chance (Koehn 2004; Riezler and Maxwell 2005).
+"""Metrics of translations, with sacrebleu's signatures (Vaswani et al. 2017, section 6.1, reports
+BLEU alone; Post 2018, "A Call for Clarity in Reporting BLEU Scores"), and tests whether one system
+is better than another by chance (Koehn 2004; Riezler and Maxwell 2005).
 """
 
 import re
@@ -12,13 +12,13 @@ from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
 
 RESAMPLES = 1000
-# Paired tests by the name of the flag, as sacrebleu names them.
+# Sacrebleu's names of paired tests, by our flag's.
 TESTS = {"bootstrap": "bs", "approximate_randomization": "ar"}
-# Tokenizers that sacrebleu has for one language, and the extra of sacrebleu that each needs.
+# Sacrebleu's tokenizer for a language, and the extra of the package that it needs.
 OF_LANGUAGE = {"zh": ("zh", None), "ja": ("ja-mecab", "ja"), "ko": ("ko-mecab", "ko")}
 OWN_TOKENIZER = "bleu_language"
-# Languages in whose text spaces do not part words, by ISO 639, and scripts of such text. Korean has
-# spaces, but its words are too long to be counted whole.
+# Languages, by ISO 639, and scripts without spaces between words, by the tokenizer that they need.
+# Korean has spaces, but its words are too long to be counted whole.
 JAPANESE = ("ja", "jpn")
 KOREAN = ("ko", "kor")
 OF_CHARACTERS = {
@@ -32,10 +32,10 @@ OF_CHARACTERS = {
         *("kana", "hrkt", "kore", "hang", "thai", "laoo", "khmr", "mymr", "tibt", "java", "lana"),
     },
 }
-# Code, another code or none, script or none, region or none, in lower case.
+# A language code, and optionally another code, a script and a region, in lower case.
 LANGUAGE_TAG = re.compile(r"([a-z]{2,3})(?:-[a-z]{3})?(?:-([a-z]{4}))?(?:-(?:[a-z]{2}|\d{3}))?")
 HYPHEN = re.compile(r"(\S)-(\S)")
-# These count what stands between spaces.
+# Metrics that count what stands between spaces.
 OF_SPACES = ("bleu_intl", "bleu_compounds", "chrf++")
 
 
@@ -49,10 +49,10 @@ def split_compounds(text: str) -> str:
 
 
 class CompoundBLEU(sacrebleu.BLEU):
-    """BLEU as the paper counted it on English-German (Vaswani et al. 2017, table 2): of text with
-    split compounds, tensor2tensor's `get_ende_bleu`, not smoothed, as multi-bleu.perl counts it.
+    """BLEU as the paper counted it on English-German (Vaswani et al. 2017, table 2): compounds are
+    split as in tensor2tensor's `get_ende_bleu`; no smoothing, as in multi-bleu.perl.
 
-    A split compound is three tokens where it was one, so that scores are higher than without
+    A split compound is three tokens instead of one, so that scores are higher than without
     (Post 2018, "A Call for Clarity in Reporting BLEU Scores"). The paper's script tokenizes with
     Moses' tokenizer.perl; `tokenize="none"` takes text that was tokenized by it.
 
@@ -69,35 +69,35 @@ class CompoundBLEU(sacrebleu.BLEU):
 
 
 class Named(NamedTuple):
-    """One of sacrebleu's metrics, and what it is called in a table."""
+    """One of sacrebleu's metrics, and its label in tables."""
 
     label: str
     metric: Metric
 
 
-def tokenizer_of(language: str, asked: str | None = None) -> str:
-    """The tokenizer that BLEU is counted with, wherever this package counts it: what --tokenize
-    says; else by the target language, such as "de", "zh_TW" or "yue-Hant", or by several, joined by
-    "+". "zh" for Chinese, which parts its characters and leaves other words whole; "char" where
-    finding words needs a dictionary; else "13a". Of several languages the finest.
+def tokenizer_of(language: str, tokenize: str | None = None) -> str:
+    """Return the tokenizer for BLEU: the value of --tokenize, if any, or else that of the target
+    language, such as "de", "zh_TW" or "yue-Hant". "zh" is for Chinese: it splits Chinese text into
+    characters, and leaves other words whole. "char" is for languages whose words need a dictionary,
+    "13a" for the rest. For several languages, joined by "+", it is the finest.
     """
-    if asked:
-        return asked
-    needed = {_cutting(one) for one in language.split("+")}
+    if tokenize:
+        return tokenize
+    needed = set(map(_tokenizer_of_one, language.split("+")))
     return next((name for name in ("char", "zh") if name in needed), "13a")
 
 
-def _cutting(language):
+def _tokenizer_of_one(language):
     tag = LANGUAGE_TAG.fullmatch(language.lower().replace("_", "-"))
     code, script = tag.groups() if tag else ("", None)
-    # Pinyin, zh-Latn, has spaces.
-    return next((name for name, of in OF_CHARACTERS.items() if (script or code) in of), "13a")
+    # The script decides: Pinyin, zh-Latn, has spaces.
+    return next((name for name, tags in OF_CHARACTERS.items() if (script or code) in tags), "13a")
 
 
 def bleu_of(tokenize: str, lowercase: bool = False) -> Metric:
-    """Sacrebleu's BLEU."""
+    """Make sacrebleu's BLEU."""
     try:
-        # `force` silences sacrebleu's own warning of tokenized text; ours reads the references.
+        # `force` silences sacrebleu's warning of tokenized text; `bleu.warning` replaces it.
         return sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
     except RuntimeError as error:
         extra = dict(OF_LANGUAGE.values())[tokenize]
@@ -108,7 +108,7 @@ def bleu_of(tokenize: str, lowercase: bool = False) -> Metric:
 
 
 def _of_language(tokenize, language):
-    """BLEU by the language's own tokenizer, or of characters where that is not installed."""
+    """Make BLEU with the language's own tokenizer; of characters if that is not installed."""
     own, extra = OF_LANGUAGE[language]
     try:
         return Named(f"BLEU {own}", bleu_of(own))
@@ -124,7 +124,7 @@ def _compounds(tokenize, language):
 
 
 def _ter(tokenize, language):
-    """TER; of Chinese and Japanese with each ideograph a word, as sacrebleu has it."""
+    """Make TER; in Chinese and Japanese sacrebleu counts each ideograph as a word."""
     asian = tokenizer_of(language) == "zh" or language in JAPANESE
     return Named("TER, lower is better", sacrebleu.TER(normalized=asian, asian_support=asian))
 
@@ -146,19 +146,19 @@ METRICS = {
 def choose(
     names: Iterable[str] | None, tokenize: str | None = None, language: str = ""
 ) -> dict[str, Named]:
-    """Make metrics by their names, keys of `METRICS`, None: all that say something of the target
-    language, which is "" if it is not known. `bleu` and `bleu_lc` have the tokenizer, None:
-    `tokenizer_of` the language.
+    """Make metrics by their names, keys of `METRICS`; None: all that suit the target language,
+    which is "" if it is not known. `tokenize` is for `bleu` and `bleu_lc`; None: `tokenizer_of` the
+    language.
     """
     tokenize = tokenizer_of(language, tokenize)
-    cut = tokenizer_of(language)
+    needed = tokenizer_of(language)
     language = language.replace("_", "-").partition("-")[0].lower()
     if names is None:
         own, _ = OF_LANGUAGE.get(language, (tokenize, None))
         left_out = [] if own != tokenize else [OWN_TOKENIZER]
-        if cut != "13a" and language not in KOREAN:
+        if needed != "13a" and language not in KOREAN:
             left_out += OF_SPACES
-        if cut == "char" and language not in (*JAPANESE, *KOREAN):
+        if needed == "char" and language not in (*JAPANESE, *KOREAN):
             left_out.append("ter")
         names = [name for name in METRICS if name not in left_out]
     for name in names:
@@ -177,10 +177,10 @@ def measure(
     references: Sequence[str],
     confidence: bool = False,
 ) -> dict[str, dict[str, Any]]:
-    """Score translations by the metrics that `choose` gave: for each name a dictionary, `label`,
-    `score` in points out of 100 and `signature`. With `confidence` the sentences are resampled
-    1,000 times (Koehn 2004), with sacrebleu's seed: `mean` is that of the resamples, and `interval`
-    half of what holds 95 % of them.
+    """Score translations by the metrics of `choose`. By name, return the `label`, the `score` in
+    points out of 100 and the `signature`. With `confidence` the sentences are resampled 1,000 times
+    (Koehn 2004), with sacrebleu's seed: `mean` is that of the resamples, and `interval` half the
+    width of their 95 % interval.
     """
     return {
         name: {"label": label, **_scored(metric, hypotheses, references, confidence)}
@@ -192,10 +192,10 @@ def _scored(metric, hypotheses, references, confidence):
     if not confidence:
         score = metric.corpus_score(hypotheses, [references]).score
         return {"score": round(score, 2), "signature": str(metric.get_signature())}
-    # The paired test of one system alone is its bootstrap. `corpus_score` has one too, which fails
-    # where some resamples of chrF score 0 (sacrebleu 2.6: Python's float among NumPy's).
-    alone = [("system", hypotheses)]
-    signature, [result] = _tested(metric, alone, references, "bootstrap", RESAMPLES)
+    # The paired test of a single system is its bootstrap. That of `corpus_score` fails if some
+    # resamples of chrF score 0 (sacrebleu 2.6: Python's float among NumPy's).
+    systems = [("system", hypotheses)]
+    signature, [result] = _tested(metric, systems, references, "bootstrap", RESAMPLES)
     numbers = {"score": result.score, "mean": result.mean, "interval": result.ci}
     rounded = {name: round(float(number), 2) for name, number in numbers.items()}
     return {**rounded, "signature": signature}
@@ -209,14 +209,14 @@ def compare(
     test: str = "bootstrap",
 ) -> dict[str, dict[str, Any]]:
     """Test the difference of two systems on the same sentences, with sacrebleu's seed. `p_value` is
-    the probability of so large a difference between equal systems, and None where every translation
-    is the same: sacrebleu would give its smallest value there.
+    the probability of so large a difference between equal systems. It is None if all translations
+    are equal, where sacrebleu would return its smallest value.
     """
     systems = [("baseline", baseline), ("system", hypotheses)]
-    found = {}
+    comparison = {}
     for name, (label, metric) in metrics.items():
         signature, (theirs, ours) = _tested(metric, systems, references, test)
-        found[name] = {
+        comparison[name] = {
             "label": label,
             "baseline": round(theirs.score, 2),
             "score": round(ours.score, 2),
@@ -224,12 +224,12 @@ def compare(
             "p_value": None if baseline == hypotheses else round(ours.p_value, 4),
             "signature": signature,
         }
-    return found
+    return comparison
 
 
 def _tested(metric, systems, references, test, *samples):
-    """What sacrebleu's paired test gives of a metric: its signature, and a result of each system.
-    One metric at a time: the results of several kinds of BLEU have the same name.
+    """Run sacrebleu's paired test. Return the metric's signature, and a result for each system.
+    Test one metric at a time: the results of all kinds of BLEU have the same name.
     """
     paired = PairedTest(systems, {"metric": metric}, [references], TESTS[test], *samples)
     signatures, results = paired()

@@ -1,4 +1,4 @@
-"""Figures that parsers are compared by (Vaswani et al. 2017, section 6.3 and table 4)."""
+"""Scores of parsers (Vaswani et al. 2017, section 6.3 and table 4)."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from keras_transformer.evaluation.parseval import (
 from keras_transformer.evaluation.table import aligned
 from pipelines.trees import WORD, Tree, fold, parse
 
-# Figures of a `Summary`, in percent but for the first and the last, and their headings.
+# Figures of a `Summary` and their headings. All but the first and the last are in percent.
 FIGURES = {
     "sentences": "sentences",
     "recall": "recall",
@@ -25,14 +25,14 @@ FIGURES = {
     "no_crossing": "no crossing",
     "average_crossing": "crossing a sentence",
 }
-# Those that are printed where there are any. Tagging is that of parsers that say parts of speech.
+# Figures that are printed only if they are not 0. Tagging is for parsers that tag parts of speech.
 RARE = {"errors": "errors", "skipped": "skipped", "tagging": "tagging"}
 
 
 def with_leaves_of(gold: Tree, tree: Tree) -> Tree:
-    """A tree with the parts of speech and the words of the gold tree.
+    """Return a tree with the gold tree's words and parts of speech.
 
-    Its part of speech decides whether a word counts as punctuation.
+    A word's part of speech decides whether it counts as punctuation.
     """
     leaves = list(gold.preterminals())
     if len(leaves) != len(tree.words):
@@ -49,14 +49,14 @@ def with_leaves_of(gold: Tree, tree: Tree) -> Tree:
 def measure(
     trees: Sequence[str], gold: Sequence[Tree], parameters: Parameters = COLLINS
 ) -> dict[str, int | dict[str, float]]:
-    """Compare trees in brackets, "" where the parser found none, with as many gold trees: "all" and
-    "short" have the `FIGURES` of all sentences and of those of at most "cutoff" words, in percent,
-    and so "tagging", if a tree says another part of speech than XX; "errors" and "skipped" count
-    sentences. The parameters are EVALB's.
+    """Compare trees in brackets, "" where the parser found none, with as many gold trees. "all" and
+    "short" have the `FIGURES` of all sentences, and of those of at most "cutoff" words; the numbers
+    of "errors" and "skipped" sentences; and "tagging", in percent, if a tree has a part of speech
+    other than XX. The parameters are EVALB's.
     """
     parsed = list(map(parse, trees))
     sentences = [
-        _compared(right, tree, parameters) for right, tree in zip(gold, parsed, strict=True)
+        _compared(truth, tree, parameters) for truth, tree in zip(gold, parsed, strict=True)
     ]
     short = [sentence for sentence in sentences if sentence.length <= parameters.cutoff]
     is_tagged = any(leaf.label != WORD for tree in parsed for leaf in tree.preterminals())
@@ -69,7 +69,7 @@ def measure(
 
 
 def _compared(gold, tree, parameters):
-    """A `Sentence` whose brackets have gold's parts of speech, and its tags the parser's own."""
+    """Compare brackets by the gold tree's parts of speech, and tags by the parser's own."""
     sentence = compare(gold, with_leaves_of(gold, tree), parameters)
     if sentence.status != Status.VALID or len(tree.words) != len(gold.words):
         return sentence
@@ -86,7 +86,7 @@ def _figures(summary: Summary, names):
 
 
 def table(scores: Mapping) -> str:
-    """The PARSEVAL table of what `measure` gave."""
+    """Return the PARSEVAL table of the scores of `measure`."""
     names = {"short": f"at most {scores['cutoff']} words", "all": "all"}
     rare = {name: heading for name, heading in RARE.items() if scores["all"].get(name)}
     shown = FIGURES | rare

@@ -4,8 +4,8 @@ as EVALB counts it.
     recall = matched / gold brackets,  precision = matched / brackets of the parser
     F1 = 2 recall precision / (recall + precision)
 
-A bracket is a label and the words that it spans; parts of speech are none. What a parameter file
-says is left out first: punctuation, the root.
+A bracket is a label and the words that it spans; parts of speech are none. Words and labels that a
+parameter file deletes, such as punctuation and the root, are left out first.
 
 References: Black et al. 1991, "A Procedure for Quantitatively Comparing the Syntactic Coverage of
     English Grammars"; Sekine and Collins 1997, the program EVALB.
@@ -20,15 +20,15 @@ from pipelines.trees import Tree, plain_label
 
 @dataclasses.dataclass(frozen=True)
 class Parameters:
-    """What is left out, and what counts as equal: an EVALB parameter file.
+    """An EVALB parameter file: what is left out, and what counts as equal.
 
     Attributes:
-        labeled: whether labels count.
-        cutoff: the summary of short sentences is of those of at most so many words.
-        deleted: labels that are left out: a part of speech with its word, another label without
-            what stands inside.
+        labeled: whether labels must match.
+        cutoff: most words of a short sentence; these have a summary of their own.
+        deleted: labels to leave out: a part of speech with its word, any other label without its
+            children.
         deleted_for_length: parts of speech whose words do not count for the length.
-        equal_labels, equal_words: pairs that are taken for one.
+        equal_labels, equal_words: pairs that count as equal.
     """
 
     labeled: bool = True
@@ -39,11 +39,11 @@ class Parameters:
     equal_words: frozenset[frozenset[str]] = frozenset()
 
 
-# Those of EVALB's file COLLINS.prm, with which results on the Penn Treebank are reported.
+# EVALB's file COLLINS.prm, by which results on the Penn Treebank are reported.
 COLLINS = Parameters()
 
 
-# What a line may begin with, and how many values follow.
+# The keys of a parameter file, and how many values follow each.
 KEYS = {
     "DEBUG": 1,
     "MAX_ERROR": 1,
@@ -60,11 +60,11 @@ KEYS = {
 def read_parameters(text: str, name: str) -> Parameters:
     """Read an EVALB parameter file.
 
-    DEBUG, MAX_ERROR and QUOTE_LABEL are passed over: quotation marks are equal only if their tags
-    are. A comment begins with "#", at the beginning of a line or after its values: "DELETE_LABEL
-    #" leaves out the tag #.
+    DEBUG, MAX_ERROR and QUOTE_LABEL are ignored: quotation marks are equal only if their tags are.
+    A comment begins with "#", at the beginning of a line or after its values: "DELETE_LABEL #"
+    leaves out the tag #.
     """
-    said = {}
+    settings = {}
     for number, line in enumerate(text.splitlines(), 1):
         key, *values = line.split() or ["#"]
         if not key.startswith("#"):
@@ -73,14 +73,15 @@ def read_parameters(text: str, name: str) -> Parameters:
             is_number = key != "CUTOFF_LEN" or "".join(values[:count]).isdecimal()
             if not 0 < count <= len(values) or comment[:1] not in ("", "#") or not is_number:
                 raise ValueError(f"{name}, line {number}: {line.strip()!r} is no line of EVALB's.")
-            said.setdefault(key, []).append(values[:count])
+            settings.setdefault(key, []).append(values[:count])
+    uncounted = settings.get("DELETE_LABEL_FOR_LENGTH", [])
     return Parameters(
-        labeled=said.get("LABELED", [["1"]])[-1] != ["0"],
-        cutoff=int(said.get("CUTOFF_LEN", [["40"]])[-1][0]),
-        deleted=frozenset(label for [label] in said.get("DELETE_LABEL", [])),
-        deleted_for_length=frozenset(label for [label] in said.get("DELETE_LABEL_FOR_LENGTH", [])),
-        equal_labels=frozenset(map(frozenset, said.get("EQ_LABEL", []))),
-        equal_words=frozenset(map(frozenset, said.get("EQ_WORD", []))),
+        labeled=settings.get("LABELED", [["1"]])[-1] != ["0"],
+        cutoff=int(settings.get("CUTOFF_LEN", [["40"]])[-1][0]),
+        deleted=frozenset(label for [label] in settings.get("DELETE_LABEL", [])),
+        deleted_for_length=frozenset(label for [label] in uncounted),
+        equal_labels=frozenset(map(frozenset, settings.get("EQ_LABEL", []))),
+        equal_words=frozenset(map(frozenset, settings.get("EQ_WORD", []))),
     )
 
 
@@ -102,16 +103,16 @@ class Status:
 
 @dataclasses.dataclass(frozen=True)
 class Sentence:
-    """What EVALB prints of a sentence.
+    """The figures that EVALB prints for a sentence.
 
     Attributes:
         length: words, without those of `deleted_for_length`.
         status: one of `Status`: ERROR if the words differ, SKIPPED if the parser's tree is missing
             or has no words that count.
-        matched, gold, test: brackets.
-        crossing: the parser's brackets that cross one of gold.
-        words: that are tagged.
-        tags: of the parser's tags, those that are right.
+        matched, gold, test: numbers of brackets: equal ones, the gold tree's, the parser's.
+        crossing: the number of the parser's brackets that cross a gold one.
+        words: the number of tagged words.
+        tags: the number of the parser's tags that are right.
     """
 
     length: int
@@ -165,29 +166,29 @@ def compare(gold: Tree, test: Tree | None, parameters: Parameters = COLLINS) -> 
 
 
 def _tagged(tree, parameters):
-    """The parts of speech, as they are, and words that are not left out."""
+    """Return pairs of unchanged part of speech and word, without those that are left out."""
     pairs = [(part.label, part.children[0]) for part in tree.preterminals()]
     return [(label, word) for label, word in pairs if label not in parameters.deleted]
 
 
 def brackets(tree: Tree, parameters: Parameters = COLLINS) -> list[Bracket]:
-    """The brackets of a tree that count, by the words that count. One without words is left out."""
+    """Return the brackets of a tree that count, by positions among the words that count."""
     spans = tree.spans(lambda part: part.label not in parameters.deleted)
-    found = [Bracket(plain_label(inner.label), begin, end) for inner, begin, end in spans]
+    labelled = [Bracket(plain_label(inner.label), begin, end) for inner, begin, end in spans]
     return [
         bracket
-        for bracket in found
+        for bracket in labelled
         if bracket.end > bracket.begin and bracket.label and bracket.label not in parameters.deleted
     ]
 
 
 def are_equal(ours: str, theirs: str, pairs: frozenset[frozenset[str]]) -> bool:
-    """Whether two labels or words are one, or a pair that is taken for one."""
+    """Whether two labels or words are the same, or a pair that counts as equal."""
     return ours == theirs or frozenset({ours, theirs}) in pairs
 
 
 def _matched(gold, test, parameters):
-    """How many brackets of the parser have a fellow in gold; each fellow is taken once."""
+    """Count the pairs of equal brackets of the two trees. Each bracket is in at most one pair."""
     left = list(test)
     matched = 0
     for ours in gold:
@@ -204,9 +205,9 @@ def _matched(gold, test, parameters):
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """Figures of many sentences: four counts; and of the valid ones, in percent but for
-    `average_crossing`, labelled brackets, sentences all of whose brackets are right, crossing
-    brackets a sentence, sentences with so few, and words whose part of speech is right.
+    """Figures of many sentences. The first four are counts. The others are of the valid sentences,
+    and in percent, but for `average_crossing`, the crossing brackets a sentence. `complete` is the
+    share of sentences whose brackets are all right, `tagging` of words whose tag is right.
     """
 
     sentences: int
@@ -224,7 +225,7 @@ class Summary:
 
 
 def summarize(sentences: Sequence[Sentence]) -> Summary:
-    """Add sentences up; a figure without anything to count is 0."""
+    """Add sentences up. A figure with nothing to count is 0."""
     valid = [sentence for sentence in sentences if sentence.status == Status.VALID]
     matched = sum(sentence.matched for sentence in valid)
     recall = _percent(matched, sum(sentence.gold for sentence in valid))

@@ -1,4 +1,4 @@
-"""How many spans are found, as CoNLL-2003 counts them (Tjong Kim Sang and De Meulder 2003,
+"""Precision, recall and F1 of spans, as CoNLL-2003 counts them (Tjong Kim Sang and De Meulder 2003,
 "Introduction to the CoNLL-2003 Shared Task").
 """
 
@@ -8,34 +8,34 @@ OUTSIDE = "O"
 
 
 def spans_of(tags: Sequence[str]) -> set[tuple[str, int, int]]:
-    """Name, first word and the word after the last of each span that tags mark: "B-" and a name
-    where one begins, "I-" where it continues or follows another name or "O", "O" elsewhere.
+    """Return the spans that tags mark: name, first word, and the word after the last. "B-NAME"
+    begins a span; "I-NAME" continues one, or begins one after another name or "O"; "O" is outside.
     """
-    found = set()
+    spans = set()
     begin = 0
     before = ""
     for number, tag in enumerate([*tags, OUTSIDE]):
         name = "" if tag == OUTSIDE else tag[2:]
         if before and (tag.startswith("B-") or name != before):
-            found.add((before, begin, number))
+            spans.add((before, begin, number))
             before = ""
         if name and not before:
             begin = number
         before = name
-    return found
+    return spans
 
 
-def measure(found: Sequence[Sequence[str]], truth: Sequence[Sequence[str]]) -> dict:
+def measure(predicted: Sequence[Sequence[str]], truth: Sequence[Sequence[str]]) -> dict:
     """Compare tags with the truth.
 
-        precision = right / found,    recall = right / true,    F1 = 2 right / (found + true)
+        precision = right / predicted,  recall = right / true,  F1 = 2 right / (predicted + true)
 
-    A span is right if its name and both its ends are. Gives the numbers of "words" and of "spans"
-    of the truth, "accuracy", the share of words with the right tag, and in percent the spans'
-    "precision", "recall" and "f1", and F1 of each name of the truth, "by_name". Where other tags
-    stand in the truth, which mark no spans, the first and "accuracy" are all.
+    A span is right if its name and both its ends are. Return the number of "words"; "accuracy", the
+    share of words with the right tag; the number of "spans" of the truth; their "precision",
+    "recall" and "f1" in percent; and "by_name", F1 of each name of the truth. Only "words" and
+    "accuracy" are returned if the truth has tags that mark no spans.
     """
-    pairs = list(zip(found, truth, strict=True))
+    pairs = list(zip(predicted, truth, strict=True))
     words = [pair for rows in pairs for pair in zip(*rows, strict=True)]
     right = sum(tag == true for tag, true in words)
     of_words = {"words": len(words), "accuracy": round(right / len(words), 4)}
@@ -53,7 +53,7 @@ def measure(found: Sequence[Sequence[str]], truth: Sequence[Sequence[str]]) -> d
 
 
 def summary(measured: dict) -> str:
-    """What `measure` gave, in lines."""
+    """Format the scores of `measure` in lines."""
     of_words = f"{measured['accuracy']:.1%} of {measured['words']:,} words get their tag"
     if "f1" not in measured:
         return of_words
@@ -71,9 +71,9 @@ def _named(pair, name):
 
 
 def _shares(spans):
-    """Precision, recall and F1 in percent; 0 where there is nothing to share."""
-    right = sum(len(found & true) for found, true in spans)
-    found = sum(len(found) for found, _ in spans)
-    true = sum(len(true) for _, true in spans)
-    counts = (found, true, (found + true) / 2)
+    """Return precision, recall and F1 in percent; 0 where there are no spans."""
+    right = sum(len(predicted & true) for predicted, true in spans)
+    predictions = sum(len(predicted) for predicted, _ in spans)
+    truths = sum(len(true) for _, true in spans)
+    counts = (predictions, truths, (predictions + truths) / 2)
     return tuple(round(100 * right / count, 2) if count else 0.0 for count in counts)

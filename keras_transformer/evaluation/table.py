@@ -1,11 +1,11 @@
-"""Scores as tables of a terminal."""
+"""Scores as tables for a terminal."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Set rows of equally many cells under each other, numbers to the right and words to the left.
+    """Align rows of equally many cells: columns of numbers to the right, of words to the left.
 
     A column is of words if its last cell has a letter.
     """
@@ -22,7 +22,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def of_scores(scores: Mapping[str, Mapping[str, Any]]) -> str:
-    """The table of what `metrics.measure` gave."""
+    """Return the table of the scores of `metrics.measure`."""
     has_interval = any("interval" in score for score in scores.values())
     rows = [["metric", "score", *["95 % interval"] * has_interval, "signature"]]
     for score in scores.values():
@@ -32,12 +32,12 @@ def of_scores(scores: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def of_comparison(comparison: Mapping[str, Mapping[str, Any]], baseline: str, test: str) -> str:
-    """The table of what `metrics.compare` gave."""
+    """Return the table of the results of `metrics.compare`."""
     rows = [["metric", "baseline", "score", "difference", "p", "signature"]]
-    for one in comparison.values():
-        numbers = (f"{one[name]:.2f}" for name in ("baseline", "score"))
-        difference = f"{one['difference']:+.2f}"
+    for result in comparison.values():
+        numbers = (f"{result[name]:.2f}" for name in ("baseline", "score"))
+        difference = f"{result['difference']:+.2f}"
         # Equal translations have none.
-        p_value = "-" if one["p_value"] is None else f"{one['p_value']:.4f}"
-        rows.append([one["label"], *numbers, difference, p_value, one["signature"]])
+        p_value = "-" if result["p_value"] is None else f"{result['p_value']:.4f}"
+        rows.append([result["label"], *numbers, difference, p_value, result["signature"]])
     return f"baseline: {baseline}; paired test: {test}\n{aligned(rows)}"

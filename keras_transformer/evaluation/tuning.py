@@ -1,5 +1,5 @@
-"""The quality of each beam size with each length penalty, to choose a search as the paper did:
-"chosen after experimentation on the development set" (Vaswani et al. 2017, section 6.1).
+"""Scores of each beam size with each length penalty. The paper's were "chosen after experimentation
+on the development set" (Vaswani et al. 2017, section 6.1).
 """
 
 import dataclasses
@@ -11,7 +11,7 @@ from keras_transformer.evaluation.table import aligned
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """Scores of searches in points out of 100: a row for each K, a column for each alpha."""
+    """Scores in points out of 100: a row for each beam size, a column for each length penalty."""
 
     beam_sizes: Sequence[int]
     length_penalties: Sequence[float]
@@ -19,8 +19,8 @@ class Grid:
 
     @property
     def best(self) -> tuple[int, float, float]:
-        """(beam size, length penalty, score) of the highest score; of equal ones the smallest beam,
-        which is the fastest, and then the first penalty.
+        """Beam size, length penalty and score of the highest score. Among equal scores it is that
+        of the smallest beam, which is the fastest, and then of the first penalty.
         """
         cells = [
             (score, -size, -place)
@@ -31,7 +31,7 @@ class Grid:
         return -size, self.length_penalties[-place], score
 
     def table(self) -> str:
-        """The scores as a table, the best with an asterisk."""
+        """Return the scores as a table; an asterisk marks the best."""
         best = self.best[:2]
         rows = [["beam", *(f"alpha {alpha:g} " for alpha in self.length_penalties)]]
         for size, row in zip(self.beam_sizes, self.scores, strict=True):
@@ -50,7 +50,7 @@ def score_searches(
     length_penalties: Sequence[float],
 ) -> Grid:
     """Score each beam size with each length penalty. `translate` takes a size and all penalties,
-    and gives for each sentence a translation by each penalty; `quality` scores a translation of
+    and returns for each sentence a translation by each penalty; `quality` scores one translation of
     each sentence, in points out of 100.
     """
     scores = []
@@ -71,7 +71,7 @@ def length_penalties_of(texts: Sequence[str]) -> list[float]:
 
 
 def refuse_other_searches(decoding: Mapping, beam_sizes: Sequence[int]) -> None:
-    """Refuse flags of decoding that leave nothing to tune, or exclude a beam size."""
+    """Refuse decoding flags that leave nothing to tune, or that exclude a beam size."""
     if decoding["samples"]:
         raise ValueError(
             f"--samples={decoding['samples']} draws translations without a beam. Leave it out to "
