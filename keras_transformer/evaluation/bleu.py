@@ -37,7 +37,7 @@ def score(hypotheses, references, tokenize="13a"):
 
 
 def doubt(references, tokenize):
-    """Return the `warning` before a training starts; ValueError if the tokenizer is missing."""
+    """Return the `warning`, before a training starts; ValueError without the tokenizer."""
     bleu_of(tokenize)
     return warning(references, tokenize)
 

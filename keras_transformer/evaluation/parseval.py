@@ -25,8 +25,8 @@ class Parameters:
     Attributes:
         labeled: whether labels must match.
         cutoff: most words of a short sentence; these have a summary of their own.
-        deleted: labels to leave out: a part of speech with its word, any other label without its
-            children.
+        deleted: labels to leave out: a part of speech with its word, any other label alone, whose
+            children stay.
         deleted_for_length: parts of speech whose words do not count for the length.
         equal_labels, equal_words: pairs that count as equal.
     """
