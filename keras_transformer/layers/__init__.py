@@ -84,7 +84,7 @@ __all__ += ["RmsNormalization", "depth_scaled", "gelu", "gelu_tanh", "glorot"]
 __all__ += ["FirstState", "MeanState", "PatchEmbedding", "PieceBias", "PiecePrediction"]
 __all__ += ["ProposalHeads", "SegmentEmbedding"]
 
-# What a Transformer does without.
+# The layers of the models that the paper compares the Transformer with.
 _BASELINES = {
     "ConvolutionBlock": "convolutions",
     "ConvolutionalDecoder": "convolutional_decoder",

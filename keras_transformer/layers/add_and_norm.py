@@ -53,7 +53,7 @@ class NormPlacement(Layer):
 
     @classmethod
     def end_of_stack(cls, epsilon: float, dtype: keras.DTypePolicy) -> keras.layers.Layer:
-        """The layer after the last one of a stack, named `final_norm`."""
+        """Return the layer that follows the last one of a stack, named `final_norm`."""
         raise NotImplementedError
 
 
@@ -72,7 +72,7 @@ class PostNorm(NormPlacement):
 
     @classmethod
     def end_of_stack(cls, epsilon: float, dtype: keras.DTypePolicy) -> keras.layers.Layer:
-        """Nothing: the last layer's output is normalized already."""
+        """Return an identity: the last layer's output is normalized already."""
         return keras.layers.Identity(dtype=dtype, name="final_norm")
 
 
@@ -91,7 +91,7 @@ class PreNorm(NormPlacement):
 
     @classmethod
     def end_of_stack(cls, epsilon: float, dtype: keras.DTypePolicy) -> keras.layers.Layer:
-        """A normalization of the whole residual stream."""
+        """Return a normalization of the whole residual stream."""
         return cls.normalization(epsilon, dtype=dtype, name="final_norm")
 
 
@@ -110,11 +110,11 @@ class PreRmsNorm(PreNorm):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 def depth_scaled(branches: int) -> keras.initializers.Initializer:
-    """The initializer of each sublayer's last matrix: Glorot's uniform, times branches^-0.5.
+    """Return the initializer of each sublayer's last matrix: Glorot's uniform, times branches^-0.5.
 
     The paper does not say how weights are initialized. A stack adds `branches` sublayers to its
-    residual stream. With this factor, their sum starts with the variance of one. Without it, a
-    post-norm stack learns word frequencies alone for a thousand steps (benchmarks/LOG.md).
+    residual stream. With this factor, their sum starts with the variance of one sublayer. Without
+    it, a post-norm stack learns only word frequencies for a thousand steps (benchmarks/LOG.md).
 
     Args:
         branches: number of sublayers that a stack adds to its residual stream.
@@ -129,8 +129,8 @@ def depth_scaled(branches: int) -> keras.initializers.Initializer:
 
 @keras.saving.register_keras_serializable("keras_transformer")
 def glorot(branches: int) -> keras.initializers.Initializer:
-    """Glorot's uniform for each sublayer's last matrix, whatever `branches` is. tensor2tensor, the
-    program of the paper's authors, initializes all matrices like this.
+    """Return Glorot's uniform for each sublayer's last matrix, whatever `branches` is, as for all
+    matrices in tensor2tensor, the program of the paper's authors.
 
     Reference: Glorot and Bengio 2010, "Understanding the difficulty of training deep feedforward
         neural networks".

@@ -39,8 +39,8 @@ class MultiHeadAttention(Layer):
         query: (B, T, d_model).
         key: (B, S, d_model).
         value: (B, S, d_model).
-        attention_mask: booleans broadcastable to (B, T, S), True where the query may attend. One of
-            floats to be added, 0 or -1e9, would be read the other way round: pass mask == 0.
+        attention_mask: booleans broadcastable to (B, T, S), True where the query may attend. A
+            float mask to be added, 0 or -1e9, would be read the wrong way round: pass mask == 0.
         causal: `causal_mask(T)` if no query may attend to a later key, else None. It is joined with
             `attention_mask`; it is a separate argument because some heads need it alone.
 
@@ -85,7 +85,7 @@ class MultiHeadAttention(Layer):
         self.d_k = d_model // num_heads if d_k is None else d_k
         self.d_v = d_model // num_heads if d_v is None else d_v
         check_sizes(d_k=self.d_k, d_v=self.d_v)
-        # One Keras initializer gives the same numbers at every call. A clone draws its own.
+        # A Keras initializer returns the same numbers at every call. A clone has a seed of its own.
         self.output_initializer = keras.initializers.get(output_initializer).clone()
         self.heads = like(heads or SoftmaxHeads(), AttentionHeads, self.dtype_policy, "heads")
         self.use_bias = use_bias
@@ -108,7 +108,7 @@ class MultiHeadAttention(Layer):
         self.heads.build(keys, keys, (None, self.num_heads, None, self.d_v))
 
     def _bias(self, name, kernel):
-        """What is added after a kernel, zeros at first; None without biases."""
+        """Make the bias of a kernel's product, zeros at first; None without biases."""
         if not self.use_bias:
             return None
         return self.add_weight(name=name, shape=(kernel.shape[-1],), initializer="zeros")
@@ -121,8 +121,8 @@ class MultiHeadAttention(Layer):
         attention_mask: Tensor | None = None,
         causal: Tensor | None = None,
     ) -> Tensor:
-        # 1. Project: K W^K, V W^V, Q W^Q, cut into h heads. Their order is that in which gradients
-        # are added, to the last bit.
+        # 1. Project K W^K, V W^V and Q W^Q, and split each into h heads. Keep this order: gradients
+        # are summed in it, and a resumed run must match bit for bit.
         keys, values = self._keys_and_values(key, value)
         queries = self._heads(query, self.query_kernel, self.query_bias)
         # 2. Attention(Q W_i^Q, K W_i^K, V W_i^V) of each head.
@@ -165,7 +165,7 @@ class MultiHeadAttention(Layer):
 
     def _output(self, heads, query):
         """(B, h, T, d_v) -> (B, T, d_model)."""
-        # A graph that is exported knows B and T of the query, but not after a broadcast.
+        # Take B and T from the query: in an exported graph, a broadcast hides those of the heads.
         batch, length, _ = ops.shape(query)
         concatenated = ops.reshape(
             ops.transpose(heads, (0, 2, 1, 3)), (batch, length, self.num_heads * self.d_v)
@@ -183,8 +183,8 @@ class MultiHeadAttention(Layer):
         """(B, T, d_model) -> (B, h, T, d)."""
         x = self._project(x, kernel, bias)
         batch, length, width = ops.shape(x)
-        apart = ops.reshape(x, (batch, length, self.num_heads, width // self.num_heads))
-        return ops.transpose(apart, (0, 2, 1, 3))
+        by_head = ops.reshape(x, (batch, length, self.num_heads, width // self.num_heads))
+        return ops.transpose(by_head, (0, 2, 1, 3))
 
     def compute_output_shape(self, query_shape, key_shape, value_shape):
         return (*query_shape[:-1], self.d_model)
@@ -201,10 +201,10 @@ class SelfAttentionStepper:
         policy = attention.dtype_policy
         self._num_heads = attention.num_heads
         self._width = attention.num_heads * attention.d_v
-        both = [attention.query_kernel, attention.key_kernel]
+        kernels = [attention.query_kernel, attention.key_kernel]
         biases = [attention.query_bias, attention.key_bias]
         self._projections = Matrix(
-            [ops.concatenate(both, axis=-1), attention.value_kernel],
+            [ops.concatenate(kernels, axis=-1), attention.value_kernel],
             policy,
             [ops.concatenate(biases) if attention.use_bias else None, attention.value_bias],
         )
@@ -217,31 +217,32 @@ class SelfAttentionStepper:
         return self._heads.start(rows)
 
     def __call__(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        both, value = (
-            ops.reshape(part, (-1, heads, 1, part.shape[-1] // heads))
-            for part, heads in self._parts(x)
+        query_key, value = (
+            ops.reshape(projected, (-1, heads, 1, projected.shape[-1] // heads))
+            for projected, heads in self._projected(x)
         )
-        heads, state = self._heads(both, value, state)
+        heads, state = self._heads(query_key, value, state)
         [output] = self._output(ops.reshape(heads, (-1, self._width)))
         return output, state
 
     def block(self, x: Tensor, state: State, mask: Tensor) -> tuple[Tensor, State]:
-        """The same for k new positions of each row, (rows k, d_model), by a mask (rows, k, t + k).
-        The state may be cut and moved between blocks, as long as its end are the newest positions.
-        With a mask for all rows, (k, t + k), which is faster, it may only be cut at its end.
+        """Attend from k new positions of each row, (rows k, d_model), by a mask (rows, k, t + k).
+        Between blocks, positions of the state may be cut or moved, if the newest stay at its end.
+        One mask for all rows, (k, t + k), is faster, but then the state may only be cut at its end.
         """
         size = mask.shape[-2]
-        parts = (
-            ops.reshape(part, (-1, size, heads, part.shape[-1] // heads))
-            for part, heads in self._parts(x)
+        by_head = (
+            ops.reshape(projected, (-1, size, heads, projected.shape[-1] // heads))
+            for projected, heads in self._projected(x)
         )
-        both, value = (ops.transpose(part, (0, 2, 1, 3)) for part in parts)
+        query_key, value = (ops.transpose(part, (0, 2, 1, 3)) for part in by_head)
         if len(mask.shape) == 2:
-            heads, state = SoftmaxStepper(self._of_block)(both, value, state, mask)
+            heads, state = SoftmaxStepper(self._of_block)(query_key, value, state, mask)
         else:
-            query, key = ops.split(both, 2, axis=1)
-            keys, values = map(lambda *both: ops.concatenate(both, axis=2), state, (key, value))
-            # Keys are placed anew for each block, because only distances count.
+            query, key = ops.split(query_key, 2, axis=1)
+            keys, values = map(lambda *pair: ops.concatenate(pair, axis=2), state, (key, value))
+            # The cached keys have no positions yet: each block places them anew, because only
+            # distances count.
             placed = self._of_block.positions.placed
             query = placed(query, after=state[0])
             mask = Masks(mask).joined(self._of_block.pattern(query, keys))
@@ -250,8 +251,8 @@ class SelfAttentionStepper:
         [output] = self._output(ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (-1, self._width)))
         return output, state
 
-    def _parts(self, x):
-        """Queries beside keys, which positions place alike, then values, each with its heads."""
+    def _projected(self, x):
+        """Return (queries and keys, 2 h), which positions place alike, and (values, h)."""
         return zip(self._projections(x), (2 * self._num_heads, self._num_heads), strict=True)
 
 

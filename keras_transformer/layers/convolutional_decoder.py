@@ -23,15 +23,15 @@ from keras_transformer.layers.tensors import KeysAndValues, State, Tensor
 class MultiStepAttention(Layer):
     """The attention of one block, to keys z and values of the source.
 
-        q = (x W + b + g) sqrt(0.5)               g: the embedded token before the one sought
+        q = (x W + b + g) sqrt(0.5)               g: the embedding of the previous token
         y = (x + sqrt(m) softmax(q z^T / d_model) values) sqrt(0.5)
 
-    m is the number of the source's tokens: a mean of m vectors times sqrt(m) has the variance of
-    one. That asks for weights that start almost equal. Gehring et al. have them without dividing q
-    z^T, because their embeddings start with a deviation of 0.1; ours start with 1.
+    m is the number of source tokens: the mean of m vectors, times sqrt(m), has the variance of one
+    vector. This needs weights that start almost equal. Gehring et al. have them without dividing
+    q z^T, because their embeddings start with a deviation of 0.1; ours start with 1.
 
-    x, g, keys and values are (B, n or S, d_model), `memory_mask` booleans (B, 1, S) or None; it
-    returns (B, n, d_model), and the weights, (B, n, S).
+    Takes x and g, (B, n, d_model), keys and values, (B, S, d_model), and `memory_mask`, booleans
+    (B, 1, S) or None. Returns (B, n, d_model), and the weights, (B, n, S).
     """
 
     def __init__(self, d_model: int, **kwargs):
@@ -46,7 +46,7 @@ class MultiStepAttention(Layer):
     def call(
         self, x: Tensor, g: Tensor, keys: Tensor, values: Tensor, memory_mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        # The attention divides by the other root of d_model.
+        # The attention divides the scores by the other sqrt(d_model).
         query = (self.query(x) + g) * (HALVED * self.d_model**-0.5)
         context, weights = scaled_dot_product_attention(query, keys, values, memory_mask)
         context = context * _root_of_length(keys, memory_mask)
@@ -54,7 +54,7 @@ class MultiStepAttention(Layer):
 
 
 def _root_of_length(keys, memory_mask):
-    """sqrt(m) of each source, (B, 1, 1)."""
+    """Return sqrt(m) of each source, (B, 1, 1)."""
     if memory_mask is None:
         memory_mask = ops.ones_like(keys[:, None, :, 0])
     return ops.sqrt(ops.sum(ops.cast(memory_mask, keys.dtype), axis=-1, keepdims=True))

@@ -11,7 +11,7 @@ from keras_transformer.layers.linear_maps import Matrix, plus_bias
 from keras_transformer.layers.prototypes import KeepsShape, Layer, check_sizes
 from keras_transformer.layers.tensors import Masks, State, Tensor
 
-# A sum of two has the variance of one.
+# The sum of two numbers, times this, has the variance of one of them.
 HALVED = 0.5**0.5
 
 
@@ -20,9 +20,9 @@ class Conv1D(keras.layers.Conv1D):
     """`keras.layers.Conv1D` along sequences, (B, n, width) -> (B, n, filters), the bias added as in
     `linear_maps`. Strides and groups must be 1.
 
-    It is one product of the kernel, (k width, filters), and the k positions that each output sees,
-    side by side. TensorFlow's convolution sums the gradient of the filters in bfloat16 on a
-    processor that does not multiply in it; a matrix product's is summed in float32 everywhere.
+    The k positions that each output reads are concatenated and multiplied by the kernel, (k width,
+    filters). TensorFlow's convolution sums the filters' gradient in bfloat16 on a processor without
+    bfloat16 products; the gradient of a matrix product is summed in float32 everywhere.
     """
 
     def build(self, input_shape):
@@ -39,15 +39,15 @@ class Conv1D(keras.layers.Conv1D):
         return y if self.activation is None else self.activation(y)
 
     def _windows(self, x):
-        """(B, n, width) -> (B, n, k width)."""
+        """Concatenate the k positions of each output: (B, n, width) -> (B, n, k width)."""
         [size] = self.kernel_size
         [step] = self.dilation_rate
-        unseen = (size - 1) * step
-        before = {"causal": unseen, "same": unseen // 2, "valid": 0}[self.padding]
-        behind = unseen - before if self.padding == "same" else 0
+        reach = (size - 1) * step
+        before = {"causal": reach, "same": reach // 2, "valid": 0}[self.padding]
+        behind = reach - before if self.padding == "same" else 0
         padded = ops.pad(x, ((0, 0), (before, behind), (0, 0)))
-        length = ops.shape(padded)[1] - unseen
-        starts = range(0, unseen + 1, step)
+        length = ops.shape(padded)[1] - reach
+        starts = range(0, reach + 1, step)
         return ops.concatenate([padded[:, at : at + length] for at in starts], axis=-1)
 
 
@@ -64,8 +64,8 @@ class ConvolutionBlock(KeepsShape):
         (GLU(Conv(Dropout(x))) + x) sqrt(0.5)
 
     `padding` is "same" in an encoder, which sees as far ahead as behind, and "causal" in a decoder.
-    `tokens`, (B, n, 1), are 1 at tokens of x (B, n, d_model) and 0 at padding; None if no position
-    sees padding after it.
+    `tokens`, (B, n, 1), are 1 at tokens of x (B, n, d_model) and 0 at padding; None if there is no
+    padding, or none that a token reads.
 
     Reference: Dauphin et al. 2016, "Language Modeling with Gated Convolutional Networks".
     """
@@ -95,10 +95,10 @@ class ConvolutionBlock(KeepsShape):
         self.convolution.build(x_shape)
 
     def call(self, x: Tensor, tokens: Tensor | None = None) -> Tensor:
-        seen = self.input_dropout(x)
+        inputs = self.input_dropout(x)
         if tokens is not None:
-            seen = seen * tokens
-        return (gated(self.convolution(seen)) + x) * HALVED
+            inputs = inputs * tokens
+        return (gated(self.convolution(inputs)) + x) * HALVED
 
     def stepper(self) -> "ConvolutionStepper":
         return ConvolutionStepper(self)
@@ -107,8 +107,8 @@ class ConvolutionBlock(KeepsShape):
 class ConvolutionStepper:
     """A causal `ConvolutionBlock` for one new position of each row, (rows, d_model).
 
-    The state is the window of the k - 1 positions before, (rows, k - 1, d_model), of fixed size:
-    zeros before the first position.
+    The state is the k - 1 positions before it, (rows, k - 1, d_model), with zeros before the first
+    position. Its size is fixed.
     """
 
     growing = -1

@@ -36,7 +36,7 @@ class DecoderLayer(EncoderLayer):
         memory: the encoder's output, (B, S, d_model); None without a memory.
         attention_mask: booleans broadcastable to (B, T, T).
         memory_mask: booleans broadcastable to (B, T, S).
-        causal: `causal_mask(T)`, as in `MultiHeadAttention`; None: later ones are seen too.
+        causal: `causal_mask(T)`, as in `MultiHeadAttention`; None: x attends to later ones too.
 
     Returns:
         (B, T, d_model).
@@ -64,7 +64,7 @@ class DecoderLayer(EncoderLayer):
         return 3 if has_memory else 2
 
     def build(self, x_shape, memory_shape=None):
-        # Before anything is built: Keras may build once more, and would tell of that.
+        # Check before building anything: Keras may build again, and would report that instead.
         if self.has_memory != (memory_shape is not None):
             raise ValueError(
                 "Without `memory`, a decoder's layer needs has_memory=False, and with it True. "
@@ -243,13 +243,13 @@ class DecoderStepper:
         state: what `start` or the step before returned.
         memory: what `Decoder.memory_cache` returned; None without a memory.
         memory_mask: booleans, (B, 1, S).
-        block_mask: the K are positions of one hypothesis, of which the state has B rows of t
-            positions: what they may attend to, booleans (B, K, t + K), or (K, t + K) where the
-            state is never moved. None: they are not.
+        block_mask: if the K are new positions of one hypothesis, and the state has t positions in B
+            rows: what they may attend to, booleans (B, K, t + K), or (K, t + K) if positions of the
+            state are never moved. None: they are K hypotheses.
 
     Returns:
         (B, K, d_model); the new state; and how much each hypothesis attends to the memory, the mean
-        of the last layer's heads, float32 (B, K, S), or None.
+        of the last layer's heads, float32 (B, K, S), or None without a memory.
     """
 
     def __init__(self, decoder: Decoder):
@@ -258,7 +258,7 @@ class DecoderStepper:
         self.growing = [layer.growing for layer in self._layers]
 
     def start(self, rows: int | Tensor) -> State:
-        """The state before the first position, of B K rows."""
+        """Return the state before the first position, of B K rows."""
         return [layer.start(rows) for layer in self._layers]
 
     def __call__(

@@ -33,26 +33,26 @@ class Dropout(KeepsShape):
             )
         self.rate = rate
         self.seed_generator = keras.random.SeedGenerator() if rate else None
-        self.built = True  # Keras quantizes no model of which a part is not.
+        self.built = True  # Keras quantizes no model that has an unbuilt layer.
 
     def call(self, x: Tensor, training: bool = False) -> Tensor:
         if not (training and self.rate):
             return x
-        kept = self._kept(ops.shape(x))
+        mask = self._mask(ops.shape(x))
         scale = 1 / (1 - self.rate)
 
         @ops.custom_gradient
         def dropped(x):
             # The gradient needs only the booleans of the forward pass, a byte an entry.
             def gradient(*args, upstream=None):
-                return ops.where(kept, (args[-1] if upstream is None else upstream) * scale, 0)
+                return ops.where(mask, (args[-1] if upstream is None else upstream) * scale, 0)
 
-            return ops.where(kept, x * scale, 0), gradient
+            return ops.where(mask, x * scale, 0), gradient
 
         return dropped(x)
 
-    def _kept(self, shape):
-        """Random booleans, False with probability `rate`."""
+    def _mask(self, shape):
+        """Draw random booleans, False with probability `rate`."""
         is_known = all(isinstance(size, int) for size in shape)
         entries = math.prod(shape) if is_known else ops.prod(ops.stack(shape))
         # Each integer gives four bytes.

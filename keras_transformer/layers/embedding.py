@@ -12,13 +12,13 @@ from keras_transformer.layers.linear_maps import Matrix
 from keras_transformer.layers.prototypes import Layer, Part, check_even, check_sizes, like
 from keras_transformer.layers.tensors import Tensor
 
-# Weights of a table that are copied to be laid out. NLLB-200's 262 million take 2.5 s and 1 GB
-# (benchmarks/LOG.md).
+# Weights of the largest table that steppers copy to lay it out. NLLB-200's 262 million would take
+# 2.5 s and 1 GB (benchmarks/LOG.md).
 MOST_LAID_OUT = 2**27
 
 
 def sinusoidal_positions(positions: Tensor, d_model: int) -> Tensor:
-    """The paper's sinusoids, sines in the even columns and cosines in the odd ones.
+    """Compute the paper's sinusoids, sines in the even columns and cosines in the odd ones.
 
         PE(pos, 2i)     = sin(pos / 10000^(2i / d_model))
         PE(pos, 2i + 1) = cos(pos / 10000^(2i / d_model))
@@ -37,7 +37,7 @@ def sinusoidal_positions(positions: Tensor, d_model: int) -> Tensor:
 
 
 def sines_and_cosines(positions: Tensor, exponents: np.ndarray) -> tuple[Tensor, Tensor]:
-    """sin(pos / 10000^e) and cos(pos / 10000^e) for exponents e (n,), each float32 (..., n)."""
+    """Return sin(pos / 10000^e) and cos(pos / 10000^e), float32 (..., n), for exponents e (n,)."""
     # pos * rate in float32 would be off by 3e-5 at position 500. So each rate is split in two: its
     # 12 leading bits, whose product with a position below 2^12 is exact, and a small remainder. The
     # formula sin(a + e) = sin(a) cos(e) + cos(a) sin(e) joins both without loss.
@@ -102,8 +102,8 @@ class HalvesEncoding(PositionEncoding):
         half = x.shape[-1] // 2
         last = half if self.rates == "paper" else max(half - 1, 1)
         numbers = ops.cast(positions, "int32") + self.first
-        both = sines_and_cosines(numbers, np.arange(half) / last)
-        return x + ops.cast(ops.concatenate(both, axis=-1), x.dtype)
+        halves = sines_and_cosines(numbers, np.arange(half) / last)
+        return x + ops.cast(ops.concatenate(halves, axis=-1), x.dtype)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -137,7 +137,7 @@ class LearnedEncoding(PositionEncoding):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class NoEncoding(PositionEncoding):
-    """Adds nothing: for attentions that know positions themselves, or for no positions at all.
+    """No encoding: for attentions that know positions themselves, or for no positions at all.
 
     An encoder without any positions reads a bag of words. A decoder still knows how many tokens it
     may attend to.
@@ -218,13 +218,13 @@ class PositionalEmbedding(Layer):
             shape=(self.vocabulary_size, self.d_model),
             initializer=keras.initializers.RandomNormal(stddev=self.d_model**-0.5),
         )
-        how = {"shape": (self.vocabulary_size,), "initializer": "zeros"}
-        self.bias = self.add_weight(name="output_bias", **how) if self.output_bias else None
+        zeros = {"shape": (self.vocabulary_size,), "initializer": "zeros"}
+        self.bias = self.add_weight(name="output_bias", **zeros) if self.output_bias else None
         self.encoding.build((None, None, self.d_model))
 
     @property
     def is_laid_out(self) -> bool:
-        """Whether steppers lay out E^T: if E is not too large for that, or must be cast."""
+        """Whether steppers lay out E^T: E is small enough, or must be copied anyway to cast it."""
         policy = self.dtype_policy
         is_cast = policy.variable_dtype != policy.compute_dtype
         return is_cast or math.prod(self.table.shape) <= MOST_LAID_OUT
@@ -240,7 +240,7 @@ class PositionalEmbedding(Layer):
             logits = ops.matmul(inputs, ops.transpose(self.table))
             return logits if self.bias is None else logits + self.bias
         if not keras.backend.is_int_dtype(inputs.dtype):
-            # Keras gives float32 where no dtype is named; mixed precision would round ids.
+            # A Keras input without a dtype is float32. Mixed precision would round its ids.
             if self.compute_dtype != "float32":
                 raise ValueError(
                     f"ids must be integers. Received: {inputs.dtype}. Begin with "

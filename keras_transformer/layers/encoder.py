@@ -69,9 +69,9 @@ class EncoderLayer(KeepsShape):
         super().__init__(**kwargs)
         self.input_spec = keras.InputSpec(ndim=3, axes={-1: d_model})
         policy = self.dtype_policy
-        widths = (num_heads, d_model, d_k, d_v)
-        how = {"use_bias": attention_bias, "dtype": policy}
-        self._attention = functools.partial(MultiHeadAttention, *widths, output_initializer, **how)
+        arguments = (num_heads, d_model, d_k, d_v, output_initializer)
+        options = {"use_bias": attention_bias, "dtype": policy}
+        self._attention = functools.partial(MultiHeadAttention, *arguments, **options)
         placement = class_of("norm", norm, NormPlacement, PostNorm)
         self._norm = functools.partial(placement, dropout, norm_epsilon, dtype=policy)
         self.self_attention = self._attention(heads=heads, name="self_attention")
@@ -184,9 +184,9 @@ class Encoder(KeepsShape):
         norm = self.layers[-1].feed_forward_norm
         self.final_norm = norm.end_of_stack(norm.epsilon, dtype=self.dtype_policy)
 
-    def build(self, x_shape, *others):
+    def build(self, x_shape, *other_shapes):
         for layer in self.layers:
-            layer.build(x_shape, *others)
+            layer.build(x_shape, *other_shapes)
         self.final_norm.build(x_shape)
 
     def through(

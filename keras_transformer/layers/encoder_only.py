@@ -62,7 +62,7 @@ class SegmentEmbedding(KeepsShape):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class PiecePrediction(Layer):
-    """Map the states at `places` to the vectors that the table of embeddings is multiplied by.
+    """Map the states at `places` to vectors, to be multiplied by the table of embeddings.
 
         LayerNorm(activation(x[places] W + b)),    W: (d_model, d_model)
 
@@ -93,10 +93,10 @@ class PiecePrediction(Layer):
 
     def call(self, x: Tensor, places: Tensor) -> Tensor:
         batch, length, width = ops.shape(x)
-        # Numbers of rows where all sentences lie in one matrix.
+        # Row numbers in the matrix of all sentences' states, (B T, d_model).
         rows = places + (ops.arange(batch, dtype=places.dtype) * length)[:, None]
-        taken = ops.take(ops.reshape(x, (-1, width)), rows, axis=0)
-        return self.norm(self.dense(taken))
+        states = ops.take(ops.reshape(x, (-1, width)), rows, axis=0)
+        return self.norm(self.dense(states))
 
     def compute_output_shape(self, x_shape, places_shape):
         return (*places_shape, x_shape[-1])
@@ -136,8 +136,8 @@ class FirstState(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class MeanState(FirstState):
-    """The mean of the states of all tokens. An encoder that was trained only to guess pieces has
-    had no label to teach its first state to stand for the text.
+    """The mean of the states of all tokens. If an encoder was trained only to guess pieces, nothing
+    has taught its first state to stand for the text.
 
     Call arguments and result as in `FirstState`.
 
@@ -159,7 +159,7 @@ class PatchEmbedding(Layer):
 
     The vectors of positions are initialized with a standard deviation of d_model^-0.5, as in
     `LearnedEncoding`. With a small one, such as the 0.02 of the Vision Transformer's own program, a
-    short training spends more of its time on a bag of patches, whose positions do not count.
+    short training spends longer on a bag of patches, without regard to positions.
 
     Patches are in reading order, from left to right and from top to bottom. The numbers within a
     patch are ordered by row, column, channel.
@@ -219,7 +219,7 @@ class PatchEmbedding(Layer):
 
 
 def patches(pictures: Tensor, patch_size: int) -> Tensor:
-    """Pictures (B, H, W, C) to their patches, (B, n, P P C)."""
+    """Cut pictures (B, H, W, C) into patches, (B, n, P P C)."""
     _, height, width, channels = pictures.shape
     rows, columns = grid(height, width, patch_size)
     shape = (-1, rows, patch_size, columns, patch_size, channels)
@@ -228,7 +228,7 @@ def patches(pictures: Tensor, patch_size: int) -> Tensor:
 
 
 def grid(height: int, width: int, patch_size: int) -> tuple[int, int]:
-    """How many rows and columns of patches a picture has; refuse patches that do not fill it."""
+    """Count a picture's rows and columns of patches; refuse patches that do not fill it."""
     if None in (height, width):
         raise ValueError(
             f"`pictures` must have a height and a width. Received: {height} and {width}. Give both."

@@ -61,7 +61,7 @@ class FeedForward(KeepsShape):
         check_sizes(d_ff=d_ff)
         self.d_ff = int(d_ff)
         self.activation = keras.activations.get(activation)
-        # One Keras initializer gives the same numbers at every call. A clone draws its own.
+        # A Keras initializer returns the same numbers at every call. A clone has a seed of its own.
         self.output_initializer = keras.initializers.get(output_initializer).clone()
         self.dropout = dropout
         self.inner_dropout = Dropout(dropout, dtype=self.dtype_policy, name="inner_dropout")
@@ -79,7 +79,7 @@ class FeedForward(KeepsShape):
         return self.outer(self.inner_dropout(self.inner(x)))
 
     def maps(self) -> list[keras.layers.Dense]:
-        """The linear maps, the activated one first and the outer one second."""
+        """Return the linear maps, the activated one first and the outer one second."""
         return [self.inner, self.outer]
 
     def stepper(self) -> "FeedForwardStepper":
@@ -110,7 +110,7 @@ class GatedFeedForward(FeedForward):
         return self.outer(self.inner_dropout(self.inner(x) * self.linear(x)))
 
     def maps(self) -> list[keras.layers.Dense]:
-        """The linear maps: activated, outer, and the one that is not activated."""
+        """Return the linear maps: activated, outer, and the one that is not activated."""
         return [self.inner, self.outer, self.linear]
 
 
@@ -120,20 +120,20 @@ class FeedForwardStepper:
     growing = ()
 
     def __init__(self, feed_forward: FeedForward):
-        activated, outer, *others = feed_forward.maps()
+        activated, outer, *linear = feed_forward.maps()
         policy = feed_forward.dtype_policy
-        inner = [activated, *others]
+        inner = [activated, *linear]
         self._activation = feed_forward.activation
-        self._inner = Matrix([one.kernel for one in inner], policy, [one.bias for one in inner])
+        self._inner = Matrix([map_.kernel for map_ in inner], policy, [map_.bias for map_ in inner])
         self._outer = Matrix([outer.kernel], policy, [outer.bias])
 
     def start(self, rows: int | Tensor) -> tuple[()]:
         return ()
 
     def __call__(self, x: Tensor, state: tuple[()]) -> tuple[Tensor, tuple[()]]:
-        activated, *gated = self._inner(x)
+        activated, *linear = self._inner(x)
         inner = self._activation(activated)
-        for linear in gated:
-            inner = inner * linear
+        for factor in linear:
+            inner = inner * factor
         [outer] = self._outer(inner)
         return outer, state

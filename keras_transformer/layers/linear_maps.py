@@ -1,10 +1,10 @@
 """Linear maps, such as those of section 3.3, eq. 2 (Vaswani et al. 2017): for training with biases
 that bfloat16 can train, and for decoding, which multiplies few rows by each matrix per token.
 
-TensorFlow's operation that adds a bias sums its gradient over all positions in the dtype of the
-gradient, on a processor. With the 8 bits of precision of bfloat16, such a sum stops growing at 256
-times what is added to it. So does JAX's of any sum. TensorFlow's gradient of a plain sum is summed
-in float32.
+The gradient of a bias is a sum over all positions. On a CPU, TensorFlow's operation that adds a
+bias takes it in the gradient's dtype, and so does JAX for any addition. In bfloat16, which has 8
+bits of precision, such a sum stops growing at 256 times its terms. For a plain addition TensorFlow
+sums the gradient in float32.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ EXTRA = 16
 
 @dataclasses.dataclass(frozen=True)
 class LowRank:
-    """What is added to a matrix W, (d, n): scale A B, with A (d, r) and B (r, n).
+    """A low-rank update of a matrix W, (d, n), to W + scale A B, with A (d, r) and B (r, n).
 
     Reference: Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models", section 4.1;
     scale is its alpha / r.
@@ -38,8 +38,8 @@ class LowRank:
 
 
 class Kernel:
-    """The matrix of a linear map, as an attribute of a layer that reads it: the weight W which has
-    this name behind "_", or W + scale A B once `adapt` has given it an adapter.
+    """The matrix of a linear map, as a read-only attribute of its layer: the weight W, which has
+    the same name with a leading "_", or W + scale A B once `adapt` has added an adapter.
     """
 
     def __set_name__(self, owner, name):
@@ -55,18 +55,18 @@ class Kernel:
     def adapt(
         self, layer: keras.layers.Layer, rank: int, scale: float, ends: Sequence[str]
     ) -> None:
-        """Give this matrix of a built layer an adapter, whose three weights have its name and these
-        `ends`. A is drawn so that x A varies as x does; B is 0, so that nothing changes at first.
+        """Add an adapter to this matrix of a built layer. Its three weights have the matrix's name
+        and these `ends`. x A starts with the variance of x; B is 0, so nothing changes at first.
         """
         kernel = getattr(layer, f"_{self._name}")
         rows, columns = kernel.shape
-        drawn = keras.initializers.RandomNormal(stddev=rows**-0.5)
+        normal = keras.initializers.RandomNormal(stddev=rows**-0.5)
         constant = keras.initializers.Constant(scale)
         a, b, factor = (f"{kernel.name}{end}" for end in ends)
-        # A built layer takes no more weights until it is told to, as in Keras' own `enable_lora`.
+        # A built layer accepts no weights until it is unlocked, as in Keras' own `enable_lora`.
         layer._tracker.unlock()
         low_rank = LowRank(
-            layer.add_weight(name=a, shape=(rows, rank), initializer=drawn),
+            layer.add_weight(name=a, shape=(rows, rank), initializer=normal),
             layer.add_weight(name=b, shape=(rank, columns), initializer="zeros"),
             layer.add_weight(name=factor, shape=(), initializer=constant, trainable=False),
         )
@@ -75,17 +75,17 @@ class Kernel:
 
 
 def kernels(model: keras.Model) -> Iterator[tuple[str, keras.layers.Layer, Kernel]]:
-    """Each matrix that `Kernel.adapt` takes: its path, its layer, and the attribute."""
+    """Yield each matrix that `Kernel.adapt` takes: its path, its layer, and the attribute."""
     for layer in model._flatten_layers():
         for kind in type(layer).__mro__:
-            for name, one in vars(kind).items():
-                if isinstance(one, Kernel):
-                    yield getattr(layer, f"_{name}").path, layer, one
+            for name, attribute in vars(kind).items():
+                if isinstance(attribute, Kernel):
+                    yield getattr(layer, f"_{name}").path, layer, attribute
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Dense(keras.layers.Dense):
-    """`keras.layers.Dense`: activation(x W + b), the bias added as said above."""
+    """`keras.layers.Dense`: activation(x W + b), the bias added by `plus_bias`."""
 
     kernel = Kernel()
 
@@ -96,7 +96,7 @@ class Dense(keras.layers.Dense):
 
 
 def plus_bias(y: Tensor, bias: Tensor) -> Tensor:
-    """`y + bias`, (..., width), whose gradient is summed in float32."""
+    """Return y + bias, (..., width). The bias's gradient is summed in float32."""
     if keras.backend.backend() != "jax":
         return y + ops.cast(bias, y.dtype)
 
@@ -118,7 +118,7 @@ class Matrix:
     Args:
         kernels: (d, n) each.
         policy: a Keras dtype policy. The product is computed in bfloat16 if the policy computes or
-            keeps its variables in bfloat16.
+            stores its variables in bfloat16.
         biases: one for each kernel, (n,) or None, added to its product. Default: no biases.
         laid_out: the attribute `laid_out` of an earlier `Matrix` of the same kernels, to reuse it.
 
@@ -141,8 +141,7 @@ class Matrix:
     ):
         self._dtype = policy.compute_dtype
         self._biases = [bias if bias is None else ops.cast(bias, self._dtype) for bias in biases]
-        kept = policy.variable_dtype
-        dtype = kept if kept == "bfloat16" else policy.compute_dtype
+        dtype = "bfloat16" if policy.variable_dtype == "bfloat16" else policy.compute_dtype
         kernels = [ops.cast(kernel, dtype) for kernel in kernels]
         self._widths = [kernel.shape[-1] for kernel in kernels]
         width = sum(self._widths)

@@ -8,7 +8,7 @@ from keras_transformer.layers.tensors import Tensor
 
 
 class _Normalization(KeepsShape):
-    """What norms share: epsilon, and what they learn, by the initializer of each."""
+    """Base class of the norms: epsilon, and the learned vectors, each with its initializer."""
 
     learned = (("gamma", "ones"),)
 
@@ -20,9 +20,9 @@ class _Normalization(KeepsShape):
 
     def build(self, x_shape):
         # These few numbers stay in float32 whatever the dtype policy.
-        how = {"shape": (x_shape[-1],), "dtype": "float32", "autocast": False}
+        options = {"shape": (x_shape[-1],), "dtype": "float32", "autocast": False}
         for name, initializer in self.learned:
-            setattr(self, name, self.add_weight(name=name, initializer=initializer, **how))
+            setattr(self, name, self.add_weight(name=name, initializer=initializer, **options))
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -61,11 +61,11 @@ class LayerNormalization(_Normalization):
             variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
             inverse = ops.rsqrt(variance + self.epsilon)
             unit = centred * inverse
-            kept = ops.cast(unit, x.dtype)
+            saved_unit = ops.cast(unit, x.dtype)
 
             def gradient(*args, upstream=None):
                 upstream = ops.cast(args[-1] if upstream is None else upstream, "float32")
-                unit = ops.cast(kept, "float32")
+                unit = ops.cast(saved_unit, "float32")
                 at_unit = upstream * gamma
                 along = upstream * unit
                 d_gamma, d_beta = (
@@ -79,8 +79,7 @@ class LayerNormalization(_Normalization):
 
             return ops.cast(unit * gamma + beta, x.dtype), gradient
 
-        # The variables are read here, because TensorFlow forbids that in a function with a custom
-        # gradient.
+        # Read the variables here: TensorFlow forbids it in a function with a custom gradient.
         return normalized(x, ops.reshape(self.gamma, (width,)), ops.reshape(self.beta, (width,)))
 
 

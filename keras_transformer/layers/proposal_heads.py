@@ -16,7 +16,7 @@ from keras_transformer.layers.tensors import KeysAndValues, Sublayer, Tensor
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class ProposalHeads(KeepsShape):
-    """From what the decoder gives at position t, k heads predict the tokens t + 1, ..., t + k.
+    """From the decoder's output at position t, k heads predict the tokens t + 1, ..., t + k.
 
         head_1(x_t) = x_t
         head_m(x_t) = PostNorm(z, FFN(z)),                              m = 2, ..., k
@@ -27,11 +27,11 @@ class ProposalHeads(KeepsShape):
     that a frozen model gives the same text as before. e_(t + 1) is the embedding of token t + 1,
     which is certain before the others are proposed. Before the first token, x is 0 and the certain
     token is BOS. The authors' heads, x_t + FFN_m(x_t), read neither that token nor the source;
-    benchmarks/LOG.md has such heads too.
+    benchmarks/LOG.md compares them too.
 
     In training a head is drawn for each position t + 1: head_m predicts it from x_(t + 1 - m). The
-    authors draw one head for each batch. The expected loss is the mean of the losses of the k
-    heads, at the cost of one projection.
+    authors draw one head for each batch. The expected loss is the mean of the k heads' losses, at
+    the cost of one projection.
 
     Args:
         block_size: k, at least 2.
@@ -83,8 +83,8 @@ class ProposalHeads(KeepsShape):
         sizes = (self.num_heads, width, self.d_k, self.d_v)
         self.attention = MultiHeadAttention(*sizes, dtype=policy, name="attention")
         self.attention.build(x_shape, memory_shape, memory_shape)
-        for one in (self.attention_norm, self.feed_forward, self.feed_forward_norm):
-            one.build(x_shape)
+        for layer in (self.attention_norm, self.feed_forward, self.feed_forward_norm):
+            layer.build(x_shape)
 
     def call(
         self,
@@ -97,24 +97,24 @@ class ProposalHeads(KeepsShape):
         if not training:
             return x
         batch, length, _ = ops.shape(x)
-        drawn = keras.random.randint(
+        head = keras.random.randint(
             (batch, length, 1), 1, self.block_size + 1, seed=self.seed_generator
         )
-        # The first positions have no x so far before them: head_1 predicts these.
-        drawn = ops.where(drawn > ops.arange(length)[:, None] + 2, 1, drawn)
-        # Position t of it is x_(t - 1), which gave the token whose embedding is e_t.
+        # The first positions have no x that far before them: head_1 predicts these.
+        head = ops.where(head > ops.arange(length)[:, None] + 2, 1, head)
+        # At position t this is x_(t - 1), which predicted the token whose embedding is e_t.
         before = ops.pad(x, [[0, 0], [1, 0], [0, 0]])[:, :length]
-        apart = ops.split(self.maps(ops.concatenate([before, e], axis=-1)), self.block_size - 1, -1)
+        mapped = self.maps(ops.concatenate([before, e], axis=-1))
         y = x
-        for number, one in enumerate(apart, 2):
-            of_head = ops.pad(before + one, [[0, 0], [number - 2, 0], [0, 0]])[:, :length]
-            y = ops.where(drawn == number, of_head, y)
+        for m, added in enumerate(ops.split(mapped, self.block_size - 1, -1), 2):
+            y_m = ops.pad(before + added, [[0, 0], [m - 2, 0], [0, 0]])[:, :length]
+            y = ops.where(head == m, y_m, y)
 
         def look(y):
             return self.attention(y, memory, memory, attention_mask=memory_mask), None
 
-        given = self.through(y, look, lambda z: (self.feed_forward(z), None))
-        return ops.where(drawn == 1, x, given)
+        proposal = self.through(y, look, lambda z: (self.feed_forward(z), None))
+        return ops.where(head == 1, x, proposal)
 
     def through(self, y: Tensor, look: Sublayer, feed: Sublayer) -> Tensor:
         """Map y to the input of the projection; `look` attends to the source."""
@@ -131,8 +131,8 @@ class ProposalHeads(KeepsShape):
 
 
 class ProposalStepper:
-    """The heads 2 to k of rows x and e, (rows, d_model) each, or of one row of both for all, from
-    what `memory_cache` gave and the mask (rows, 1, S) of each: (rows, k - 1, d_model).
+    """Heads 2 to k for one position of each row: (rows, k - 1, d_model). It takes x and e, (rows,
+    d_model) each, or one row of both for all; `memory_cache`'s result; and a mask, (rows, 1, S).
     """
 
     def __init__(self, heads: ProposalHeads):
@@ -143,8 +143,8 @@ class ProposalStepper:
         self._feed = heads.feed_forward.stepper()
 
     def __call__(self, x: Tensor, e: Tensor, source: KeysAndValues, mask: Tensor) -> Tensor:
-        [apart] = self._maps(ops.concatenate([x, e], axis=1))
-        y = x[:, None] + ops.reshape(apart, (-1, self._count, x.shape[-1]))
+        [mapped] = self._maps(ops.concatenate([x, e], axis=1))
+        y = x[:, None] + ops.reshape(mapped, (-1, self._count, x.shape[-1]))
         if x.shape[0] == 1 != mask.shape[0]:
             y = ops.repeat(y, ops.shape(mask)[0], axis=0)
         rows = self._through(

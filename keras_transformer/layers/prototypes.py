@@ -1,5 +1,5 @@
-"""What every layer of section 3 (Vaswani et al. 2017) says of itself, and the parts that a layer
-takes as objects, such as its attention and its positions.
+"""The configs of section 3's layers (Vaswani et al. 2017), and the parts that a layer takes as
+objects, such as its attention and its positions.
 
 A stack passes the same object to each of its layers. So the object is a prototype: each layer makes
 its own part with the same arguments, and with its own weights.
@@ -13,8 +13,8 @@ import keras
 
 
 class Layer(keras.layers.Layer):
-    """A Keras layer that keeps each argument of its constructor as an attribute of the same name:
-    its config is made of these. A class with a `get_config` of its own says its own arguments.
+    """A Keras layer that keeps each argument of its constructor as an attribute of the same name.
+    These make up its config. A class with a `get_config` adds its own arguments there.
     """
 
     def get_config(self):
@@ -23,21 +23,21 @@ class Layer(keras.layers.Layer):
             own = vars(kind)
             if issubclass(kind, Layer) and "__init__" in own and "get_config" not in own:
                 _, *arguments = inspect.signature(kind.__init__).parameters.values()
-                for one in arguments:
-                    if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
-                        config.setdefault(one.name, _plain(getattr(self, one.name)))
+                for argument in arguments:
+                    if argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
+                        config.setdefault(argument.name, _plain(getattr(self, argument.name)))
         return config
 
 
 class KeepsShape(Layer):
     """A layer whose output has the shape of its first input."""
 
-    def compute_output_shape(self, x_shape, *others, **named):
+    def compute_output_shape(self, x_shape, *other_shapes, **named_shapes):
         return x_shape
 
 
 def _plain(value):
-    """What a config says of an argument's value."""
+    """Return an argument's value as a config stores it."""
     if isinstance(value, Part):
         return description(value)
     if isinstance(value, keras.initializers.Initializer):
@@ -50,29 +50,29 @@ class Part(Layer):
 
 
 def like(prototype: Part | dict, base: type[Part], dtype: keras.DTypePolicy, name: str) -> Part:
-    """A new part with the arguments of another of a base class, or of its `description`."""
+    """Make a part of a subclass of `base`, by the arguments of a prototype or a `description`."""
     kind = type(prototype)
     if isinstance(prototype, dict):
         kind = keras.saving.get_registered_object(prototype["class_name"])
     if not (isinstance(kind, type) and issubclass(kind, base)):
         raise ValueError(
             f"`{name}` must be an object of a subclass of {base.__name__} in keras_transformer."
-            "layers, or of one of your own, which Keras must know when a model is loaded: see "
+            "layers, or of one of your own. Register yours with Keras, so that models load: see "
             f"register_keras_serializable. Received: {prototype!r}."
         )
     config = prototype["config"] if isinstance(prototype, dict) else prototype.get_config()
-    # Not by `from_config`, which keeps only the name of a policy of our own.
+    # `from_config` would turn a policy of our own into its name.
     return kind(**{**config, "dtype": dtype, "name": name})
 
 
 def description(part: Part) -> dict[str, Any]:
-    """The registered name of a part's class, and its config: enough to make a part like it."""
+    """Return the registered name of a part's class, and its config: all that `like` needs."""
     name = keras.saving.get_registered_name(type(part))
     return {"class_name": name, "config": part.get_config()}
 
 
 def check_sizes(least: int = 1, **sizes: Any) -> None:
-    """Refuse arguments, by name, that are no integers of at least so many; NumPy's are some."""
+    """Refuse arguments, passed by name, that are not integers (NumPy's are) of at least `least`."""
     for name, size in sizes.items():
         if not isinstance(size, numbers.Integral) or size < least:
             raise ValueError(
@@ -81,7 +81,7 @@ def check_sizes(least: int = 1, **sizes: Any) -> None:
 
 
 def check_even(name: str, size: int, reason: str) -> None:
-    """Refuse an odd argument, by name."""
+    """Refuse an odd size of the argument `name`."""
     if size % 2:
         raise ValueError(
             f"`{name}` must be even, because {reason}. Received: {name}={size}. Try {size + 1}."
@@ -89,13 +89,13 @@ def check_even(name: str, size: int, reason: str) -> None:
 
 
 def class_of(argument: str, kind: str | type, base: type | None, example: Any) -> Any:
-    """The subclass of `base`, or without one the function, that an argument says, or its name."""
-    found = keras.saving.get_registered_object(kind) if isinstance(kind, str) else kind
-    is_class = isinstance(found, type) and issubclass(found, base or object)
-    if not (is_class if base else callable(found)):
-        what = f"subclass of {base.__name__}" if base else "function"
+    """Return `kind`, or what it names: a subclass of `base`, or without `base` a function."""
+    choice = keras.saving.get_registered_object(kind) if isinstance(kind, str) else kind
+    is_class = isinstance(choice, type) and issubclass(choice, base or object)
+    if not (is_class if base else callable(choice)):
+        expected = f"subclass of {base.__name__}" if base else "function"
         raise ValueError(
-            f"`{argument}` must be a {what}, or the name it is registered under. Received: "
+            f"`{argument}` must be a {expected}, or the name it is registered under. Received: "
             f"{argument}={kind!r}. Try {argument}={example.__name__}."
         )
-    return found
+    return choice

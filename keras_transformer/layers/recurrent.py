@@ -21,8 +21,8 @@ from keras_transformer.layers.tensors import KeysAndValues, Masks, State, Tensor
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class OrthogonalOfAnyDtype(keras.initializers.Orthogonal):
-    """Keras' own start of the matrices between positions, drawn in float32: backends have no
-    decomposition of bfloat16 matrices.
+    """Keras' initializer of recurrent matrices, computed in float32: backends cannot decompose
+    bfloat16 matrices.
     """
 
     def __call__(self, shape, dtype=None):
@@ -53,8 +53,8 @@ def _next_state(gates, c):
 def lstm(
     units: int, policy: keras.DTypePolicy, name: str, backward: bool = False
 ) -> keras.layers.LSTM:
-    """A layer (B, n, width) -> (B, n, units), with Keras' own activations. With `backward` it reads
-    the last position first, and what comes out is in the order of reading.
+    """Make a layer (B, n, width) -> (B, n, units), with Keras' own activations. With `backward` it
+    reads the last position first, and its outputs are in the order of reading.
 
     Reference: Hochreiter and Schmidhuber 1997, "Long Short-Term Memory".
     """
@@ -66,7 +66,7 @@ def lstm(
         dtype=policy,
         name=name,
     )
-    # Keras' layer makes its cell itself. `keras.layers.RNN` takes another one, but not cuDNN.
+    # Keras' layer makes its own cell. `keras.layers.RNN` accepts another, but does not use cuDNN.
     layer.cell.__class__ = LSTMCell
     return layer
 
@@ -101,7 +101,7 @@ class RecurrentEncoder(KeepsShape):
 
     Padding is skipped: the backward half begins at the last token of each sentence. d_model must be
     even. The state that a layer carries from position to position has no dropout. Called as
-    `Encoder` with a mask (B, 1, S). At padding the memory means nothing.
+    `Encoder` with a mask (B, 1, S). The memory is meaningless at padding.
 
     References: Bahdanau et al. 2014, section 3.2. Wu et al. 2016, section 3.1 (the residual sum).
         Zaremba et al. 2014, "Recurrent Neural Network Regularization" (where the dropout stands).
@@ -134,7 +134,7 @@ class RecurrentEncoder(KeepsShape):
         layers = zip(self.forward_layers, self.backward_layers, self.output_dropouts, strict=True)
         for forward, backward, dropout in layers:
             ahead = forward(x, mask=tokens)
-            # What was read backward comes in the order of reading.
+            # The backward half's outputs are in the order of reading.
             behind = ops.flip(backward(x, mask=tokens), axis=1)
             x = x + dropout(ops.concatenate([ahead, behind], axis=-1))
         return x
@@ -171,8 +171,8 @@ class RecurrentDecoder(KeepsShape):
         ]
         heads = SoftmaxHeads(similarity=Additive())
         self.attention = MultiHeadAttention(1, d_model, heads=heads, dtype=policy, name="attention")
-        how = {"use_bias": False, "dtype": policy, "name": "combination"}
-        self.combination = Dense(d_model, "tanh", **how)
+        options = {"use_bias": False, "dtype": policy, "name": "combination"}
+        self.combination = Dense(d_model, "tanh", **options)
 
     def build(self, x_shape, memory_shape):
         with_context = (*x_shape[:-1], 2 * self.d_model)

@@ -1,6 +1,6 @@
 """Scaled dot-product attention (Vaswani et al. 2017, section 3.2.1, eq. 1), the two attentions that
 the section compares it with, and each of them in h heads (section 3.2.2): what `MultiHeadAttention`
-has between its projections.
+computes between its projections.
 """
 
 from collections.abc import Callable
@@ -41,15 +41,15 @@ def scaled_dot_product_attention(
         The attended values, (..., T, d_v), and the weights, (..., T, S). Rows of the weights sum to
         1, or to 0 where everything is masked.
     """
-    # The queries are scaled, for they are fewer numbers than the products.
+    # Scale the queries, not the scores: they are fewer numbers.
     scaled = query * key.shape[-1] ** -0.5
     scores = ops.cast(ops.matmul(scaled, ops.swapaxes(key, -1, -2)), "float32")
     return attention_by(scores, value, attention_mask, bias, dropout)
 
 
 def attention_by(scores, value, attention_mask=None, bias=None, dropout=None, product=ops.matmul):
-    """softmax(scores + bias) V, for scores in float32, (..., T, S), by the product of a stack of
-    matrices or another one; the rest as in eq. 1 above.
+    """Return softmax(scores + bias) V and the weights, for float32 scores (..., T, S). `product`
+    multiplies weights by values. The rest is as in `scaled_dot_product_attention`.
     """
     scores = scores if bias is None else scores + bias
     allowed = scores if attention_mask is None else _floored(scores, attention_mask)
@@ -58,29 +58,29 @@ def attention_by(scores, value, attention_mask=None, bias=None, dropout=None, pr
     attended = product(weights, value)
     if attention_mask is None:
         return attended, weights
-    # The softmax of a row without any allowed key is uniform, and means nothing.
+    # The softmax of a row without any allowed key is uniform and meaningless.
     has_key = ops.any(attention_mask, axis=-1, keepdims=True)
     return ops.where(has_key, attended, 0.0), ops.where(has_key, weights, 0.0)
 
 
 def _floored(scores, mask):
-    """The scores, and FLOOR where the mask is False."""
+    """Replace the scores by FLOOR where the mask is False."""
 
     @ops.custom_gradient
     def floored(scores):
-        # The softmax gives a masked score no gradient: there is nothing to choose on the way back.
+        # The softmax gives a masked score no gradient, so the backward pass needs no mask.
         def gradient(*args, upstream=None):
             return args[-1] if upstream is None else upstream
 
-        # Not the scores + 0 or the floor: TensorFlow would make one operation of product and sum,
-        # which oneDNN has no fast code for (on a CPU attention takes 20 times as long).
+        # Do not add 0 or FLOOR instead: TensorFlow would fuse product and sum into an operation for
+        # which oneDNN has no fast code (on a CPU attention takes 20 times as long).
         return ops.where(mask, scores, FLOOR), gradient
 
     return floored(scores)
 
 
 class Similarity(Part):
-    """Base class of the scores of queries and keys, of which a softmax makes attention weights."""
+    """Base class of scores of queries and keys, which a softmax turns into attention weights."""
 
     def build(self, query_shape):
         """Make the weights for queries of (B, h, T, d_k)."""
@@ -231,7 +231,7 @@ class SoftmaxHeads(AttentionHeads):
         self.positions.build(query_shape, value_shape)
 
     def pattern(self, query: Tensor, key: Tensor) -> Tensor | None:
-        """Make a mask of the allowed distances, booleans (1, T, S), where the last query and the
+        """Return a mask of the allowed distances, booleans (1, T, S), where the last query and the
         last key have the same position; None: all are allowed.
         """
         return None
@@ -256,17 +256,17 @@ class SoftmaxHeads(AttentionHeads):
         """
         bias = self.positions.score_bias(query, key, following)
         heads, weights = self.similarity.attend(query, key, value, mask, bias, self.weights_dropout)
-        of_distances = self.positions.of_weights(weights, following)
-        return heads if of_distances is None else heads + of_distances, weights
+        relative = self.positions.of_weights(weights, following)
+        return heads if relative is None else heads + relative, weights
 
     def stepper(self) -> "SoftmaxStepper":
         return SoftmaxStepper(self)
 
 
 class SoftmaxStepper:
-    """Attention of each row's newest position to itself and all positions before it. Its queries
-    above its keys are (rows, 2 h, 1, d_k), its values (rows, h, 1, d_v). Of k new positions, a
-    `mask` (k, t + k) says what each attends to.
+    """Attention of each row's newest position to itself and all positions before it. It takes the
+    queries and keys side by side, (rows, 2 h, 1, d_k), and the values, (rows, h, 1, d_v). For k new
+    positions, a `mask` (k, t + k) says what each may attend to.
 
     The state is the cache of keys and values, (rows, h, t, d_k) and (rows, h, t, d_v). It grows by
     one along axis 2 at every step.
@@ -283,10 +283,10 @@ class SoftmaxStepper:
         return tuple(ops.zeros((rows, count, 0, width), dtype=dtype) for width in widths)
 
     def __call__(
-        self, both: Tensor, value: Tensor, state: KeysAndValues, mask: Tensor | None = None
+        self, query_key: Tensor, value: Tensor, state: KeysAndValues, mask: Tensor | None = None
     ) -> tuple[Tensor, KeysAndValues]:
         before, values_before = state
-        query, key = ops.split(self._heads.positions.placed(both, after=before), 2, axis=1)
+        query, key = ops.split(self._heads.positions.placed(query_key, after=before), 2, axis=1)
         keys = ops.concatenate([before, key], axis=2)
         values = ops.concatenate([values_before, value], axis=2)
         mask = Masks(None if mask is None else mask[None]).joined(self._heads.pattern(query, keys))

@@ -16,7 +16,7 @@ from pipelines.special_ids import PAD
 Tensor = Any
 # Any nest of tensors that have the same number of rows.
 State = Any
-# What is cached of positions that are attended to.
+# The cached keys and values of the positions that may be attended to.
 KeysAndValues = tuple[Tensor, Tensor]
 # What stands inside an Add & Norm: x -> (y, by-product). The by-product is None, attention weights
 # or the new state of a stepper.
@@ -34,8 +34,8 @@ def causal_mask(length: int | Tensor) -> Tensor:
     """
     if length is None:
         raise ValueError(
-            "`length` must be an integer or a tensor. Received: None, as of a Keras input without "
-            "a length. Give it one, or take a `Decoder`, which makes its own mask."
+            "`length` must be an integer or a tensor. Received: None, the length of a Keras input "
+            "without one. Give the input a length, or use a `Decoder`, which makes its own mask."
         )
     positions = ops.arange(length)
     return (positions[:, None] >= positions[None, :])[None]
@@ -54,16 +54,16 @@ class Masks(NamedTuple):
     causal: Tensor | None = None
 
     def joined(self, *patterns: Tensor | None, sizes: tuple = ()) -> Tensor | None:
-        """Join all masks by `&`: broadcastable to (B, h, T, S); None if nothing is masked. A mask
-        that does not fit `sizes`, (B, T, S), is refused; None in it is any.
+        """Join all masks by `&`: broadcastable to (B, h, T, S); None if nothing is masked. Refuse
+        an `attention` that does not broadcast to `sizes`, (B, T, S), where None is any size.
         """
-        given = tuple(getattr(self.attention, "shape", ()))
-        pairs = zip(given[::-1], sizes[::-1], strict=False)
+        shape = tuple(getattr(self.attention, "shape", ()))
+        pairs = zip(shape[::-1], sizes[::-1], strict=False)
         wrong = [pair for pair in pairs if None not in pair and pair[0] not in (1, pair[1])]
-        if wrong or len(given) not in (0, 2, 3):
+        if wrong or len(shape) not in (0, 2, 3):
             raise ValueError(
-                f"`attention_mask` must broadcast to (B, T, S) = {sizes}. Received: shape {given}. "
-                "Of a mask of tokens, (B, S), pass mask[:, None]."
+                f"`attention_mask` must broadcast to (B, T, S) = {sizes}. Received: shape {shape}. "
+                "If it is a mask of tokens, (B, S), pass mask[:, None]."
             )
         masks = [mask for mask in (*self, *patterns) if mask is not None]
         return ops.expand_dims(functools.reduce(ops.logical_and, masks), -3) if masks else None
@@ -74,8 +74,8 @@ class Masks(NamedTuple):
         if mask is not None and tuple(mask.shape)[-2:-1] != (1,):
             raise ValueError(
                 "This layer can mask keys only, not single pairs: pass attention_mask of shape "
-                f"(B, 1, S). Received: shape {tuple(mask.shape)}. Pass what is padding as "
-                "attention_mask=padding_mask(ids), and causal=causal_mask(T) beside it."
+                f"(B, 1, S). Received: shape {tuple(mask.shape)}. Mask padding by "
+                "attention_mask=padding_mask(ids), and later positions by causal=causal_mask(T)."
             )
         return mask
 

@@ -1,5 +1,5 @@
-"""Attentions whose cost grows with the length and not with its square, in the place of the paper's
-(Vaswani et al. 2017, section 3.2.1): without a softmax, and to K projected keys.
+"""Attentions whose cost grows with the length and not with its square, in place of the paper's
+(Vaswani et al. 2017, section 3.2.1): one without a softmax, and one to K projected keys.
 """
 
 import keras
@@ -17,9 +17,9 @@ from keras_transformer.layers.prototypes import check_sizes
 from keras_transformer.layers.scaled_dot_product import AttentionHeads, scaled_dot_product_attention
 from keras_transformer.layers.tensors import ALL, Masks, Tensor
 
-# Positions of a block of a causal sequence. Within one, all pairs are computed.
+# Positions of a block of a causal sequence. Within a block, all pairs are computed.
 BLOCK = 64
-# No sum of features is smaller unless it is 0, that of a query that may attend to nothing.
+# Below any sum of features, except the 0 of a query that may attend to nothing.
 LEAST = 1e-30
 
 
@@ -29,9 +29,9 @@ class LinearHeads(AttentionHeads):
 
         head_t = phi(q_t) sum_s phi(k_s)^T v_s / (phi(q_t) sum_s phi(k_s)^T),  phi(x) = elu(x) + 1
 
-    Only the two sums are kept of keys and values, so that a decoder's state has a fixed size. It
-    replaces self-attention, in the encoder and in the decoder; the attention to the memory stays
-    the paper's. Sums are taken in float32.
+    Keys and values enter by the two sums alone, so a decoder's state has a fixed size. It replaces
+    self-attention, in the encoder and in the decoder; the attention to the memory stays the
+    paper's. Sums are taken in float32.
 
     Call arguments: as in `AttentionHeads`, with an attention mask of (B, 1, S).
 
@@ -43,7 +43,7 @@ class LinearHeads(AttentionHeads):
         queries = features(query)
         keys = _without_padding(features(key), masks)
         values = ops.cast(value, "float32")
-        attend = _to_all if masks.causal is None else _to_those_before
+        attend = _attend_to_all if masks.causal is None else _attend_to_previous
         return ops.cast(attend(queries, keys, values), query.dtype)
 
     def with_weights(
@@ -82,21 +82,21 @@ class LinearStepper:
         return tuple(ops.zeros((rows, heads, d_k, width), dtype="float32") for width in (d_v, 1))
 
     def __call__(
-        self, both: Tensor, value: Tensor, state: tuple[Tensor, Tensor]
+        self, query_key: Tensor, value: Tensor, state: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        query, key = ops.split(both, 2, axis=1)
+        query, key = ops.split(query_key, 2, axis=1)
         newest = ops.swapaxes(features(key), -1, -2)
-        mixed, summed = state
-        mixed = mixed + newest * ops.cast(value, "float32")
-        summed = summed + newest
+        value_sum, key_sum = state
+        value_sum = value_sum + newest * ops.cast(value, "float32")
+        key_sum = key_sum + newest
         query_features = features(query)
-        sums = ops.maximum(ops.matmul(query_features, summed), LEAST)
-        heads = ops.matmul(query_features, mixed) / sums
-        return ops.cast(heads, query.dtype), (mixed, summed)
+        sums = ops.maximum(ops.matmul(query_features, key_sum), LEAST)
+        heads = ops.matmul(query_features, value_sum) / sums
+        return ops.cast(heads, query.dtype), (value_sum, key_sum)
 
 
 def features(x: Tensor) -> Tensor:
-    """Phi(x) = elu(x) + 1, positive, float32."""
+    """Return phi(x) = elu(x) + 1, positive, float32."""
     return ops.elu(ops.cast(x, "float32")) + 1.0
 
 
@@ -105,36 +105,36 @@ def _without_padding(keys, masks):
     return keys if mask is None else ops.where(mask[:, :, :, None], keys, 0.0)
 
 
-def _to_all(queries, keys, values):
-    """Every query to every key: features (B, h, T, d_k), (B, h, S, d_k), values (B, h, S, d_v)."""
+def _attend_to_all(queries, keys, values):
+    """Attend by features, (B, h, T, d_k) and (B, h, S, d_k), to all values, (B, h, S, d_v)."""
     transposed = ops.swapaxes(keys, -1, -2)
     sums = ops.matmul(queries, ops.sum(transposed, axis=-1, keepdims=True))
     return ops.matmul(queries, ops.matmul(transposed, values)) / ops.maximum(sums, LEAST)
 
 
-def _to_those_before(queries, keys, values):
-    """Every query to itself and the keys before it: pairs within its block, else by their sums."""
+def _attend_to_previous(queries, keys, values):
+    """Attend to no later key: by pairs within a block, and to earlier blocks by their sums."""
     keys, values = of_one_length(queries, keys, values)
     batch, heads, length, _ = ops.shape(queries)
     width = width_of_blocks(BLOCK, length)
     count = count_of_blocks(length, width)
-    # The last column adds the features up, as the others do the values.
+    # A last column of ones sums the features, as the other columns sum the values.
     values = ops.concatenate([values, ops.ones_like(values[..., :1])], axis=-1)
     queries, keys, values = (into_blocks(x, width) for x in (queries, keys, values))
     places = ops.arange(width)
     products = ops.matmul(queries, ops.swapaxes(keys, -1, -2))
     pairs = ops.where(places[:, None] >= places, products, 0.0)
-    of_block = ops.matmul(ops.swapaxes(keys, -1, -2), values)
-    apart = ops.reshape(of_block, (batch, count, heads, keys.shape[-1], values.shape[-1]))
-    before = ops.reshape(ops.cumsum(apart, axis=1) - apart, ops.shape(of_block))
-    mixed = ops.matmul(pairs, values) + ops.matmul(queries, before)
-    mixed = from_blocks(mixed, batch, length)
-    return mixed[..., :-1] / ops.maximum(mixed[..., -1:], LEAST)
+    sums = ops.matmul(ops.swapaxes(keys, -1, -2), values)
+    by_block = ops.reshape(sums, (batch, count, heads, keys.shape[-1], values.shape[-1]))
+    before = ops.reshape(ops.cumsum(by_block, axis=1) - by_block, ops.shape(sums))
+    attended = ops.matmul(pairs, values) + ops.matmul(queries, before)
+    attended = from_blocks(attended, batch, length)
+    return attended[..., :-1] / ops.maximum(attended[..., -1:], LEAST)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class LowRankHeads(AttentionHeads):
-    """Linformer's attention: n keys and values are mixed to K by two learned matrices.
+    """Linformer's attention: two learned matrices mix n keys and values into K of each.
 
         softmax(Q (E K)^T / sqrt(d_k)) (F V),    E, F: (K, n)
 
@@ -189,8 +189,8 @@ class LowRankHeads(AttentionHeads):
         return self._attend(query, key, value, masks)[0]
 
     def _attend(self, query, key, value, masks):
-        """The heads, the weights of the K projected keys, (B, h, T, K), and the values' F^T without
-        padding, broadcastable to (B, h, S, K).
+        """Return the heads, the weights of the K projected keys, (B, h, T, K), and the values' F^T
+        without padding, broadcastable to (B, h, S, K).
         """
         if masks.causal is not None:
             raise ValueError(

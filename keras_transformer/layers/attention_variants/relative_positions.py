@@ -1,5 +1,5 @@
-"""Positions that self-attention itself knows, in the place of section 3.5's encodings (Vaswani et
-al. 2017): what the distance between a query and a key changes.
+"""Positions that self-attention itself knows, in place of section 3.5's encodings (Vaswani et al.
+2017): its result depends on the distance between a query and a key.
 """
 
 import math
@@ -13,7 +13,7 @@ from keras_transformer.layers.prototypes import Part, check_even, check_sizes
 from keras_transformer.layers.tensors import Tensor
 
 
-# The name of saved models.
+# Saved models have the class under this name.
 @keras.saving.register_keras_serializable("keras_transformer", "NoRelativePositions")
 class RelativePositions(Part):
     """The paper's: attention knows only the positions in its input. Subclasses override methods."""
@@ -22,13 +22,13 @@ class RelativePositions(Part):
         """Make the weights for queries (B, h, T, d_k) and values (B, h, S, d_v)."""
 
     def placed(self, x: Tensor, after: Tensor | None = None) -> Tensor:
-        """Put positions into queries or keys (B, h, T, d_k), after keys (B, h, t, d_k) or first."""
+        """Put positions into queries or keys (B, h, T, d_k), after keys (B, h, t, d_k) or at 0."""
         return x
 
     def score_bias(
         self, query: Tensor, key: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
     ) -> Tensor | None:
-        """What distances add to the scores, float32 broadcastable to (B, h, T, S); None: nothing.
+        """Return what to add to the scores, float32 broadcastable to (B, h, T, S); None: nothing.
 
         Args:
             query: (B, h, T, d_k).
@@ -51,9 +51,9 @@ def distances(
     following: int | Tensor = 0,
     apart: int | Tensor = 1,
 ) -> Tensor:
-    """How far each of S keys comes after each of T queries, integers (T, S), negative where it
-    stands before it. `following` keys come after the one that the last query stands beside; those
-    side by side are `apart`.
+    """Return how far each of S keys comes after each of T queries: integers (T, S), negative if the
+    key comes first. `following` keys come after the last query's own position. Neighbours are
+    `apart` positions apart.
     """
     first = num_keys - num_queries - following
     return (ops.arange(num_keys)[None, :] - (ops.arange(num_queries) + first)[:, None]) * apart
@@ -91,7 +91,7 @@ class RelativeBias(RelativePositions):
 
     def build(self, query_shape, value_shape):
         heads = query_shape[1]
-        # As T5 starts it, where h d_k = d_model.
+        # T5's initializer, if h d_k = d_model.
         stddev = (heads * query_shape[-1]) ** -0.5
         self.bias = self.add_weight(
             name="bias",
@@ -108,20 +108,20 @@ class RelativeBias(RelativePositions):
         return ops.cast(ops.take(self.bias, buckets, axis=1), "float32")
 
     def buckets(self, distance: Tensor) -> Tensor:
-        """The bucket of each distance, integers of any shape."""
+        """Return the bucket of each distance, integers of any shape."""
         one_direction = self.num_buckets // 2 if self.bidirectional else self.num_buckets
         distance = ops.cast(distance, "int32")
         start = ops.where(distance > 0, one_direction, 0) if self.bidirectional else 0
         far = ops.abs(distance) if self.bidirectional else ops.maximum(-distance, 0)
         exact = one_direction // 2
-        # The smallest distance of each bucket after the exact ones, in exact integers.
+        # The smallest distance of each bucket but the first after the exact ones, as an integer.
         growth = self.max_distance / exact
         steps = one_direction - exact
         firsts = [math.ceil(exact * growth ** (step / steps) - 1e-9) for step in range(1, steps)]
-        # By comparisons, which every runtime has, and not by a search.
+        # Compare and count rather than search: every runtime has these operations.
         reached = far[..., None] >= ops.convert_to_tensor(firsts, "int32")
-        grown = exact + ops.sum(ops.cast(reached, "int32"), axis=-1)
-        return start + ops.where(far < exact, far, grown)
+        logarithmic = exact + ops.sum(ops.cast(reached, "int32"), axis=-1)
+        return start + ops.where(far < exact, far, logarithmic)
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -141,10 +141,10 @@ class LinearBias(RelativePositions):
         self, query: Tensor, key: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
     ) -> Tensor:
         lengths = (ops.shape(query)[-2], ops.shape(key)[-2])
-        apart_by = ops.cast(ops.abs(distances(*lengths, following, apart)), "float32")
+        distance = ops.cast(ops.abs(distances(*lengths, following, apart)), "float32")
         heads = query.shape[1]
         slopes = 2.0 ** (-8 * np.arange(1, heads + 1) / heads)
-        return -apart_by * slopes.astype("float32")[:, None, None]
+        return -distance * slopes.astype("float32")[:, None, None]
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -157,7 +157,7 @@ class RelativeKeysAndValues(RelativePositions):
     All heads of a layer share the two tables.
 
     Args:
-        clip: distance in tokens from which on all share a vector; the authors take 16 for base.
+        clip: distance in tokens from which on all share a vector; the authors use 16 for base.
 
     Reference: Shaw et al. 2018, "Self-Attention with Relative Position Representations", eq. 3 to
         5.
@@ -177,22 +177,22 @@ class RelativeKeysAndValues(RelativePositions):
         self, query: Tensor, key: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
     ) -> Tensor:
         keys = ops.cast(self.keys, query.dtype)
-        of_distance = ops.cast(ops.matmul(query, ops.transpose(keys)), "float32")
+        products = ops.cast(ops.matmul(query, ops.transpose(keys)), "float32")
         lengths = (ops.shape(query)[-2], ops.shape(key)[-2])
-        chosen = self._one_hot(*lengths, following, apart, "float32")
+        one_hot = self._one_hot(*lengths, following, apart, "float32")
         # (B, h, T, rows) by (T, S, rows).
-        along = ops.einsum("bhtr,tsr->bhts", of_distance, chosen)
-        return along * query.shape[-1] ** -0.5
+        scores = ops.einsum("bhtr,tsr->bhts", products, one_hot)
+        return scores * query.shape[-1] ** -0.5
 
     def of_weights(
         self, weights: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
     ) -> Tensor:
-        chosen = self._one_hot(*ops.shape(weights)[-2:], following, apart, weights.dtype)
-        of_distance = ops.einsum("bhts,tsr->bhtr", weights, chosen)
-        return ops.matmul(of_distance, ops.cast(self.values, weights.dtype))
+        one_hot = self._one_hot(*ops.shape(weights)[-2:], following, apart, weights.dtype)
+        row_weights = ops.einsum("bhts,tsr->bhtr", weights, one_hot)
+        return ops.matmul(row_weights, ops.cast(self.values, weights.dtype))
 
     def _one_hot(self, num_queries, num_keys, following, apart, dtype):
-        """Which row of the tables is for which pair of positions: (T, S, rows)."""
+        """Return the row of the tables for each pair of positions, one-hot: (T, S, rows)."""
         distance = distances(num_queries, num_keys, following, apart)
         distance = ops.clip(distance, -self.clip, self.clip)
         return ops.one_hot(distance + self.clip, 2 * self.clip + 1, dtype=dtype)
@@ -201,7 +201,7 @@ class RelativeKeysAndValues(RelativePositions):
 @keras.saving.register_keras_serializable("keras_transformer")
 class Rotary(RelativePositions):
     """Rotary position embedding: components 2i and 2i + 1 of a query or key at position m are
-    turned by the angle m / 10000^(2i / d_k).
+    rotated by the angle m / 10000^(2i / d_k).
 
         q_m k_n^T then depends on the positions only through n - m.
 
@@ -223,13 +223,13 @@ class Rotary(RelativePositions):
         # float32 (T, d_k).
         sines, cosines = sines_and_cosines(positions, exponents)
         pairs = ops.cast(x, "float32")
-        # A product with numbers 0, 1 and -1 is exact, and faster than picking every other column.
-        turned = pairs * cosines + ops.matmul(pairs, _quarter_turn(width)) * sines
-        return ops.cast(turned, x.dtype)
+        # A product with a matrix of 0, 1 and -1 is exact, and faster than slices of step 2.
+        rotated = pairs * cosines + ops.matmul(pairs, _quarter_turn(width)) * sines
+        return ops.cast(rotated, x.dtype)
 
 
 def _quarter_turn(width):
-    """The matrix that makes each pair (a, b) of a row (-b, a), float32 (width, width)."""
+    """Return the matrix that maps each pair (a, b) of a row to (-b, a), float32 (width, width)."""
     matrix = np.zeros((width, width), "float32")
     even = np.arange(0, width, 2)
     matrix[even + 1, even] = -1

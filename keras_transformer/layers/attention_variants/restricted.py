@@ -1,6 +1,6 @@
 """Self-attention to some of the keys: "restricted to considering only a neighborhood of size r"
-(Vaswani et al. 2017, section 4 and table 1), or to that and every r-th; and the blocks in which
-sequences are computed at a cost that grows with their length and not with its square.
+(Vaswani et al. 2017, section 4 and table 1), or to that and every r-th key. Sequences are cut into
+blocks, so that the cost does not grow with the square of their length.
 """
 
 import keras
@@ -14,12 +14,12 @@ from keras_transformer.layers.tensors import ALL, KeysAndValues, Masks, Tensor
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class LocalHeads(SoftmaxHeads):
-    """Each query attends to the keys at a distance of at most R; with `causal`, of these only to
-    itself and those before it. It replaces self-attention, in the encoder and in the decoder.
+    """Each query attends to the keys at a distance of at most R; with `causal`, only to itself and
+    the R keys before it. It replaces self-attention, in the encoder and in the decoder.
 
     Whole sequences are computed in blocks of R: each block of queries attends to its own keys and
-    those of the neighbouring blocks. Time and memory grow with R n, where the full attention's grow
-    with n^2. Only `with_weights` computes all n^2 scores, and masks them.
+    those of the neighbouring blocks. Time and memory grow with R n instead of n^2. Only
+    `with_weights` computes all n^2 scores, and masks them.
 
     Args:
         radius: R, at least 1, in tokens.
@@ -48,15 +48,15 @@ class LocalHeads(SoftmaxHeads):
 class WindowStepper(SoftmaxStepper):
     """A `SoftmaxStepper` of at most R positions before the newest one.
 
-    The state stops growing at R + 1. The keys are placed anew at every step, because only
-    distances count.
+    The state stops growing at R + 1. Its keys have no positions: each step places them anew,
+    because only distances count.
     """
 
     def __call__(
-        self, both: Tensor, value: Tensor, state: KeysAndValues
+        self, query_key: Tensor, value: Tensor, state: KeysAndValues
     ) -> tuple[Tensor, KeysAndValues]:
         placed = self._heads.positions.placed
-        query, key = ops.split(both, 2, axis=1)
+        query, key = ops.split(query_key, 2, axis=1)
         keys, values = (
             ops.concatenate([before[:, :, -self._heads.radius :], newest], axis=2)
             for before, newest in zip(state, (key, value), strict=True)
@@ -107,22 +107,22 @@ class SparseHeads(SoftmaxHeads):
         queries, keys, values, near, following = _near_blocks(self.stride, query, key, value, masks)
         # (B R, h, n, d): each column has one position of each of the n blocks.
         of_columns = (
-            _across(into_blocks(x, width), batch, count)
-            for x in (query, key, value, _may_be_seen(masks, batch, length))
+            _transposed(into_blocks(x, width), batch, count)
+            for x in (query, key, value, _is_token(masks, batch, length))
         )
-        query_columns, key_columns, value_columns, seen = of_columns
-        # Neighbours in a column are near, and counted there.
+        query_columns, key_columns, value_columns, is_token = of_columns
+        # Neighbours in a column are in `near` already.
         far = distances(count, count)
         far = (far if masks.causal is not None else -ops.abs(far)) < -1
-        far = _across(far & seen[..., 0][:, :, None], batch, width)
+        far = _transposed(far & is_token[..., 0][:, :, None], batch, width)
 
         def product(weights, values):
             keys_near = ops.shape(near)[-1]
-            of_far = _across(weights[..., keys_near:], batch, count)
-            heads = _across(self._values(of_far, value_columns, 0, width), batch, width)
+            of_far = _transposed(weights[..., keys_near:], batch, count)
+            heads = _transposed(self._values(of_far, value_columns, 0, width), batch, width)
             return heads + self._values(weights[..., :keys_near], values, following)
 
-        scores = _across(self._scores(query_columns, key_columns, 0, width), batch, width)
+        scores = _transposed(self._scores(query_columns, key_columns, 0, width), batch, width)
         blocks, _ = attention_by(
             ops.concatenate([self._scores(queries, keys, following), scores], axis=-1),
             values,
@@ -139,8 +139,8 @@ class SparseHeads(SoftmaxHeads):
 
     def _values(self, weights, value, following, apart=1):
         heads = ops.matmul(weights, value)
-        of_distances = self.positions.of_weights(weights, following, apart)
-        return heads if of_distances is None else heads + of_distances
+        relative = self.positions.of_weights(weights, following, apart)
+        return heads if relative is None else heads + relative
 
 
 def _near(radius, num_queries, num_keys, following=0):
@@ -148,62 +148,62 @@ def _near(radius, num_queries, num_keys, following=0):
 
 
 def _near_blocks(radius, query, key, value, masks):
-    """What `SoftmaxHeads.attend` takes, so that each block attends to the keys at a distance of at
-    most `radius`: queries, keys, values, a mask (B n, 1, width, keys), and `following`.
+    """Return the arguments of `SoftmaxHeads.attend` by which each block attends to the keys at a
+    distance of at most `radius`: queries, keys, values, a mask (B n, 1, width, keys), `following`.
     """
     key, value = of_one_length(query, key, value)
     batch, _, length, _ = ops.shape(query)
     width = width_of_blocks(radius, length)
-    # Blocks before and after that of the queries.
+    # How many blocks before and after a query's own it attends to.
     beside = (1, 0 if masks.causal is not None else 1)
     following = beside[1] * width
     near = _near(radius, width, sum(beside) * width + width, following)
     if masks.causal is not None:
         near = near & (distances(width, 2 * width) <= 0)[None]
-    keys, values, seen = (
-        neighbours(x, width, *beside) for x in (key, value, _may_be_seen(masks, batch, length))
+    keys, values, is_token = (
+        neighbours(x, width, *beside) for x in (key, value, _is_token(masks, batch, length))
     )
-    mask = near & ops.swapaxes(seen, -1, -2)
+    mask = near & ops.swapaxes(is_token, -1, -2)
     return into_blocks(query, width), keys, values, mask, following
 
 
 def of_one_length(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """The keys and values of a self-attention; those of another length than the queries' fail."""
+    """Return the keys and values of a self-attention; refuse those unlike the queries in length."""
     lengths = [x.shape[2] for x in (query, key) if x.shape[2] is not None]
     if lengths[:1] != lengths[-1:]:
         raise ValueError(
-            "`query` and `key` must be of one length, because these heads are for self-attention. "
+            "`query` and `key` must have one length, because these heads are for self-attention. "
             f"Received: {lengths[0]} and {lengths[1]}. Give attention to a memory SoftmaxHeads()."
         )
-    # What is unknown now is compared when the graph runs: a reshape costs nothing.
+    # A reshape costs nothing, and fails when the graph runs if lengths unknown now differ.
     sizes = ops.shape(query)[:3]
     return tuple(ops.reshape(x, (*sizes, x.shape[-1])) for x in (key, value))
 
 
-def _may_be_seen(masks, batch, length):
-    """Which keys are no padding, (B, 1, T, 1)."""
-    seen = masks.of_keys()
+def _is_token(masks, batch, length):
+    """Return which keys are tokens, not padding: booleans (B, 1, T, 1)."""
+    mask = masks.of_keys()
     shape = (batch, 1, length)
-    seen = ops.ones(shape, "bool") if seen is None else ops.broadcast_to(seen, shape)
-    return seen[..., None]
+    mask = ops.ones(shape, "bool") if mask is None else ops.broadcast_to(mask, shape)
+    return mask[..., None]
 
 
-def _across(blocks, batch, count):
-    """Of n blocks of a sequence, (B n, h, width, d), the columns, (B width, h, n, d)."""
+def _transposed(blocks, batch, count):
+    """Turn n blocks of each sequence, (B n, h, width, d), into columns, (B width, h, n, d)."""
     _, heads, width, depth = ops.shape(blocks)
-    apart = ops.reshape(blocks, (batch, count, heads, width, depth))
-    return ops.reshape(ops.transpose(apart, (0, 3, 2, 1, 4)), (batch * width, heads, count, depth))
+    x = ops.reshape(blocks, (batch, count, heads, width, depth))
+    return ops.reshape(ops.transpose(x, (0, 3, 2, 1, 4)), (batch * width, heads, count, depth))
 
 
 def width_of_blocks(most: int, length: int | Tensor) -> int | Tensor:
-    """Positions of a block: at most `most`, and no more than a sequence has."""
+    """Return the positions of a block: at most `most`, and no more than a sequence has."""
     if isinstance(length, int):
         return max(1, min(most, length))
     return ops.maximum(1, ops.minimum(most, length))
 
 
 def count_of_blocks(length: int | Tensor, width: int | Tensor) -> int | Tensor:
-    """How many blocks of a width hold a sequence."""
+    """Return how many blocks of a width hold a sequence."""
     return (length + width - 1) // width
 
 
@@ -213,17 +213,17 @@ def into_blocks(x: Tensor, width: int | Tensor) -> Tensor:
 
 
 def neighbours(x: Tensor, width: int | Tensor, before: int, behind: int) -> Tensor:
-    """The blocks of a width of sequences (B, h, T, d), each with so many before and behind it, 0
-    where there are none: (B n, h, (before + 1 + behind) width, d).
+    """Cut sequences (B, h, T, d) into blocks, each joined with the `before` and the `behind` blocks
+    next to it, filled with 0 beyond the ends: (B n, h, (before + 1 + behind) width, d).
     """
     batch, heads, length, depth = ops.shape(x)
     count = count_of_blocks(length, width)
 
-    def nothing(positions):
+    def zeros(positions):
         return ops.zeros((batch, heads, positions, depth), dtype=x.dtype)
 
     padded = ops.concatenate(
-        [nothing(before * width), x, nothing((count + behind) * width - length)], axis=2
+        [zeros(before * width), x, zeros((count + behind) * width - length)], axis=2
     )
     blocks = ops.reshape(padded, (batch, heads, before + count + behind, width, depth))
     beside = [blocks[:, :, start : start + count] for start in range(before + 1 + behind)]
@@ -233,9 +233,9 @@ def neighbours(x: Tensor, width: int | Tensor, before: int, behind: int) -> Tens
 
 
 def from_blocks(blocks: Tensor, batch: int | Tensor, length: int | Tensor) -> Tensor:
-    """The sequences (B, h, T, d) that `into_blocks` cut, (B n, h, width, d); B may be 0."""
+    """Join what `into_blocks` cut, (B n, h, width, d), to sequences (B, h, T, d); B may be 0."""
     _, heads, width, depth = ops.shape(blocks)
     count = count_of_blocks(length, width)
-    apart = ops.reshape(blocks, (batch, count, heads, width, depth))
-    whole = ops.transpose(apart, (0, 2, 1, 3, 4))
-    return ops.reshape(whole, (batch, heads, count * width, depth))[:, :, :length]
+    x = ops.reshape(blocks, (batch, count, heads, width, depth))
+    x = ops.transpose(x, (0, 2, 1, 3, 4))
+    return ops.reshape(x, (batch, heads, count * width, depth))[:, :, :length]
