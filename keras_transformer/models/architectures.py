@@ -1,5 +1,5 @@
-"""The hyperparameters of what the Transformer is compared with (Vaswani et al. 2017, table 2) and
-of pictures' models, and all architectures that translate by name.
+"""Hyperparameters of the models that the Transformer is compared with (Vaswani et al. 2017, table
+2) and of the Vision Transformer, and the architectures that translate, by name.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from pipelines.options import Options, again, option
 
 
 class RecurrentHyperparameters(Sizes):
-    """What decides a `RecurrentTranslator`'s weights; all as in `Hyperparameters`."""
+    """Model: what decides a `RecurrentTranslator`'s weights; all as in `Hyperparameters`."""
 
     model: ClassVar[str] = "RecurrentTranslator"
 
@@ -31,7 +31,7 @@ class RecurrentHyperparameters(Sizes):
 
 
 class ConvolutionalHyperparameters(Sizes):
-    """What decides a `ConvolutionalTranslator`'s weights, as in `Hyperparameters`."""
+    """Model: what decides a `ConvolutionalTranslator`'s weights, as in `Hyperparameters`."""
 
     model: ClassVar[str] = "ConvolutionalTranslator"
 
@@ -96,12 +96,12 @@ class VisionHyperparameters(Sizes):
     def __post_init__(self):
         super().__post_init__()
         check_heads(self)
-        _ = self.grid  # which refuses a patch_size that does not fit
+        _ = self.grid  # Refuses a patch_size that does not fit.
 
     @property
     def grid(self) -> tuple[int, int]:
         """Rows and columns of patches."""
-        # Importing it loads Keras, which `--help` does not wait for.
+        # Imported here because it loads Keras, and `--help` should not wait for that.
         from keras_transformer.layers.encoder_only import grid
 
         return grid(self.height, self.width, self.patch_size)
@@ -113,7 +113,7 @@ class VisionHyperparameters(Sizes):
         return 1 + rows * columns
 
 
-# What translates, by the name in `architecture`.
+# Hyperparameters of the models that translate, by the name in `architecture`.
 ARCHITECTURES: dict[str, type[Sizes]] = {
     "transformer": Hyperparameters,
     "recurrent": RecurrentHyperparameters,
@@ -134,7 +134,7 @@ class ArchitectureChoice(Options):
 
 
 def sizes_of_flags(values: Mapping[str, Any]) -> Sizes:
-    """Make the hyperparameters that flags give."""
+    """Make hyperparameters from the values of flags."""
     return _of_name(values.get("architecture", "transformer")).of(values)
 
 

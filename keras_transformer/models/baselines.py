@@ -1,4 +1,4 @@
-"""What the Transformer is compared with (Vaswani et al. 2017, section 1 and table 2), as models of
+"""Models that the Transformer is compared with (Vaswani et al. 2017, section 1 and table 2), for
 the same task: an LSTM encoder-decoder with additive attention, and the convolutional one.
 """
 
@@ -30,7 +30,7 @@ class RecurrentTranslator(EncoderDecoder):
     """
 
     sizes = RecurrentHyperparameters
-    what = "An LSTM encoder-decoder with additive attention (Bahdanau et al. 2014, arXiv 1409.0473)"
+    kind = "An LSTM encoder-decoder with additive attention (Bahdanau et al. 2014, arXiv 1409.0473)"
 
     def stacks(self, hyperparameters, policy):
         hp = hyperparameters
@@ -48,7 +48,7 @@ class ConvolutionalTranslator(EncoderDecoder):
 
     Gehring et al. normalize weights (Salimans and Kingma 2016). Here weights are not normalized,
     and are initialized with the variances of their section 3.5. Embeddings and blocks have the same
-    width, so that of the linear maps between the two only the one before the softmax is left.
+    width, so of the linear maps between the two only the one before the softmax remains.
 
     Example:
         model = ConvolutionalTranslator(vocabulary_size=8000, num_layers=5, d_model=192)
@@ -58,7 +58,7 @@ class ConvolutionalTranslator(EncoderDecoder):
     """
 
     sizes = ConvolutionalHyperparameters
-    what = "A convolutional encoder-decoder (Gehring et al. 2017, arXiv 1705.03122)"
+    kind = "A convolutional encoder-decoder (Gehring et al. 2017, arXiv 1705.03122)"
 
     def stacks(self, hyperparameters, policy):
         hp = hyperparameters

@@ -1,4 +1,4 @@
-"""Several models that translate as one: beyond the single ones of Vaswani et al. 2017, table 2."""
+"""Several models that translate as one, as in the ensembles of Vaswani et al. 2017, table 2."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ class Ensemble:
         models: `EncoderDecoder`s with one vocabulary; all else may differ.
     """
 
-    # Its models differ in layers and heads, so there is no attention of all of them to show.
+    # The models may differ in layers and heads, so they have no common attention to show.
     gives_attention = False
 
     def __init__(self, models: Sequence[EncoderDecoder]):
@@ -31,12 +31,12 @@ class Ensemble:
                 "`models` must be at least one, of one vocabulary. Received: "
                 f"{len(self.models)}, of vocabulary_size={sizes}."
             )
-        self.what = f"An ensemble of {len(self.models)} models"
+        self.kind = f"An ensemble of {len(self.models)} models"
         self.hyperparameters = self.models[0].hyperparameters
         self.weights = [weight for model in self.models for weight in model.weights]
 
     def __call__(self, inputs: tuple[Tensor, Tensor], training: bool = False) -> Tensor:
-        """Log P of every next token, float32 (B, T, V), in place of a model's logits."""
+        """Return log P of every next token, float32 (B, T, V), in place of a model's logits."""
         return _log_mean([model(inputs, training=training) for model in self.models])
 
     def encode(self, source: Tensor) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ class Ensemble:
 
 
 class EnsembleStepper:
-    """A `Stepper`, a state and an encoded source for each model; the mean of their attention."""
+    """A `Stepper` of several models: lists of their states and sources, the mean of attentions."""
 
     def __init__(self, models: Sequence[EncoderDecoder], tables: Sequence[Tensor | None]):
         self._steppers = [model.stepper(table) for model, table in zip(models, tables, strict=True)]
@@ -73,6 +73,6 @@ class EnsembleStepper:
 
 
 def _log_mean(logits):
-    """Log of the mean probability: float32 (..., V), from each model's logits."""
-    log_probabilities = ops.stack([ops.log_softmax(model, axis=-1) for model in logits])
+    """Return the log of the mean probability, float32 (..., V), from each model's logits."""
+    log_probabilities = ops.stack([ops.log_softmax(z, axis=-1) for z in logits])
     return ops.logsumexp(log_probabilities, axis=0) - ops.log(float(len(logits)))

@@ -1,5 +1,5 @@
-"""The columns of table 3 (Vaswani et al. 2017, section 6.2), and the variants of a Transformer.
-Each is declared here alone: its flag is made of its field.
+"""Hyperparameters: the columns of table 3 (Vaswani et al. 2017, section 6.2), and the variants of a
+Transformer. Each is declared once, here: its flag is derived from its field.
 """
 
 import dataclasses
@@ -19,12 +19,12 @@ from keras_transformer.models.variants import (
 from pipelines.options import Options, option
 
 PROBABILITY = {"at_least": 0, "at_most": 0.99}
-# What a model of one stack has no use for.
+# Hyperparameters that decide nothing in a model of one stack.
 OF_TWO_STACKS = ("num_decoder_layers", "source_end", "block_size")
 
 
 class Sizes(Options):
-    """What decides the weights of a model.
+    """Base class of hyperparameters: what decides the weights of a model.
 
     Attributes:
         model: the name of the model's class, in `models`.
@@ -44,7 +44,7 @@ class Sizes(Options):
     def __post_init__(self):
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if hasattr(value, "item"):  # A number of NumPy, which JSON has not.
+            if hasattr(value, "item"):  # A NumPy number, which JSON cannot write.
                 object.__setattr__(self, field.name, value.item())
         super().__post_init__()
         for name in self.counts:
@@ -73,15 +73,15 @@ class Sizes(Options):
         return cls(**values)
 
     def as_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON."""
+        """Return a plain dictionary, for JSON."""
         return dataclasses.asdict(self)
 
 
 class Hyperparameters(Sizes):
     """Model: what decides a `Transformer`'s weights. The defaults are the paper's base row.
 
-    What each field does, and its choices, `python -m keras_transformer.train --help=Model` says. In
-    the paper's letters `num_layers` is N, `num_heads` h, `dropout` P_drop and `label_smoothing`
+    `python -m keras_transformer.train --help=Model` describes each field and its choices. In the
+    paper's letters, `num_layers` is N, `num_heads` h, `dropout` P_drop and `label_smoothing`
     epsilon_ls. `vocabulary_size` is V, the number of pieces that source and target share, or that
     each has; the logits have this width. A d_k or d_v of None is d_model / h, whatever the other
     is: rows B of table 3 change d_k alone. `architecture` is the name of this kind of model.
@@ -121,7 +121,7 @@ class Hyperparameters(Sizes):
     )
     residual_initialization: str = option(
         "depth_scaled",
-        "How the last matrix of each sublayer starts; the paper does not say it. glorot: by "
+        "How the last matrix of each sublayer is initialized; the paper does not say. glorot: by "
         "Glorot's rule. depth_scaled: the same, divided by the root of the number of sublayers "
         "in the stack.",
         choices=RESIDUAL_INITIALIZATIONS,
@@ -152,14 +152,14 @@ class Hyperparameters(Sizes):
         "Number of positions that --positions=learned and --attention=low_rank:K have weights for; "
         "later positions use the last one's.",
         at_least=1,
-        only={"positions": ("learned",), "attention": lambda said: said.startswith("low_rank")},
+        only={"positions": ("learned",), "attention": lambda name: name.startswith("low_rank")},
         only_words="--positions=learned or --attention=low_rank:K",
     )
     attention: str = option(
         "scaled_dot_product",
         "Attention: scaled_dot_product is the paper's; dot_product and additive replace it "
         "everywhere. In self-attention alone: linear; local:R, R tokens on each side; sparse:R, "
-        "also every R-th token. In the encoder's alone: low_rank:K, whose keys are projected to K.",
+        "also every R-th token. In the encoder alone: low_rank:K, which projects the keys to K.",
     )
     tie_embeddings: str = option(
         "three_way",
@@ -217,7 +217,7 @@ def check_even(sizes: Sizes) -> None:
 
 
 def check_heads(sizes: Sizes, multiple: int = 1, more: str = "") -> None:
-    """Refuse heads that do not divide d_model; the remedy is a multiple of `multiple`."""
+    """Refuse heads that do not divide d_model; suggest a d_model that `multiple` divides too."""
     if sizes.d_model % sizes.num_heads:
         step = math.lcm(sizes.num_heads, multiple)
         raise ValueError(

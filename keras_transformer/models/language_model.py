@@ -36,7 +36,7 @@ class LanguageModel(SizedModel):
     Reference: Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training".
     """
 
-    what = "A decoder-only Transformer (Radford et al. 2018)"
+    kind = "A decoder-only Transformer (Radford et al. 2018)"
     unused = OF_TWO_STACKS
 
     @staticmethod
@@ -44,8 +44,8 @@ class LanguageModel(SizedModel):
         """Refuse an attention that only an encoder can have."""
         if attention_and_number(attention)[0] == "low_rank":
             raise ValueError(
-                f"attention={attention} mixes the keys of a whole text, so it is the encoder's "
-                "alone, and a language model has none. Try attention=local:64."
+                f"attention={attention} mixes the keys of a whole text, so only an encoder can "
+                "have it, and a language model has no encoder. Try attention=local:64."
             )
 
     def assembled(self, hyperparameters, policy):

@@ -1,6 +1,6 @@
 """Which weights learn: all of them, as in Vaswani et al. 2017, section 5.3; all but some layers; or
-small matrices beside those of a trained model (Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large
-Language Models", section 4.1).
+small matrices added to those of a trained model (Hu et al. 2021, "LoRA: Low-Rank Adaptation of
+Large Language Models", section 4.1).
 """
 
 import fnmatch
@@ -25,15 +25,15 @@ def choose_learned(
     no gradients and no slots.
 
     Args:
-        model: `Kernel`s of its layers are adapted.
-        values: of the flags "freeze", "lora_rank", "lora_on", "lora_alpha" and "init_from".
-        ends: of the names of an adapter's weights.
-        set_layers: names of the layers that --init_from sets; None: all. Others learn.
+        model: the model, whose layers' `Kernel`s can have adapters.
+        values: those of the flags "freeze", "lora_rank", "lora_on", "lora_alpha" and "init_from".
+        ends: the ends of the names of an adapter's weights.
+        set_layers: names of the layers that --init_from sets; None: all. The other layers learn.
     """
     if rank := values["lora_rank"]:
         if values["freeze"] or not values["init_from"]:
             raise ValueError(
-                "--lora_rank adapts the model that --init_from names, all of which stays as it is. "
+                "--lora_rank adapts the model that --init_from names, and freezes all of it. "
                 f"Received: --init_from={values['init_from'] or ''}, "
                 f"--freeze={','.join(values['freeze'])}. Pass --init_from, and leave --freeze out."
             )
@@ -47,17 +47,17 @@ def choose_learned(
 
 
 def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
-    """Let the weights stay whose path, or that of a layer around them, matches a pattern."""
+    """Freeze the weights whose path, or that of a layer around them, matches a pattern."""
     named = {variable.path: variable for variable in model.trainable_variables}
     for pattern in patterns:
-        found = [path for path in named if fnmatch.filter(_around(path), pattern)]
-        if not found:
-            layers = dict.fromkeys(one for path in named for one in [*_around(path)][:-1])
+        matching = [path for path in named if fnmatch.filter(_prefixes(path), pattern)]
+        if not matching:
+            layers = dict.fromkeys(layer for path in named for layer in [*_prefixes(path)][:-1])
             raise ValueError(
                 f"--freeze={pattern} is no layer or weight of this model. It has "
                 f"{_listed(layers)}. Name some of these."
             )
-        for path in found:
+        for path in matching:
             named[path].trainable = False
     if not model.trainable_variables:
         raise ValueError(
@@ -69,41 +69,41 @@ def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
 def adapt(
     model: keras.Model, rank: int, patterns: Sequence[str], scale: float, ends: Sequence[str]
 ) -> None:
-    """Give the matrices that match a pattern adapters of a rank: see `Kernel.adapt`."""
-    # A matrix by its part: of "a/query_kernel" a/query, of "a/inner/kernel" a/inner.
+    """Add adapters of a rank to the matrices that match a pattern: see `Kernel.adapt`."""
+    # By path without "kernel": "a/query" for "a/query_kernel", "a/inner" for "a/inner/kernel".
     named = {
         path.removesuffix("kernel").rstrip("_/"): (layer, kernel)
         for path, layer, kernel in kernels(model)
     }
-    found = set()
+    adapted = set()
     for pattern in patterns:
-        of_it = [name for name in named if fnmatch.filter(_ends(name), pattern)]
-        if not of_it:
+        matching = [name for name in named if fnmatch.filter(_suffixes(name), pattern)]
+        if not matching:
             kinds = dict.fromkeys(name.rpartition("/")[2] for name in named)
             raise ValueError(
                 f"--lora_on={pattern} is no matrix of this model. It has {_listed(kinds)}. Name "
                 "some of these."
             )
-        found.update(of_it)
+        adapted.update(matching)
     for name, (layer, kernel) in named.items():
-        if name in found:
+        if name in adapted:
             kernel.adapt(layer, rank, scale, ends)
 
 
 def parameters_in_words(model: keras.Model) -> str:
-    """How many parameters there are, and how many learn if not all do."""
-    learned = sum(math.prod(one.shape) for one in model.trainable_variables)
-    every = f"{model.count_params():,} parameters"
-    return every if learned == model.count_params() else f"{every}, {learned:,} of them learn"
+    """Say how many parameters there are, and how many learn if not all do."""
+    learned = sum(math.prod(variable.shape) for variable in model.trainable_variables)
+    words = f"{model.count_params():,} parameters"
+    return words if learned == model.count_params() else f"{words}, {learned:,} of them learn"
 
 
-def _around(path):
-    """A path and those of the layers around it, the outermost first."""
+def _prefixes(path):
+    """Yield the paths of the layers around a weight, the outermost first, and its own."""
     parts = path.split("/")
     return ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
-def _ends(name):
+def _suffixes(name):
     parts = name.split("/")
     return ("/".join(parts[place:]) for place in range(len(parts)))
 

@@ -1,5 +1,5 @@
-"""The frame of every model: hyperparameters and a dtype policy make its layers, and the layers a
-functional Keras model (Vaswani et al. 2017, figure 1).
+"""The base class of the models: it builds layers from hyperparameters and a dtype policy, and from
+the layers a functional Keras model (Vaswani et al. 2017, figure 1).
 """
 
 import re
@@ -23,7 +23,7 @@ from keras_transformer.models.variants import (
 )
 from pipelines.special_ids import BOS
 
-# What a stack of layers takes as it stands.
+# Hyperparameters that a stack of layers takes as they are.
 COPIED = (
     *("num_layers", "num_heads", "d_model", "d_ff", "d_k", "d_v", "dropout"),
     *("activation_dropout", "attention_bias", "norm_epsilon"),
@@ -40,13 +40,13 @@ class SizedModel(keras.Model):
 
     Attributes:
         sizes: the class of the hyperparameters.
-        what: the architecture in words, for readers of an export.
+        kind: the architecture in words, for readers of an export.
         unused: names of hyperparameters that must have their defaults: they decide nothing here.
-        embedding: the layer that the model begins with.
+        embedding: the first layer.
     """
 
     sizes: type[Sizes] = Hyperparameters
-    what: str
+    kind: str
     unused: tuple[str, ...] = ()
 
     def __init__(
@@ -84,7 +84,7 @@ class SizedModel(keras.Model):
     def assembled(
         self, hyperparameters: Sizes, policy: keras.DTypePolicy
     ) -> tuple[Any, Tensor, dict[str, keras.layers.Layer]]:
-        """The model's inputs, its output, and the layers that become its attributes, by name."""
+        """Make the model's inputs, its output, and the layers that become attributes, by name."""
         raise NotImplementedError
 
     def get_config(self):
@@ -100,7 +100,7 @@ class SizedModel(keras.Model):
 
 
 def stack_arguments(hyperparameters: Sizes) -> dict[str, Any]:
-    """The arguments of `Encoder` and `Decoder` that hyperparameters decide, without the heads."""
+    """Return the arguments of `Encoder` and `Decoder`, but for the heads, by hyperparameters."""
     sizes = hyperparameters.as_dict()
     start = RESIDUAL_INITIALIZATIONS[hyperparameters.residual_initialization]
     return {
@@ -113,19 +113,19 @@ def stack_arguments(hyperparameters: Sizes) -> dict[str, Any]:
 
 
 def _named(choice):
-    """What a table of `variants` names: in `layers`, or a function of Keras; else itself."""
+    """Return what a choice of `variants` names in `layers` or Keras; a function, as it is."""
     if not isinstance(choice, str):
         return choice
     return getattr(layers, choice, None) or keras.activations.get(choice)
 
 
 def encoding(hyperparameters: Sizes) -> layers.PositionEncoding:
-    """What is added to embeddings at each position."""
+    """Make the encoding of positions that is added to embeddings."""
     return POSITIONS[hyperparameters.positions].encoding(layers, hyperparameters)
 
 
 def heads(hyperparameters: Sizes) -> tuple[AttentionHeads, AttentionHeads, AttentionHeads]:
-    """The heads of a model: of the encoder, of the decoder, and of the attention to the memory."""
+    """Make the heads of the encoder, of the decoder, and of the attention to the memory."""
     name, number = attention_and_number(hyperparameters.attention)
     attention = ATTENTIONS[name]
     relative = POSITIONS[hyperparameters.positions].relative
@@ -147,25 +147,25 @@ def heads(hyperparameters: Sizes) -> tuple[AttentionHeads, AttentionHeads, Atten
 def embeddings(
     sizes: Sizes, policy: keras.DTypePolicy, encoding: Any, name: str = "embedding", **more
 ) -> PositionalEmbedding:
-    """The table of a model's pieces, with what is added at each position; more as the layer's."""
+    """Make the table of a model's pieces, with an encoding; `more` as in `PositionalEmbedding`."""
     of_sizes = {"token_dropout": sizes.token_dropout, "scaled": sizes.scaled_embeddings}
-    how = {"encoding": encoding, **of_sizes, "dtype": policy, "name": name, **more}
-    return PositionalEmbedding(sizes.vocabulary_size, sizes.d_model, **how)
+    options = {"encoding": encoding, **of_sizes, "dtype": policy, "name": name, **more}
+    return PositionalEmbedding(sizes.vocabulary_size, sizes.d_model, **options)
 
 
 def projection(
     sizes: Sizes, policy: keras.DTypePolicy, output_bias: bool = False
 ) -> PositionalEmbedding:
-    """A table of its own for the projection onto the vocabulary."""
-    how = {"encoding": layers.NoEncoding(), "dtype": policy, "name": "projection"}
-    return PositionalEmbedding(sizes.vocabulary_size, sizes.d_model, output_bias=output_bias, **how)
+    """Make a table for the projection onto the vocabulary alone."""
+    options = {"encoding": layers.NoEncoding(), "output_bias": output_bias, "name": "projection"}
+    return PositionalEmbedding(sizes.vocabulary_size, sizes.d_model, dtype=policy, **options)
 
 
 class Stepper:
-    """Computes logits of the next token, from the newest token of each of K hypotheses per sentence
-    and the state after the tokens before it.
+    """Logits of the next token, from the newest token of each of K hypotheses per sentence and the
+    state after the tokens before it.
 
-    Make it before a loop over tokens, not inside: it lays out its matrices when it is made.
+    Make it before a loop over tokens, not inside: its constructor lays out the matrices.
 
     Args:
         model: a built `EncoderDecoder` or `LanguageModel`.
@@ -193,11 +193,11 @@ class Stepper:
         self.growing = self._decoder.growing
 
     def start(self, rows: int | Tensor) -> State:
-        """The state before the first token, of B K rows."""
+        """Return the state before the first token, of B K rows."""
         return self._decoder.start(rows)
 
     def is_token(self, source: dict[str, Any]) -> Tensor:
-        """Which positions of the source are no padding, booleans (B, S)."""
+        """Return which positions of the source are tokens, not padding: booleans (B, S)."""
         return source["mask"][:, 0]
 
     def __call__(
@@ -211,7 +211,7 @@ class Stepper:
     def _logits(self, x):
         rows = ops.reshape(x, (-1, x.shape[-1]))
         if self._table is None:
-            # Of a product TensorFlow packs the second matrix anew each time: let it be the rows.
+            # TensorFlow repacks the second matrix in every product: let that be the few rows.
             logits = ops.transpose(ops.matmul(self._projection.table, ops.transpose(rows)))
         else:
             [logits] = self._table(rows)
@@ -231,8 +231,8 @@ class BlockStepper(Stepper):
     def block(
         self, ids: Tensor, lengths: Tensor, state: State, source: dict[str, Any]
     ) -> tuple[Tensor, Tensor, State]:
-        """Read k tokens of each sentence, (B, k), after `lengths` (B,) others. The state has as
-        many positions t as the longest sentence; a sentence's own are the last ones. Returns logits
+        """Read k tokens of each sentence, (B, k), after `lengths` (B,) earlier ones. The state has
+        as many positions t as the longest sentence; a sentence's own are the last. Returns logits
         after each token, (B, k, V), the decoder's output, (B, k, d_model), and the new state.
         """
         size = self.block_size
@@ -248,7 +248,7 @@ class BlockStepper(Stepper):
     def block_alone(
         self, ids: Tensor, position: Tensor, state: State, source: dict[str, Any]
     ) -> tuple[Tensor, Tensor, State]:
-        """`block` of one sentence, after `position` tokens; only the state's end may be cut."""
+        """Do `block` for one sentence, after `position` tokens; only the state's end may be cut."""
         positions = position + ops.arange(self.block_size)
         mask = ops.arange(position + self.block_size) <= positions[:, None]
         x = self._embedding(ids, positions=positions[None])
@@ -256,13 +256,13 @@ class BlockStepper(Stepper):
         return self._logits(x), x, state
 
     def first_proposals(self, source: dict[str, Any]) -> Tensor:
-        """`proposals` before the first token."""
+        """Return `proposals` before the first token."""
         x = ops.zeros((1, self._embedding.d_model), self._embedding.compute_dtype)
         return self.proposals(x, ops.full((1,), BOS), ops.zeros((1,), "int32"), source)
 
     def proposals(self, x: Tensor, ids: Tensor, lengths: Tensor, source: dict[str, Any]) -> Tensor:
-        """Logits of the heads 2 to k, float32 (B, k - 1, V). x, (B, d_model), is the decoder's
-        output at one position; the tokens predicted there, ids (B,), follow `lengths` (B,) others.
+        """Return logits of heads 2 to k, float32 (B, k - 1, V). x, (B, d_model), is the decoder's
+        output at one position; the tokens predicted there, ids (B,), follow `lengths` (B,) tokens.
         """
         e = ops.reshape(self._embedding(ids[:, None], positions=lengths[:, None]), ops.shape(x))
         return self._logits(self._heads(x, e, source["proposals"], source["mask"]))

@@ -1,5 +1,5 @@
 """Encoder-only models of text (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional
-Transformers for Language Understanding"), out of the encoder of figure 1 (Vaswani et al. 2017):
+Transformers for Language Understanding"), made of the encoder of figure 1 (Vaswani et al. 2017):
 without a head, with one that predicts masked pieces, and with those that give labels.
 """
 
@@ -30,9 +30,9 @@ from keras_transformer.models.sized_model import (
 from keras_transformer.models.variants import TIES
 
 SEGMENTS = 2
-# The layers below the head: what a model of one task hands on to a model of another.
+# The layers below the head, which a model of one task passes on to a model of another.
 BODY = ("embedding", "segment_embedding", "encoder")
-# What is made of a text's states, by name. The first is BERT's.
+# How a text's states become one vector, by name. The first is BERT's.
 POOLINGS = {"first": FirstState, "mean": MeanState}
 
 
@@ -44,7 +44,7 @@ class TextEncoder(SizedModel):
         segments: 0 for tokens of a first sentence, 1 for those of a second, (B, T).
     """
 
-    what = "An encoder-only Transformer (Devlin et al. 2019, arXiv 1810.04805)"
+    kind = "An encoder-only Transformer (Devlin et al. 2019, arXiv 1810.04805)"
     unused = (*OF_TWO_STACKS, "output_bias")
 
     def assembled(self, hyperparameters, policy, **more):
@@ -59,11 +59,11 @@ class TextEncoder(SizedModel):
         return self.headed(hp, policy, parts, **more)
 
     def headed(self, hp: Hyperparameters, policy: keras.DTypePolicy, parts: dict):
-        """What `assembled` returns, from the layers of `BODY`."""
+        """Return what `assembled` returns, from the layers of `BODY`."""
         raise NotImplementedError
 
     def states(self, tokens: Tensor, segments: Tensor) -> Tensor:
-        """The last layer's states, (B, T, d_model), in the dtype that the model computes in."""
+        """Return the last layer's states, (B, T, d_model), in the dtype of the computation."""
         return _states(vars(self), tokens, segments)
 
     def attention_weights(self, tokens: Tensor, segments: Tensor) -> dict[str, Tensor]:
@@ -133,7 +133,7 @@ class Labeller(TextEncoder):
 
     Args:
         labels: C.
-        **more: what `read` takes beside.
+        **more: further arguments of `read`.
     """
 
     def __init__(
@@ -156,13 +156,13 @@ class Labeller(TextEncoder):
         return inputs, Dense(labels, dtype=policy, name="labels")(x), parts
 
     def read(self, states: Tensor, tokens: Tensor, policy: keras.DTypePolicy) -> Tensor:
-        """What is labelled, from states (B, T, d_model) and tokens (B, T)."""
+        """Return the vectors to label, from states (B, T, d_model) and tokens (B, T)."""
         raise NotImplementedError
 
     def get_config(self):
         sizes = self.hyperparameters.as_dict()
-        frame = {name: one for name, one in super().get_config().items() if name not in sizes}
-        return {**frame, "labels": self.labels, "hyperparameters": sizes}
+        own = {name: value for name, value in super().get_config().items() if name not in sizes}
+        return {**own, "labels": self.labels, "hyperparameters": sizes}
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
@@ -200,8 +200,8 @@ class TextClassifier(Labeller):
 
     def read(self, states, tokens, policy, pooling):
         if pooling not in POOLINGS:
-            known = " or ".join(POOLINGS)
-            raise ValueError(f"`pooling` must be {known}. Received: pooling={pooling!r}.")
+            names = " or ".join(POOLINGS)
+            raise ValueError(f"`pooling` must be {names}. Received: pooling={pooling!r}.")
         pooled = POOLINGS[pooling](dtype=policy, name="pooling")(states, tokens)
         return Dense(states.shape[-1], "tanh", dtype=policy, name="pooler")(pooled)
 

@@ -44,7 +44,7 @@ class EncoderDecoder(SizedModel):
         Logits in float32, (B, T, V).
     """
 
-    # It has `attention_weights`. What decodes like this may have none.
+    # Whether it has `attention_weights`: an `Ensemble`, which decodes like this, has none.
     gives_attention = True
 
     def stacks(
@@ -142,7 +142,7 @@ class EncoderDecoder(SizedModel):
 
 
 def source_mask(source: Tensor, sizes: Sizes) -> Tensor:
-    """Which ids of sources (B, S) are read, (B, 1, S): no padding, and EOS with `source_end`."""
+    """Make the mask (B, 1, S) of sources (B, S): True at tokens, at EOS only with `source_end`."""
     mask = padding_mask(source)
     return mask if sizes.source_end else mask & keras.ops.not_equal(source, EOS)[:, None, :]
 
@@ -153,21 +153,21 @@ def tied_tables(
     policy: keras.DTypePolicy,
     sides: tuple[str, ...] = ("embedding", "source_embedding"),
 ) -> dict[str, PositionalEmbedding]:
-    """The embeddings of the sides, target and source, to which an encoding is added, and the
-    projection onto the vocabulary (section 3.4); the same layer where they are tied.
+    """Make the embeddings of the sides, target and source, with an encoding of positions, and the
+    projection onto the vocabulary (section 3.4). Those that are tied are the same layer.
     """
     hp = hyperparameters
     every = (*sides, "projection")
     names = [name for name in TIES[hp.tie_embeddings] if name in every]
-    made = {}
+    tables = {}
     for name in names:
         if name == "projection":
-            made[name] = projection(hp, policy, output_bias=hp.output_bias)
+            tables[name] = projection(hp, policy, output_bias=hp.output_bias)
         else:
             projects = name == "embedding" and "projection" not in names
             more = {"dropout": hp.dropout, "output_bias": hp.output_bias and projects}
-            made[name] = embeddings(hp, policy, encoding, name, **more)
-    return {name: made.get(name, made["embedding"]) for name in every}
+            tables[name] = embeddings(hp, policy, encoding, name, **more)
+    return {name: tables.get(name, tables["embedding"]) for name in every}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -186,7 +186,7 @@ class Transformer(EncoderDecoder):
         logits = model((source, target))
     """
 
-    what = "A Transformer (Vaswani et al. 2017, arXiv 1706.03762)"
+    kind = "A Transformer (Vaswani et al. 2017, arXiv 1706.03762)"
 
     def stacks(self, hyperparameters, policy):
         hp = hyperparameters

@@ -2,8 +2,8 @@
 attentions and ties (Vaswani et al. 2017, section 3), and which of them go together.
 
 The first of each table is the paper's, or the default where the paper says nothing. The tables name
-what is in `layers`, so that `--help` loads neither TensorFlow nor Keras. One of your own stands
-there as it is.
+what is in `layers`, so that `--help` loads neither TensorFlow nor Keras. A class or function of
+your own stands there itself, without a name.
 """
 
 import dataclasses
@@ -31,9 +31,9 @@ class Positions:
     """How a model knows positions.
 
     Attributes:
-        encoding: makes what is added to the embeddings of `layers` and the hyperparameters.
-        relative: makes what self-attention adds of `layers` and whether it sees keys after the
-            query.
+        encoding: makes the encoding that is added to embeddings, from the module `layers` and the
+            hyperparameters.
+        relative: makes the `RelativePositions`, from `layers` and whether attention is both ways.
         attentions: names of the attentions that they go with; None: all.
     """
 
@@ -67,7 +67,7 @@ POSITIONS = {
     ),
     "none": Positions(),
 }
-# Those that are added to embeddings; the others belong to self-attention.
+# Those for a model without self-attention: they are added to embeddings.
 ADDED_POSITIONS = ("sinusoidal", "learned", "none")
 HALVES = ("tensor2tensor", "marian_mt")
 
@@ -97,12 +97,12 @@ class Attention:
     """The heads of a model's three attentions.
 
     Attributes:
-        similarity: of query and key, in all three.
-        number: what stands for the number after the colon; None: there is no number.
-        encoder, decoder: make the heads of self-attention of `layers`, the hyperparameters, the
-            number, and `similarity`, `positions` and `dropout` as `SoftmaxHeads` has them. The
-            attention to the memory has `SoftmaxHeads`.
-        weighs: whether every attention has weights that a dropout can stand on.
+        similarity: name of the `Similarity` of query and key, in all three.
+        number: letter that stands for the number after the colon; None: there is no number.
+        encoder, decoder: make the heads of self-attention, from the module `layers`, the
+            hyperparameters, the number, and `similarity`, `positions` and `dropout` as in
+            `SoftmaxHeads`. The attention to the memory always has `SoftmaxHeads`.
+        weighs: whether every attention has weights, to which dropout can be applied.
     """
 
     similarity: str = "ScaledDotProduct"
@@ -129,7 +129,7 @@ def attention_and_number(attention: str) -> tuple[str, int | None]:
     is_number = number.isdecimal() and int(number) > 0
     has_number = name in ATTENTIONS and ATTENTIONS[name].number is not None
     if name not in ATTENTIONS or bool(colon) != has_number or is_number != has_number:
-        forms = [key + (f":{one.number}" if one.number else "") for key, one in ATTENTIONS.items()]
+        forms = [f"{key}:{a.number}" if a.number else key for key, a in ATTENTIONS.items()]
         raise ValueError(
             f"`attention` must be {' or '.join(forms)}, R and K integers of at least 1. Received: "
             f"attention={attention!r}."
@@ -137,8 +137,8 @@ def attention_and_number(attention: str) -> tuple[str, int | None]:
     return name, int(number) if has_number else None
 
 
-# The tables that a model has, in the order in which they are drawn: the source's embedding and the
-# projection onto the vocabulary are the target's embedding where they are not named (section 3.4).
+# The tables of a model, in the order in which they are initialized. The source's embedding and the
+# projection onto the vocabulary are the target's embedding if they are not named (section 3.4).
 TIES = {
     "three_way": ("embedding",),
     "decoder": ("embedding", "source_embedding"),
@@ -153,7 +153,7 @@ def check_together(hyperparameters: Any) -> None:
     name, _ = attention_and_number(hp.attention)
     fitting = POSITIONS[hp.positions].attentions
     if fitting is not None and name not in fitting:
-        everywhere = [key for key, one in POSITIONS.items() if one.attentions is None]
+        everywhere = [key for key, choice in POSITIONS.items() if choice.attentions is None]
         raise ValueError(
             f"`positions`={hp.positions!r} goes with attention={' or '.join(fitting)}. Received: "
             f"attention={hp.attention!r}. Try positions={' or '.join(everywhere)}."
@@ -161,13 +161,13 @@ def check_together(hyperparameters: Any) -> None:
     d_k = hp.d_k or hp.d_model // hp.num_heads
     if hp.positions == "rotary" and d_k % 2:
         raise ValueError(
-            f"`d_k` must be even for positions='rotary', which turns pairs. Received: d_k={d_k}. "
+            f"`d_k` must be even for positions='rotary', which rotates pairs. Received: d_k={d_k}. "
             f"Try d_k={d_k + 1}."
         )
     if hp.block_size > 1 and not ATTENTIONS[name].weighs:
         raise ValueError(
-            f"`block_size` must be 1 for attention={name!r}, whose sums do not forget a token that "
-            f"is refused. Received: block_size={hp.block_size}."
+            f"`block_size` must be 1 for attention={name!r}, whose sums cannot drop a rejected "
+            f"token. Received: block_size={hp.block_size}."
         )
     if hp.attention_dropout and not ATTENTIONS[name].weighs:
         raise ValueError(

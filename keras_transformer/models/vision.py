@@ -1,6 +1,5 @@
-"""An encoder of pictures that gives classes (Dosovitskiy et al. 2021, "An Image is Worth 16x16
-Words: Transformers for Image Recognition at Scale"), out of the encoder of figure 1 (Vaswani et al.
-2017).
+"""A classifier of pictures (Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words: Transformers
+for Image Recognition at Scale"), made of the encoder of figure 1 (Vaswani et al. 2017).
 """
 
 import keras
@@ -30,7 +29,7 @@ class VisionTransformer(SizedModel):
     """
 
     sizes = VisionHyperparameters
-    what = "A Vision Transformer (Dosovitskiy et al. 2021, arXiv 2010.11929)"
+    kind = "A Vision Transformer (Dosovitskiy et al. 2021, arXiv 2010.11929)"
 
     def assembled(self, hyperparameters, policy):
         hp = hyperparameters
@@ -46,7 +45,7 @@ class VisionTransformer(SizedModel):
         return pictures, head(x), {"embedding": embedding, "encoder": encoder}
 
     def states(self, pictures: Tensor) -> Tensor:
-        """The last layer's states, (B, 1 + n, d_model), the class token's first."""
+        """Return the last layer's states, (B, 1 + n, d_model), the class token's first."""
         return self.encoder(self.embedding(scaled(pictures)))
 
     def attention_weights(self, pictures: Tensor) -> dict[str, Tensor]:
@@ -56,5 +55,5 @@ class VisionTransformer(SizedModel):
 
 
 def scaled(pictures: Tensor) -> Tensor:
-    """Pixels from [0, 1] to [-1, 1], as the released weights expect them."""
+    """Map pixels from [0, 1] to [-1, 1], as the released weights expect them."""
     return 2.0 * pictures - 1.0

@@ -30,7 +30,7 @@ class ServedModule(tf.Module):
     def _keep(self, model: keras.Model) -> None:
         """Keep a model's sizes and weights."""
         self.hyperparameters = model.hyperparameters
-        self.what = f"{model.what} of keras_transformer: {self.does}."
+        self.what = f"{model.kind} of keras_transformer: {self.does}."
         # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
         self.weights = [variable.value for variable in model.weights]
         self._paths = [variable.path for variable in model.weights]

@@ -148,7 +148,7 @@ def test_a_variant_that_there_is_not_is_refused_by_name(name, value, expected):
         ),
         (
             {"positions": "rotary", "d_k": 5},
-            "`d_k` must be even for positions='rotary', which turns pairs. Received: d_k=5. Try",
+            "`d_k` must be even for positions='rotary', which rotates pairs. Received: d_k=5. Try",
         ),
         (
             {"attention": "linear", "attention_dropout": 0.1},

@@ -212,7 +212,7 @@ class Rotary(RelativePositions):
     """
 
     def build(self, query_shape, value_shape):
-        check_even("d_k", query_shape[-1], "rotary positions turn pairs")
+        check_even("d_k", query_shape[-1], "rotary positions rotate pairs")
 
     def placed(self, x: Tensor, after: Tensor | None = None) -> Tensor:
         positions = ops.arange(ops.shape(x)[-2])

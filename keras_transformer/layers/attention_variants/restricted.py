@@ -172,7 +172,7 @@ def of_one_length(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Te
     lengths = [x.shape[2] for x in (query, key) if x.shape[2] is not None]
     if lengths[:1] != lengths[-1:]:
         raise ValueError(
-            "`query` and `key` must have one length, because these heads are for self-attention. "
+            "`query` and `key` must be of one length, because these heads are for self-attention. "
             f"Received: {lengths[0]} and {lengths[1]}. Give attention to a memory SoftmaxHeads()."
         )
     # A reshape costs nothing, and fails when the graph runs if lengths unknown now differ.
