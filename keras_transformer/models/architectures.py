@@ -1,5 +1,5 @@
-"""Hyperparameters of the models that the Transformer is compared with (Vaswani et al. 2017, table
-2) and of the Vision Transformer, and the architectures that translate, by name.
+"""Hyperparameters of the models that the Transformer is compared with (Vaswani et al. 2017,
+table 2) and of the Vision Transformer, and the architectures that translate, by name.
 """
 
 from collections.abc import Mapping
