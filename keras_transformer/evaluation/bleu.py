@@ -13,7 +13,7 @@ TRACES = re.compile(
     r"(?<=\S) (?:[.,]|'s)(?=\s|$)|@-@|@@(?= |$)|##AT##|&(?:apos|quot|amp|lt|gt|#\d+);"
 )
 # On Multi30k and Home Assistant 95 to 99 % of tokenized lines have a trace, others at most 0.1 %.
-MANY = 0.1
+SUSPICIOUS_SHARE = 0.1
 
 
 def score(hypotheses, references, tokenize="13a"):
@@ -46,7 +46,7 @@ def warning(references: Sequence[str], tokenize: str) -> str | None:
     """Return a warning if references that look tokenized are to be tokenized again."""
     tokenized = [line for line in references if TRACES.search(line)]
     share = len(tokenized) / len(references)
-    if tokenize == "none" or share < MANY:
+    if tokenize == "none" or share < SUSPICIOUS_SHARE:
         return None
     return (
         f"{share:.0%} of the references look tokenized, such as {tokenized[0]!r}. BLEU with the "

@@ -15,13 +15,13 @@ RESAMPLES = 1000
 # Sacrebleu's names of paired tests, by our flag's.
 TESTS = {"bootstrap": "bs", "approximate_randomization": "ar"}
 # Sacrebleu's tokenizer for a language, and the extra of the package that it needs.
-OF_LANGUAGE = {"zh": ("zh", None), "ja": ("ja-mecab", "ja"), "ko": ("ko-mecab", "ko")}
+LANGUAGE_TOKENIZERS = {"zh": ("zh", None), "ja": ("ja-mecab", "ja"), "ko": ("ko-mecab", "ko")}
 OWN_TOKENIZER = "bleu_language"
 # Languages, by ISO 639, and scripts without spaces between words, by the tokenizer that they need.
 # Korean has spaces, but its words are too long to be counted whole.
 JAPANESE = ("ja", "jpn")
 KOREAN = ("ko", "kor")
-OF_CHARACTERS = {
+UNSPACED = {
     "zh": {
         *("zh", "zho", "chi", "cmn", "yue", "wuu", "gan", "hak", "hsn", "lzh", "cdo", "cjy"),
         *("hans", "hant", "hani", "hanb"),
@@ -36,7 +36,7 @@ OF_CHARACTERS = {
 LANGUAGE_TAG = re.compile(r"([a-z]{2,3})(?:-[a-z]{3})?(?:-([a-z]{4}))?(?:-(?:[a-z]{2}|\d{3}))?")
 HYPHEN = re.compile(r"(\S)-(\S)")
 # Metrics that count what stands between spaces.
-OF_SPACES = ("bleu_intl", "bleu_compounds", "chrf++")
+NEEDS_SPACES = ("bleu_intl", "bleu_compounds", "chrf++")
 
 
 def split_compounds(text: str) -> str:
@@ -91,7 +91,7 @@ def _tokenizer_of_one(language):
     tag = LANGUAGE_TAG.fullmatch(language.lower().replace("_", "-"))
     code, script = tag.groups() if tag else ("", None)
     # The script decides: Pinyin, zh-Latn, has spaces.
-    return next((name for name, tags in OF_CHARACTERS.items() if (script or code) in tags), "13a")
+    return next((name for name, tags in UNSPACED.items() if (script or code) in tags), "13a")
 
 
 def bleu_of(tokenize: str, lowercase: bool = False) -> Metric:
@@ -100,7 +100,7 @@ def bleu_of(tokenize: str, lowercase: bool = False) -> Metric:
         # `force` silences sacrebleu's warning of tokenized text; `bleu.warning` replaces it.
         return sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
     except RuntimeError as error:
-        extra = dict(OF_LANGUAGE.values())[tokenize]
+        extra = dict(LANGUAGE_TOKENIZERS.values())[tokenize]
         raise ValueError(
             f"the tokenizer {tokenize} is not installed: pip install 'sacrebleu[{extra}]', or "
             "pass --tokenize=char."
@@ -109,7 +109,7 @@ def bleu_of(tokenize: str, lowercase: bool = False) -> Metric:
 
 def _of_language(tokenize, language):
     """Make BLEU with the language's own tokenizer; of characters if that is not installed."""
-    own, extra = OF_LANGUAGE[language]
+    own, extra = LANGUAGE_TOKENIZERS[language]
     try:
         return Named(f"BLEU {own}", bleu_of(own))
     except ValueError:
@@ -154,18 +154,18 @@ def choose(
     needed = tokenizer_of(language)
     language = language.replace("_", "-").partition("-")[0].lower()
     if names is None:
-        own, _ = OF_LANGUAGE.get(language, (tokenize, None))
+        own, _ = LANGUAGE_TOKENIZERS.get(language, (tokenize, None))
         left_out = [] if own != tokenize else [OWN_TOKENIZER]
         if needed != "13a" and language not in KOREAN:
-            left_out += OF_SPACES
+            left_out += NEEDS_SPACES
         if needed == "char" and language not in (*JAPANESE, *KOREAN):
             left_out.append("ter")
         names = [name for name in METRICS if name not in left_out]
     for name in names:
-        if name == OWN_TOKENIZER and language not in OF_LANGUAGE:
+        if name == OWN_TOKENIZER and language not in LANGUAGE_TOKENIZERS:
             raise ValueError(
                 f"--metrics={OWN_TOKENIZER}: sacrebleu has a tokenizer of their own for "
-                f"{', '.join(OF_LANGUAGE)}, and the target language is "
+                f"{', '.join(LANGUAGE_TOKENIZERS)}, and the target language is "
                 f"{language or 'not known'}. Leave it out, or pass --tokenize."
             )
     return {name: METRICS[name](tokenize, language) for name in names}

@@ -100,12 +100,12 @@ def read(body: bytes, length: str | None) -> Inference:
         if type(count) is not int or not 0 <= count <= len(rest):
             raise RequestError(
                 f"binary_data_size of `{name}` must be the number of its bytes behind the JSON, "
-                f"whose length {HEADER} says: {len(rest)} are left. Received: {count!r:.80}."
+                f"which has the length {HEADER}. {len(rest)} are left. Received: {count!r:.80}."
             )
         binary[name] = bytes(rest[:count])
         rest = rest[count:]
     if rest:
-        raise RequestError(f"{len(rest)} bytes behind the last tensor belong to none.")
+        raise RequestError(f"{len(rest)} bytes follow the data of the last binary input.")
     parameters, options = parameters_of(document)
     if not isinstance(document.get("id", ""), str):
         raise RequestError('"id" must be a string.')
@@ -169,8 +169,8 @@ def tensors(specs: Iterable[TensorSpec], optional: Iterable[str] = ()) -> list[d
 
 def _unknown(kind, name, signature_name, names):
     return RequestError(
-        f"`{signature_name}` has no {kind} `{name}`. It has: {', '.join(names)}. Another signature "
-        "is chosen by the parameter signature_name."
+        f"`{signature_name}` has no {kind} `{name}`. It has: {', '.join(names)}. The parameter "
+        "signature_name chooses another signature."
     )
 
 
@@ -233,7 +233,7 @@ def _array(name, tensor, binary, spec):
             return array.reshape(shape)
     raise RequestError(
         f"`{name}` has the shape {shape}, of {count} elements, but its data have {array.size}, in "
-        f"lists of the sizes {list(array.shape)}."
+        f"the shape {list(array.shape)}."
     )
 
 

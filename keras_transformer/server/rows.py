@@ -41,7 +41,7 @@ def rows(arrays: dict[str, np.ndarray], signature: Signature, limits: ServeOptio
     required = {name: fitted[name] for name in signature.required}
     counts = {name: array.shape[0] for name, array in required.items() if array.ndim}
     if len(set(counts.values())) > 1:
-        raise RequestError(f"The inputs must have as many rows each. Received: {counts}.")
+        raise RequestError(f"The inputs must have equally many rows. Received: {counts}.")
     count = max(counts.values(), default=1)
     refuse_many(count, limits)
     inputs = dict(required)
@@ -126,7 +126,7 @@ def parted(outputs: dict[str, np.ndarray], counts: list[int]) -> list[dict[str, 
     if len(counts) == 1:
         return [outputs]
     if any(not array.ndim or array.shape[0] != sum(counts) for array in outputs.values()):
-        raise RequestError(f"The outputs must have a row for each of {sum(counts)}.", 500)
+        raise RequestError(f"The outputs must have {sum(counts)} rows, as the inputs.", 500)
     ends = np.cumsum(counts)[:-1]
     split = {name: np.split(array, ends) for name, array in outputs.items()}
     return [{name: parts[number] for name, parts in split.items()} for number in range(len(counts))]

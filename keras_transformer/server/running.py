@@ -107,7 +107,7 @@ def bind(host: str, port: int) -> socket.socket:
         listener.bind(address)
     except OSError as error:
         listener.close()
-        message = f"--host={host} --rest_api_port={port} cannot be listened at: {error.strerror}."
+        message = f"cannot listen at --host={host} --rest_api_port={port}: {error.strerror}."
         if error.errno == errno.EADDRINUSE:
             message = f"--rest_api_port={port} is taken. Choose another, or 0 for any that is free."
         raise OSError(message) from error

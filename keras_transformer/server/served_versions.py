@@ -91,8 +91,8 @@ class Versions:
         self._watcher = None
         if not self.folder.is_dir():
             raise FileNotFoundError(
-                f"there is no folder {folder}: --model_base_path is saved_models/<name>, where "
-                "versions lie."
+                f"there is no folder {folder}: --model_base_path must be the folder of a model's "
+                "versions, such as saved_models/<name>."
             )
         folders = versions_in(folder)
         if not folders:

@@ -169,8 +169,8 @@ class Service:
         if len(terms) > MOST_TERMS or longest > LONGEST_TERM:
             raise RequestError(
                 f'"glossary" must have at most {MOST_TERMS:,} terms, of {LONGEST_TERM} characters. '
-                f"Received: {len(terms):,}, the longest of {longest:,}. Give the server a file of "
-                "more by --glossary."
+                f"Received: {len(terms):,}, the longest of {longest:,}. For more, start the server "
+                "with --glossary."
             )
         if "text" not in task.inputs or not (terms or version.terms):
             return task

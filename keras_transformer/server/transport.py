@@ -67,10 +67,10 @@ async def read_body(request: Request, most: int) -> bytes:
                     raise refusal
     except TimeoutError as error:
         raise RequestError(
-            f"The request's body did not come within {BODY_SECONDS} seconds."
+            f"The request's body did not arrive within {BODY_SECONDS} seconds."
         ) from error
     if inflater and not inflater.is_whole:
-        raise RequestError("The gzip body ends before its end. Send all of it.")
+        raise RequestError("The gzip body is incomplete. Send all of it.")
     return bytes(body)
 
 

@@ -57,7 +57,7 @@ def test_two_required_inputs(client):
     unequal = {"text": ["a", "b"], "reference": ["c"]}
     status, answer = predict(client, signature_name="score", inputs=unequal)
     assert status == 400
-    assert "The inputs must have as many rows each" in answer["error"]
+    assert "The inputs must have equally many rows" in answer["error"]
 
 
 @pytest.mark.parametrize("signature", ["serving_default", "width"])

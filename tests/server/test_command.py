@@ -147,7 +147,7 @@ def test_a_server_begun_anew_has_its_port_at_once():
 @pytest.mark.parametrize(
     ("host", "words"),
     [(one, "is no address") for one in ("no.such.host.invalid", "a" * 64)]
-    + [("192.0.2.1", "cannot be listened at")],
+    + [("192.0.2.1", "cannot listen at --host=")],
 )
 def test_an_address_of_another_machine_is_refused(host, words):
     from keras_transformer.server.running import bind

@@ -235,7 +235,7 @@ def test_a_watched_folder_is_looked_into_also_when_a_version_cannot_be_unloaded(
 @pytest.mark.parametrize(
     ("content", "error", "words"),
     [
-        (None, FileNotFoundError, "there is no folder .*: --model_base_path is"),
+        (None, FileNotFoundError, "there is no folder .*: --model_base_path must be"),
         ([], FileNotFoundError, "has no versions: .* Name the folder that has them,"),
         (["broken"], ValueError, "1 cannot be loaded: cannot be parsed$"),
     ],

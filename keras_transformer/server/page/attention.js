@@ -2,7 +2,7 @@
 function showAttention(aligned) {
   get("attention").hidden = !aligned;
   if (!aligned) return;
-  // "" pads the pieces of a batch; the sign for a space says where a word begins.
+  // "" pads the pieces of a batch; the sign for a space shows where a word begins.
   const words = (pieces) => pieces
     .filter((piece) => piece)
     .map((piece) => piece.replace(/^\u2581/, "") || "\u2423");
