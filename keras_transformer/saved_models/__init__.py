@@ -1,1 +1,1 @@
-"""SavedModels of any task: written, checked, read and run; and the same weights for CTranslate2."""
+"""SavedModels of any task: to write, check, read and run them; and conversion to CTranslate2."""

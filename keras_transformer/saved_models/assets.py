@@ -1,9 +1,8 @@
-"""What lies in a SavedModel's `assets.extra`: golden examples, and what TF Serving reads beside a
-graph.
+"""The `assets.extra` of a SavedModel: golden examples, and the files that TF Serving reads.
 
-`golden.jsonl` has a JSON object a line: the inputs and the outputs of "serving_default" by name,
-each without the axis of the batch, and inputs that other signatures alone have. Strings are as TF
-Serving's REST takes them, {"b64": ...} where they are no UTF-8. So a translator's line is
+`golden.jsonl` has a JSON object a line: the inputs and outputs of "serving_default" by name,
+without the batch axis, and inputs that only other signatures have. Strings are as in TF Serving's
+REST interface, {"b64": ...} if they are not UTF-8. So a translator's line is
 {"text": "...", "translation": "..."}.
 """
 
@@ -20,15 +19,15 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from keras_transformer.saved_models.self_check import arguments
 
-# Sizes that the server fills batches up to.
+# Sizes to which the server pads batches.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64)
 MICROSECONDS = 2000
 
 
 def golden_examples(functions: Mapping, inputs: Sequence[Mapping]) -> list[dict[str, np.ndarray]]:
-    """Golden inputs together with what the live functions give for them, asked one by one."""
+    """Return golden inputs with the live functions' outputs for them, computed one by one."""
     serve = functions["serving_default"]
-    dtypes = {one.name: one.dtype for one in serve.input_signature}
+    dtypes = {spec.name: spec.dtype for spec in serve.input_signature}
     examples = []
     for example in inputs:
         batch = {
@@ -58,7 +57,7 @@ def write_golden(path: pathlib.Path, examples: Sequence[Mapping]) -> None:
 
 def _as_json(value):
     if isinstance(value, list):
-        return [_as_json(one) for one in value]
+        return [_as_json(element) for element in value]
     if not isinstance(value, bytes):
         return value
     try:
@@ -75,11 +74,11 @@ def write_warmup_requests(
     """
     default = _required(functions["serving_default"])
     shapes = [example[name].shape for name in default for example in examples[:1]]
-    alike = [one for one in examples if [one[name].shape for name in default] == shapes]
+    alike = [example for example in examples if [example[name].shape for name in default] == shapes]
     with tf.io.TFRecordWriter(str(path)) as writer:
         for size in BATCH_SIZES:
             batch = [alike[number % len(alike)] for number in range(size)]
-            inputs = {name: np.stack([one[name] for one in batch]) for name in default}
+            inputs = {name: np.stack([example[name] for example in batch]) for name in default}
             writer.write(_prediction_log(model_name, "serving_default", inputs, default))
         for name, function in functions.items():
             if name != "serving_default":
@@ -89,7 +88,7 @@ def write_warmup_requests(
 
 
 def _required(function):
-    """The dtypes of the inputs that have no default, by name."""
+    """Return the dtypes of the inputs that have no default, by name."""
     parameters = inspect.signature(function.python_function).parameters.values()
     return {
         specification.name: specification.dtype
@@ -111,7 +110,7 @@ def _prediction_log(model_name, signature, inputs, dtypes):
 
 def write_batching_parameters(path: pathlib.Path) -> None:
     """Write a text file for `--batching_parameters_file`, with a thread for each core of this
-    machine; edit it for another.
+    machine. Edit it for another machine.
     """
     sizes = "".join(f"allowed_batch_sizes: {size}\n" for size in BATCH_SIZES)
     path.write_text(

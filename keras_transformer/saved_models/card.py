@@ -1,4 +1,4 @@
-"""What an export says of itself: `model.json` for programs, `README.md` for people."""
+"""The card of an export: `model.json` for programs, `README.md` for people."""
 
 import contextlib
 import importlib.metadata
@@ -58,7 +58,7 @@ def _readme(module, card, remark):
     table = "".join(
         f"| {name} | {str(value).replace('|', chr(92) + '|')} |\n" for name, value in rows.items()
     )
-    return f"# {module.title(card)}\n\n{module.what}\n\n| | |\n|---|---|\n{table}\n{remark}"
+    return f"# {module.title(card)}\n\n{module.summary}\n\n| | |\n|---|---|\n{table}\n{remark}"
 
 
 def _listed(values):
@@ -69,14 +69,14 @@ def _listed(values):
 
 
 def _version(package):
-    """None of a build that has another name, such as tensorflow-cpu or onnxruntime-gpu."""
+    """Return None for a build of another name, such as tensorflow-cpu or onnxruntime-gpu."""
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         return importlib.metadata.version(package)
 
 
 def _commit():
-    """The commit of this file's checkout, and "+" if files changed since; None without one. An
-    installed package may lie in the checkout of another project, which does not track it.
+    """Return the commit of this file's checkout, with "+" if files changed since; None without one,
+    also for an installed package, which may lie in the checkout of another project.
     """
     git = ["git", "-C", str(pathlib.Path(__file__).parent)]
     tracked = [*git, "ls-files", "--error-unmatch", __file__]

@@ -1,4 +1,4 @@
-"""The same weights for CTranslate2, a second engine (C++, int8) with the same translations."""
+"""Conversion to CTranslate2, a second engine (C++, int8) that gives the same translations."""
 
 import importlib
 import pathlib
@@ -14,20 +14,20 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 from pipelines.whole_files import whole_folder, write_json
 
 POSITIONS = 2048
-# Names of our variants, and what CTranslate2 calls them: `pre_norm`, a member of its `Activation`.
+# Our variants in CTranslate2's terms: its `pre_norm`, and the members of its `Activation`.
 PRE_NORM = {"post": False, "pre": True}
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWISH"}
 ACTIVATIONS |= {"gelu_tanh": "GELUTanh", "geglu": "GELUTanh"}
 GATED = ("swiglu", "geglu")
-# What `FeedForward.maps` gives. Only gated networks have the third.
+# CTranslate2's names of what `FeedForward.maps` returns. Only gated networks have the third.
 LINEARS = ("linear_0", "linear_1", "linear_0_noact")
 # Maps of our attention.
 PARTS = ("query", "key", "value", "output")
-KNOWN = {
+SUPPORTED = {
     "architecture": ("transformer",),
     "norm": PRE_NORM,
     "activation": ACTIVATIONS,
-    # What it adds to the embeddings as a table, and what it turns queries and keys by.
+    # The last turns queries and keys; the others are tables that are added to the embeddings.
     "positions": ("sinusoidal", "tensor2tensor", "marian_mt", "learned", "none", "rotary"),
     "attention": ("scaled_dot_product",),
     "scaled_embeddings": (True,),
@@ -35,7 +35,7 @@ KNOWN = {
 README = """# A translator for CTranslate2
 
 `ctranslate2.Translator(FOLDER)` takes pieces and gives pieces. With `vocabulary*.model`,
-SentencePiece turns text to pieces and back. `model.json` says what was trained.
+SentencePiece turns text into pieces and back. `model.json` describes the training.
 %s"""
 SPANS = """
 ## Protected spans
@@ -66,8 +66,8 @@ def convert(
     """Write a folder that `ctranslate2.Translator` loads, whole or not at all.
 
     CTranslate2 takes and gives pieces. With the vocabulary's files, which lie beside the weights,
-    SentencePiece turns text to pieces and back. CTranslate2 itself puts EOS after a source. A
-    ValueError says that it has no layers of the model's sizes, norm, activation, positions or
+    SentencePiece turns text into pieces and back. CTranslate2 itself appends EOS to a source. A
+    ValueError says that it does not support the model's sizes, norm, activation, positions or
     attention.
     """
     with needing("ctranslate2", "--format=ctranslate2"):
@@ -95,7 +95,7 @@ def convert(
 
 
 def _specification(specs, model, vocabulary):
-    """CTranslate2's description of the model, with its weights."""
+    """Return CTranslate2's description of the model, with its weights."""
     specification = _empty_specification(specs, model)
     _set_embeddings(specification, model)
     for theirs, ours in zip(specification.encoder.layer, model.encoder.layers, strict=True):
@@ -120,11 +120,11 @@ def _specification(specs, model, vocabulary):
 
 def _empty_specification(specs, model):
     hp = model.hyperparameters
-    for name, known in KNOWN.items():
+    for name, values in SUPPORTED.items():
         value = getattr(hp, name)
-        if value not in known:
+        if value not in values:
             raise ValueError(
-                f"CTranslate2 knows only {' or '.join(map(str, known))} as `{name}`. Received: "
+                f"CTranslate2 knows only {' or '.join(map(str, values))} as `{name}`. Received: "
                 f"{name}={value!r}. Export a SavedModel."
             )
     attention = model.decoder.layers[0].self_attention
@@ -157,15 +157,15 @@ def _set_embeddings(specification, model):
     if model.projection.bias is not None:
         decoder.projection.bias = model.projection.bias.numpy()
     for stack, embedding in ((encoder, model.source_embedding), (decoder, model.embedding)):
-        # A decoder with rotary positions has none.
+        # A stack with rotary positions has none.
         if hasattr(stack, "position_encodings"):
-            nothing = np.zeros((1, POSITIONS, embedding.d_model), "float32")
-            added = embedding.encoding.added(nothing, np.arange(POSITIONS)[None])
-            stack.position_encodings.encodings = np.asarray(added)[0]
+            zeros = np.zeros((1, POSITIONS, embedding.d_model), "float32")
+            encodings = embedding.encoding.added(zeros, np.arange(POSITIONS)[None])
+            stack.position_encodings.encodings = np.asarray(encodings)[0]
 
 
 def _set_layer(theirs, ours):
-    """Self-attention and feed-forward network, which layers of both stacks have."""
+    """Set self-attention and feed-forward network, which layers of both stacks have."""
     _set_attention(theirs.self_attention, ours.self_attention, (PARTS[:3], PARTS[3:]))
     _set_norm(theirs.self_attention.layer_norm, ours.self_attention_norm.norm)
     for name, dense in zip(LINEARS, ours.feed_forward.maps(), strict=False):
@@ -177,7 +177,7 @@ def _set_layer(theirs, ours):
 
 
 def _set_attention(theirs, attention, parts):
-    """CTranslate2 keeps a matrix as (out, in), Keras as (in, out); it joins the parts of a map."""
+    """Set an attention's matrices, (in, out) in Keras, as (out, in), with a map's parts joined."""
     for linear, names in zip(theirs.linear, parts, strict=True):
         kernels = [getattr(attention, f"{name}_kernel").numpy() for name in names]
         linear.weight = np.concatenate(kernels, axis=1).T

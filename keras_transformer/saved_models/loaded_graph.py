@@ -1,5 +1,5 @@
-"""What is done to a SavedModel's graph before it is run: only what some tensors need is kept, names
-become its own, and what takes long can be cancelled.
+"""Preparation of a SavedModel's graph before it runs: it is cut down to what some tensors need, its
+names become unique, and its large operations can be cancelled.
 """
 
 import functools
@@ -12,7 +12,7 @@ import tensorflow as tf
 from google.protobuf.message import Message
 from tensorflow.core.framework import graph_pb2
 
-# Attention, and convolutions in its place: a run can be cancelled before each.
+# Of attention, and convolutions in its place: a run can be cancelled before each.
 LARGE = ("Softmax", "BatchMatMulV2", "Conv2D")
 LOOPS = ("While", "StatelessWhile")
 SENTENCEPIECE = "Sentencepiece"
@@ -20,49 +20,50 @@ LIBRARY = "python/ops/_sentencepiece_tokenizer.so"
 
 
 class Parts:
-    """Parts of a GraphDef: copies of what some tensors or operations are computed by."""
+    """Parts of a GraphDef: copies of the nodes and functions that compute some tensors."""
 
     def __init__(self, graph: Message):
         self._graph = graph
         self._nodes = {node.name: node for node in graph.node}
         bodies = {function.signature.name: function.node_def for function in graph.library.function}
         self._functions = bodies.keys()
-        # The parts of a model share most functions: each is read once.
+        # Each function is read once, for the parts of a model share most of them.
         self._called_by = functools.cache(lambda name: [*_called(bodies[name], bodies)])
 
     def of(self, tensors: Iterable[str]) -> Message:
         names = _closure(
             map(_operation, tensors), lambda name: map(_operation, self._nodes[name].input)
         )
-        kept = [node for node in self._graph.node if node.name in names]
-        functions = _closure(_called(kept, self._functions), self._called_by)
-        called = [one for one in self._graph.library.function if one.signature.name in functions]
+        nodes = [node for node in self._graph.node if node.name in names]
+        called = _closure(_called(nodes, self._functions), self._called_by)
+        library = self._graph.library.function
+        functions = [function for function in library if function.signature.name in called]
         return graph_pb2.GraphDef(
-            versions=self._graph.versions, node=kept, library={"function": called}
+            versions=self._graph.versions, node=nodes, library={"function": functions}
         )
 
 
 def _operation(tensor: str) -> str:
-    """The operation that gives a tensor, or that a control edge such as "^init" comes from."""
+    """Return the operation of a tensor, or of a control edge such as "^init", by name."""
     return tensor.removeprefix("^").partition(":")[0]
 
 
 def _called(nodes: Iterable[Message], functions: Collection[str]) -> Iterator[str]:
-    """Names of the functions that nodes call or have as an attribute."""
+    """Yield the names of the functions that nodes call or have as an attribute."""
     for node in nodes:
         if node.op in functions:
             yield node.op
-        yield from (one.name for one in _functions_named(node))
+        yield from (function.name for function in _functions_named(node))
 
 
 def _functions_named(node):
-    """The attributes of a node that are functions."""
+    """Yield the attributes of a node that name functions."""
     for value in node.attr.values():
-        yield from (one for one in (value.func, *value.list.func) if one.name)
+        yield from (function for function in (value.func, *value.list.func) if function.name)
 
 
 def _closure(first: Iterable[str], following) -> set[str]:
-    """All names that some names lead to, themselves among them."""
+    """Return all names that the first ones lead to, and these themselves."""
     names = set()
     waiting = list(first)
     while waiting:
@@ -79,8 +80,8 @@ def rename(graph: Message, prefix: str) -> None:
     for node in _all_nodes(graph):
         if node.op in functions:
             node.op = prefix + node.op
-        for one in _functions_named(node):
-            one.name = prefix + one.name
+        for function in _functions_named(node):
+            function.name = prefix + function.name
         if "shared_name" in node.attr:
             name = node.attr["shared_name"].s or node.name.encode()
             node.attr["shared_name"].s = prefix.encode() + name
@@ -89,11 +90,11 @@ def rename(graph: Message, prefix: str) -> None:
 
 
 def make_cancellable(graph: Message) -> None:
-    """Let a run of a graph's functions look before each large operation whether it was cancelled.
+    """Let a run of a graph's functions check before each large operation whether it was cancelled.
 
-    TensorFlow looks when a step of a loop begins, and when a function is called. So the operation's
-    first input passes through a function that gives it as it is (measured: no slower, and the same
-    numbers). In loops that is not needed.
+    TensorFlow checks when a step of a loop begins, and when a function is called. So the first
+    input of each passes through an identity function (measured: no slower, and the same numbers).
+    In loops that is not needed.
     """
     bodies = {function.signature.name: function.node_def for function in graph.library.function}
     loops = _closure(
@@ -115,20 +116,20 @@ def make_cancellable(graph: Message) -> None:
             check.input.append(node.input[0])
             check.attr["Tin"].list.type.append(dtype)
             check.attr["Tout"].list.type.append(dtype)
-            check.attr["f"].func.name = _same(dtype)
+            check.attr["f"].func.name = _identity_name(dtype)
             node.input[0] = f"{check.name}:output:0"
     for dtype in types:
-        _add_same(graph, dtype)
+        _add_identity(graph, dtype)
 
 
-def _same(dtype):
+def _identity_name(dtype):
     return f"same_{dtype}"
 
 
-def _add_same(graph, dtype):
-    """Add the function of a type that gives what it takes."""
+def _add_identity(graph, dtype):
+    """Add the identity function of a type."""
     function = graph.library.function.add()
-    function.signature.name = _same(dtype)
+    function.signature.name = _identity_name(dtype)
     function.signature.input_arg.add(name="x", type=dtype)
     function.signature.output_arg.add(name="y", type=dtype)
     function.node_def.add(name="same", op="Identity", input=["x"]).attr["T"].type = dtype
@@ -137,7 +138,7 @@ def _add_same(graph, dtype):
 
 
 def _all_nodes(graph):
-    """The nodes of a GraphDef and of its functions."""
+    """Yield the nodes of a GraphDef and of its functions."""
     yield from graph.node
     for function in graph.library.function:
         yield from function.node_def
@@ -146,8 +147,8 @@ def _all_nodes(graph):
 def load_text_operations(graph: Message) -> None:
     """Register the operations of a graph that TensorFlow itself does not have.
 
-    SentencePiece's lie in a library of their own. `import tensorflow_text` would register all, and
-    import Keras (measured: 2 to 3 s).
+    SentencePiece's operations have a library of their own. `import tensorflow_text` would register
+    all operations, and import Keras (measured: 2 to 3 s).
     """
     functions = {function.signature.name for function in graph.library.function}
     foreign = {node.op for node in _all_nodes(graph)} - functions - set(dir(tf.raw_ops))
@@ -161,5 +162,5 @@ def load_text_operations(graph: Message) -> None:
 
 
 def sentencepiece_models(graph: Message) -> list[bytes]:
-    """The vocabularies in a GraphDef, as SentencePiece writes them."""
+    """Return the vocabularies in a GraphDef, as SentencePiece writes them."""
     return [node.attr["model"].s for node in graph.node if node.op == "SentencepieceOp"]

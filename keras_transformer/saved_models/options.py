@@ -1,8 +1,8 @@
-"""What is exported, and where."""
+"""Options of exports."""
 
 from pipelines.options import FREE, Options, again, option
 
-# Of text models, and of what runs without TensorFlow.
+# Precisions of SavedModels of text, and of models that run without TensorFlow.
 PRECISIONS = ("float32", "bfloat16")
 OF_PORTABLE = ("float32", "float16", "int8")
 
@@ -12,7 +12,7 @@ class ExportOptions(Options):
 
     export_dir: str | None = option(
         None,
-        "Folder of the exported versions. Default: saved_models/<name of the model_dir>.",
+        "Folder of the exported versions. Default: saved_models/<name of --model_dir>.",
         path="folder",
         resumed=FREE,
     )
@@ -34,8 +34,8 @@ class Format(Options):
 
     format: str = option(
         "saved_model",
-        "Format of the export. onnx, litert: graphs that translate without TensorFlow, by ONNX "
-        "Runtime or LiteRT. web: such graphs of ONNX with a page that translates in a browser. "
+        "Format of the export. onnx, litert: graphs that translate without TensorFlow, on ONNX "
+        "Runtime or LiteRT. web: ONNX graphs with a page that translates in a browser. "
         "ctranslate2: for the engine of that name, which has its own search.",
         choices=("saved_model", "onnx", "litert", "web", "ctranslate2"),
     )
@@ -46,9 +46,9 @@ class Precision(Options):
 
     precision: str = option(
         "float32",
-        "Precision of the weights. bfloat16 takes half the bytes, and is faster if the processor "
-        "multiplies it. float16 and int8 are for export --format=onnx, web and litert: half "
-        "and a quarter of the bytes, and int8 is faster.",
+        "Precision of the weights. bfloat16 takes half the bytes, and is faster on processors that "
+        "multiply it. float16 and int8, for export --format=onnx, web and litert, take half and a "
+        "quarter of the bytes; int8 is faster.",
         choices=PRECISIONS,
     )
 

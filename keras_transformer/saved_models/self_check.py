@@ -3,9 +3,9 @@ does: does it give its golden outputs, and which operations does it need?
 
 `check` runs this file by its path, with the folder of a version. It prints one JSON object:
 
-    different   the golden examples with other outputs: what was expected and what came
+    different   the golden examples with other outputs: the expected and the actual ones
     ops         all operations that the graph uses
-    not_served  those of them that a stock TF Serving lacks. It has all of TensorFlow's own but
+    not_served  those of them that a stock TF Serving lacks. It has all of TensorFlow's own except
                 calls of Python, and all of tensorflow_text's
     modules     the packages that were imported
 """
@@ -24,37 +24,35 @@ from tensorflow.python.framework import op_def_registry
 
 PROGRAM = pathlib.Path(__file__)
 PYTHON = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
-# Memory is given back, for the process that exports holds the model too.
+# The process returns its memory, because the one that exports holds the model too.
 FRUGAL = {
     "TF_ONEDNN_USE_SYSTEM_ALLOCATOR": "1",
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": "262144",
 }
-# Of floats: a batch is summed in another order than one row.
+# Tolerances of floats: a batch is summed in another order than a single row.
 RELATIVE = 1e-4
 ABSOLUTE = 1e-5
 
 
 def check(folder: pathlib.Path) -> None:
-    """Check a SavedModel's operations and its golden examples, alone and in a batch, elsewhere."""
-    found = report(folder)
-    if found["different"]:
-        first = found["different"][0]
+    """Check a SavedModel's operations and golden examples, single and batched, in a new process."""
+    result = report(folder)
+    if result["different"]:
+        first = result["different"][0]
         raise ValueError(
-            f"nothing was exported: {len(found['different'])} golden examples come out otherwise "
-            "than from the live model. The first, "
-            f"{first['way']}: {first['inputs']} to {first['came']}, expected {first['expected']}."
+            f"nothing was exported: {len(result['different'])} golden examples differ from the "
+            f"live model's. The first, {first['way']}: {first['inputs']} to {first['came']}, "
+            f"expected {first['expected']}."
         )
-    if found["not_served"]:
-        raise ValueError(
-            "nothing was exported: stock TF Serving does not link "
-            f"{', '.join(found['not_served'])}."
-        )
+    if result["not_served"]:
+        lacking = ", ".join(result["not_served"])
+        raise ValueError(f"nothing was exported: stock TF Serving does not link {lacking}.")
 
 
 def report(folder: pathlib.Path) -> dict:
-    """Run this file on a version, and give what it prints."""
-    # With the packages of this process, a user's and PYTHONPATH's too; not beside the file (-P).
+    """Run this file on a version, and return what it prints."""
+    # With the packages of this process, also a user's and PYTHONPATH's; -P: without this folder.
     process = subprocess.run(
         [sys.executable, "-P", PROGRAM, pathlib.Path(folder).resolve()],
         capture_output=True,
@@ -67,14 +65,13 @@ def report(folder: pathlib.Path) -> dict:
             process.stderr.decode(errors="replace").strip() or f"status {process.returncode}"
         ).splitlines()[-1]
         raise ValueError(
-            "nothing was exported: what was written does not run in a process of its own "
-            f"({reason})."
+            f"nothing was exported: the written model does not run in a new process ({reason})."
         )
     return json.loads(process.stdout)
 
 
 def main(folder):
-    """What the process does."""
+    """Check a version in this process, and print the result."""
     folder = pathlib.Path(folder)
     graph = saved_model_pb2.SavedModel.FromString(
         (folder / "saved_model.pb").read_bytes()
@@ -106,20 +103,22 @@ def main(folder):
 
 
 def ops_of(graph):
-    """Names of all operations of a MetaGraphDef."""
+    """Return the names of all operations of a MetaGraphDef."""
     functions = graph.graph_def.library.function
     nodes = [*graph.graph_def.node, *(node for function in functions for node in function.node_def)]
     return {node.op for node in nodes} - {function.signature.name for function in functions}
 
 
 def infos_of(definitions, default):
-    """What a name in golden.jsonl is: of the default signature, or an input of another one."""
-    others = {name: info for one in definitions.values() for name, info in one.inputs.items()}
-    return {**others, **default.inputs, **default.outputs}
+    """Return the TensorInfo of each name in golden.jsonl: the default signature's, or an input."""
+    inputs = {}
+    for definition in definitions.values():
+        inputs |= definition.inputs
+    return {**inputs, **default.inputs, **default.outputs}
 
 
 def typed(line, infos):
-    """A line of golden.jsonl as arrays, by name."""
+    """Return a line of golden.jsonl as arrays, by name."""
     return {
         name: np.array(from_json(value), tf.as_dtype(infos[name].dtype).as_numpy_dtype)
         for name, value in line.items()
@@ -127,16 +126,16 @@ def typed(line, infos):
 
 
 def from_json(value):
-    """Strings to bytes, in lists too; {"b64": ...} stands for bytes that are no UTF-8."""
+    """Convert strings to bytes, also in lists; {"b64": ...} stands for bytes that are not UTF-8."""
     if isinstance(value, list):
-        return [from_json(one) for one in value]
+        return [from_json(element) for element in value]
     if isinstance(value, dict):
         return base64.b64decode(value["b64"])
     return value.encode() if isinstance(value, str) else value
 
 
 def arguments(dtypes, example):
-    """A batch of one for each required input of a signature, of the golden example."""
+    """Return a batch of size 1 for each required input of a signature, from a golden example."""
     arrays = {}
     for name, dtype in dtypes.items():
         fitting = [array for array in example.values() if tf.as_dtype(array.dtype) == dtype]
@@ -145,7 +144,7 @@ def arguments(dtypes, example):
 
 
 def ask(signature, definition, example):
-    """One example through a signature, the defaults filled in as a server does."""
+    """Call a signature with one example, and with its defaults, as a server does."""
     options = {
         name: tf.constant(tf.make_ndarray(value)) for name, value in definition.defaults.items()
     }
@@ -154,12 +153,12 @@ def ask(signature, definition, example):
         for name, info in definition.inputs.items()
         if name not in options
     }
-    given = arguments(dtypes, example)
-    signature(**{name: tf.constant(given[name], dtypes[name]) for name in given}, **options)
+    arrays = arguments(dtypes, example)
+    signature(**{name: tf.constant(arrays[name], dtypes[name]) for name in arrays}, **options)
 
 
 def different(serve, definition, examples):
-    """The golden examples that come out otherwise, alone or in a batch of all of their shapes."""
+    """Return the golden examples whose outputs differ, alone or in a batch of equal shapes."""
     batches = {}
     for example in examples:
         shapes = tuple(example[name].shape for name in definition.inputs)
@@ -175,7 +174,7 @@ def different(serve, definition, examples):
 
 
 def answers(serve, definition, batch):
-    """The outputs of each example of a batch, arrays by name."""
+    """Return the outputs of each example of a batch, arrays by name."""
     inputs = {
         name: tf.constant(np.stack([example[name] for example in batch]), info.dtype)
         for name, info in definition.inputs.items()

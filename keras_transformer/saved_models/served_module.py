@@ -1,6 +1,5 @@
-"""What leaves a run: a `tf.Module` that says itself what it may be asked and what its card says.
-
-Formats such as a SavedModel read these, and know no task.
+"""The form in which a model leaves a run: a `tf.Module` with its functions for a server, its golden
+examples and its card. Formats such as a SavedModel read only these, and know no task.
 """
 
 import pathlib
@@ -20,80 +19,80 @@ LONGEST_SENTENCE = 400
 
 class ServedModule(tf.Module):
     """A trained model as functions of tensors. All variables that it tracks are counted as its
-    parameters. For the README, `what` is one sentence on what it is, `does` what goes in and comes
-    out.
+    parameters. For the README, `summary` is a sentence on the model, `does` names what goes in and
+    comes out.
     """
 
-    what: str = "A model of keras_transformer."
+    summary: str = "A model of keras_transformer."
     does: str
 
     def _keep(self, model: keras.Model) -> None:
         """Keep a model's sizes and weights."""
         self.hyperparameters = model.hyperparameters
-        self.what = f"{model.kind} of keras_transformer: {self.does}."
-        # Only the variables are tracked, not the Keras model: with both, an export is twice as big.
+        self.summary = f"{model.kind} of keras_transformer: {self.does}."
+        # Track only the variables. With the Keras model too, an export is twice as big.
         self.weights = [variable.value for variable in model.weights]
         self._paths = [variable.path for variable in model.weights]
 
     @classmethod
     def build(cls, description: Mapping, dtype) -> keras.Model:
-        """Make a new model of a run's description, as `Task.description` gave it, to train, to
-        score or to export. It gives logits for the inputs of a batch: of the shape of the labels,
-        and one axis more. Only its loss is minimized: `add_loss` and regularizers are not.
+        """Build a new model from a run's description (`Task.description`), to train, to score or to
+        export. It maps the inputs of a batch to logits, with one axis more than the labels. Only
+        the loss of the logits is minimized: `add_loss` and regularizers have no effect.
         """
         raise NotImplementedError
 
     @classmethod
     def of_model(cls, model: keras.Model, folder, values: Mapping) -> "ServedModule":
-        """What is scored and exported of what `build` made, with the weights of a run, whose files
-        may be read, by the values of the flags that `train` or `export` reads.
+        """Wrap a model that `build` made, with the weights of a run, to score and export it.
+        `folder` is the run's `RunFolder`, `values` those of the flags of `train` or `export`.
         """
         raise NotImplementedError
 
     def functions(self) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:
-        """What a server may be asked: `tf.function`s by name, each with one input signature.
+        """Return the `tf.function`s that a server may call, by name, each with one input signature.
 
         Every input and output has the examples of a batch along its first axis. "serving_default"
-        is among them, and no output of it has the name of an input.
+        is among the functions, and none of its outputs has the name of an input.
         """
         raise NotImplementedError
 
     def golden_inputs(self, examples: Sequence) -> list[dict[str, np.ndarray]]:
-        """Choose examples that travel with the export, together with what this module gives for
-        them: whether the export still gives that can be asked wherever it runs. Some are what
-        `Evaluation.examples` kept of the test set, which may be nothing; there is at least one.
+        """Choose the inputs of golden examples, at least one. They travel with the export, together
+        with this module's outputs for them, so that the export can be checked wherever it runs.
+        `examples` are those that `Evaluation.examples` kept of the test set, possibly none.
 
-        They are inputs of "serving_default" by name, without the axis of the batch. Inputs that
-        other functions alone have may be there too: the export's self-check calls these with them,
-        and with whatever has the right dtype where there are none.
+        Each is inputs of "serving_default" by name, without the batch axis. It may also have inputs
+        of other functions: the self-check of the export calls these with them, and fills those that
+        are missing with any array of the right dtype.
         """
         raise NotImplementedError
 
     def variables_by_path(self) -> dict[str, tf.Variable]:
-        """The model's weights by their paths, of a module that has a model: see `_keep`."""
+        """Return the model's weights by their paths, if the module has a model: see `_keep`."""
         return dict(zip(self._paths, self.weights, strict=True))
 
     def facts(self) -> dict:
-        """JSON that the `model.json` of an export says besides the run's description."""
+        """Return what the export's `model.json` has in addition to the run's description."""
         return {}
 
     def title(self, card: Mapping) -> str:
-        """The heading of the README, from `model.json`."""
+        """Return the heading of the README, from `model.json`."""
         return f"A model of the task {card.get('task', 'unknown')}"
 
     def rows(self, card: Mapping) -> dict[str, str]:
-        """What the table in the README says by heading, from `model.json`."""
+        """Return the rows of the table in the README, by heading, from `model.json`."""
         return {}
 
     def write_files(self, folder: pathlib.Path) -> None:
-        """Write further files beside the weights. By default there are none."""
+        """Write further files beside the weights; by default none."""
         return
 
 
 class ServedText(ServedModule):
-    """One that reads text: its functions take `text`, strings (B,). Its vocabulary, of one language
-    or of two, must be as wide as the model's logits. A `model_class` makes a model of its sizes;
-    `heading` is that of the README.
+    """A model that reads text: its functions take `text`, strings (B,). Its vocabulary, of one or
+    two languages, must have as many pieces as the model has logits. `model_class` makes a model
+    from its sizes; `heading` begins the README.
     """
 
     does = "text in"
@@ -127,13 +126,13 @@ class ServedText(ServedModule):
         return f"{self.heading}, {self.languages(card.get('corpus'))}"
 
     def languages(self, corpus: Mapping | None) -> str:
-        """The language that the model reads, in words."""
+        """Return the language that the model reads, in words."""
         return corpus["source_language"] if corpus else "unknown language"
 
     def rows(self, card):
         corpus = card.get("corpus", {})
-        said = {name: value for name, value in card.get("decoding", {}).items() if value != ()}
-        decoding = [f"{name} {value}" for name, value in said.items()]
+        options = card.get("decoding", {}).items()
+        decoding = [f"{name} {value}" for name, value in options if value != ()]
         vocabulary = card["vocabulary"]
         return {
             "trained on": corpus.get("dataset")
@@ -145,7 +144,7 @@ class ServedText(ServedModule):
         }
 
     def score_rows(self, scores: Mapping) -> dict[str, str]:
-        """What the table in the README says of the test set; `scores` is empty without a score."""
+        """Return the rows on the test set in the README's table; `scores` may be empty."""
         measured = [f"{name} {value}" for name, value in scores.items() if name != "split"]
         return {"test set": ", ".join(measured) or "unknown"}
 
@@ -155,14 +154,14 @@ class ServedText(ServedModule):
 
 
 def golden_texts(pieces: Sequence[str], examples: Sequence[str]) -> list[bytes]:
-    """Choose golden texts: some of the test set, and some that real text seldom has. Where there
-    are no examples, sentences are made of the vocabulary's pieces.
+    """Choose golden texts: some of the test set, and some that are rare in real text. If there are
+    no examples, make sentences of the vocabulary's pieces.
     """
     fitting = [example for example in examples if 0 < len(example) <= LONGEST_SENTENCE]
     words = [piece[1:] for piece in pieces if piece.startswith("▁") and piece[1:].isalpha()]
     words = words or ["a"]
-    made = [
+    sentences = [
         " ".join(words[(7 * start + 3 * place) % len(words)] for place in range(start + 1))
         for start in range(SENTENCES)
     ]
-    return [*(sentence.encode() for sentence in (fitting or made)[:SENTENCES]), *EDGES]
+    return [*(text.encode() for text in (fitting or sentences)[:SENTENCES]), *EDGES]

@@ -1,9 +1,9 @@
-"""One SavedModel in memory: its signatures, and what they give for arrays.
+"""One SavedModel in memory, whose signatures are called with arrays.
 
 Each signature is a function of TensorFlow's eager runtime, because a run of such a function can be
-cancelled from another thread, and a session's cannot. `tf.saved_model.load` makes such functions,
-too; but it takes longer, and keeps the model's weights after it is dropped (measured: 100 MB for
-each of 6 versions of a model with 7.5M parameters; this one kept nothing of 6).
+cancelled from another thread, and a session's cannot. `tf.saved_model.load` makes such functions
+too, but it takes longer, and it leaks the weights of a dropped model (measured: 100 MB for each of
+6 versions of a model with 7.5M parameters; this class leaked nothing).
 """
 
 import functools
@@ -37,16 +37,16 @@ from keras_transformer.tensorflow_errors import reason_of
 from pipelines.vocabularies.model_proto import is_byte_level
 
 # Our functions are saved without gradients; TensorFlow warns of each when it loads them.
-logging.getLogger("absl").addFilter(lambda one: "unsaved custom gradients" not in str(one.msg))
-# Where a SavedModel names the operation that fills its tables.
+logging.getLogger("absl").addFilter(lambda log: "unsaved custom gradients" not in str(log.msg))
+# The collection in which a SavedModel names the operation that fills its tables.
 INITIALIZER = "saved_model_main_op"
 _NUMBERS = itertools.count()
 
 
 class SavedModel:
-    """A loaded SavedModel: by name every SignatureDef of its folder, and each loaded `Signature`;
-    and its vocabularies of text. Signatures that `only` does not name cost no time. A damaged one
-    raises an OpError, an OSError or a ValueError.
+    """A loaded SavedModel: every SignatureDef of its folder and each loaded `Signature`, by name,
+    and its vocabularies. Signatures that `only` does not name are not loaded, and cost no time. A
+    damaged SavedModel raises an OpError, an OSError or a ValueError.
     """
 
     def __init__(self, folder: str | os.PathLike, only: tuple[str, ...] | None = None):
@@ -56,7 +56,7 @@ class SavedModel:
         every = signatures_of(meta_graph)
         self.signatures = {name: every[name] for name in every if only is None or name in only}
         models = sentencepiece_models(meta_graph.graph_def)
-        self.sentencepiece_models = [one for one in models if not is_byte_level(one)]
+        self.sentencepiece_models = [model for model in models if not is_byte_level(model)]
         self._running = 0
         self._ended = threading.Condition()
         self._loaded = _Functions(meta_graph, self.signatures, self.folder)
@@ -67,12 +67,12 @@ class SavedModel:
         inputs: dict[str, np.ndarray],
         cancellation: CancellationManager | None = None,
     ) -> dict[str, np.ndarray]:
-        """Call a signature, from any thread, with an array for each of its inputs; an array for
-        each of its outputs comes. The `start_cancel` of a run's own `cancellation`, called from
-        another thread, ends it between two steps of a loop, or before the next large operation.
+        """Call a signature, from any thread, with an array for each of its inputs. Return an array
+        for each of its outputs. `cancellation.start_cancel`, called from another thread, ends the
+        run between two steps of a loop, or before the next large operation.
         """
         signature = self.signatures[name]
-        tensors = [tf.constant(inputs[one], spec.dtype) for one, spec in signature.inputs.items()]
+        tensors = [tf.constant(inputs[key], spec.dtype) for key, spec in signature.inputs.items()]
         with self._ended:
             self._running += 1
         try:
@@ -100,16 +100,14 @@ class SavedModel:
             )
 
     def close(self) -> None:
-        """Give the memory back, when all runs have ended."""
+        """Free the memory when all runs have ended."""
         with self._ended:
             self._ended.wait_for(lambda: not self._running)
         self._loaded.remove()
 
 
 class _Functions:
-    """The functions of some signatures, by their names, and the variables and tables that they
-    share.
-    """
+    """The functions of some signatures, by name, with the variables and tables that they share."""
 
     def __init__(self, meta_graph, signatures, folder):
         saver = meta_graph.saver_def
@@ -118,17 +116,17 @@ class _Functions:
             asset.tensor_info.name: str(folder / "assets" / asset.filename)
             for asset in meta_graph.asset_file_def
         }
-        ends = {name: (_names(one.inputs), _names(one.outputs)) for name, one in signatures.items()}
+        ends = {name: _tensor_names(signature) for name, signature in signatures.items()}
         used = [name for inputs, outputs in ends.values() for name in (*inputs, *outputs)]
         used += [saver.filename_tensor_name, saver.restore_op_name, *initializer, *assets]
         graph = Parts(meta_graph.graph_def).of(used)
         load_text_operations(graph)
         make_cancellable(graph)
-        # Another version in memory has other functions and variables of the same names.
+        # Another version in memory has functions and variables of the same names.
         rename(graph, f"saved_model_{next(_NUMBERS)}_")
         self._graph = graph
         self._parts = Parts(graph)
-        self._kept = []
+        self._wrapped = []
         self._handles = [f"{node.name}:0" for node in graph.node if "shared_name" in node.attr]
         try:
             weights = tf.constant(str(folder / "variables" / "variables"))
@@ -143,18 +141,18 @@ class _Functions:
             raise
 
     def remove(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         for handle in self._function([], self._handles)():
             tf.raw_ops.DestroyResourceOp(resource=handle)
-        self._kept.clear()
-        # Functions and their graphs refer to each other: Python would find that out much later.
+        self._wrapped.clear()
+        # Functions and their graphs refer to each other: only the garbage collector frees them.
         gc.collect()
         for function in self._graph.library.function:
             while context.context().has_function(function.signature.name):
                 context.context().remove_function(function.signature.name)
 
     def _function(self, inputs: list[str], outputs: list[str]) -> Callable:
-        """A function of tensors, by the names of tensors or operations in the graph."""
+        """Wrap a function of tensors, by the names of tensors or operations in the graph."""
         graph = self._parts.of([*inputs, *outputs])
         placeholders = {f"{node.name}:0": node.attr for node in graph.node}
         specs = [
@@ -166,28 +164,29 @@ class _Functions:
             imported = tf.import_graph_def(
                 graph, dict(zip(inputs, tensors, strict=True)), outputs, name=""
             )
-            operations = [one for one in imported if isinstance(one, tf.Operation)]
+            operations = [output for output in imported if isinstance(output, tf.Operation)]
             with tf.control_dependencies(operations):
-                return [tf.constant(0) if one in operations else one for one in imported]
+                return [tf.constant(0) if output in operations else output for output in imported]
 
-        self._kept.append(tf.compat.v1.wrap_function(body, specs))
-        return self._kept[-1]
+        self._wrapped.append(tf.compat.v1.wrap_function(body, specs))
+        return self._wrapped[-1]
 
 
-def _names(specs):
-    return [spec.name for spec in specs.values()]
+def _tensor_names(signature):
+    sides = (signature.inputs, signature.outputs)
+    return [[spec.name for spec in specs.values()] for specs in sides]
 
 
 @functools.cache
 def _config():
     config = config_pb2.ConfigProto()
-    # It would fold constants at the first call, a third of its time, and gain nothing later.
+    # Folding constants takes a third of the first call's time, and gains nothing later.
     config.graph_options.rewrite_options.constant_folding = RewriterConfig.OFF
     return config.SerializeToString()
 
 
 def read_meta_graph(folder: str | os.PathLike) -> Message:
-    """Read the MetaGraphDef that a SavedModel serves."""
+    """Read the MetaGraphDef of a SavedModel that is meant for serving."""
     path = pathlib.Path(folder) / "saved_model.pb"
     try:
         saved_model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
@@ -200,33 +199,33 @@ def read_meta_graph(folder: str | os.PathLike) -> Message:
 
 
 def signatures_of(meta_graph: Message) -> dict[str, Signature]:
-    """Those that take something, by name."""
+    """Return the signatures that have inputs, by name."""
     return {
         name: Signature(
-            inputs=_specs(one.inputs),
-            outputs=_specs(one.outputs),
-            defaults={key: tf.make_ndarray(value) for key, value in sorted(one.defaults.items())},
+            inputs=_specs(entry.inputs),
+            outputs=_specs(entry.outputs),
+            defaults={key: tf.make_ndarray(value) for key, value in sorted(entry.defaults.items())},
         )
-        for name, one in meta_graph.signature_def.items()
-        if one.inputs
+        for name, entry in meta_graph.signature_def.items()
+        if entry.inputs
     }
 
 
 def _specs(infos):
-    """In the order of their names, as TF Serving lists them."""
+    """Return specs in the order of their names, as TF Serving lists them."""
     return {name: _spec(info) for name, info in sorted(infos.items())}
 
 
 def _spec(info):
     shape = info.tensor_shape
-    known = tuple(None if dimension.size < 0 else dimension.size for dimension in shape.dim)
-    sizes = None if shape.unknown_rank else known
-    return TensorSpec(info.name, np.dtype(tf.as_dtype(info.dtype).as_numpy_dtype), sizes)
+    sizes = tuple(None if dimension.size < 0 else dimension.size for dimension in shape.dim)
+    dtype = np.dtype(tf.as_dtype(info.dtype).as_numpy_dtype)
+    return TensorSpec(info.name, dtype, None if shape.unknown_rank else sizes)
 
 
 def reload(version: str | os.PathLike) -> tf.Module:
     """Load a SavedModel with all functions and variables that its module had."""
-    import tensorflow_text  # noqa: F401  its tokenizer needs these operations
+    import tensorflow_text  # noqa: F401  the tokenizer needs these operations
 
     try:
         return tf.saved_model.load(str(version))
@@ -235,5 +234,5 @@ def reload(version: str | os.PathLike) -> tf.Module:
 
 
 def damaged(version: str | os.PathLike, error: Exception) -> ValueError:
-    """The error that says that a SavedModel cannot be loaded, and why."""
+    """Return the error that says that a SavedModel cannot be loaded, and why."""
     return ValueError(f"{version} is no SavedModel that can be loaded: {reason_of(error)}")

@@ -1,4 +1,4 @@
-"""What a signature of a model takes and gives, in NumPy's types, without TensorFlow too."""
+"""Inputs and outputs of a model's signature, in NumPy's types: TensorFlow is not needed."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -12,8 +12,8 @@ NO_SCORE = np.finfo(np.float32).min
 
 @dataclasses.dataclass(frozen=True)
 class TensorSpec:
-    """What a signature takes or gives under a name; sizes are None where any will do, the shape is
-    None where the rank is unknown. Strings are bytes, NumPy's objects.
+    """A named input or output of a signature. A size is None if it may be any, the shape is None if
+    the rank is unknown. Strings are bytes, of NumPy's dtype object.
     """
 
     name: str
@@ -27,7 +27,7 @@ class TensorSpec:
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """A model's function: its tensors by name, and arrays for inputs that may be left out."""
+    """A function of a model: its tensors by name, and the default arrays of optional inputs."""
 
     inputs: dict[str, TensorSpec]
     outputs: dict[str, TensorSpec]
@@ -40,7 +40,7 @@ class Signature:
 
     @property
     def plain_input(self) -> str:
-        """Name of the input that a value without a name is meant for."""
+        """Name of the input that gets a value without a name."""
         return (self.required or list(self.inputs))[0]
 
     @property
@@ -53,10 +53,10 @@ class Signature:
 
 
 def as_bytes(lines: Iterable[str]) -> np.ndarray:
-    """Strings as a signature takes them, (B,)."""
+    """Convert strings (B,) to those of a signature."""
     return np.array([line.encode("utf-8", errors="replace") for line in lines], dtype=object)
 
 
 def as_strings(array: Iterable[bytes]) -> list[str]:
-    """A signature's strings (B,) as Python's."""
-    return [one.decode("utf-8", errors="replace") for one in array]
+    """Convert a signature's strings (B,) to Python's."""
+    return [text.decode("utf-8", errors="replace") for text in array]

@@ -1,7 +1,7 @@
 """The numbered versions of a SavedModel in one folder, as TF Serving lays them out:
 `saved_models/<name>/<version>/`.
 
-`00000001` is version 1. Where `1` lies beside it, that is version 1, as in TF Serving.
+`00000001` is version 1, unless `1` lies beside it, as in TF Serving.
 """
 
 import os
@@ -10,32 +10,32 @@ from collections.abc import Iterable
 
 # TF Serving's numbers have 64 bits.
 MOST = 2**63 - 1
-# What a SavedModel has.
+# The file by which a SavedModel is known.
 GRAPH = "saved_model.pb"
-# What a folder that runs without TensorFlow has, by its format.
+# The file by which a folder is known that runs without TensorFlow, by its format.
 DECODERS = {"onnx": "decoder.onnx", "litert": "decoder.tflite"}
 
 
 def newest_version(folder: str | os.PathLike) -> pathlib.Path | None:
-    """The folder of the version with the highest number."""
+    """Return the folder of the version with the highest number."""
     versions = versions_in(folder)
     return versions[max(versions)] if versions else None
 
 
 def versions_in(folder: str | os.PathLike) -> dict[int, pathlib.Path]:
-    """The folders of all versions, SavedModels or others, by number."""
-    files = (GRAPH, *DECODERS.values())
-    found = (path for file in files for path in pathlib.Path(folder).glob(f"*/{file}"))
-    return _by_number(path.parent for path in found)
+    """Return the folders of all versions, SavedModels or others, by number."""
+    names = (GRAPH, *DECODERS.values())
+    files = (file for name in names for file in pathlib.Path(folder).glob(f"*/{name}"))
+    return _by_number(file.parent for file in files)
 
 
 def portable_format(folder: pathlib.Path) -> str | None:
-    """The format of what runs in a folder without TensorFlow; None if nothing does."""
+    """Return the format of a folder that runs without TensorFlow; None of others."""
     return next((kind for kind, file in DECODERS.items() if (folder / file).exists()), None)
 
 
-def taken_numbers(folder: str | os.PathLike) -> dict[int, pathlib.Path]:
-    """All that is named by a number in a folder, also what holds no SavedModel, by its number."""
+def numbered_paths(folder: str | os.PathLike) -> dict[int, pathlib.Path]:
+    """Return everything in a folder that is named by a number, also without a SavedModel in it."""
     return _by_number(pathlib.Path(folder).glob("*"))
 
 

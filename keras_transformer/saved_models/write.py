@@ -1,4 +1,4 @@
-"""From a trained model to a SavedModel that TF Serving takes, whatever its task is."""
+"""Write a trained model of any task as a SavedModel for TF Serving."""
 
 import gc
 import pathlib
@@ -8,14 +8,14 @@ import tensorflow as tf
 
 from keras_transformer.saved_models import assets, card, self_check
 from keras_transformer.saved_models.served_module import ServedModule
-from keras_transformer.saved_models.versions import taken_numbers
+from keras_transformer.saved_models.versions import numbered_paths
 from pipelines.whole_files import whole_folder
 
-# Strings have no gradients; to trace those of their graph takes a fifth of the time of saving it.
+# Strings have no gradients, and tracing gradients takes a fifth of the time of saving a graph.
 NO_GRADIENTS = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
 REMARK = (
-    "Signatures: {}. `assets.extra/golden.jsonl` has examples and what came out for\n"
-    "them when this was exported; `assets.extra/batching_parameters.txt` is for TF Serving's "
+    "Signatures: {}. `assets.extra/golden.jsonl` has examples and the outputs for them\n"
+    "when this was exported; `assets.extra/batching_parameters.txt` is for TF Serving's "
     "`--batching_parameters_file`.\n"
 )
 
@@ -30,14 +30,14 @@ def export(
     """Write a version of a model, whole or not at all, and not if it differs from the live model.
 
     <version>/saved_model.pb, variables/              the graph with its signatures
-    <version>/README.md, model.json                   what it is
-    <version>/assets.extra/golden.jsonl               examples and what comes out for them
+    <version>/README.md, model.json                   its card
+    <version>/assets.extra/golden.jsonl               examples and the outputs for them
     <version>/assets.extra/tf_serving_warmup_requests, batching_parameters.txt
-    <version>/assets.extra/...                        what the module adds: a vocabulary, say
+    <version>/assets.extra/...                        the module's own files, such as a vocabulary
 
-    The folder is `saved_models/<name>`, where TF Serving looks for numbered versions, and the
-    version by default the next free one; the description is the run's `model.json`, with `scores`;
-    golden examples are taken from those of the test set. Gives the path of the new version.
+    `folder` is `saved_models/<name>`, where TF Serving looks for numbered versions; `description`
+    the run's `model.json`, with `scores`; `examples` those of the test set, for golden examples;
+    `version` by default the next free number. Return the path of the new version.
     """
     final = new_version(folder, version)
     with whole_folder(final) as temporary:
@@ -47,13 +47,13 @@ def export(
 
 
 def new_version(folder: pathlib.Path, version: int | None = None) -> pathlib.Path:
-    """The path of a version that is not there yet, with the arguments and errors of `export`."""
+    """Return the path of a version that does not exist; the arguments and errors of `export`."""
     folder = pathlib.Path(folder).resolve()
-    taken = taken_numbers(folder)
-    number = 1 + max(taken, default=0) if version is None else version
-    if number in taken:
+    existing = numbered_paths(folder)
+    number = 1 + max(existing, default=0) if version is None else version
+    if number in existing:
         raise FileExistsError(
-            f"{taken[number]} exists: a served version is never changed. Leave --version out "
+            f"{existing[number]} exists: a served version is never changed. Leave --version out "
             "for the next free one."
         )
     return folder / str(number)
@@ -62,7 +62,7 @@ def new_version(folder: pathlib.Path, version: int | None = None) -> pathlib.Pat
 def _write(module, path, name, description, examples):
     functions = module.functions()
     tf.saved_model.save(module, str(path), signatures=functions, options=NO_GRADIENTS)
-    # Copies of graphs that refer to each other: 0.2 GB of a deep model.
+    # Free copies of graphs that refer to each other: 0.2 GB for a deep model.
     gc.collect()
     signatures = sorted(functions)
     remark = REMARK.format(", ".join(signatures))

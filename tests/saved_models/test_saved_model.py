@@ -190,7 +190,7 @@ def test_a_process_of_its_own_checks_once_and_imports_nothing_of_ours(checked):
     [
         (
             {"different": [{"inputs": "b'a'", "way": "alone", "expected": "b'x'", "came": "b'y'"}]},
-            "1 golden examples come out otherwise .* alone: b'a' to b'y', expected b'x'",
+            "1 golden examples differ .* alone: b'a' to b'y', expected b'x'",
         ),
         ({"not_served": ["EagerPyFunc"]}, "stock TF Serving does not link EagerPyFunc"),
     ],
@@ -211,7 +211,7 @@ def test_what_does_not_load_is_told_in_a_line(tmp_path, monkeypatch):
     program = tmp_path / "program.py"
     program.write_text("import sys\nopen(sys.argv[1] + '/saved_model.pb')\n", encoding="utf-8")
     monkeypatch.setattr(self_check, "PROGRAM", program)
-    told = r"does not run in a process of its own \(FileNotFoundError"
+    told = r"does not run in a new process \(FileNotFoundError"
     with pytest.raises(ValueError, match=told):
         self_check.report(tmp_path)
     # Packages may lie where a user installed them, or where PYTHONPATH says.
@@ -366,7 +366,7 @@ def test_norm_and_activation_are_kept(live, reloaded):
 class Doubling(ServedModule):
     """Floats and a count in, floats and a count out."""
 
-    what = "It multiplies."
+    summary = "It multiplies."
 
     def __init__(self, factor=2.0):
         super().__init__()

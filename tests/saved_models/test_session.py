@@ -70,7 +70,7 @@ def test_what_is_asked_for_alone_is_loaded(model, exported):
     np.testing.assert_equal(only.run("score", inputs), model.run("score", inputs))
 
     def nodes(model):
-        return sum(len(one.graph.get_operations()) for one in model._loaded._kept)
+        return sum(len(one.graph.get_operations()) for one in model._loaded._wrapped)
 
     assert nodes(only) < nodes(model) / 2
     only.close()
@@ -93,7 +93,7 @@ class Lookup(tf.Module):
 def test_a_dropped_model_leaves_nothing(exported):
     model = SavedModel(exported)
     model.warm_up()
-    graph = weakref.ref(model._loaded._kept[0].graph)
+    graph = weakref.ref(model._loaded._wrapped[0].graph)
     functions = [one.signature.name for one in model._loaded._graph.library.function]
     assert functions
     assert graph() is not None

@@ -54,7 +54,7 @@ def classifier(dtype, dropout):
 class Classifier(ServedModule):
     """Letters as numbers (B, L) to classes (B,) and their probabilities (B, 2)."""
 
-    what = "It tells whether a piece of the alphabet is reversed."
+    summary = "It tells whether a piece of the alphabet is reversed."
 
     def __init__(self, model):
         super().__init__()
