@@ -202,7 +202,7 @@ def for_vectors(files: SettingsFiles, config: Any) -> Any:
     name = prompts.default_prompt_name
     if prompt := (prompts.prompts or {}).get(name):
         remedy = f"Make it null, and write {prompt!r} before each text."
-        refuse("default_prompt_name", files.path / PROMPTS, "null, for we add none", name, remedy)
+        refuse("default_prompt_name", files.path / PROMPTS, "null, as we add none", name, remedy)
     sentences = files.read(Sentences, "sentence_bert_config.json", ANOTHER)
     longest = min(sentences.max_seq_length, config.max_position_embeddings)
     return msgspec.structs.replace(config, max_position_embeddings=longest)

@@ -115,8 +115,8 @@ def load_vocabulary(files: SettingsFiles, most_pieces: int | None = None) -> Wor
         files.unused[TOKENIZER] += tokenizer.unused_tokens(ids)
         if pieces and pieces != pieces_of_json:
             raise ValueError(
-                f"{path} and {files.path / TOKENIZER} must have the same pieces. Received: others. "
-                "Delete the one that the model was not trained with."
+                f"{path} and {files.path / TOKENIZER} must have the same pieces. Received: "
+                "different ones. Delete the one that the model was not trained with."
             )
         path = path if pieces else files.path / TOKENIZER
         pieces = pieces_of_json
@@ -139,7 +139,7 @@ def load_vocabulary(files: SettingsFiles, most_pieces: int | None = None) -> Wor
 
 def _normalization(files, config, tokenizer):
     """Return whether text is lower-cased and whether accents are stripped. As in transformers,
-    tokenizer_config.json says it, or tokenizer.json for a generic class.
+    tokenizer_config.json decides, or tokenizer.json for a generic class.
     """
     if config.tokenizer_class not in GENERIC_CLASSES:
         return config.do_lower_case, config.strip_accents

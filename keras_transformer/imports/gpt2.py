@@ -31,7 +31,7 @@ PARTS = ("query", "key", "value")
 VOCABULARY = "vocab.json"
 MERGES = "merges.txt"
 END = "<|endoftext|>"
-# Output bias of pieces that must not be produced; its logits are around -100.
+# Output bias of pieces that must not be produced. GPT-2's logits are around -100.
 NEVER = -1e4
 
 

@@ -46,8 +46,8 @@ class PretrainedFolder:
             self.config.labels()
         except ValueError as error:
             # An error about one of our hyperparameters does not name config.json.
-            where = "" if CONFIG in str(error) else f"{CONFIG}: "
-            raise ValueError(f"{where}{error}".replace(CONFIG, str(path), 1)) from error
+            prefix = "" if CONFIG in str(error) else f"{CONFIG}: "
+            raise ValueError(f"{prefix}{error}".replace(CONFIG, str(path), 1)) from error
         self._preprocessing = self._read_preprocessing()
         self._tensors = WeightFiles(self.path, self.family.plain_name)
         if self.family is t5:
@@ -84,7 +84,7 @@ class PretrainedFolder:
             count = getattr(self.config, key)
             begin = f"{prefix}.{count}."
             if extra := next((name for name in self._tensors if name.startswith(begin)), None):
-                refuse(key, path, f"more, for the weights have {quote(extra)}", count, AGAIN)
+                refuse(key, path, f"larger: the weights have {quote(extra)}", count, AGAIN)
 
     def model(self, pieces: int | None = None) -> keras.Model:
         """Build the model and load its weights. Keep the table's first `pieces` rows; None: all."""

@@ -62,9 +62,9 @@ class Tokenizer(Schema):
 
 
 def hyperparameters(config: Config) -> Hyperparameters:
-    first = config.pad_token_id + 1
+    first_position = config.pad_token_id + 1
     return seq2seq.hyperparameters(
-        config, norm="pre", positions="tensor2tensor", first_position=first
+        config, norm="pre", positions="tensor2tensor", first_position=first_position
     )
 
 
@@ -107,8 +107,8 @@ def _pieces(folder):
     else:
         model = read_model(required_file(folder.path, SPM, AGAIN), AGAIN)
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        own = range(len(OF_FAIRSEQ) - 1, processor.vocab_size())
-        pieces = [*OF_FAIRSEQ, *map(processor.id_to_piece, own)]
+        numbers = range(len(OF_FAIRSEQ) - 1, processor.vocab_size())
+        pieces = [*OF_FAIRSEQ, *map(processor.id_to_piece, numbers)]
     ids = {piece: number for number, piece in enumerate(pieces)} | _added(folder, len(pieces))
     count = max(ids.values()) + 1
     if count > size:
@@ -146,8 +146,8 @@ def decoding(folder: Any, languages: dict[str, str | None]) -> dict[str, Any]:
     """
     tokenizer = seq2seq_files.read_tokenizer(folder, Tokenizer)
     pieces = _pieces(folder)
-    first = seq2seq_files.generation(folder).forced_bos_token_id
-    forced = pieces[first] if first is not None and first < len(pieces) else None
+    number = seq2seq_files.generation(folder).forced_bos_token_id
+    forced = pieces[number] if number is not None and number < len(pieces) else None
     english = next((label for label in ("__en__", "eng_Latn") if label in pieces), "en")
     source = languages.get("source_language") or tokenizer.src_lang or english
     target = languages.get("target_language") or tokenizer.tgt_lang or forced

@@ -68,7 +68,7 @@ class MarianFolder(TranslatorFolder):
             )
         text = bytes(self._weights.read(SETTINGS, np.int8)).rstrip(b"\0").decode("utf-8", "replace")
         self.config = self._settings(Config, parse_yaml(text, SETTINGS), SETTINGS)
-        self._placement = self._norm()
+        self._placement = self._norm_placement()
         tied = "decoder" if self.config.tied_embeddings else "none"
         self._ties = "three_way" if self.config.tied_embeddings_all else tied
         self._pieces = self._read_pieces()
@@ -93,7 +93,7 @@ class MarianFolder(TranslatorFolder):
             )
         return settings
 
-    def _norm(self):
+    def _norm_placement(self):
         """Return our name of the placement of norms; refuse one that we lack."""
         config = self.config
         places = ("preprocess", "postprocess", "postprocess_top")
@@ -196,7 +196,7 @@ class MarianFolder(TranslatorFolder):
         inner = config.transformer_dim_ffn
         yield from layers(depths, width, inner, self._linear, self._norm_of_layer)
         for side in ("encoder", "decoder") if config.transformer_postprocess_top else ():
-            yield from self._norm_of(f"{side}/final_norm", f"{side}_top_ln")
+            yield from self._norm_weights(f"{side}/final_norm", f"{side}_top_ln")
 
     def _layer(self, stack, number):
         tied = self.config.transformer_tied_layers if stack == "decoder" else ()
@@ -209,9 +209,9 @@ class MarianFolder(TranslatorFolder):
         yield Weight(ours.format("bias"), f"{place}_b{letter}", (1, columns), np.ravel)
 
     def _norm_of_layer(self, ours, stack, number, sublayer):
-        yield from self._norm_of(ours, f"{self._layer(stack, number)}_{NORMS[sublayer]}_ln")
+        yield from self._norm_weights(ours, f"{self._layer(stack, number)}_{NORMS[sublayer]}_ln")
 
-    def _norm_of(self, ours, theirs):
+    def _norm_weights(self, ours, theirs):
         width = (1, self.config.dim_emb)
         yield Weight(f"{ours}/gamma", f"{theirs}_scale", width, np.ravel)
         yield Weight(f"{ours}/beta", f"{theirs}_bias", width, np.ravel)

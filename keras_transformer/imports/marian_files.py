@@ -166,8 +166,8 @@ class Arrays:
         with self._opened(name) as file:
             lib = np.lib.format
             major, _ = lib.read_magic(file)
-            read = {1: lib.read_array_header_1_0, 2: lib.read_array_header_2_0}[major]
-            return read(file)[0]
+            read_header = {1: lib.read_array_header_1_0, 2: lib.read_array_header_2_0}[major]
+            return read_header(file)[0]
 
     def __getitem__(self, name: str) -> np.ndarray:
         array = self.read(name, np.float32)

@@ -88,9 +88,9 @@ def table(config: Config) -> Iterator[Weight]:
 
 def decoding(folder: Any, languages: dict[str, str | None]) -> dict[str, Any]:
     """Return how a `PretrainedFolder` decodes, as arguments of `DecodingOptions`."""
-    first = seq2seq_files.generation(folder).forced_bos_token_id
-    if first is not None:
-        refuse("forced_bos_token_id", seq2seq_files.place(folder), "null", first, ANOTHER)
+    forced = seq2seq_files.generation(folder).forced_bos_token_id
+    if forced is not None:
+        refuse("forced_bos_token_id", seq2seq_files.place(folder), "null", forced, ANOTHER)
     return {**seq2seq_files.decoding(folder), **languages}
 
 

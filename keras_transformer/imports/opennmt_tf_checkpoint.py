@@ -64,43 +64,43 @@ def read_description(path: pathlib.Path) -> dict[str, Any]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"{path} is no Python ({error}). {WHOLE}") from error
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    calls = [call for call in calls if _model(call) in CATALOG]
+    calls = [call for call in calls if _model_name(call) in CATALOG]
     if len(calls) != 1:
         raise ValueError(
             f"{path} must create one Transformer, such as {', '.join([*CATALOG][:2])}. "
             f"Received: {len(calls)} of them. {ANOTHER}"
         )
     [call] = calls
-    arguments = {**ARGUMENTS, **CATALOG[_model(call)]}
-    positional = [] if _name(call.func) == "get_model_from_catalog" else call.args
+    arguments = {**ARGUMENTS, **CATALOG[_model_name(call)]}
+    positional = [] if _last_name(call.func) == "get_model_from_catalog" else call.args
     nodes = dict(zip(ARGUMENTS, positional, strict=False))
     nodes |= {keyword.arg: keyword.value for keyword in call.keywords}
     if unknown := [quote(str(name)) for name in nodes if name not in ARGUMENTS]:
         raise ValueError(
             f"{path} has arguments that we do not know: {', '.join(unknown)}. {ANOTHER}"
         )
-    return arguments | {name: _value(node, name, path) for name, node in nodes.items()}
+    return arguments | {name: _literal(node, name, path) for name, node in nodes.items()}
 
 
-def _model(call):
-    """Return the name in the catalog of the model that a call creates; others for other calls."""
-    name = _name(call.func)
+def _model_name(call):
+    """Return the catalog's name of the model that a call creates; any name if it creates none."""
+    name = _last_name(call.func)
     if name == "get_model_from_catalog" and call.args:
         return getattr(call.args[0], "value", None)
     # A subclass calls super().__init__ with the arguments of a Transformer.
     is_super = name == "__init__" and isinstance(call.func.value, ast.Call)
-    return "Transformer" if is_super and _name(call.func.value.func) == "super" else name
+    return "Transformer" if is_super and _last_name(call.func.value.func) == "super" else name
 
 
-def _name(node):
+def _last_name(node):
     """Return the last part of a dotted name, such as relu of `tf.nn.relu`; None without a name."""
     return getattr(node, "attr", None) or getattr(node, "id", None)
 
 
-def _value(node, name, path):
+def _literal(node, name, path):
     if name in ("source_inputter", "target_inputter", "share_embeddings", "attention_reduction"):
         return None
-    if _name(node):
+    if _last_name(node):
         return ast.unparse(node)
     try:
         return ast.literal_eval(node)

@@ -112,12 +112,12 @@ class TextFiles:
         return json_files.settings(schema, document, place, ANOTHER)[0]
 
     def _newest(self):
-        """Return the prefix of the checkpoint that the file `checkpoint` names, or of the last."""
+        """Return the prefix of the checkpoint that `checkpoint` names, or of the newest one."""
         prefixes = [path.with_suffix("") for path in self._folder.glob(f"*{INDEX}")]
         state = self._folder / STATE
         if state.exists():
-            first = read_text(state).partition("\n")[0].partition(":")[2]
-            name = pathlib.PurePosixPath(first.strip().strip('"')).name
+            quoted = read_text(state).partition("\n")[0].partition(":")[2]
+            name = pathlib.PurePosixPath(quoted.strip().strip('"')).name
             if self._folder / name not in prefixes:
                 raise FileNotFoundError(
                     f"{state} names {name or 'none'}: {self._folder} has no such {INDEX}. {WHOLE}"
@@ -126,7 +126,7 @@ class TextFiles:
         return max(prefixes, key=lambda prefix: (len(prefix.name), prefix.name))
 
     def find(self, *names: str) -> pathlib.Path | None:
-        """Return the nearest file with the first of the names that there is; None without any."""
+        """Return the nearest file with one of the names, the first name first; None without any."""
         for name in names:
             parts = pathlib.PurePosixPath(name).parts
             is_relative = ".." not in parts and not name.startswith("/")
@@ -148,15 +148,15 @@ class TextFiles:
     def pieces(self, side: str) -> list[str]:
         """Read the pieces of "source" or "target", without <unk>, whose row follows them."""
         copy = f"model_examples_inputter_{SIDES[side]}_inputter_embedding.txt"
-        named = getattr(self.data, f"{side}_vocabulary")
-        path = (named and self.find(named)) or self.required(copy)
+        name = getattr(self.data, f"{side}_vocabulary")
+        path = (name and self.find(name)) or self.required(copy)
         lines = read_text(path, json_files.MOST_BYTES_OF_LISTS).removesuffix("\n").split("\n")
         pieces = lines[:-1] if path.name == copy else lines
         if pieces[: len(BLANK)] != BLANK:
             raise ValueError(f"{path} must begin with the lines {', '.join(BLANK)}. {ANOTHER}")
         if len(set(pieces)) < len(pieces) or "" in pieces:
-            twice = next(piece for piece in pieces if not piece or pieces.count(piece) > 1)
-            raise ValueError(f"{path} must name each piece once. Received: {quote(twice)}. {WHOLE}")
+            wrong = next(piece for piece in pieces if not piece or pieces.count(piece) > 1)
+            raise ValueError(f"{path} must name each piece once. Received: {quote(wrong)}. {WHOLE}")
         return pieces
 
     def model_of_pieces(self, side: str) -> pathlib.Path | None:

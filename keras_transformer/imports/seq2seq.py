@@ -80,9 +80,9 @@ class Config(family.Config, kw_only=True):
 
     def order(self, rows: int) -> np.ndarray:
         """Return the row of each of our ids in their table, which has so many rows."""
-        special = [self.pad_token_id, self.UNKNOWN, self.decoder_start_token_id, self.eos_token_id]
-        own = self.pad_token_id, self.UNKNOWN, self.eos_token_id
-        return np.concatenate([special, np.setdiff1d(np.arange(rows), own)])
+        ours = [self.pad_token_id, self.UNKNOWN, self.decoder_start_token_id, self.eos_token_id]
+        theirs = [self.pad_token_id, self.UNKNOWN, self.eos_token_id]
+        return np.concatenate([ours, np.setdiff1d(np.arange(rows), theirs)])
 
 
 def hyperparameters(config: Config, **variants: Any) -> Hyperparameters:

@@ -73,9 +73,9 @@ def generation(folder: Any) -> Generation:
     if path.name == GENERATION:
         folder.files.unused[GENERATION] = unknown
     for name in ("decoder_start_token_id", "eos_token_id", "pad_token_id"):
-        own = getattr(folder.config, name)
-        if (value := getattr(settings, name)) not in (None, own, [own]):
-            refuse(name, path, f"{own}, as in config.json", value, AGAIN)
+        expected = getattr(folder.config, name)
+        if (value := getattr(settings, name)) not in (None, expected, [expected]):
+            refuse(name, path, f"{expected}, as in config.json", value, AGAIN)
     return settings
 
 

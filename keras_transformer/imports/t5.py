@@ -173,9 +173,9 @@ def table(config: Config) -> Iterator[Weight]:
 
 def _feed_forward(ours, theirs, config):
     activation, maps = FEED_FORWARDS[config.feed_forward_proj]
-    inside = (config.d_ff, config.d_model)
+    inner_shape = (config.d_ff, config.d_model)
     for name, letters in maps.items():
-        shape = inside[::-1] if name == "outer" else inside
+        shape = inner_shape[::-1] if name == "outer" else inner_shape
         matrix = f"{theirs}.DenseReluDense.{letters}.weight"
         yield Weight(f"{ours}/feed_forward/{name}/kernel", matrix, shape, np.transpose)
         if activation == "relu":

@@ -60,8 +60,8 @@ class Attended:
         source = attention["source_pieces"]
         target = attention["target_pieces"]
         rows, row_words = _labels(source if stack == "encoder" else target, by_pieces)
-        read = {"encoder": source, "decoder": ["<s>", *target[:-1]], "cross": source}[stack]
-        columns, column_words = _labels(read, by_pieces)
+        inputs = ["<s>", *target[:-1]] if stack == "decoder" else source
+        columns, column_words = _labels(inputs, by_pieces)
         return cls(stack, rows, columns, between_words(weights, row_words, column_words))
 
     def layer(self, number: int | None) -> int:

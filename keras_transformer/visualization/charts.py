@@ -167,10 +167,10 @@ def draw(panels: Sequence[Panel], theme: Theme):
         for name, (x, y) in panel.series.items():
             place = names.index(name)
             colour, style = look[place]
-            how = {"color": colour, "linestyle": style, "marker": "o" if len(x) == 1 else None}
+            line = {"color": colour, "linestyle": style, "marker": "o" if len(x) == 1 else None}
             if panel.names:
-                how |= {"linestyle": "none", "marker": MARKS[place % len(MARKS)]}
-            [handles[name]] = axes.plot(x, y, **how, linewidth=widths[place])
+                line |= {"linestyle": "none", "marker": MARKS[place % len(MARKS)]}
+            [handles[name]] = axes.plot(x, y, **line, linewidth=widths[place])
         _draw_axes(axes, panel)
     ordered = [handles[name] for name in names]
     figure.legend(ordered, names, loc="outside lower center", ncols=columns)

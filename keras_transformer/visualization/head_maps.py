@@ -70,13 +70,13 @@ class Heads(Options):
         sources, references = (side[: self.measured_sentences] for side in text)
         measures = survey(map(translator.attention, sources, references))
         if phrases:
-            agreed, chance = agreement_with(translator, phrases)
-            measures[IN_PHRASE] = {"encoder": agreed}
+            shares, chance = agreement_with(translator, phrases)
+            measures[IN_PHRASE] = {"encoder": shares}
             print(f"{IN_PHRASE}, by chance: {chance:.2f}")
         if self.ablate:
             scorer.keep_first(self.measured_sentences)
-            lost = points_lost(trained, scorer.sources, scorer.quality, search)
-            measures[f"{scorer.unit} lost"] = lost
+            points = points_lost(trained, scorer.sources, scorer.quality, search)
+            measures[f"{scorer.unit} lost"] = points
         print(aligned(table(measures)))
         return functools.partial(draw, measures)
 
@@ -104,8 +104,8 @@ def agreement_with(translator, phrases: Sequence[Phrases]) -> tuple[np.ndarray, 
     """Measure how often the word that a word attends to most, itself excluded, is in the smallest
     constituent around it. Return this share of the words of all trees (N, h), and that by chance.
     """
-    agreed = []
-    expected = []
+    agreements = []
+    chances = []
     # Pieces before every text: a language label, or none.
     first = len(translator.attention("", "")["source_pieces"]) - 1
     for words, spans in phrases:
@@ -114,21 +114,21 @@ def agreement_with(translator, phrases: Sequence[Phrases]) -> tuple[np.ndarray, 
             raise ValueError(
                 "--trees needs an encoder with self-attention; this model has none. Leave it out."
             )
-        read, numbers = words_of(attention["source_pieces"])
+        labels, numbers = words_of(attention["source_pieces"])
         # A vocabulary that normalizes text may join words or drop one.
-        if len(read) != first + len(words) + 1 or len(words) < 2:
+        if len(labels) != first + len(words) + 1 or len(words) < 2:
             continue
         require_shares(attention["encoder"], "encoder", "Leave --trees out.")
         weights = between_words(attention["encoder"], numbers, numbers)[..., first:-1, first:-1]
         belongs = together(len(words), spans)
-        agreed.append(agreement(weights, belongs))
-        expected.append(by_chance(belongs))
-    if not agreed:
+        agreements.append(agreement(weights, belongs))
+        chances.append(by_chance(belongs))
+    if not agreements:
         raise ValueError(
             "--trees must hold trees of at least two words, which the model's vocabulary keeps "
             f"apart. Received: {len(phrases):,} trees, none of these."
         )
-    return np.concatenate(agreed, axis=-1).mean(axis=-1), float(np.concatenate(expected).mean())
+    return np.concatenate(agreements, axis=-1).mean(axis=-1), float(np.concatenate(chances).mean())
 
 
 def points_lost(

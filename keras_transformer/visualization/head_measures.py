@@ -144,9 +144,9 @@ def without_head(attention, head: int) -> Iterator[None]:
     """
     kernel = attention.output_kernel
     original = kernel.numpy()
-    changed = original.copy()
-    changed[head * attention.d_v : (head + 1) * attention.d_v] = 0
-    kernel.assign(changed)
+    zeroed = original.copy()
+    zeroed[head * attention.d_v : (head + 1) * attention.d_v] = 0
+    kernel.assign(zeroed)
     try:
         yield
     finally:
@@ -157,7 +157,7 @@ def losses(model, score: Callable[[], float]) -> dict[str, np.ndarray]:
     """Measure how much a model's score falls without each head, one at a time: {stack: (N, h)}.
     Useful heads have positive numbers (Michel et al. 2019, section 3.2).
     """
-    whole = score()
+    full_score = score()
     lost = {}
     for stack, attentions in attentions_of(model).items():
         heads = attentions[0].num_heads
@@ -165,5 +165,5 @@ def losses(model, score: Callable[[], float]) -> dict[str, np.ndarray]:
         for layer, attention in enumerate(attentions):
             for head in range(heads):
                 with without_head(attention, head):
-                    lost[stack][layer, head] = whole - score()
+                    lost[stack][layer, head] = full_score - score()
     return lost

@@ -80,7 +80,7 @@ def overlay(weights: np.ndarray, size: tuple[int, int], colour: str) -> np.ndarr
     """Return red, green, blue and opacity in [0, 1] over a picture of `size` pixels, (H, W, 4): one
     colour "#rrggbb", whose opacity follows the weights (rows, columns) of the patches.
     """
-    whole = np.kron(weights, np.ones(np.array(size) // weights.shape))
+    per_pixel = np.kron(weights, np.ones(np.array(size) // weights.shape))
     red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    opacity = STRONGEST * whole / max(weights.max(), np.finfo(np.float32).tiny)
+    opacity = STRONGEST * per_pixel / max(weights.max(), np.finfo(np.float32).tiny)
     return np.stack([np.full(size, part) for part in (red, green, blue)] + [opacity], axis=-1)

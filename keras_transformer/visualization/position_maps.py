@@ -44,10 +44,10 @@ def maps_of(model, length: int = LENGTH) -> list[Map]:
 def _encoding(model, length):
     from keras import ops
 
-    nothing = np.zeros((1, length, model.hyperparameters.d_model), np.float32)
+    zeros = np.zeros((1, length, model.hyperparameters.d_model), np.float32)
     # Source and target may share one embedding.
     for embedding in dict.fromkeys((model.source_embedding, model.embedding)):
-        added = embedding.encoding.added(nothing, ops.arange(length)[None])
+        added = embedding.encoding.added(zeros, ops.arange(length)[None])
         table = ops.convert_to_numpy(ops.cast(added, "float32"))[0]
         yield Map(f"encoding in {embedding.name}", table, "position", "component")
         yield Map("dot products of positions", table @ table.T, "position", "position")
@@ -57,9 +57,9 @@ def _relative(model, length):
     # Show the middle row of an encoder, which sees both sides, and the last row of a decoder.
     rows = {"encoder": length // 2, "decoder": length - 1}
     for stack, number, attention in _self_attentions(model):
-        nothing = np.zeros((1, attention.num_heads, length, attention.d_k), np.float32)
+        zeros = np.zeros((1, attention.num_heads, length, attention.d_k), np.float32)
         row = rows[stack]
-        bias = np.asarray(attention.heads.positions.score_bias(nothing, nothing))[:, row]
+        bias = np.asarray(attention.heads.positions.score_bias(zeros, zeros))[:, row]
         title = f"{stack}, layer {number}: bias"
         axes = ("head", "distance of the key")
         yield Map(title, bias, *axes, first_row=1, first_column=-row)

@@ -93,7 +93,7 @@ def settings(theme: Theme) -> Iterator[None]:
     of_ticks = ("xtick.labelcolor", "ytick.labelcolor")
     of_lines = ("axes.edgecolor", "xtick.color", "ytick.color", "grid.color")
     of_paper = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
-    changed = {
+    parameters = {
         "font.family": [font for font in FONTS if font in installed],
         **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), TEXT),
         **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), SMALL),
@@ -107,7 +107,7 @@ def settings(theme: Theme) -> Iterator[None]:
         "text.parse_math": False,
         "svg.hashsalt": "keras_transformer",
     }
-    with matplotlib.rc_context(changed):
+    with matplotlib.rc_context(parameters):
         yield
 
 

@@ -198,7 +198,7 @@ BROKEN = {
         lambda folder: safetensors.save_file(
             tensors_of(bert, {**BERT, "num_hidden_layers": 2}), folder / "model.safetensors"
         ),
-        r"`num_hidden_layers` of .*for the weights have encoder\.layer\.1\..*Received: 1\.",
+        r"`num_hidden_layers` of .*larger: the weights have encoder\.layer\.1\..*Received: 1\.",
     ),
     "quantized": (setting(quantization_config={"x": 1}), r"`quantization_config` of .*null"),
     "a device": (
