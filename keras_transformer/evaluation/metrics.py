@@ -164,7 +164,7 @@ def choose(
     for name in names:
         if name == OWN_TOKENIZER and language not in LANGUAGE_TOKENIZERS:
             raise ValueError(
-                f"--metrics={OWN_TOKENIZER}: sacrebleu has tokenizers for the languages "
+                f"--metrics={OWN_TOKENIZER}: sacrebleu has a language's own tokenizer only for "
                 f"{', '.join(LANGUAGE_TOKENIZERS)}, and the target language is "
                 f"{language or 'not known'}. Leave it out, or pass --tokenize."
             )
