@@ -47,7 +47,7 @@ class Teachers(Options):
     )
     real_weight: float | None = option(
         None,
-        "How often an epoch repeats each real pair, one of the corpus. Default: 0 if --teacher "
+        "How many times an epoch trains on each pair of the corpus itself. Default: 0 if --teacher "
         "alone translates the training text, else 1.",
         at_least=0,
     )

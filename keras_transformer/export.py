@@ -45,13 +45,13 @@ def export(task, FLAGS):
         # The run was scored without the adapter.
         scores = {} if FLAGS.adapter else folder.read_scores()
         examples = folder.read_examples()
-        of_run = ({**folder.read_description(), **scores}, examples)
+        description = {**folder.read_description(), **scores}
         precision = values.get("precision", "float32")
         if kind != "saved_model":
             path = FLAGS.export_dir or f"{path}_{kind}"
             values["precision"] = "float32"
         module = task.reload(folder, values)
-        path = task.write(kind, module, path, *of_run, precision, FLAGS.version)
+        path = task.write(kind, module, path, description, examples, precision, FLAGS.version)
         print(exported("" if kind == "web" else task.trial, examples, path))
 
 

@@ -1,7 +1,7 @@
 """Serve a SavedModel, or graphs of ONNX or LiteRT, with TF Serving's REST interface: `python -m
 keras_transformer.serve --model_base_path=saved_models/NAME`.
 
-It tries a model without TF Serving: the URLs and the JSON are the same, and / is a page to type in.
+Use it to try a model without TF Serving: it has the same URLs and JSON, and a page to type in at /.
 """
 
 import dataclasses

@@ -21,7 +21,7 @@ from keras_transformer.tasks import TASKS, TRAINING, TaskChoice, task_class
 # A task adds its own options.
 SECTIONS = (TaskChoice, *TRAINING, Dump)
 OF_TASKS = {name: task.options for name, task in TASKS.items()}
-# Options that everybody needs, which `--help` shows first.
+# Options that `--help` shows first.
 EVERYDAY = (
     *("corpus", "source_language", "target_language", "vocabulary_size"),
     *("model_dir", "max_minutes", "max_steps", "batch_tokens", "init_from", "seed", "release"),

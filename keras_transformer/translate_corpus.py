@@ -50,26 +50,26 @@ def main(FLAGS):
     _refuse(FLAGS)
     require_folder(f"--output={FLAGS.output}", os.path.dirname(FLAGS.output) or ".", "place")
     if FLAGS.processes > 1:
-        of_beam = of_processes(FLAGS.processes, FLAGS.traceback)
+        pipeline_options = of_processes(FLAGS.processes, FLAGS.traceback)
     else:
-        of_beam = beam_options(f"--runner={FLAGS.runner}" if FLAGS.runner else "")
+        pipeline_options = beam_options(f"--runner={FLAGS.runner}" if FLAGS.runner else "")
     spread_over_cores()  # Each process translates a batch at a time, on a core.
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     options = flags.translation_options(FLAGS)
     options_of_run(options, {})  # Refuses contradictions before all text is read.
-    how = {"split_sentences": FLAGS.split_sentences, "batch_tokens": FLAGS.decode_tokens}
+    splitting = {"split_sentences": FLAGS.split_sentences, "batch_tokens": FLAGS.decode_tokens}
     path = ",".join(os.path.abspath(part.version or part.path) for part in ModelPath.listed(model))
     identity = {"path": path, "runs": weights_of_runs(model), "precision": FLAGS.precision}
     # The words themselves: their file may change under its name.
     words = {"forbidden": [*read_words(FLAGS.forbidden)]} if FLAGS.forbidden else {}
-    identity |= {"options": options | words, **how}
+    identity |= {"options": options | words, **splitting}
     suffix = ".gz" if FLAGS.gzip else ""
-    handler = bulk.handler(path, FLAGS.precision, options, **how)
+    handler = bulk.handler(path, FLAGS.precision, options, **splitting)
     plan = bulk.Plan.of(FLAGS.input, FLAGS.output, FLAGS.shard_lines, suffix, identity)
     print(f"{len(plan.shards_to_write()):,} of {len(plan.shards):,} shards to make.", flush=True)
     began = time.monotonic()
     at_once = FLAGS.shards_at_once or (None if FLAGS.runner else 20)
-    lines = bulk.run(plan, handler, of_beam, at_once)
+    lines = bulk.run(plan, handler, pipeline_options, at_once)
     seconds = time.monotonic() - began
     rate = f"{lines:,} lines in {seconds:.1f} s, {lines / seconds:.1f} a second."
     print(rate if lines else "All shards are there already.")

@@ -171,7 +171,7 @@ def test_a_text_with_line_breaks_is_left_to_the_real_pairs(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ([], "--teacher is missing, or --back_translate"),
+        ([], "--teacher or --back_translate is missing"),
         (["--teacher=nowhere"], "there is no model at nowhere"),
         (["--teacher=back"], "--teacher must translate en into de. Received: back, which trans"),
         (["--back_translate=forth"], "--back_translate must translate de into en. Received: forth"),

@@ -110,7 +110,7 @@ def test_a_help_line_is_complete_by_itself_and_the_same_wherever_it_is_declared(
 def test_help_says_what_other_backends_have_not():
     page = help_of(["--task=translation", "--help"], "", train.SECTIONS, train.OF_TASKS)
     entries = [" ".join(one.split()) for one in re.split(r"\n\n|\n  --(?:\[no\])?", page)]
-    told = {re.match(r"\w+", one)[0] for one in entries if one.endswith("On TensorFlow alone.")}
+    told = {re.match(r"\w+", one)[0] for one in entries if one.endswith("Only on TensorFlow.")}
     places = [place for declared in every_place().values() for place in declared]
     marked = {one.option.name for one in places if one.option.setting.on_tensorflow}
     assert told == marked

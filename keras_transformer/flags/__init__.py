@@ -34,7 +34,7 @@ from pipelines.options import Options, Sections, recipe, settings
 PLACES: dict[str, Argument] = {}
 # Sections that concern a single call, and are left out of a recipe.
 OF_ONE_CALL = (Dump, Errors)
-TWO_FILES = "--source_file and --reference_file are needed: two files of as many lines."
+TWO_FILES = "--source_file and --reference_file are needed: two files with equally many lines."
 # The error for each required flag that is missing.
 REQUIRED = {
     "model_dir": "--model_dir is missing: the folder of a run, such as runs/home_assistant_en_de.",
@@ -42,7 +42,7 @@ REQUIRED = {
     "saved_models/home_assistant_en_de.",
     "model_base_path": "--model_base_path is missing: a SavedModel's folder of versions, such as "
     "saved_models/home_assistant_en_de.",
-    "teacher": "--teacher is missing, or --back_translate: a model that translates the text, such "
+    "teacher": "--teacher or --back_translate is missing: a model that translates the text, such "
     "as runs/en_de.",
     "output_dir": "--output_dir is missing: the folder of the prepared corpus, such as "
     "prepared/mine.",

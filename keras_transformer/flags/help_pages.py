@@ -13,8 +13,8 @@ FRONT = """
 Tasks, each with options of its own:
 {tasks}
 
-Options that everybody needs; `--task={task} --help` shows all {count} of a task, and `--help=Model`
-one section:
+Everyday options. `--task={task} --help` shows all {count} of a task, and `--help=Model` shows one
+section:
 {everyday}
   --flagfile=FILE
       Read flags from a file: one of the package's recipes, or your own. Later flags win.
@@ -97,6 +97,6 @@ def _entry(option: Declared):
     if setting.choices:
         flag += f"  ({', '.join(setting.choices)})"
     lines = [f"  {line}" for line in textwrap.wrap(flag, WIDTH - 2, subsequent_indent="      ")]
-    text = setting.help + (" On TensorFlow alone." if setting.on_tensorflow else "")
+    text = setting.help + (" Only on TensorFlow." if setting.on_tensorflow else "")
     lines += textwrap.wrap(text, WIDTH, initial_indent="      ", subsequent_indent="      ")
     return "\n".join(lines)

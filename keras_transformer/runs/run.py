@@ -111,8 +111,8 @@ class Run:
             self._start(model)
         steps_per_epoch = batches.updates_per_epoch
         self._introduce(model, policy, batches, step)
-        how = {name: values[name] for name in ("accumulate", "static_shapes", "jit_compile")}
-        feed = fit.attach(model, self.strategy, batches, **how, objective=self.objective)
+        feeding = {name: values[name] for name in ("accumulate", "static_shapes", "jit_compile")}
+        feed = fit.attach(model, self.strategy, batches, **feeding, objective=self.objective)
         of_run = (self.task, values, self.folder, self.is_chief)
         watchers = Watchers(*of_run, feed.ending, step, stopwatch, last_step, measure)
         if self.is_chief and not replicas.has_hosts(self.strategy):
@@ -120,7 +120,7 @@ class Run:
         if self.is_chief and step:
             watchers.mend(model, steps_per_epoch)
         if watchers.are_over or step >= last_step:
-            print("nothing is left to train. Raise --max_steps and the like to train longer")
+            print("nothing is left to train. Raise --max_steps or other limits to train longer")
         try:
             if not watchers.are_over:
                 fit.fit(model, feed, steps_per_epoch, last_step, watchers.callbacks)
@@ -274,7 +274,7 @@ def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
     description["task"] = task.name
     settings = {name: value for name, value in values.items() if resumed.get(name) == TOLD}
     if values["schedule"] == "cosine":
-        # Its curve ends there.
+        # The cosine ends there.
         settings["max_steps"] = values["max_steps"]
     fixed_values = {name: value for name, value in values.items() if resumed.get(name) == FIXED}
     # An option that an earlier version did not write had its default.
