@@ -1,4 +1,4 @@
-"""Beginnings of texts to texts, by a run's language model or an exported one."""
+"""Text generation and perplexity, by a run's language model or an exported one."""
 
 import math
 import os
@@ -33,7 +33,7 @@ class Generator:
 
     @classmethod
     def of(cls, module) -> "Generator":
-        """That of a live `GenerationModule`."""
+        """Return the generator of a live `GenerationModule`."""
         from keras_transformer.inference.functions import LiveFunctions
 
         lengths = _counting(module.source_tokenizer)
@@ -41,9 +41,9 @@ class Generator:
 
     @classmethod
     def load(cls, path: str | os.PathLike, precision: str = "float32", **options) -> "Generator":
-        """Load a run's folder, a checkpoint in one, a SavedModel or graphs of ONNX or LiteRT.
-        `precision` ("float32" or "bfloat16") is for runs, `options`, arguments of
-        `DecodingOptions`, for all but SavedModels.
+        """Load a run's folder, a checkpoint in one, a SavedModel, or ONNX or LiteRT graphs. Only a
+        run takes a `precision` ("float32" or "bfloat16"); all but SavedModels take `options`,
+        arguments of `DecodingOptions`.
         """
         model = ModelPath.of(path)
         if model.is_portable:
@@ -52,21 +52,22 @@ class Generator:
             description = model.run.read_description()
             refuse_other_task(description, model.run.path, TASK)
             kind = module_class(description)
-            # Wrong options are told before the weights are loaded.
-            return cls.of(kind(*load_trained(model.run, precision), kind.options_of(options)))
+            # Before the weights are loaded, so that wrong options are reported at once.
+            decoding = kind.options_of(options)
+            return cls.of(kind(*load_trained(model.run, precision), decoding))
         refuse_precision(model.version, precision)
         return _exported(model, options)
 
     def generate(self, prompts: Sequence[str], batch_tokens: int = BATCH_TOKENS) -> list[str]:
-        """Each prompt with what comes after it, by batches of so many tokens, new ones included."""
+        """Return each prompt with its continuation. `batch_tokens` includes the new tokens."""
         lengths = self._checked(prompts, "Shorten it.")
-        limits = (min(in_tokens(self._max_length, one), self._positions) for one in lengths)
+        limits = (min(in_tokens(self._max_length, length), self._positions) for length in lengths)
         lengths = [*map(max, lengths, limits)]
         return in_batches(self._generated, [prompts], lengths, batch_tokens)
 
     def perplexities(self, lines: Sequence[str], batch_tokens: int | None = None) -> dict:
-        """JSON: exp(-log P / pieces) and exp(-log P / words) of lines, their ends counted in both.
-        None takes the place of a number that is too large, as of words that no spaces part.
+        """Return exp(-log P / pieces) and exp(-log P / words) of lines as a JSON object. A line's
+        end counts as a piece and as a word. A perplexity too large for a float is None.
         """
         lengths = self._checked(lines, "Split it into several lines.")
         logs, counts = zip(*in_batches(self._score, [lines], lengths, batch_tokens), strict=True)
@@ -100,7 +101,7 @@ def _of_portable(model: ModelPath, precision: str, options: Mapping) -> Generato
     max_length = portable.options.max_length
 
     def score(text):
-        # A text is what is forced; there is no source.
+        # The text of a language model is both its source and its target.
         lines = as_strings(text)
         sums, counts = zip(*portable.score(lines, lines), strict=True)
         return {"log_probability": np.array(sums), "tokens": np.array(counts)}
@@ -136,12 +137,12 @@ def _exported(model: ModelPath, options: Mapping) -> Generator:
 
 
 def _counting(tokenizer):
-    """How many tokens each line has, EOS included, however many the model takes."""
+    """Return a function that counts each line's tokens, EOS included, without truncation."""
     return lambda lines: tokenizer.tokenize(as_bytes(lines)).row_lengths().numpy().tolist()
 
 
 def perplexity(nats: float) -> float:
-    """exp(nats); infinite where that is too large for a float."""
+    """Return exp(nats), infinite if it is too large for a float."""
     try:
         return math.exp(nats)
     except OverflowError:
@@ -149,11 +150,11 @@ def perplexity(nats: float) -> float:
 
 
 def rounded_perplexity(nats: float) -> float | None:
-    """A perplexity for JSON, to three decimals; None where it is not finite."""
+    """Return a perplexity for JSON, with three decimals; None if it is not finite."""
     number = perplexity(nats)
     return round(number, 3) if math.isfinite(number) else None
 
 
 def in_words(number: float | None) -> str:
-    """What `rounded_perplexity` gave, to be printed."""
-    return "beyond all numbers" if number is None else str(number)
+    """Return the result of `rounded_perplexity` as text."""
+    return "infinite" if number is None else str(number)

@@ -72,6 +72,12 @@ def test_without_a_search_text_is_drawn(module_of):
     assert module_of(samples=0).options.samples == 0
 
 
+def test_a_wrong_option_is_refused_before_weights_are_loaded(tmp_path):
+    (tmp_path / "model.json").write_text('{"task": "language_modelling"}')
+    with pytest.raises(ValueError, match=r"Received: top_p=2\.0\."):
+        Generator.load(tmp_path, top_p=2.0)
+
+
 def test_a_text_that_the_model_would_cut_is_refused(module_of):
     generator = Generator.of(module_of(samples=0, max_length="+1"))
     fits = "b" * 1023

@@ -101,7 +101,7 @@ def test_a_long_prefix_is_called_a_prefix():
 def test_a_perplexity_beyond_all_numbers_is_none():
     assert rounded_perplexity(1.0) == 2.718
     assert rounded_perplexity(1420.0) is None
-    assert (in_words(2.718), in_words(None)) == ("2.718", "beyond all numbers")
+    assert (in_words(2.718), in_words(None)) == ("2.718", "infinite")
 
 
 @pytest.mark.parametrize(

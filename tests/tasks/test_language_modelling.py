@@ -128,7 +128,7 @@ def test_an_attention_of_encoders_alone_is_refused(task_of):
 def test_a_perplexity_beyond_all_numbers_is_told_in_words():
     found = {"lines": 1, "pieces": 2, "perplexity": 3.5, "perplexity_of_words": None}
     told = PerplexityScorer.table(None, found)
-    assert told == "1 lines, 2 pieces\nperplexity 3.5 a piece, beyond all numbers a word"
+    assert told == "1 lines, 2 pieces\nperplexity 3.5 a piece, infinite a word"
 
 
 def test_a_test_line_that_could_not_be_scored_is_told_before_training(task_of, folder):
