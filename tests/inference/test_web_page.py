@@ -177,7 +177,7 @@ def test_languages_are_chosen_in_two_lists_and_forbidden_words_never_come(browse
         assert said == "target_language=tlh: the model has de, en, fr. Name one of these."
         # While it translates, another text does not begin, whose answer would come first.
         for is_locked in (True, False):
-            begun = "window.begun = false; told = () => { begun = true; }; get('go').disabled = "
+            begun = "window.begun = false; attempt = () => { begun = true; }; get('go').disabled ="
             browser.execute_script(f"{begun} arguments[0]", is_locked)
             browser.find_element(By.ID, "text").send_keys(Keys.CONTROL, Keys.ENTER)
             assert browser.execute_script("return begun") != is_locked

@@ -243,18 +243,18 @@ def test_the_search_of_the_page_finds_what_the_search_in_numpy_finds(given, expe
         ("f32(score / this.penalty(this.limit))", "score"),
         ("this.penalty(likeliest.ids.length)", "this.penalty(this.limit)"),
         ('this.form === "until_full" ||', "this.fills ||"),
-        ("this.found[this.size - 1]", "this.found[this.most - 1]"),
-        ("this.found[this.most - 1]", "this.found[0]"),
+        ("this.finished[this.size - 1]", "this.finished[this.most - 1]"),
+        ("this.finished[this.most - 1]", "this.finished[0]"),
         ("(beam.fills && atLimit)", "false"),
-        ("position < asked.begin.length", "false"),
-        ("wanted.max_length, tokens), begin.length", "wanted.max_length, tokens), 0"),
-        ("Math.max(limit, begin.length + all", "Math.max(limit, all"),
+        ("position < options.begin.length", "false"),
+        ("settings.max_length, tokens), begin.length", "settings.max_length, tokens), 0"),
+        ("Math.max(limit, begin.length + total", "Math.max(limit, total"),
         ("ended ? before[place].score", "false ? before[place].score"),
         ("chosen = atLimit ?", "chosen = false ?"),
         ("if (left) row[EOS]", "if (false) row[EOS]"),
         ("open[m] === innermost", "true"),
         ("if (shrinks) this.places--;", ""),
-        ("position + 1 < asked.minimum", "false"),
+        ("position + 1 < options.minimum", "false"),
         ("after(state, id) < 0", "false"),
         ("changed[state][id] ?? first", "first"),
         ("ids.length - n + 1", "ids.length - n"),
@@ -317,7 +317,7 @@ class InTables(Portable):
     def __init__(self, module):
         protected = module.vocabulary.protected
         self.labels = {}
-        self._given = 0
+        self._given_tokens = 0
         self.options = module.options
         self._source = self._target = Words()
         self._marks = TextMarks(protected)

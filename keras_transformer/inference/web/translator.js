@@ -1,11 +1,11 @@
 "use strict";
 // A translator in the browser, and its page. SentencePiece cuts a line into pieces, ONNX Runtime
-// runs the graphs, and search.js, which is loaded before, looks for the translation.
+// runs the graphs, and search.js, which is loaded first, searches for the translation.
 
 const LONGEST_SOURCE = 1024;
 
-// sentencepiece.js is a module for Node, which exports its class and reads the vocabulary as a
-// file: here, bytes.
+// sentencepiece.js is a module for Node, which exports its class and reads the vocabulary from a
+// file. Here `readFileSync` returns the bytes that it is called with.
 var exports = {};
 var require = () => ({ readFileSync: (bytes) => bytes });
 
@@ -20,7 +20,7 @@ class Graphs {
     return Object.assign(new Graphs(), { encoder, decoder });
   }
 
-  // The same for one source, ids with their end.
+  // The graphs with one encoded source, ids with EOS.
   async reading(ids) {
     const source = await this.encoder.run({ ids: integers(ids, [1, ids.length]) });
     return Object.assign(new Graphs(), { ...this, source });
@@ -28,11 +28,11 @@ class Graphs {
 
   start(rows) {
     const states = this.decoder.inputMetadata.filter(({ name }) => name.startsWith("state_"));
-    // An axis that grows has a name for its size, and begins with none.
+    // The size of an axis that grows is a name in the graph, and 0 at first.
     const begin = (size) => typeof size === "number" ? Math.max(size, 0) : 0;
     return Object.fromEntries(states.map(({ name, shape }) => {
       const sizes = [rows, ...shape.slice(1).map(begin)];
-      const product = sizes.reduce((one, other) => one * other);
+      const product = sizes.reduce((a, b) => a * b);
       return [name, floats(new Float32Array(product), sizes)];
     }));
   }
@@ -48,8 +48,8 @@ class Graphs {
       ...this.source,
       ...state,
     };
-    const wanted = this.decoder.inputNames.map((name) => [name, feeds[name]]);
-    const { logs, tokens, ...next } = await this.decoder.run(Object.fromEntries(wanted));
+    const inputs = this.decoder.inputNames.map((name) => [name, feeds[name]]);
+    const { logs, tokens, ...next } = await this.decoder.run(Object.fromEntries(inputs));
     const renamed = Object.entries(next).map(([name, tensor]) =>
       [name.replace("next", "state"), tensor]);
     return { logs: logs.data, tokens: tokens.data, state: Object.fromEntries(renamed) };
@@ -79,35 +79,34 @@ class Translator {
   async translate(line, options = {}) {
     const text = line.replace(/\p{Surrogate}/gu, "?");
     if (/^[ \t\n\r\v\f]*$/.test(text)) return "";
-    const wanted = { ...this.settings, ...options };
-    // The best has the most of the translations that are given for terms, and then the highest
-    // score.
-    const given = wanted.learned_terms ? [...text.matchAll(TERM)] : [];
-    const missing = (one) => given.filter(([, , term]) => !one.includes(term)).length;
-    const most = given.length ? wanted.beam_size : 1;
-    const found = await this.found(text, { ...wanted, most });
-    const ranked = found.sort((one, other) => missing(one) - missing(other));
+    const settings = { ...this.settings, ...options };
+    // The best translation has the most of the given terms, and then the highest score.
+    const terms = settings.learned_terms ? [...text.matchAll(TERM)] : [];
+    const missing = (output) => terms.filter(([, , term]) => !output.includes(term)).length;
+    const most = terms.length ? settings.beam_size : 1;
+    const nbest = await this.nbest(text, { ...settings, most });
+    const ranked = nbest.sort((a, b) => missing(a) - missing(b));
     const best = ranked[0] ?? "";
-    if (!wanted.puts_terms_in || !wanted.protect_all || !missing(best)) return best;
-    // All terms are put in as protected spans.
+    if (!settings.puts_terms_in || !settings.protect_all || !missing(best)) return best;
+    // Translate again with all terms put in as protected spans.
     const withSpans = text.replace(TERM, "$1\u27e6$2\u27e7");
-    const [all] = await this.found(withSpans, { ...wanted, most: 1 });
-    return all ?? "";
+    const [again] = await this.nbest(withSpans, { ...settings, most: 1 });
+    return again ?? "";
   }
 
-  // The translations that the search finds of a text, best first.
-  async found(text, wanted) {
-    const { marks } = wanted;
+  // The `most` best translations of a text, best first.
+  async nbest(text, settings) {
+    const { marks } = settings;
     const read = marks ? marked(text, marks.expression, marks.casing) : { shown: text, spans: [] };
-    const ids = [...labelled(wanted, "source_language"), ...this.source.encodeIds(read.shown)];
+    const ids = [...labelled(settings, "source_language"), ...this.source.encodeIds(read.shown)];
     if (ids.length >= LONGEST_SOURCE) {
       throw new Error(`The line "${text.slice(0, 30)}..." has ${ids.length + 1} tokens, more ` +
         `than the ${LONGEST_SOURCE} allowed. Split it into sentences, a line each.`);
     }
     const model = await this.graphs.reading([...ids, EOS]);
-    const found = await search(model, request(wanted, ids, read.spans));
-    const texts = found.map((one) => this.target.decodeIds(one.filter(isToken)));
-    return marks ? texts.map((one) => putBack(one, read)) : texts;
+    const outputs = await search(model, request(settings, ids, read.spans));
+    const texts = outputs.map((tokens) => this.target.decodeIds(tokens.filter(isToken)));
+    return marks ? texts.map((output) => putBack(output, read)) : texts;
   }
 }
 
@@ -133,8 +132,8 @@ const LANGUAGES = ["source_language", "target_language"];
 const LANGUAGE_NAMES = new Intl.DisplayNames("en", { type: "language", fallback: "none" });
 let translator = null;
 
-// A language's name for the code of its label, such as de, zh_CN or deu_Latn.
-function named(code) {
+// The name of the language that a label's code such as de, zh_CN or deu_Latn stands for.
+function languageName(code) {
   try {
     const name = LANGUAGE_NAMES.of(code.replaceAll("_", "-"));
     return name ? `${name} (${code})` : code;
@@ -145,27 +144,27 @@ function named(code) {
 
 async function open() {
   if (location.protocol === "file:") {
-    throw new Error("A browser lets no page of a file read the model. Serve this folder, such as " +
-      "by\npython -m http.server 8000 --directory=FOLDER\nand open http://localhost:8000/");
+    throw new Error("A page opened from a file cannot read the model. Serve its folder, for " +
+      "example by\npython -m http.server 8000 --directory=FOLDER\nand open http://localhost:8000/");
   }
   translator = await Translator.load();
   const { settings } = translator;
   const codes = Object.keys(settings.labels ?? {});
-  const languages = codes.map((code) => [named(code), code]).sort();
+  const languages = codes.map((code) => [languageName(code), code]).sort();
   get("languages").hidden = !languages.length;
   for (const name of LANGUAGES) {
-    const choices = languages.map((one) => new Option(...one));
+    const choices = languages.map(([label, code]) => new Option(label, code));
     get(name).append(...choices);
   }
   for (const name of [...NUMBERS, ...LANGUAGES]) get(name).value = settings[name];
   get("form").addEventListener("submit", (event) => {
     event.preventDefault();
-    told(translateAll);
+    attempt(translateAll);
   });
   get("text").addEventListener("keydown", (event) => {
-    const isAsked = event.key === "Enter" && (event.ctrlKey || event.metaKey);
-    // While it translates the button is locked, and this with it.
-    if (isAsked && !get("go").disabled) get("form").requestSubmit();
+    const submits = event.key === "Enter" && (event.ctrlKey || event.metaKey);
+    // Not while a translation runs, which locks the button.
+    if (submits && !get("go").disabled) get("form").requestSubmit();
   });
 }
 
@@ -174,21 +173,21 @@ async function translateAll() {
   const entered = (name) => NUMBERS.includes(name) ? Number(get(name).value) : get(name).value;
   const options = Object.fromEntries(names.map((name) => [name, entered(name)]));
   const lines = get("text").value.split("\n");
-  const found = [];
+  const translations = [];
   const began = performance.now();
   for (const line of lines) {
-    found.push(await translator.translate(line, options));
-    get("best").textContent = found.join("\n");
+    translations.push(await translator.translate(line, options));
+    get("best").textContent = translations.join("\n");
     get("answer").hidden = false;
-    // Lets the browser show it.
-    await new Promise((done) => setTimeout(done));
+    // Let the browser show it.
+    await new Promise((resolve) => setTimeout(resolve));
   }
   return `${Math.round(performance.now() - began)} ms`;
 }
 
-// Does something, and tells how it went; the button is locked meanwhile, and while there is no
-// model.
-async function told(work) {
+// Do some work, and show its result or its error. The button is locked during it, and until there
+// is a model.
+async function attempt(work) {
   get("error").textContent = "";
   get("go").disabled = true;
   try {
@@ -200,4 +199,4 @@ async function told(work) {
   get("go").disabled = !translator;
 }
 
-if (typeof document !== "undefined") addEventListener("DOMContentLoaded", () => told(open));
+if (typeof document !== "undefined") addEventListener("DOMContentLoaded", () => attempt(open));
