@@ -1,8 +1,8 @@
-"""Files of lines to shards of translations, by workers of Apache Beam.
+"""Translate files of lines into shards, by workers of Apache Beam.
 
-A shard has the lines of one file from a place on, each with its number in the whole input. It is
-written whole, when all its lines are there, and its batches depend on its own lines alone. So a run
-that was killed makes only the shards that lack, and the bytes are those of a run that was not.
+A shard holds consecutive lines of one file, each with its number in the whole input. It is written
+in one piece, once all its lines are translated, and its batches depend on its own lines alone. So
+a run that was killed resumes with the missing shards, and writes the same bytes as an unbroken run.
 """
 
 import dataclasses
@@ -23,15 +23,15 @@ from pipelines.line_files import as_lines, byte_lines, decode, open_bytes
 from pipelines.prepare.beam_runner import pipeline_of
 from pipelines.whole_files import write_json, write_text
 
-# Of the lines that a worker gets at once: a few batches of tokens, which the model counts itself.
+# Bytes of lines that a worker gets at once: a few batches, whose tokens the model counts itself.
 BATCH_BYTES = 32768
 SHARD = "{plan.prefix}-{shard.number:05d}-of-{count:05d}.tsv{plan.suffix}"
 FAILED = "{plan.prefix}-{shard.number:05d}-of-{count:05d}.failed.tsv{plan.suffix}"
 
 
 class Shard(NamedTuple):
-    """Lines of a file: number of the shard, the file, how many lines come before, how many it has,
-    and the number of the first in the whole input, from 1.
+    """Consecutive lines of a file: the shard's number, the file, the lines skipped before it, its
+    own lines, and the number of the first in the whole input, counted from 1.
     """
 
     number: int
@@ -42,7 +42,7 @@ class Shard(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line, or what became of it: a translation, or the reason why there is none."""
+    """A line with its translation, or with the reason why it has none; at first with neither."""
 
     number: int
     text: str
@@ -52,8 +52,8 @@ class Line(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is translated, by all shards, and where to: a prefix and a suffix of all names, ".gz"
-    where the shards are compressed.
+    """All shards of a translation, and the prefix and the suffix of their files' names (".gz" if
+    they are compressed).
     """
 
     prefix: str
@@ -62,49 +62,47 @@ class Plan:
 
     @classmethod
     def of(cls, pattern: str, prefix: str, shard_lines: int, suffix: str, model: Mapping) -> "Plan":
-        """Read all files once, and write what the shards are made of into PREFIX.json: where a file
-        lies is not part of it.
+        """Read all files once, and record in PREFIX.json what the shards depend on: the files'
+        contents, not their paths. Refuse to continue shards of another model, size or text.
         """
         shards = glob.glob(f"{glob.escape(prefix)}-*-of-*.tsv*")
         own = {os.path.abspath(name) for name in (f"{prefix}.json", *shards)}
-        found = filter(os.path.isfile, glob.glob(pattern, recursive=True))
-        names = sorted(name for name in found if os.path.abspath(name) not in own)
+        matches = filter(os.path.isfile, glob.glob(pattern, recursive=True))
+        names = sorted(name for name in matches if os.path.abspath(name) not in own)
         if not names:
             raise FileNotFoundError(f"--input={pattern} names no file. Name one, or a pattern.")
-        if others := [name for name in names if format_of(name) != "lines"]:
+        if documents := [name for name in names if format_of(name) != "lines"]:
             raise ValueError(
-                f"--input={pattern} must name files of lines. Received: {others[0]}. Try python "
+                f"--input={pattern} must name files of lines. Received: {documents[0]}. Try python "
                 "-m keras_transformer.translate; if it has lines, give it another ending."
             )
-        record = pathlib.Path(f"{prefix}.json")
+        path = pathlib.Path(f"{prefix}.json")
         remedy = "Name another --output."
-        known = read_object(record, remedy, MOST_BYTES_OF_LISTS) if record.exists() else {}
+        earlier = read_object(path, remedy, MOST_BYTES_OF_LISTS) if path.exists() else {}
         files = [_content(name) for name in names]
         if not any(file["lines"] for file in files):
             raise ValueError(f"--input={pattern}: all that it names is empty. Name another text.")
-        if not shards:
-            known = {}  # Nothing was made.
-        made = {"model": model, "shard_lines": shard_lines, "suffix": suffix, "files": files}
-        for name, value in made.items():
-            if known and known.get(name) != value:
+        record = {"model": model, "shard_lines": shard_lines, "suffix": suffix, "files": files}
+        for name, value in record.items():
+            if shards and earlier and earlier.get(name) != value:
                 raise ValueError(
-                    f"{record} says that the shards were made with other {name}: "
-                    f"{str(known.get(name))[:200]}. Received: {str(value)[:200]}. Write elsewhere, "
-                    "or remove what is there."
+                    f"{path} says that the shards were made with other {name}: "
+                    f"{str(earlier.get(name))[:200]}. Received: {str(value)[:200]}. Write "
+                    "elsewhere, or remove what is there."
                 )
-        write_json(record, made)
-        return cls(prefix, tuple(_parts(names, files, shard_lines)), suffix)
+        write_json(path, record)
+        return cls(prefix, tuple(_shards(names, files, shard_lines)), suffix)
 
     def path(self, shard: Shard, pattern: str = SHARD) -> pathlib.Path:
-        """The file of a shard, or that of its lines that failed."""
+        """Return the file of a shard, or (with the pattern FAILED) that of its failed lines."""
         return pathlib.Path(pattern.format(plan=self, shard=shard, count=len(self.shards)))
 
     def shards_to_write(self) -> list[Shard]:
-        """The shards that are not written."""
+        """Return the shards that are not written yet."""
         return [shard for shard in self.shards if not self.path(shard).exists()]
 
     def write(self, number: int, batches: Iterable[list[Line]]) -> tuple[int, int]:
-        """Write a shard of all its batches; how many lines it has, and how many of them failed."""
+        """Write a shard from all its batches. Return its number of lines, and of failed lines."""
         shard = self.shards[number]
         lines = sorted(itertools.chain.from_iterable(batches), key=lambda line: line.number)
         numbers = [line.number for line in lines]
@@ -114,22 +112,22 @@ class Plan:
                 "Leave the input alone, and run the same command again."
             )
         if failed := [line for line in lines if line.translation is None]:
-            rows = ((one.number, one.reason, one.text) for one in failed)
+            rows = ((line.number, line.reason, line.text) for line in failed)
             self._write(self.path(shard, FAILED), rows)
         else:
             self.path(shard, FAILED).unlink(missing_ok=True)
-        rows = ((one.number, one.translation) for one in lines if one.translation is not None)
-        # Last: a shard that is there is done.
+        rows = ((line.number, line.translation) for line in lines if line.translation is not None)
+        # Last, since a shard that exists counts as done.
         self._write(self.path(shard), rows)
         return len(lines), len(failed)
 
     def _write(self, path, rows):
-        cells = ([str(one).replace("\t", " ") for one in row] for row in rows)
+        cells = ([str(cell).replace("\t", " ") for cell in row] for row in rows)
         write_text(path, as_lines(map("\t".join, cells)))
 
 
 def _content(name):
-    """What a file holds: its name may be given to another text, or its text to another name."""
+    """Return a file's number of lines and checksum, which identify its text under any name."""
     digest = hashlib.sha256()
     lines = 0
     with open_bytes(name) as file:
@@ -139,7 +137,7 @@ def _content(name):
     return {"lines": lines, "sha256": digest.hexdigest()}
 
 
-def _parts(names, files, shard_lines):
+def _shards(names, files, shard_lines):
     first = 1
     number = 0
     for name, file in zip(names, files, strict=True):
@@ -151,57 +149,55 @@ def _parts(names, files, shard_lines):
 
 
 def read(name: str, shards: list[Shard]) -> Iterator[tuple[int, list[Line]]]:
-    """The lines of some shards of a file: each shard's number and a batch of its lines, of similar
-    length. A line that is not UTF-8 has its reason already, in a batch of its own.
+    """Yield the lines of some shards of a file in batches of similar length, with the shard's
+    number. A line that is not UTF-8 comes in a batch of its own, with the reason.
     """
     with open_bytes(name) as file:
         lines = byte_lines(file, name)
-        at = 0
+        position = 0
         for shard in shards:
-            between = shard.skipped - at
-            of_shard = [*itertools.islice(lines, between, between + shard.lines)]
-            at = shard.skipped + shard.lines
+            gap = shard.skipped - position
+            lines_of_shard = [*itertools.islice(lines, gap, gap + shard.lines)]
+            position = shard.skipped + shard.lines
             texts = []
-            for number, line in enumerate(of_shard, shard.first):
+            for number, line in enumerate(lines_of_shard, shard.first):
                 try:
-                    texts.append(Line(number, decode(line, name, at)))
+                    texts.append(Line(number, decode(line, name, position)))
                 except ValueError:
                     text = line.decode("utf-8", errors="replace").strip()
                     yield shard.number, [Line(number, text, reason="It is not UTF-8.")]
             lengths = [1 + len(line.text.encode("utf-8", errors="replace")) for line in texts]
             for batch in batches_of_tokens(lengths, BATCH_BYTES):
-                yield shard.number, [texts[one] for one in batch]
+                yield shard.number, [texts[index] for index in batch]
 
 
 def translated(batch: list[Line], translate: Callable[[list[str]], list[str]]) -> list[Line]:
-    """A batch with its translations. If the model refuses it, its halves are tried, and a line that
-    it refuses alone has its reason.
+    """Return a batch with its translations. If the model refuses it, translate its halves; a single
+    line that it refuses gets the reason instead.
     """
     if batch[0].reason:
         return batch
     try:
-        found = translate([line.text for line in batch])
+        texts = translate([line.text for line in batch])
     except ValueError as error:
         if len(batch) == 1:
             return [batch[0]._replace(reason=str(error))]
         middle = len(batch) // 2
         return [*translated(batch[:middle], translate), *translated(batch[middle:], translate)]
-    return [line._replace(translation=one) for line, one in zip(batch, found, strict=True)]
+    return [line._replace(translation=text) for line, text in zip(batch, texts, strict=True)]
 
 
-def handler(path: str, precision: str, options: Mapping, **how):
-    """Beam's `ModelHandler` of a translator: a batch is an element of its `RunInference`."""
+def handler(path: str, precision: str, options: Mapping, **batching):
+    """Return Beam's `ModelHandler` of a translator, whose `RunInference` takes whole batches."""
     from apache_beam.ml.inference.base import ModelHandler
 
     if ModelPath.listed(path)[0].version:
         from keras_transformer.inference.exported import request
 
-        request(options, None)  # What a SavedModel does not take is refused at once.
-    how["batch_tokens"] = how.get("batch_tokens") or BATCH_TOKENS
+        request(options, None)  # Refuse at once the options that a SavedModel does not take.
+    batching["batch_tokens"] = batching.get("batch_tokens") or BATCH_TOKENS
 
     class TranslatorHandler(ModelHandler):
-        """Translates batches of lines, which `read` made."""
-
         def load_model(self):
             from keras_transformer.inference.translator import Translator
 
@@ -209,7 +205,7 @@ def handler(path: str, precision: str, options: Mapping, **how):
 
         def run_inference(self, batch, model, inference_args=None):
             number, lines = batch
-            return [(number, translated(lines, lambda texts: model.translate(texts, **how)))]
+            return [(number, translated(lines, lambda texts: model.translate(texts, **batching)))]
 
         def should_skip_batching(self):
             return True
@@ -218,21 +214,21 @@ def handler(path: str, precision: str, options: Mapping, **how):
 
 
 def run(plan: Plan, model_handler, options, at_once: int | None = None) -> int:
-    """Make the shards that lack, `at_once` in one pass, which Beam's own runner holds in memory, or
-    all: how many lines they have.
+    """Write the missing shards, and return their number of lines. A pass, which Beam's own runner
+    holds in memory, writes `at_once` shards; None: all.
     """
-    # Beam warns the root logger of clients and figures that nothing here needs.
+    # Beam logs warnings about clients and metrics that are not used here.
     logging.disable(logging.WARNING)
     lines = 0
     try:
-        while lacking := plan.shards_to_write()[:at_once]:
-            _run(plan, lacking, model_handler, options)
-            if left := [shard for shard in lacking if not plan.path(shard).exists()]:
+        while missing := plan.shards_to_write()[:at_once]:
+            _run(plan, missing, model_handler, options)
+            if unwritten := [shard for shard in missing if not plan.path(shard).exists()]:
                 raise OSError(
-                    f"{plan.path(left[0])} was not written: all workers must see the folder of "
-                    "--output. Name one that they share."
+                    f"{plan.path(unwritten[0])} was not written: all workers must see the folder "
+                    "of --output. Name one that they share."
                 )
-            lines += sum(shard.lines for shard in lacking)
+            lines += sum(shard.lines for shard in missing)
         return lines
     finally:
         logging.disable(logging.NOTSET)
@@ -242,7 +238,8 @@ def _run(plan, shards, model_handler, options):
     import apache_beam as beam
     from apache_beam.ml.inference.base import RunInference
 
-    files = [(name, [*some]) for name, some in itertools.groupby(shards, lambda one: one.file)]
+    by_file = itertools.groupby(shards, lambda shard: shard.file)
+    files = [(name, [*group]) for name, group in by_file]
     with pipeline_of(options) as pipeline:
         (
             pipeline

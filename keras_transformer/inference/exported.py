@@ -1,4 +1,4 @@
-"""A SavedModel called from Python: its signatures run in a session, without Keras."""
+"""A SavedModel called from Python: a session runs its signatures, without Keras."""
 
 import functools
 import pathlib
@@ -23,7 +23,7 @@ from pipelines.vocabularies.protected_spans import ProtectedSpans
 from pipelines.vocabularies.span_marks import SpanMarks
 from pipelines.vocabularies.vocabulary import RESERVED, fingerprint_of
 
-# The options that a signature takes.
+# The options of each signature.
 OPTIONS = {
     "serving_default": (),
     "translate": (
@@ -33,21 +33,21 @@ OPTIONS = {
     "blockwise": (),
     "sample": ("temperature", "seed"),
 }
-# Signatures of one translation a line, and the options that ask for them.
+# The signatures that return one translation a line without its score, and their options.
 WITHOUT_SCORES = {"sample": "samples", "blockwise": "blockwise"}
-# What a parser's text is called: `ParsingModule.output`, which would import Keras.
+# `ParsingModule.output`, which cannot be imported without Keras.
 TREE = "tree"
 
 
 class Exported:
-    """What `Translator` calls of a SavedModel, as `Live`; `options` replace the exported ones."""
+    """A SavedModel, as `Translator` calls it: see `Live`. `options` replace the exported ones."""
 
     def __init__(self, folder: pathlib.Path, options: dict, description: Mapping | None = None):
         self._folder = folder
         facts = description or {}
         self._functions = SavedFunctions(folder, facts)
         self._lock = threading.Lock()
-        # What the text that comes out is called: "translation", "tree".
+        # The name of the output text: "translation" or "tree".
         self._output = _only_output(self._functions)
         self._source, self._target = tokenizers_of(self._functions)
         self._tree_leaves = None
@@ -69,7 +69,7 @@ class Exported:
         self._require(self._translating)
 
     def check(self, options: Mapping) -> None:
-        """Refuse options that the SavedModel would clamp."""
+        """Refuse out-of-range options, which the SavedModel would clamp."""
         for name, most in self._limits.items():
             if float(options.get(name, 0)) > most:
                 raise ValueError(
@@ -88,21 +88,21 @@ class Exported:
         return piece not in RESERVED and self._source.piece_to_id(piece) != self._source.unk_id()
 
     def target_lengths(self, references: list[str]) -> list[int]:
-        """How many tokens each translation has, likewise. Of a tree, that is its symbols."""
+        """Return the number of tokens of each translation, EOS included; of a tree, its symbols."""
         texts = as_bytes(references)
         if self._tree_leaves:
             texts = bracketing.symbols(tf.constant(texts, tf.string), self._tree_leaves).numpy()
         return [len(ids) + 1 for ids in self._target.encode(as_strings(texts))]
 
     def translate(self, lines: list[str]) -> list[str]:
-        """The best translation of each line, or the one that is drawn."""
+        """Return the best translation of each line, or a sample."""
         answer = self._run(self._translating, text=lines, **self._options)
         if self._translating == "translate":
             return as_strings(answer[f"{self._output}s"][:, 0])
         return as_strings(answer[self._output])
 
     def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
-        """Samples have no scores, and prefixes go with the exported options alone."""
+        """See `Live`. Samples have no scores, and prefixes need the exported options."""
         if self._translating == "serving_default":
             return self._module().translate_in_detail(lines, prefixes)
         if option := WITHOUT_SCORES.get(self._translating):
@@ -128,7 +128,7 @@ class Exported:
     def translate_with_penalties(
         self, beam_size: int, length_penalties: list[float], lines: list[str]
     ) -> list[list[str]]:
-        """The best translation of each line by each length penalty, a search for each."""
+        """Return the best translation of each line by each length penalty; each needs a search."""
         if self._translating == "sample":
             raise ValueError("samples are drawn without a length penalty: leave out `samples`.")
         columns = []
@@ -156,28 +156,28 @@ class Exported:
         return answer["source_pieces"], answer["target_pieces"], answer["attention"]
 
     def _refuse_languages(self):
-        if said := [name for name in LANGUAGES if name in self._options]:
+        if languages := [name for name in LANGUAGES if name in self._options]:
             raise ValueError(
-                f"a SavedModel takes {' and '.join(said)} to translate alone. Name the folder of "
-                "its run, or leave it out."
+                f"a SavedModel takes {' and '.join(languages)} only to translate. Name the folder "
+                "of its run, or leave it out."
             )
 
     def _require(self, signature):
         if signature not in self._functions:
             raise ValueError(
                 f"{self._folder} has no signature `{signature}`: an ensemble has no attention of "
-                "its own, an export that draws has no search, a model without --block_size has no "
+                "its own, an export of samples has no search, a model without --block_size has no "
                 "blocks, and one made before 0.4 has only `serving_default`. Name the folder of "
                 "one run, or export it again."
             )
 
     def _run(self, signature, **inputs):
-        """Call a signature with lists of strings and with options that hold for all of them."""
+        """Call a signature with lists of strings, and with options for all of them."""
         self._require(signature)
         types = self._functions.signatures[signature].inputs
-        if lacking := inputs.keys() - types.keys():
+        if unknown := inputs.keys() - types.keys():
             raise ValueError(
-                f"`{signature}` of {self._folder} has no {', '.join(lacking)}, for an earlier "
+                f"`{signature}` of {self._folder} has no {', '.join(unknown)}, since an earlier "
                 "version wrote it. Leave it out, or export the run again."
             )
         arrays = {
@@ -193,7 +193,7 @@ class Exported:
         return Live(reload(self._folder), gives_attention=True)
 
     def _module(self):
-        """The exported module, reloaded once for the functions that are no signatures."""
+        """Return the exported module, reloaded once for the functions that are not signatures."""
         with self._lock:
             return self._reloaded
 
@@ -210,7 +210,7 @@ def _only_output(functions):
 
 
 def tokenizers_of(functions: SavedFunctions) -> tuple:
-    """The `SentencePieceProcessor`s inside a SavedModel: of the source, and of the target."""
+    """Return the `SentencePieceProcessor`s of source and target inside a SavedModel."""
     models = functions.sentencepiece_models
     if not models:
         raise ValueError(
@@ -218,41 +218,41 @@ def tokenizers_of(functions: SavedFunctions) -> tuple:
         )
     by_fingerprint = {fingerprint_of(model): model for model in models}
     fingerprint = functions.facts.get("vocabulary", {}).get("fingerprint", "")
-    named = [by_fingerprint[one] for one in fingerprint.split("-") if one in by_fingerprint]
-    loaded = [
+    named = [by_fingerprint[key] for key in fingerprint.split("-") if key in by_fingerprint]
+    processors = [
         sentencepiece.SentencePieceProcessor(model_proto=model) for model in named or models[:1]
     ]
-    return loaded[0], loaded[-1]
+    return processors[0], processors[-1]
 
 
 def request(options: Mapping, beam_size: int | None) -> tuple[str, dict]:
-    """The signature that translates with some options, and those of them that it takes. None is as
-    exported; `beam_size` is the exported one, None if it is not known.
+    """Return the signature for some options, and the options to call it with. An option of None is
+    as exported. `beam_size` is the exported one, or None if it is unknown.
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    is_other = given.get("samples") or given.get("blockwise")
-    searched = {} if beam_size is None or is_other else {"beam_size": beam_size}
-    DecodingOptions(**searched | given)
-    samples = given.pop("samples", 0)
+    options = {name: value for name, value in options.items() if value is not None}
+    has_beam = not (options.get("samples") or options.get("blockwise"))
+    exported = {"beam_size": beam_size} if beam_size is not None and has_beam else {}
+    DecodingOptions(**exported | options)
+    samples = options.pop("samples", 0)
     if samples > 1:
         raise ValueError(
             f"samples={samples}: a SavedModel draws one translation of a line. Pass samples=1, or "
             "name the folder of its run."
         )
-    signature = "sample" if samples else "translate" if given else "serving_default"
-    if given.pop("blockwise", False):
+    signature = "sample" if samples else "translate" if options else "serving_default"
+    if options.pop("blockwise", False):
         signature = "blockwise"
-        given.pop("beam_size", None)
-    for name, value in given.items():
+        options.pop("beam_size", None)
+    for name, value in options.items():
         if name not in OPTIONS[signature]:
             raise ValueError(
                 f"{name}={value}: a SavedModel takes {', '.join(OPTIONS[signature])} and no other "
                 "option. Name the folder of its run, or export it with other options (python -m "
                 "keras_transformer.export)."
             )
-    if not str(given.get("max_length", 0)).isdecimal():
+    if not str(options.get("max_length", 0)).isdecimal():
         raise ValueError(
-            f"max_length={given['max_length']}: a SavedModel takes a number of tokens. Pass one "
+            f"max_length={options['max_length']}: a SavedModel takes a number of tokens. Pass one "
             "such as 80, or name the folder of its run."
         )
-    return signature, given
+    return signature, options

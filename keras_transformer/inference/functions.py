@@ -1,4 +1,4 @@
-"""A trained model as functions by name, arrays in, arrays out: of a run or of a SavedModel."""
+"""A trained model, live or exported, as named functions from arrays to arrays."""
 
 import functools
 import pathlib
@@ -22,8 +22,8 @@ Function = Callable[..., dict[str, np.ndarray]]
 
 
 class Functions(dict[str, Function]):
-    """Functions by name; each takes arrays (B, ...) by name and gives such. With the model's name,
-    for errors, and what `model.json` says besides its training: labels, classes, the mask.
+    """Functions by name, from named arrays (B, ...) to named arrays (B, ...). `name` is the model's
+    in errors; `facts` are the fields of `model.json` such as its labels, its classes and its mask.
     """
 
     name: str
@@ -31,23 +31,23 @@ class Functions(dict[str, Function]):
 
 
 class LiveFunctions(Functions):
-    """Those of a `ServedModule` in memory."""
+    """The functions of a `ServedModule` in memory."""
 
     def __init__(self, module: tf.Module):
-        functions = module.functions()
-        super().__init__({name: functools.partial(_called, one) for name, one in functions.items()})
+        graphs = module.functions()
+        super().__init__({name: functools.partial(_arrays, run) for name, run in graphs.items()})
         self.name = "the model"
         self.facts = module.facts()
 
 
-def _called(function, /, **inputs):
+def _arrays(function, /, **inputs):
     return {output: tensor.numpy() for output, tensor in function(**inputs).items()}
 
 
 class SavedFunctions(Functions):
-    """The signatures of a SavedModel, each loaded when it is first asked for; inputs that have a
-    default may be left out. Every `Signature` stands by name in `signatures`, the vocabularies in
-    `sentencepiece_models`. A damaged one is a ValueError.
+    """The signatures of a SavedModel, each loaded at its first call; inputs that have a default may
+    be left out. `signatures` has their types, `sentencepiece_models` the vocabularies. A damaged
+    SavedModel raises ValueError.
     """
 
     def __init__(self, version: pathlib.Path, facts: Mapping[str, Any]):
@@ -55,7 +55,7 @@ class SavedFunctions(Functions):
             meta_graph = read_meta_graph(version)
         except (OSError, ValueError) as error:
             raise damaged(version, error) from error
-        # A SignatureDef would keep the graph that it was read with in memory.
+        # Not SignatureDefs: one would keep the graph that it was read with in memory.
         self.signatures = signatures_of(meta_graph)
         super().__init__({name: functools.partial(self._run, name) for name in self.signatures})
         self.name = str(version)
@@ -80,5 +80,5 @@ class SavedFunctions(Functions):
 
 
 def saved_functions(model: ModelPath) -> SavedFunctions:
-    """Those of the SavedModel that a path leads to."""
+    """Return the functions of the SavedModel at a path."""
     return SavedFunctions(model.version, model.describe())

@@ -1,4 +1,4 @@
-"""The text that a trained model is measured on: a split of its corpus, or two files."""
+"""The text that a trained model is evaluated on: a split of its corpus, or two files."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from pipelines import corpora, line_files
 
 
 class HeldOut(NamedTuple):
-    """Sources with references, and what measures translations by these: `evaluation.bleu.score`."""
+    """Sources, references, and a function that scores translations: `evaluation.bleu.score`."""
 
     sources: Sequence[str]
     references: Sequence[str]
@@ -39,7 +39,7 @@ def held_out_text(
 
 
 def corpus_of(description: Mapping, model: str, instead: str, load: Callable = corpora.load) -> Any:
-    """The corpus that a model was trained on, or an error that says what to pass instead."""
+    """Load the corpus that a model was trained on. An error says what to pass `instead`."""
     if "corpus" not in description:
         raise ValueError(f"{model} does not say what it was trained on: pass {instead}.")
     try:

@@ -1,5 +1,5 @@
-"""How lines become batches or sentences, and come back: the model was trained on pairs of sentences
-(Vaswani et al. 2017, section 5.1); and the bar that says how many are done.
+"""Cut lines into sentences, which the model was trained on (Vaswani et al. 2017, section 5.1), sort
+them into batches, and restore their order; with a progress bar.
 """
 
 import concurrent.futures
@@ -13,23 +13,23 @@ from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH
 from keras_transformer.saved_models.signature import as_bytes
 
 BATCH_TOKENS = 2048
-# Where only the model itself counts tokens. A text is at least as long as the shortest.
+# Bytes in a batch of texts whose tokens only the model counts, and the least that a text counts as.
 BATCH_BYTES = 8192
 SHORTEST = 16
-# With fewer lines the bar would be gone before it is read.
+# With fewer lines, the bar would disappear before anyone reads it.
 MANY_LINES = 500
-# What may be done about a line that is too long.
+# Remedies for a line that is too long.
 SPLIT = "Split it into sentences (translate: --split_sentences)."
 SHORTEN = "Shorten it, or leave it out."
-# What a line is called, and a translation that is given.
+# What errors call a line, and a reference.
 LINE = "line {}"
 TARGET = "of the targets, line {}"
-# What a mixture puts before its sources: see `pipelines.corpora.mixture`.
+# The tag that a mixture puts before its sources: see `pipelines.corpora.mixture`.
 TAG = re.compile(r"\s*(<[A-Za-z0-9_-]+>)\s+(?=\S)")
 
 
 def listed(lines: Iterable[str], name: str = "lines") -> list[str]:
-    """Lines as a list; a string alone, whose letters would be lines, and other types: errors."""
+    """Return lines as a list. Refuse a single string, whose letters would be lines."""
     lines = list(lines) if isinstance(lines, Iterable) and not isinstance(lines, str) else lines
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
         raise ValueError(
@@ -45,8 +45,8 @@ def checked_lengths(
     remedy: str = SPLIT,
     most: int = MAX_SOURCE_LENGTH,
 ) -> list[int]:
-    """How many tokens each line has, by a function of some lines. An error calls one that has too
-    many as `named` says of its number, from 1 ("the line" if there is no other), and quotes it.
+    """Return each line's number of tokens, counted by `lengths_of`. An error about a line of more
+    than `most` quotes it, and calls it `named` with its number, from 1; a single one "the line".
     """
     lengths = []
     lines = listed(lines)
@@ -63,9 +63,9 @@ def checked_lengths(
 
 
 def batches_of_tokens(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
-    """Lists of line numbers: lines of similar length together, long ones first, so that the last
-    batches, over which not all threads have work, are short. A batch has at most `batch_tokens`
-    with padding, or one line.
+    """Return batches, lists of indices of lines of similar length. A batch has at most
+    `batch_tokens`, padding included, or one line. Long ones come first: at the end some threads
+    are idle, so the last batches should be short.
     """
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     batches = []
@@ -84,8 +84,8 @@ def in_batches(
     batches_at_once: int = 1,
     report: Callable[[int], None] | None = None,
 ) -> list:
-    """What a function of lists, one of each column, gives for each line, in order. `lengths` are in
-    tokens; of the other arguments see `Translator.translate`.
+    """Call a function of lists, one a column, on batches of lines, and return its results in the
+    order of the lines. `lengths` are in tokens; see `Translator.translate` for the other arguments.
     """
     for name, size in {"batch_tokens": batch_tokens, "batches_at_once": batches_at_once}.items():
         if size is not None and size < 1:
@@ -101,17 +101,17 @@ def in_batches(
     most = batch_tokens or min(BATCH_TOKENS, -(-sum(lengths) // batches_at_once))
     batches = batches_of_tokens(lengths, most)
     with concurrent.futures.ThreadPoolExecutor(batches_at_once) as pool:
-        # A thread takes as long to start as a step of a sentence takes.
-        each = pool.map if min(batches_at_once, len(batches)) > 1 else map
-        for done in each(work, batches):
+        # Starting a thread takes as long as decoding a token of a sentence.
+        run = pool.map if min(batches_at_once, len(batches)) > 1 else map
+        for lines in run(work, batches):
             if report:
-                report(done)
+                report(lines)
     return results
 
 
 def in_batches_of_bytes(function: Callable, texts: Sequence[str], least: int = SHORTEST) -> list:
-    """What a function of texts gives for each, in order, by batches of similar length; a text
-    counts as `least` bytes or more.
+    """Call a function of texts on batches of similar length, and return its results in the order of
+    the texts. A text counts as at least `least` bytes.
     """
     texts = listed(texts, "texts")
     lengths = [max(least, len(text)) for text in as_bytes(texts)]
@@ -120,7 +120,7 @@ def in_batches_of_bytes(function: Callable, texts: Sequence[str], least: int = S
 
 @contextlib.contextmanager
 def speed_bar(lines: int) -> Iterator[Callable[[int], None] | None]:
-    """A function that takes how many more lines are done, and shows a bar; None where it cannot."""
+    """Yield a function that advances a progress bar; None if there are few lines or no terminal."""
     if lines < MANY_LINES or not sys.stderr.isatty():
         yield None
         return
@@ -136,10 +136,10 @@ def speed_bar(lines: int) -> Iterator[Callable[[int], None] | None]:
     with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=lines, speed="")
 
-        def report(done):
+        def report(count):
             [state] = bar.tasks
-            # Split into sentences, a file has more than lines.
-            bar.update(task, advance=done, total=max(state.total, state.completed + done))
+            # Lines that are split have more sentences than the total.
+            bar.update(task, advance=count, total=max(state.total, state.completed + count))
             bar.update(task, speed=f"{state.completed / max(state.elapsed, 1e-9):.1f} sentences/s")
 
         yield report
@@ -151,17 +151,17 @@ def split(
     is_tag: Callable[[str], bool] = lambda word: False,
     spans: re.Pattern[str] | None = None,
 ) -> tuple[list[str], list[int]]:
-    """Cut lines of a language into sentences, without surrounding white space; gives those of all
-    lines, and how many each line has, 0 for a blank one. Languages that are not known get the
-    common rules. A line that begins with a word that the model knows as a tag, such as "<2de>", has
-    it before each of its sentences. Of what `spans` finds, none is cut or lost between two.
+    """Cut lines of a language into sentences, stripped of white space. Return the sentences of all
+    lines, and the number of each line, 0 for a blank one. Unknown languages get the common rules.
+    If a line begins with a tag of the model, such as "<2de>", each of its sentences does. No match
+    of `spans` is cut, or lost between two sentences.
     """
     sentences = [_sentences(line, language, is_tag, spans) for line in lines]
     return [sentence for line in sentences for sentence in line], [len(line) for line in sentences]
 
 
 def _sentences(line, language, is_tag, spans):
-    # Only who splits sentences pays for the import of the rules of all languages.
+    # Imported here, since it loads the rules of all languages.
     import sentencex
 
     match = TAG.match(line)
@@ -169,15 +169,15 @@ def _sentences(line, language, is_tag, spans):
     if match and is_tag(match[1]):
         tag = f"{match[1]} "
         line = line[match.end() :]
-    found = spans.finditer(line) if spans else ()
-    kept = {place for span in found for place in range(span.start() + 1, span.end() + 1)}
+    matches = spans.finditer(line) if spans else ()
+    within = {place for span in matches for place in range(span.start() + 1, span.end() + 1)}
     ends = {*itertools.accumulate(map(len, sentencex.segment(language, line)))}
-    places = itertools.pairwise(sorted(ends - kept | {0, len(line)}))
-    sentences = (line[begin:end].strip() for begin, end in places)
+    bounds = itertools.pairwise(sorted(ends - within | {0, len(line)}))
+    sentences = (line[begin:end].strip() for begin, end in bounds)
     return [tag + sentence for sentence in sentences if sentence]
 
 
 def join(sentences: Iterable[str], counts: Iterable[int]) -> list[str]:
-    """The sentences of each line, joined by a space: as many strings as `counts` has numbers."""
-    ahead = iter(sentences)
-    return [" ".join(next(ahead) for _ in range(count)) for count in counts]
+    """Join the sentences of each line by a space. `counts` has the number of each line."""
+    remaining = iter(sentences)
+    return [" ".join(next(remaining) for _ in range(count)) for count in counts]

@@ -1,4 +1,4 @@
-"""A function of TensorFlow as a graph of LiteRT's builtin operations."""
+"""Convert a TensorFlow function to a graph of LiteRT's builtin operations."""
 
 import pathlib
 import re
@@ -22,20 +22,20 @@ def convert(
 ) -> None:
     """Write the graph of a traced function with weights in "float32", "float16" or "int8"."""
     concrete = function.get_concrete_function()
-    # The converter leaves variables out without a word.
+    # The converter silently drops variables.
     frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=False)
     graph = frozen.graph.as_graph_def()
     nodes = {node.name: node for node in graph.node}
     for node in nodes.values():
-        # A graph with gradients of its own cannot be saved.
+        # A graph with custom gradients cannot be saved.
         node.attr.pop("_gradient_op_type", None)
-        _expand(graph, node)
-        _multiply(nodes, node)
+        _to_expand_dims(graph, node)
+        _to_matmul(nodes, node)
     _share_sizes(nodes, frozen.inputs)
 
     def named(*tensors):
-        inputs = {one.name: tensor for one, tensor in zip(frozen.inputs, tensors, strict=True)}
-        outputs = [one.name for one in frozen.outputs]
+        inputs = dict(zip((tensor.name for tensor in frozen.inputs), tensors, strict=True))
+        outputs = [tensor.name for tensor in frozen.outputs]
         outputs = tf.graph_util.import_graph_def(graph, inputs, outputs)
         return dict(zip(sorted(concrete.structured_outputs), outputs, strict=True))
 
@@ -58,8 +58,8 @@ def convert(
         ) from error
 
 
-def _expand(graph, node):
-    """Make of a slice that only adds an axis, which is not builtin, what is."""
+def _to_expand_dims(graph, node):
+    """Turn a slice that only adds an axis, which is not builtin, into ExpandDims."""
     if node.op != "StridedSlice" or not (new := node.attr["new_axis_mask"].i):
         return
     axis = new.bit_length() - 1
@@ -79,12 +79,12 @@ def _expand(graph, node):
     node.attr["Tdim"].type = tf.int32.as_datatype_enum
 
 
-def _multiply(nodes, node):
-    """Make one product with a matrix of `tf.tensordot`, which computes the sizes of any product."""
-    found = [nodes.get(f"{node.name}/{one}") for one in ("axes", "free", "Reshape", "MatMul")]
-    if node.op != "Reshape" or None in found:
+def _to_matmul(nodes, node):
+    """Turn `tf.tensordot` with a matrix into one product, without computing sizes."""
+    parts = [nodes.get(f"{node.name}/{part}") for part in ("axes", "free", "Reshape", "MatMul")]
+    if node.op != "Reshape" or None in parts:
         return
-    axes, free, flat, product = found
+    axes, free, flat, product = parts
     places = [*_constant(free), *_constant(axes)]
     if places != [*range(len(places))] or len(_constant(axes)) != 1:
         return
@@ -99,12 +99,13 @@ def _multiply(nodes, node):
 
 def _share_sizes(nodes, inputs):
     """Read the sizes of states of one shape from the first of them: all grow alike."""
-    shapes = {one.op.name: str(one.shape) for one in inputs if one.op.name.startswith("state_")}
+    states = [tensor for tensor in inputs if tensor.op.name.startswith("state_")]
+    shapes = {state.op.name: str(state.shape) for state in states}
     first = {}
     for node in nodes.values():
-        taken = nodes.get(node.input[0]) if node.op == "Shape" else None
-        if taken and taken.op == "GatherV2" and taken.input[0] in shapes:
-            node.input[0] = first.setdefault(shapes[taken.input[0]], taken.name)
+        rows = nodes.get(node.input[0]) if node.op == "Shape" else None
+        if rows and rows.op == "GatherV2" and rows.input[0] in shapes:
+            node.input[0] = first.setdefault(shapes[rows.input[0]], rows.name)
 
 
 def _constant(node):

@@ -1,4 +1,4 @@
-"""A `TranslationModule` called from Python: lists of strings in, Python's values out."""
+"""A `TranslationModule` called from Python: lists of strings in, Python values out."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -16,11 +16,11 @@ class Hypothesis(NamedTuple):
 
     Attributes:
         text: the translation.
-        score: what hypotheses are ranked by: log P(Y | X) / lp(Y) + cp(X; Y) of a beam of 2 or
-            more, log P(Y | X) of greedy search (a beam of 1) and of samples.
-        pieces: its tokens, EOS among them; None where a SavedModel was asked for other options than
-            its own.
-        log_probabilities: log P of each token, in nats; None as `pieces`.
+        score: what hypotheses are ranked by: log P(Y | X) / lp(Y) + cp(X; Y) in a beam of 2 or
+            more, log P(Y | X) in greedy search (a beam of 1) and for samples.
+        pieces: its tokens, EOS included; None from a SavedModel that is called with other options
+            than it was exported with.
+        log_probabilities: log P of each token, in nats; None like `pieces`.
     """
 
     text: str
@@ -29,7 +29,7 @@ class Hypothesis(NamedTuple):
     log_probabilities: list[float] | None
 
     def as_dict(self) -> dict:
-        """What `translate --json` writes, numbers rounded to 5 digits."""
+        """Return the object of `translate --json`, with numbers rounded to 5 decimals."""
         parts = {"translation": self.text, "score": round(self.score, 5)}
         if self.pieces is None:
             return parts
@@ -41,7 +41,7 @@ class Hypothesis(NamedTuple):
 
 
 class Live:
-    """What `Translator` calls of a module. An ensemble has no attention of its own."""
+    """A module in memory, as `Translator` calls it. An ensemble has no attention of its own."""
 
     def __init__(self, module, gives_attention: bool):
         self._module = module
@@ -49,15 +49,15 @@ class Live:
         self._gives_attention = gives_attention
 
     def lengths(self, lines: list[str]) -> list[int]:
-        """How many tokens each line has, EOS included."""
+        """Return the number of tokens of each line, EOS included."""
         return self._module.source_lengths(as_bytes(lines)).numpy().tolist()
 
     def target_lengths(self, references: list[str]) -> list[int]:
-        """How many tokens each translation has, likewise."""
+        """Return the number of tokens of each translation, EOS included."""
         return self._module.target_lengths(as_bytes(references)).numpy().tolist()
 
     def has_piece(self, piece: str) -> bool:
-        """Whether the source's vocabulary has a piece that is text or a tag."""
+        """Return whether a piece is in the source's vocabulary, and not a reserved one."""
         return piece not in RESERVED and piece in self._module.vocabulary.source.pieces
 
     def check(self, options: Mapping) -> None:
@@ -65,35 +65,34 @@ class Live:
         DecodingOptions(**options)
 
     def translate(self, lines: list[str]) -> list[str]:
-        """The best translation of each line."""
+        """Return the best translation of each line."""
         [output] = self._module.translate(as_bytes(lines)).values()
         return as_strings(output.numpy())
 
     def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
-        """The hypotheses of each line, best first, that begin with its prefix."""
+        """Return for each line the hypotheses that begin with its prefix, best first."""
         answer = self._module.translate_in_detail(as_bytes(lines), as_bytes(prefixes))
         names = ("translations", "scores", "pieces", "log_probabilities")
         rows = zip(*(answer[name].numpy() for name in names), strict=True)
         return [
-            [_hypothesis(*one) for one in zip(*row, strict=True) if one[1] > -np.inf]
+            [_hypothesis(*fields) for fields in zip(*row, strict=True) if fields[1] > -np.inf]
             for row in rows
         ]
 
     def translate_with_penalties(
         self, beam_size: int, length_penalties: list[float], lines: list[str]
     ) -> list[list[str]]:
-        """The best translation of each line by each penalty, of the paper's beam by one search."""
+        """Return the best translation of each line by each penalty; the paper's beam runs once."""
         penalties = np.array(length_penalties, np.float32)
         size = np.array([beam_size], np.int32)
         at_once = [penalties] if self._module.options.beam_form == "leaving" else penalties[:, None]
-        texts = [self.sweep(as_bytes(lines), size, some).numpy() for some in at_once]
+        texts = [self.sweep(as_bytes(lines), size, batch).numpy() for batch in at_once]
         return [as_strings(row) for row in np.concatenate(texts, axis=1)]
 
     @functools.cached_property
     def sweep(self) -> Callable:
-        """One graph for all beam sizes and penalties, of strings (B,), a beam size (1,) and A
-        length penalties, which gives strings (B, A). It is no function of `TranslationModule`,
-        which an export would save.
+        """Return a graph for all beam sizes and penalties: from strings (B,), a beam size (1,) and
+        A length penalties to strings (B, A). A method of `TranslationModule` would be exported.
         """
         import tensorflow as tf
 
@@ -112,7 +111,7 @@ class Live:
         return traced(sweep, TEXT, beam_size, length_penalties)
 
     def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
-        """Log P(Y | X) in nats and |Y| of each pair."""
+        """Return log P(Y | X) in nats and |Y| of each pair."""
         answer = self._module.score(as_bytes(lines), as_bytes(references))
         names = ("log_probability", "tokens")
         return list(zip(*(answer[name].numpy().tolist() for name in names), strict=True))
@@ -120,8 +119,8 @@ class Live:
     def attention(
         self, lines: list[str], references: list[str], function: str = "attention"
     ) -> dict[str, np.ndarray]:
-        """What every layer's heads attend to: "encoder" (B, N, h, S, S), "decoder" (B, N, h, T, T),
-        "cross" (B, N, h, T, S), and "source_pieces" (B, S) and "target_pieces" (B, T), bytes.
+        """Return every layer's attention: "encoder" (B, N, h, S, S), "decoder" (B, N, h, T, T) and
+        "cross" (B, N, h, T, S); and, as bytes, "source_pieces" (B, S) and "target_pieces" (B, T).
         """
         if not self._gives_attention:
             raise ValueError(
@@ -133,13 +132,13 @@ class Live:
     def cross_attention(
         self, lines: list[str], references: list[str]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Pieces of source (B, S) and target (B, T), no labels, and attention, (B, N, h, T, S)."""
+        """Return pieces (B, S) and (B, T), without labels, and attention, (B, N, h, T, S)."""
         answer = self.attention(lines, references, "align")
         return answer["source_pieces"], answer["target_pieces"], answer["attention"]
 
 
 def as_pieces(rows: np.ndarray) -> list[list[str]]:
-    """Lists of strings from bytes (B, L) in which "" is padding."""
+    """Return lists of strings, from bytes (B, L) in which "" is padding."""
     return [as_strings([piece for piece in row if piece]) for row in rows]
 
 

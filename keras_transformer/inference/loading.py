@@ -1,9 +1,9 @@
-"""From a run's description and weights to its model, and what `--model` names to what answers.
+"""Load trained models: from a run's description and weights, and from the path of `--model`.
 
-A task's module builds the model (`build`) and is made of a trained one (`of_model`): training,
-scoring, export and the commands that only ask a model go through these two.
+A task's module builds an untrained model (`build`) and wraps a trained one (`of_model`). Training,
+scoring, export and inference all go through these two.
 
-Keras, the models, and what runs a SavedModel are imported by the one function that needs them:
+Keras, the models, and the runtimes of exports are imported in the function that needs them:
 importing them takes longer than translating a few lines.
 """
 
@@ -20,16 +20,16 @@ from keras_transformer.runs.model_path import ModelPath
 def load_model(
     path: str | os.PathLike | Sequence[str | os.PathLike], precision: str, options: dict
 ) -> tuple:
-    """A `Live`, an `Exported` or a `Portable`, and the description of its (first) run."""
-    model, *others = models = ModelPath.listed(path)
-    if others or not (model.is_portable or model.version):
+    """Return a `Live`, an `Exported` or a `Portable`, and the description of its (first) run."""
+    model, *more = models = ModelPath.listed(path)
+    if more or not (model.is_portable or model.version):
         return _load_runs(models, precision, options)
     refuse_precision(model.version or model.path, precision)
     description = model.describe()
     if model.is_portable:
         from keras_transformer.inference.portable import Portable
 
-        # Only translators and language models are portable. Asking for the tasks imports them all.
+        # Portable models are translators or language models. `require_sentences` imports all tasks.
         refuse_other_task(description, model.path, "translation")
         return Portable(model.path, options), description
     from keras_transformer.inference.exported import Exported
@@ -40,7 +40,7 @@ def load_model(
 
 
 def refuse_precision(version: pathlib.Path, precision: str) -> None:
-    """Refuse a precision for the weights of a SavedModel."""
+    """Refuse a precision other than float32 for a SavedModel, whose weights have their own."""
     if precision != "float32":
         raise ValueError(
             f"precision={precision}: {version} was exported with its own precision. Name the "
@@ -49,16 +49,16 @@ def refuse_precision(version: pathlib.Path, precision: str) -> None:
 
 
 def refuse_other_task(description: Mapping, path: str | os.PathLike, task: str) -> None:
-    """Refuse a model of another task than the one of a name."""
-    if (other := task_of(description)) != task:
+    """Refuse a model of another task than `task`."""
+    if (actual := task_of(description)) != task:
         raise ValueError(
             f"{path} must be a model of the task {task}, trained by --task={task}. Received: one "
-            f"of the task {other}."
+            f"of the task {actual}."
         )
 
 
 def trained_model(build: Callable, run, precision: str = "float32"):
-    """The model of a run with its weights, as `build(description, policy)` of its task makes it."""
+    """Return a run's model, made by `build(description, policy)` of its task, with its weights."""
     from keras_transformer.models import translation_policy
 
     description = run.read_description()
@@ -69,7 +69,7 @@ def trained_model(build: Callable, run, precision: str = "float32"):
 
 
 def load_trained(run, precision: str = "float32") -> tuple:
-    """The model of a run that has a vocabulary, and the vocabulary."""
+    """Return the model of a run that has a vocabulary, and the vocabulary."""
     from pipelines import vocabularies
 
     kind = module_class(run.read_description())
@@ -77,8 +77,8 @@ def load_trained(run, precision: str = "float32") -> tuple:
 
 
 def module_of_run(run, values: Mapping, kind: type | None = None):
-    """The module of a run, of a kind or of the task of this package that it says; missing flags are
-    as in its training.
+    """Return a run's module, of the class `kind` or that of its task. Flags missing in `values` are
+    as in training.
     """
     kind = kind or module_class(run.read_description())
     model = trained_model(kind.build, run, values.get("precision", "float32"))
@@ -86,12 +86,12 @@ def module_of_run(run, values: Mapping, kind: type | None = None):
 
 
 def _tasks():
-    """The package of the tasks, which this room stands below."""
+    """Import the tasks late: they import this package."""
     return importlib.import_module("keras_transformer.tasks")
 
 
 def module_class(description):
-    """What is exported of the models of a run's task."""
+    """Return the class that wraps the trained models of a run's task."""
     return _tasks().module_class(task_of(description))
 
 
@@ -99,37 +99,37 @@ def _load_runs(models, precision, options):
     from keras_transformer.decoding.remembered_options import options_of_run
     from keras_transformer.models import Ensemble
 
-    given = {name: value for name, value in options.items() if value is not None}
-    for one in models:
-        if one.version:
+    explicit = {name: value for name, value in options.items() if value is not None}
+    for model in models:
+        if model.version:
             raise ValueError(
-                f"{one.path} is a SavedModel: an ensemble is made of runs' folders or of "
+                f"{model.path} is a SavedModel: an ensemble is made of runs' folders or of "
                 "checkpoints in them."
             )
-    runs = [one.run for one in models]
+    runs = [model.run for model in models]
     descriptions = [run.read_description() for run in runs]
     for model, description in zip(models, descriptions, strict=True):
         require_sentences(description, model.path)
     kind = module_class(descriptions[0])
-    # Wrong options are reported before any weights are loaded.
-    of_run = options_of_run(given, kind.defaults(descriptions[0]))
+    # Before any weights are loaded, so that wrong options are reported at once.
+    decoding = options_of_run(explicit, kind.defaults(descriptions[0]))
     trained = [load_trained(run, precision) for run in runs]
-    model, vocabulary = trained[0]
-    for one, (_, another) in zip(models, trained, strict=True):
-        if another.fingerprint != vocabulary.fingerprint:
+    members = [member for member, _ in trained]
+    vocabulary = trained[0][1]
+    for model, (_, own_vocabulary) in zip(models, trained, strict=True):
+        if own_vocabulary.fingerprint != vocabulary.fingerprint:
             raise ValueError(
-                f"{one.path} has another vocabulary than {models[0].path}: models of an ensemble "
+                f"{model.path} has another vocabulary than {models[0].path}: models of an ensemble "
                 "must share theirs."
             )
-    model = Ensemble([model for model, _ in trained]) if len(trained) > 1 else model
-    module = kind(model, vocabulary, of_run)
+    module = kind(Ensemble(members) if len(members) > 1 else members[0], vocabulary, decoding)
     for table in module.tables:
         table.lay_out()
     return Live(module, module.gives_attention), descriptions[0]
 
 
-def require_sentences(description: Mapping, said: str | os.PathLike, remedy: str = "") -> None:
-    """Refuse a model that makes no sentence or tree of each sentence; `said` names it."""
+def require_sentences(description: Mapping, path: str | os.PathLike, remedy: str = "") -> None:
+    """Refuse a model that does not write a sentence or a tree for each sentence."""
     task = task_of(description)
     if task not in (tasks := _tasks().OF_SENTENCES):
         remedy = remedy or (
@@ -137,6 +137,6 @@ def require_sentences(description: Mapping, said: str | os.PathLike, remedy: str
             "others are asked by python -m keras_transformer.predict."
         )
         raise ValueError(
-            f"{said} must be a model of one of the tasks {', '.join(tasks)}. Received: one of the "
+            f"{path} must be a model of one of the tasks {', '.join(tasks)}. Received: one of the "
             f"task {task}. {remedy}"
         )

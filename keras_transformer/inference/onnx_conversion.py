@@ -1,5 +1,5 @@
-"""A function of TensorFlow as a graph of ONNX: a norm and a product with a matrix become one
-operation each, and weights are rounded to float16 or int8.
+"""Convert a TensorFlow function to an ONNX graph: fuse the operations of each norm and each product
+with a matrix, and round weights to float16 or int8.
 """
 
 import importlib
@@ -14,12 +14,12 @@ PACKAGES = ("tf2onnx", "onnx", "onnxruntime")
 MODULES = ("tf2onnx.convert",)
 # The newest set of operations that tf2onnx knows.
 OPSET = 18
-# The scope of operations that only propose what others verify.
+# The scope of operations that propose tokens, which others verify.
 PROPOSALS = "proposals"
-# Smaller weights are no bytes worth saving.
+# Smaller weights stay in float32: rounding them saves too little.
 LEAST = 1024
-# The operations of a norm, from its end to its beginning, each with the number of its input that
-# the next one gives. Of its two first products either may come first.
+# The operations of a norm, from the last to the first, each with the index of the input that the
+# next one in the list computes. Its two products may come in either order.
 NORM = (
     *(("Reciprocal", 0), ("Sqrt", 0), ("Add", 0), ("ReduceMean", 0), ("Mul", 0)),
     *(("Sub", 1), ("ReduceMean", 0)),
@@ -28,10 +28,10 @@ NORMS = (
     (("Add", 0), ("Mul", 1), ("Mul", 0), *NORM),
     (("Add", 0), ("Mul", 0), ("Mul", 1), *NORM),
 )
-# What a slice of all rows takes, and at least what one of all of several axes takes.
+# The end of a slice of all rows, and the least end of a slice of all of several axes.
 WHOLE = 2**31 - 1
 ALL = 10**9
-# Those of a product of x with a matrix, and of the sizes that it is given at the end.
+# The operations of a product of x with a matrix, and of the sizes for its last reshape.
 PRODUCT = (("Reshape", 0), ("MatMul", 0), ("Reshape", 0))
 SIZES = (("Concat", 0), ("Gather", 0), ("Shape", 0))
 
@@ -40,7 +40,7 @@ def convert(function: Callable, specifications: Sequence, path: pathlib.Path, pr
     """Write the graph of a traced function with weights in "float32", "float16" or "int8"."""
     onnx = importlib.import_module("onnx")
     converter = importlib.import_module("tf2onnx.convert")
-    # Of two reshapes it takes the first away, though the second may copy sizes of its result.
+    # It removes the first of two reshapes even if the second copies sizes of its result.
     converter.optimizer._get_optimizers().pop("remove_back_to_back", None)
     handlers = {"SelectV2": (_where, [])}
     model, _ = converter.from_function(
@@ -48,43 +48,43 @@ def convert(function: Callable, specifications: Sequence, path: pathlib.Path, pr
     )
     join(onnx, model.graph)
     share(onnx, model)
-    # A proposal changes no translation: it is verified.
-    if proposing := [*_products(model.graph, f"{PROPOSALS}/")]:
-        model = _in_integers(onnx, model, path, nodes_to_quantize=proposing)
+    # Proposals are verified, so that rounding them changes no translation.
+    if names := [*_products(model.graph, f"{PROPOSALS}/")]:
+        model = _quantized(onnx, model, path, nodes_to_quantize=names)
     if precision == "int8":
-        model = _in_integers(onnx, model, path, per_channel=True)
+        model = _quantized(onnx, model, path, per_channel=True)
     if precision == "float16":
         halve(onnx, model.graph)
     onnx.save(model, path)
 
 
 def _products(graph, scope):
-    """The names of a scope's products. Those with a sum in them are taken apart, and renamed."""
+    """Yield the names of a scope's products; quantization splits and renames a Gemm."""
     for node in graph.node:
         if node.name.startswith(scope) and node.op_type in ("Gemm", "MatMul"):
             yield f"{node.name}_MatMul" if node.op_type == "Gemm" else node.name
 
 
-def _in_integers(onnx, model, path, **which):
-    """A model whose products with weights, or some of them, are those of integers."""
-    # It would write a file and report to its maker from the import on.
+def _quantized(onnx, model, path, **options):
+    """Return a model whose products with weights, or some of them, are computed in int8."""
+    # Otherwise importing it would write a file, and report to its maker.
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     quantization = importlib.import_module("onnxruntime.quantization")
     kind = quantization.QuantType.QInt8
-    # It advises to do what ONNX Runtime does when it loads a graph.
+    # It advises a preparation that ONNX Runtime does itself when it loads a graph.
     logging.disable(logging.WARNING)
-    quantization.quantize_dynamic(model, path, weight_type=kind, **which)
+    quantization.quantize_dynamic(model, path, weight_type=kind, **options)
     logging.disable(logging.NOTSET)
     return onnx.load(path)
 
 
 def _where(context, node, name, arguments):
-    """A choice by conditions. The converter makes five operations of it, and NaN of infinities."""
+    """Convert tf.where to Where. The converter makes five operations, and NaN of infinities."""
     node.type = "Where"
 
 
 def halve(onnx, graph) -> None:
-    """Keep weights in float16. ONNX Runtime makes float32 of them once, when it loads them."""
+    """Store weights in float16. ONNX Runtime casts them to float32 once, when it loads them."""
     casts = []
     for weight in graph.initializer:
         array = onnx.numpy_helper.to_array(weight)
@@ -97,91 +97,91 @@ def halve(onnx, graph) -> None:
 
 
 def join(onnx, graph) -> None:
-    """Make one LayerNormalization (Ba et al. 2016) of the ten operations of each norm, one MatMul
-    of a product between two reshapes, and of some columns of a product, and one of two reshapes.
-    Nothing is left of what changes nothing, such as a choice between ids.
+    """Fuse the ten operations of each norm into one LayerNormalization (Ba et al. 2016), a product
+    between two reshapes, or one whose columns are sliced, into one MatMul, and two reshapes into
+    one. Remove operations without effect.
     """
-    made = {name: node for node in graph.node for name in node.output}
-    values = {one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer}
-    # A product between reshapes would not be known any more after the last rule.
-    for rule in (_row, _norm, _product, _columns, _flat, _same):
+    producers = {name: node for node in graph.node for name in node.output}
+    values = {weight.name: onnx.numpy_helper.to_array(weight) for weight in graph.initializer}
+    # `_reshape` comes after `_product`, whose reshapes it would change.
+    for rule in (_lookup, _norm, _product, _columns, _reshape, _no_op):
         for node in graph.node:
-            if found := rule(node, made, values):
-                _become(onnx, graph, node, *found)
-    # The sizes of what is only passed on would not be known.
-    passed = {node.output[0]: node.input[0] for node in graph.node if node.op_type == "Identity"}
+            if fused := rule(node, producers, values):
+                _rewrite(onnx, graph, node, *fused)
+    # Shape inference must see through identities.
+    origins = {node.output[0]: node.input[0] for node in graph.node if node.op_type == "Identity"}
     for node in graph.node:
         for place, name in enumerate(node.input):
-            while name in passed:
-                name = passed[name]
+            while name in origins:
+                name = origins[name]
             node.input[place] = name
-    used = {one.name for one in graph.output} | {*_read_inside(graph)}
-    kept = []
+    used = {output.name for output in graph.output} | {*_read_inside(graph)}
+    live = []
     for node in reversed(graph.node):
         if used & {*node.output}:
             used |= {*node.input}
-            kept.append(node)
-    _replace(graph.node, kept[::-1])
-    _replace(graph.initializer, [one for one in graph.initializer if one.name in used])
+            live.append(node)
+    _replace(graph.node, live[::-1])
+    _replace(graph.initializer, [weight for weight in graph.initializer if weight.name in used])
 
 
-def _become(onnx, graph, node, kind, inputs, numbers):
-    """Make another operation of a node; an input that is an array becomes a weight."""
+def _rewrite(onnx, graph, node, kind, inputs, attributes):
+    """Turn a node into another operation; an input that is an array becomes a weight."""
     name = f"{node.name}_joined"
-    for place, one in enumerate(inputs):
-        if not isinstance(one, str):
+    for place, tensor in enumerate(inputs):
+        if not isinstance(tensor, str):
             inputs[place] = f"{name}_weight"
-            graph.initializer.append(onnx.numpy_helper.from_array(one, inputs[place]))
-    node.CopyFrom(onnx.helper.make_node(kind, inputs, node.output, name, **numbers))
+            graph.initializer.append(onnx.numpy_helper.from_array(tensor, inputs[place]))
+    node.CopyFrom(onnx.helper.make_node(kind, inputs, node.output, name, **attributes))
 
 
 def _read_inside(graph):
-    """What is read in the graphs that operations such as a loop have."""
+    """Yield the names of tensors that subgraphs, such as a loop's body, read."""
     for node in graph.node:
-        for inner in (one.g for one in node.attribute if one.HasField("g")):
-            yield from (name for one in inner.node for name in one.input)
+        for inner in (attribute.g for attribute in node.attribute if attribute.HasField("g")):
+            yield from (name for inner_node in inner.node for name in inner_node.input)
             yield from _read_inside(inner)
 
 
 def share(onnx, model) -> None:
-    """Compute once what several operations compute of the same tensors. The sizes of all states of
-    one shape are the same, and so are those of all that is given of the source.
+    """Merge operations that compute the same of the same tensors. States of one shape have equal
+    sizes, and so do tensors of the source of one shape.
     """
     graph = model.graph
-    for one in graph.input:
-        dims = one.type.tensor_type.shape.dim
-        kind = one.name.partition("_")[0]
+    for tensor in graph.input:
+        dims = tensor.type.tensor_type.shape.dim
+        kind = tensor.name.partition("_")[0]
         shape = "x".join(str(size.dim_value) for size in dims)
         for axis, size in enumerate(dims):
             if not size.HasField("dim_value"):
                 size.dim_param = f"{kind}_{shape}_{axis}"
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     sizes = {
-        one.name: [size.dim_value or size.dim_param for size in one.type.tensor_type.shape.dim]
-        for one in (*inferred.input, *inferred.value_info)
+        info.name: [size.dim_value or size.dim_param for size in info.type.tensor_type.shape.dim]
+        for info in (*inferred.input, *inferred.value_info)
     }
-    needed = {one.name for one in graph.output} | {*_read_inside(graph)}
-    same = {}
+    needed = {output.name for output in graph.output} | {*_read_inside(graph)}
+    renamed = {}
     first = {}
-    kept = []
+    distinct = []
     for node in graph.node:
-        node.input[:] = [same.get(name, name) for name in node.input]
+        node.input[:] = [renamed.get(name, name) for name in node.input]
         inputs = [*node.input]
         if node.op_type == "Shape" and all(sizes.get(inputs[0], [""])):
             inputs = sizes[inputs[0]]
         key = str((node.op_type, inputs, sorted(map(str, node.attribute))))
         earlier = first.setdefault(key, node)
         if earlier is node or {*node.output} & needed:
-            kept.append(node)
+            distinct.append(node)
         else:
-            same |= zip(node.output, earlier.output, strict=True)
-    _replace(graph.node, kept)
+            renamed |= zip(node.output, earlier.output, strict=True)
+    _replace(graph.node, distinct)
 
 
-def _product(end, made, values):
-    """The product that a reshape ends: of x (..., d), which was (rows, d), with a matrix."""
-    nodes = _path(end.output[0], made, PRODUCT)
-    sizes = _path(end.input[1], made, SIZES) if nodes else None
+def _product(end, producers, values):
+    """Match x (..., d) that is reshaped to (rows, d), multiplied by a matrix, and reshaped back."""
+    nodes = _chain(end.output[0], producers, PRODUCT)
+    sizes = _chain(end.input[1], producers, SIZES) if nodes else None
     if not sizes:
         return None
     _, product, flat = nodes
@@ -198,17 +198,17 @@ def _product(end, made, values):
     return "MatMul", [x, product.input[1]], {}
 
 
-def _flat(end, made, values):
-    """A reshape to (rows, n) of another reshape."""
-    nodes = _path(end.output[0], made, (("Reshape", 0), ("Reshape", 0)))
+def _reshape(end, producers, values):
+    """Match a reshape to (rows, n) of another reshape."""
+    nodes = _chain(end.output[0], producers, (("Reshape", 0), ("Reshape", 0)))
     if not nodes or end.input[1] not in values or values[end.input[1]][:-1].tolist() != [-1]:
         return None
     return "Reshape", [nodes[1].input[0], end.input[1]], {}
 
 
-def _columns(end, made, values):
-    """Columns of a product with a matrix, all of its rows."""
-    nodes = _path(end.output[0], made, (("Slice", 0), ("MatMul", 0)))
+def _columns(end, producers, values):
+    """Match a slice of columns, with all rows, of a product with a matrix."""
+    nodes = _chain(end.output[0], producers, (("Slice", 0), ("MatMul", 0)))
     if not nodes or nodes[1].input[1] not in values or not {*end.input[1:]} <= values.keys():
         return None
     matrix = values[nodes[1].input[1]]
@@ -218,45 +218,45 @@ def _columns(end, made, values):
     return "MatMul", [nodes[1].input[0], matrix[:, starts[1] : ends[1]]], {}
 
 
-def _same(end, made, values):
-    """A slice that leaves nothing out, and an axis that is added where it was taken away."""
+def _no_op(end, producers, values):
+    """Match a slice of everything, and an axis that is removed and added again."""
     if not {*end.input[1:]} <= values.keys():
         return None
     if end.op_type == "Slice":
         starts, ends, _, *steps = (values[name] for name in end.input[1:])
-        if starts.any() or (ends < ALL).any() or any((one != 1).any() for one in steps):
+        if starts.any() or (ends < ALL).any() or any((step != 1).any() for step in steps):
             return None
         return "Identity", [end.input[0]], {}
-    nodes = _path(end.output[0], made, (("Unsqueeze", 0), ("Squeeze", 0)))
+    nodes = _chain(end.output[0], producers, (("Unsqueeze", 0), ("Squeeze", 0)))
     if not nodes or nodes[1].input[1:] != end.input[1:]:
         return None
     return "Identity", [nodes[1].input[0]], {}
 
 
-def _row(end, made, values):
-    """Rows of a table by ids, of which Keras counts those below 0 from its end. So does ONNX."""
-    nodes = _path(end.output[0], made, (("Gather", 1), ("Where", 1), ("Add", 0)))
-    less = _path(nodes[1].input[0], made, (("Less", 0),)) if nodes else None
+def _lookup(end, producers, values):
+    """Match rows of a table by ids. Keras adds the size to negative ids; ONNX does so itself."""
+    nodes = _chain(end.output[0], producers, (("Gather", 1), ("Where", 1), ("Add", 0)))
+    less = _chain(nodes[1].input[0], producers, (("Less", 0),)) if nodes else None
     if not less or not {end.input[0], less[0].input[1], nodes[2].input[1]} <= values.keys():
         return None
     ids = nodes[1].input[2]
     bounds = [values[name].tolist() for name in (less[0].input[1], nodes[2].input[1])]
     if nodes[2].input[0] != ids or bounds != [0, len(values[end.input[0]])]:
         return None
-    return "Gather", [end.input[0], ids], {one.name: one.i for one in end.attribute}
+    return "Gather", [end.input[0], ids], {field.name: field.i for field in end.attribute}
 
 
-def _norm(end, made, values):
-    """The norm that a sum ends: (x - mean) * (1 / sqrt(mean((x - mean)^2) + e) * gamma) + beta."""
-    first, second = (_path(end.output[0], made, kinds) for kinds in NORMS)
+def _norm(end, producers, values):
+    """Match (x - mean) * (1 / sqrt(mean((x - mean)^2) + e) * gamma) + beta."""
+    first, second = (_chain(end.output[0], producers, kinds) for kinds in NORMS)
     if not first and not second:
         return None
-    _, *products, _, _, sum_, _, square, centred, mean = first or second
+    _, *products, _, _, shifted, _, square, centred, mean = first or second
     outer, scale = products if first else products[::-1]
     [x, *axes] = mean.input
     gamma = scale.input[1]
     beta = end.input[1]
-    epsilon = sum_.input[1]
+    epsilon = shifted.input[1]
     is_norm = (
         outer.input[0] == square.input[1] == square.input[0] == centred.output[0]
         and x == centred.input[0]
@@ -268,13 +268,13 @@ def _norm(end, made, values):
     return "LayerNormalization", [x, gamma, beta], {"axis": -1, "epsilon": float(values[epsilon])}
 
 
-def _path(name, made, kinds):
-    """The operations of some kinds that lead back from a tensor, casts aside; None: others do."""
+def _chain(name, producers, kinds):
+    """Return the nodes that lead back from a tensor, without casts; None if the kinds differ."""
     nodes = []
     for kind, place in kinds:
-        node = made.get(name)
+        node = producers.get(name)
         while node is not None and node.op_type == "Cast":
-            node = made.get(node.input[0])
+            node = producers.get(node.input[0])
         if node is None or node.op_type != kind:
             return None
         nodes.append(node)
@@ -282,7 +282,7 @@ def _path(name, made, kinds):
     return nodes
 
 
-def _replace(messages, others):
-    others = [type(one).FromString(one.SerializeToString()) for one in others]
+def _replace(messages, replacements):
+    copies = [type(message).FromString(message.SerializeToString()) for message in replacements]
     del messages[:]
-    messages.extend(others)
+    messages.extend(copies)

@@ -1,4 +1,4 @@
-"""Pictures to classes, by a run's Vision Transformer or an exported one."""
+"""Classify pictures by a run's Vision Transformer or an exported one."""
 
 import os
 
@@ -15,7 +15,7 @@ WHITE = 255.0
 
 
 class PictureClassifier:
-    """Tell classes of pictures, and what the model looked at.
+    """Classify pictures, and show where the model looked.
 
     Attributes:
         classes: names of all classes.
@@ -31,7 +31,7 @@ class PictureClassifier:
 
     @classmethod
     def of(cls, module) -> "PictureClassifier":
-        """That of a live `PictureModule`."""
+        """Return the classifier of a live `PictureModule`."""
         return cls(LiveFunctions(module))
 
     @classmethod
@@ -44,20 +44,20 @@ class PictureClassifier:
         return cls(saved_functions(model))
 
     def classify(self, pixels: np.ndarray, most: int = 2**18) -> tuple[list[str], np.ndarray]:
-        """The likeliest class of each picture, and the probabilities of all classes, (n, K).
-        `pixels` are uint8 (n, H, W, C); together at most `most` of H W go through the model.
+        """Return the likeliest class of each picture, and the probabilities of all classes, (n, K).
+        `pixels` are uint8 (n, H, W, C); a batch has one picture, or at most `most` pixels.
         """
-        at_once = max(1, most // (pixels.shape[1] * pixels.shape[2]))
+        batch = max(1, most // (pixels.shape[1] * pixels.shape[2]))
         names: list[str] = []
         probabilities = [np.zeros((0, len(self.classes)), np.float32)]
-        for start in range(0, len(pixels), at_once):
-            answer = self._answer("classify", pixels[start : start + at_once])
+        for start in range(0, len(pixels), batch):
+            answer = self._answer("classify", pixels[start : start + batch])
             names += [name.decode() for name in answer["class"].tolist()]
             probabilities.append(answer["probabilities"])
         return names, np.concatenate(probabilities)
 
     def attention(self, pixels: np.ndarray) -> np.ndarray:
-        """What the class token looks at in a picture, uint8 (H, W, C): (N, h, H / P, W / P)."""
+        """Return the class token's attention (N, h, H / P, W / P) to a picture, uint8 (H, W, C)."""
         return self._answer("attend", pixels[None])["attention"][0]
 
     def _answer(self, name, pixels):

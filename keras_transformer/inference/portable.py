@@ -1,5 +1,5 @@
-"""A folder that `inference.portable_export` wrote, run without TensorFlow and without Keras: ONNX
-Runtime or LiteRT has the model, SentencePiece the vocabulary, NumPy the search.
+"""Run an export of `inference.portable_export` without TensorFlow and Keras: the model by ONNX
+Runtime or LiteRT, the vocabulary by SentencePiece, the search by NumPy.
 """
 
 import copy
@@ -38,40 +38,41 @@ DRAWING = ("samples", "temperature", "top_k", "top_p", "seed")
 
 
 class Portable:
-    """What `Translator` calls of such a folder, as `Live`; `options` replace the exported ones.
+    """Such an export, as `Translator` calls it: see `Live`. `options` replace the exported ones.
 
     Attributes:
         options: the `DecodingOptions` that it decodes with.
         labels: the ids of labels of languages: see `LanguageLabels`.
-        reads_source: whether it translates; a language model goes on from its text.
+        reads_source: whether it translates; a language model continues its text.
         positions: see `most_positions`.
-        has_blocks: whether it searches in blocks.
-        platform: what the Open Inference Protocol calls its kind.
+        has_blocks: whether it can decode blockwise.
+        platform: the Open Inference Protocol's name for its kind of model.
     """
 
     def __init__(self, folder: pathlib.Path, options: Mapping):
         self._folder = folder
         description = read_description(folder / "model.json")
         self._exported = description.get("decoding", {})
-        both = vocabularies.load(folder)
-        self.labels = language_labels(both.target)
-        # How many of the first tokens say languages.
-        self._given = 1 if self.labels else 0
+        vocabulary = vocabularies.load(folder)
+        self.labels = language_labels(vocabulary.target)
+        # Tokens of a target that are not searched for: its label.
+        self._given_tokens = 1 if self.labels else 0
         self._model = GraphModel(folder, portable_format(folder))
         self.has_blocks = self._model.block_size > 1
-        self.options = self._of(self._exported, options)
-        self._source = both.source.processor
-        self._target = both.target.processor
-        self._marks = TextMarks(both.protected) if both.protected else None
-        self._learned_terms = bool(both.protected and both.protected.glossary_rate)
-        self._puts_terms_in = bool(both.protected and both.protected.puts_terms_in)
+        self.options = self._decoding_options(self._exported, options)
+        self._source = vocabulary.source.processor
+        self._target = vocabulary.target.processor
+        protected = vocabulary.protected
+        self._marks = TextMarks(protected) if protected else None
+        self._learned_terms = bool(protected and protected.glossary_rate)
+        self._puts_terms_in = bool(protected and protected.puts_terms_in)
         self._ids_of_marks = [
             np.array([side.piece_to_id(mark) for mark in MARKS])
             for side in (self._source, self._target)
         ]
-        # Its tables take long to make: requests share them.
-        self._forbidding = functools.lru_cache(8)(
-            lambda words: ForbiddenWords(words, both.target.spelled)
+        # Requests share its tables, which take long to compute.
+        self._forbidden_words = functools.lru_cache(8)(
+            lambda words: ForbiddenWords(words, vocabulary.target.spelled)
         )
         self.reads_source = self._model.has_encoder
         self.positions = most_positions(description)
@@ -79,19 +80,19 @@ class Portable:
 
     @property
     def sentencepiece_models(self) -> list[bytes]:
-        return [one.serialized_model_proto() for one in (self._source, self._target)]
+        return [side.serialized_model_proto() for side in (self._source, self._target)]
 
     def replaced(self, options: Mapping, stop: Callable[[], None]) -> "Portable":
-        """The same model with other options in place of the exported ones, which calls a function
-        before each step of the search; it may raise.
+        """Return a copy with some exported options replaced. It calls `stop`, which may raise,
+        before each step of the search.
         """
-        other = copy.copy(self)
-        other.options = self._of(self._exported, options)
-        other._model = self._model.stopped_by(stop)
-        return other
+        twin = copy.copy(self)
+        twin.options = self._decoding_options(self._exported, options)
+        twin._model = self._model.stopped_by(stop)
+        return twin
 
     def check(self, options: Mapping) -> None:
-        self._of({}, options)
+        self._decoding_options({}, options)
 
     def lengths(self, lines: list[str]) -> list[int]:
         return [len(ids) + 1 for ids in self._sources(lines)]
@@ -106,24 +107,23 @@ class Portable:
         return self._texts(lines, self.options)
 
     def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
-        lines, found = self._found(lines, self._targets_of(lines, prefixes), self.options)
+        targets = self._target_ids(lines, prefixes)
+        lines, nbest = self._search_for_terms(lines, targets, self.options)
         if self.options.repetition_penalty == 1.0:
-            logs = [[one.log_probabilities for one in of_line] for of_line in found]
+            logs = [[values for _, _, values in hypotheses] for hypotheses in nbest]
         else:
-            pairs = zip(lines, found, strict=True)
-            # The search's are those of the changed distribution.
+            # The search computed them from the penalized distribution.
             logs = [
-                self._forced([line] * len(one), [ids[:-1] for _, ids, _ in one])
-                for line, one in pairs
+                self._score_ids([line] * len(hypotheses), [ids[:-1] for _, ids, _ in hypotheses])
+                for line, hypotheses in zip(lines, nbest, strict=True)
             ]
+        piece = self._target.id_to_piece
         return [
             [
-                Hypothesis(
-                    self._text(line, one.ids), one.score, self._target.id_to_piece(one.ids), values
-                )
-                for one, values in zip(of_line, of_each, strict=True)
+                Hypothesis(self._text(line, ids), score, piece(ids), values)
+                for (score, ids, _), values in zip(hypotheses, of_line, strict=True)
             ]
-            for line, of_line, of_each in zip(lines, found, logs, strict=True)
+            for line, hypotheses, of_line in zip(lines, nbest, logs, strict=True)
         ]
 
     def translate_with_penalties(
@@ -136,14 +136,14 @@ class Portable:
         return [list(row) for row in zip(*columns, strict=True)]
 
     def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
-        logs = self._forced(lines, self._targets_of(lines, references))
+        logs = self._score_ids(lines, self._target_ids(lines, references))
         return [(sum(values), len(values)) for values in logs]
 
     def next_pieces(self, line: str, prefix: str, count: int, **drawing) -> tuple:
-        """The likeliest pieces after a line's prefix, pieces joined by spaces; how likely each is
-        to be drawn by the arguments of `shares`, and how likely the model finds it.
+        """Return the `count` likeliest pieces after a prefix (pieces joined by spaces), the
+        probability of drawing each by the arguments of `shares`, and that of the model.
         """
-        ids = [self._target.piece_to_id(one) for one in prefix.split()][:MAX_SOURCE_LENGTH]
+        ids = [self._target.piece_to_id(piece) for piece in prefix.split()][:MAX_SOURCE_LENGTH]
         [source] = self._cut_sources([line])
         if self.reads_source:
             [ids] = self._labelled("target_language", [ids])
@@ -161,33 +161,33 @@ class Portable:
 
     cross_attention = attention
 
-    def _of(self, exported, given):
-        """The exported options, replaced by those that are given; a beam replaces samples."""
-        given = {name: value for name, value in given.items() if value is not None}
-        check_languages(given, self.labels, self._folder)
-        if not given.get("samples") and {"beam_size", "length_penalty", "samples"} & given.keys():
+    def _decoding_options(self, exported, options):
+        """Replace exported options by those that are not None; a beam also replaces samples."""
+        new = {name: value for name, value in options.items() if value is not None}
+        check_languages(new, self.labels, self._folder)
+        if not new.get("samples") and {"beam_size", "length_penalty", "samples"} & new.keys():
             exported = {name: exported[name] for name in exported if name not in DRAWING}
-        options = options_of_run(given, exported)
-        refuse_unknown(options)
-        check_heads(options, self.has_blocks)
-        return options
+        decoding = options_of_run(new, exported)
+        refuse_unknown(decoding)
+        check_heads(decoding, self.has_blocks)
+        return decoding
 
-    def _forced(self, lines, targets):
-        """Log P of each token of targets, ids."""
-        forced = DecodingOptions(beam_size=1, max_length=1, min_length=1, protect_all=False)
-        most = MAX_SOURCE_LENGTH - 1 - self._given
-        _, found = self._found(lines, [ids[:most] for ids in targets], forced)
-        return [one.log_probabilities for [one] in found]
+    def _score_ids(self, lines, targets):
+        """Return log P of each token of targets, lists of ids: a search whose prefixes they are."""
+        options = DecodingOptions(beam_size=1, max_length=1, min_length=1, protect_all=False)
+        most = MAX_SOURCE_LENGTH - 1 - self._given_tokens
+        _, nbest = self._search_for_terms(lines, [ids[:most] for ids in targets], options)
+        return [hypothesis.log_probabilities for [hypothesis] in nbest]
 
     def _texts(self, lines, options):
-        lines, found = self._found(lines, [[]] * len(lines), options)
+        lines, nbest = self._search_for_terms(lines, [[]] * len(lines), options)
         return [
-            self._text(line, of_line[0].ids) if of_line else ""
-            for line, of_line in zip(lines, found, strict=True)
+            self._text(line, hypotheses[0].ids) if hypotheses else ""
+            for line, hypotheses in zip(lines, nbest, strict=True)
         ]
 
     def _marked(self, line):
-        """A line with marks in the place of its protected spans."""
+        """Replace the protected spans of a line by marks."""
         line = _in_unicode(line)
         return self._marks.marked(line) if self._marks else MarkedText(line, (), False)
 
@@ -199,60 +199,60 @@ class Portable:
         return [ids[: most_read(self.positions) - 1] for ids in self._sources(lines)]
 
     def _labelled(self, name, rows):
-        """Ids, behind the label of their language if the model has labels."""
+        """Put the label of their language before rows of ids, if the model has labels."""
         label = self.labels.get(getattr(self.options, name))
         return [[label, *ids] for ids in rows] if self.labels else rows
 
-    def _targets_of(self, lines, targets):
-        """The ids of targets with the marks that their lines have."""
+    def _target_ids(self, lines, targets):
+        """Return the ids of targets, marked as their lines are."""
         targets = map(_in_unicode, targets)
         if self._marks:
             targets = map(self._marks.marked_as, targets, map(self._marked, lines))
         return _encoded(self._target, targets)
 
     def _spans(self, lines, sources):
-        """The marks that must come of lines, whose ids are given."""
-        of_source, of_target = self._ids_of_marks
-        count = [(np.array(ids)[:, None] == of_source).sum(axis=0) for ids in sources]
+        """Return the marks that must come in the targets of lines, whose ids are `sources`."""
+        source_marks, target_marks = self._ids_of_marks
+        count = [(np.array(ids)[:, None] == source_marks).sum(axis=0) for ids in sources]
         opened_by = [self._marks.openings(self._marked(line).spans) for line in lines]
         shape = (-1, len(MARKS))
-        return Spans(of_target, np.reshape(count, shape), np.reshape(opened_by, shape))
+        return Spans(target_marks, np.reshape(count, shape), np.reshape(opened_by, shape))
 
-    def _found(self, lines, prefixes, options):
-        """The lines that were translated, and what is found for each, after its prefix: those with
-        the most of its terms first, see `Preference`. Where the best lacks one, all terms are put
-        in, see `TextModule.search_for_terms`.
+    def _search_for_terms(self, lines, prefixes, options):
+        """Return the lines as translated, and the hypotheses of each line after its prefix, those
+        with the most of its terms first (see `Preference`). If the best lacks a term, translate the
+        line again with all terms put in (see `TextModule.search_for_terms`).
         """
         terms = [re.findall(TERM, line) if self._learned_terms else [] for line in lines]
         if options.samples or not any(terms):
-            return lines, self._searched(lines, prefixes, options)
+            return lines, self._search(lines, prefixes, options)
         beam, _ = beam_and_penalty(options)
         whole = dataclasses.replace(options, num_hypotheses=beam)
-        rows = [*map(self._most_first, lines, terms, self._searched(lines, prefixes, whole))]
-        found = [of_line[: options.num_hypotheses] for of_line, _ in rows]
-        lacking = [at for at, (_, lacks) in enumerate(rows) if lacks and not prefixes[at]]
+        ranked = [*map(self._rank_by_terms, lines, terms, self._search(lines, prefixes, whole))]
+        nbest = [hypotheses[: options.num_hypotheses] for hypotheses, _ in ranked]
+        lacking = [n for n, (_, missing) in enumerate(ranked) if missing and not prefixes[n]]
         if not (self._puts_terms_in and options.protect_all and lacking):
-            return lines, found
-        put_in = {at: re.sub(TERM, AS_SPAN, lines[at]) for at in lacking}
-        again = self._searched([*put_in.values()], [[]] * len(put_in), options)
-        for at, of_line in zip(put_in, again, strict=True):
-            found[at] = of_line
-        return [put_in.get(at, line) for at, line in enumerate(lines)], found
+            return lines, nbest
+        with_terms = {n: re.sub(TERM, AS_SPAN, lines[n]) for n in lacking}
+        again = self._search([*with_terms.values()], [[]] * len(with_terms), options)
+        for n, hypotheses in zip(with_terms, again, strict=True):
+            nbest[n] = hypotheses
+        return [with_terms.get(n, line) for n, line in enumerate(lines)], nbest
 
-    def _most_first(self, line, terms, found):
-        """What was found for a line, what lacks fewer terms first, and how many the first lacks."""
-        texts = [self._text(line, one.ids) for one in found]
-        lacks = [sum(term not in text for _, term in terms) for text in texts]
-        order = sorted(range(len(found)), key=lacks.__getitem__)
-        return [found[place] for place in order], min(lacks, default=len(terms))
+    def _rank_by_terms(self, line, terms, hypotheses):
+        """Return hypotheses, those that miss the fewest terms first, and that smallest number."""
+        texts = [self._text(line, hypothesis.ids) for hypothesis in hypotheses]
+        missing = [sum(term not in text for _, term in terms) for text in texts]
+        order = sorted(range(len(hypotheses)), key=missing.__getitem__)
+        return [hypotheses[n] for n in order], min(missing, default=len(terms))
 
-    def _searched(self, lines, prefixes, options):
+    def _search(self, lines, prefixes, options):
         sources = self._cut_sources(lines)
         lengths = [len(ids) + 1 for ids in sources]
         words = options.forbidden_words
-        forbidden = self._forbidding(words) if words else None
+        forbidden = self._forbidden_words(words) if words else None
         kind = NumpyBlocks if options.blockwise else NumpySearch
-        search = kind(options, self._target.vocab_size(), forbidden, self._given)
+        search = kind(options, self._target.vocab_size(), forbidden, self._given_tokens)
         return search(
             self._model,
             self._model.encode(sources),
@@ -264,10 +264,10 @@ class Portable:
         )
 
     def _text(self, line, ids):
-        # A blank line has an empty translation; a text begins with whatever its prompt is.
+        # A blank line has an empty translation, but a blank prompt may be continued.
         if self.reads_source and not _in_unicode(line).encode().strip():
             return ""
-        text = self._target.decode([one for one in ids if one not in (PAD, EOS)])
+        text = self._target.decode([token for token in ids if token not in (PAD, EOS)])
         return self._marks.put_back(text, self._marked(line)) if self._marks else text
 
 
@@ -276,16 +276,16 @@ def _in_unicode(line):
 
 
 def _encoded(processor, lines):
-    # One by one: for a list SentencePiece starts threads, which takes longer than a sentence.
+    # One at a time: for a list SentencePiece starts threads, which takes longer than a sentence.
     return [processor.encode(line) for line in lines]
 
 
 def _in_tokens(name, length, lengths):
-    """A length for sources of so many tokens, at least 1."""
+    """Return a length such as "1.5x" in tokens, at least 1, for sources of some lengths."""
     return [max(in_tokens(parse_length(name, length), source), 1) for source in lengths]
 
 
 def _seed(line):
-    """A number of a line alone, so that its samples do not depend on its neighbours."""
+    """Return a seed from a line, so that its samples do not depend on the rest of the batch."""
     digest = hashlib.blake2b(line.encode(errors="replace"), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 2

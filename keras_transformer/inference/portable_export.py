@@ -1,10 +1,11 @@
-"""A translator or a language model as graphs of ONNX or LiteRT, which run without TensorFlow.
+"""Export a translator or a language model as graphs of ONNX or LiteRT, to run without TensorFlow.
 
-The graphs are made of the live `encode` and `Stepper`, whatever the architecture; the search stays
-outside, in `decoding.numpy_search`.
+The graphs are traced from the model's `encode` and `Stepper`, so that every architecture can be
+exported. They hold no search: that is `decoding.numpy_search`.
 """
 
 import importlib
+import operator
 import pathlib
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -32,11 +33,11 @@ from pipelines.vocabularies.protected_spans import TextMarks
 from pipelines.whole_files import folder_beside, whole_folder, write_json
 
 CONVERSIONS = {"onnx": onnx_conversion, "litert": litert_conversion}
-# What runs the graphs of another format.
+# Formats whose graphs are those of another format.
 RUNS_AS = {"web": "onnx"}
 PACKAGES = ("tensorflow", "keras", "sentencepiece")
-# What `TextModule.output` calls texts that need nothing but a search and a vocabulary.
-KNOWN = ("translation", "generated")
+# The values of `TextModule.output` whose text needs only a search and a vocabulary.
+OUTPUTS = ("translation", "generated")
 REMARK = (
     "`{encoder}` and `{decoder}` ({files}) run with {runtime}, `vocabulary*.model` with "
     "SentencePiece; neither needs TensorFlow.\n"
@@ -56,12 +57,12 @@ def export(
     form: str = "onnx",
     held_out: HeldOut | None = None,
 ) -> pathlib.Path:
-    """Write a numbered version of a format, "onnx", "litert" or "web", into a folder, whole or not
-    at all.
+    """Write a numbered version of a format, "onnx", "litert" or "web", into a folder; if it fails,
+    nothing is written.
 
-    In float32 it is not written if its golden examples come out otherwise than from the live model.
-    With weights rounded to "float16" or "int8" the card says how many come out alike, the golden
-    examples have what comes out of the folder, and text that was held out is translated by both.
+    In float32 the golden examples must come out as from the live model. With weights rounded to
+    "float16" or "int8" the golden examples are the export's own outputs; its card says how many
+    equal those of the live model, and compares the two models' BLEU on held-out text.
     """
     require_packages(form)
     refuse(module, form, precision)
@@ -77,19 +78,19 @@ def export(
         description = {**description, "decoding": module.facts()["decoding"]}
         write_json(temporary / "model.json", description)
         texts, expected = _golden(module, examples)
-        came = _translated(temporary, texts, module.options.samples)
+        outputs = _translations(temporary, texts, module.options.samples)
         if precision == "float32":
-            _check(texts, expected, came)
+            _check(texts, expected, outputs)
             if module.has_blocks and form != "web":
                 _check_blocks(texts, temporary)
         else:
-            alike = sum(one == other for one, other in zip(expected, came["alone"], strict=True))
-            facts["golden_as_in_float32"] = f"{alike} of {len(texts)}"
+            equal = sum(map(operator.eq, expected, outputs["alone"]))
+            facts["golden_as_in_float32"] = f"{equal} of {len(texts)}"
             if held_out and not module.options.samples:
                 facts["bleu"] = _bleu(held_out, module, temporary, precision)
         golden = [
-            {"text": np.array(one, object), module.output: np.array(other, object)}
-            for one, other in zip(texts, came["alone"], strict=True)
+            {"text": np.array(text, object), module.output: np.array(output, object)}
+            for text, output in zip(texts, outputs["alone"], strict=True)
         ]
         assets.write_golden(temporary / GOLDEN, golden)
         remark = REMARK.format(
@@ -116,22 +117,22 @@ def require_packages(form: str) -> None:
 
 
 def refuse(module: TextModule, form: str, precision: str = "float32") -> None:
-    """Refuse a module that a format does not keep."""
+    """Refuse a module that a format cannot express."""
     if precision not in OF_PORTABLE:
         raise ValueError(
             f"--format={form} has a precision of {', '.join(OF_PORTABLE)}. Received: "
             f"--precision={precision}. Choose one of these."
         )
-    if module.output not in KNOWN:
+    if module.output not in OUTPUTS:
         raise ValueError(
             f"--format={form} is for translators and language models. Received: a model whose "
-            f"output is a {module.output}, which TensorFlow's operations make. Export a SavedModel."
+            f"output is a {module.output}, which needs TensorFlow. Export a SavedModel."
         )
     model = module.vocabulary.source.model
     if rules_of(model) or is_byte_level(model):
         raise ValueError(
-            f"--format={form} keeps neither the replacements of preprocess.sh nor the bytes of "
-            "GPT-2, which TensorFlow's operations cut. Export a SavedModel."
+            f"--format={form} supports neither the replacements of preprocess.sh nor the bytes of "
+            "GPT-2, which need TensorFlow. Export a SavedModel."
         )
     if module.marks:
         TextMarks(module.vocabulary.protected)
@@ -139,87 +140,88 @@ def refuse(module: TextModule, form: str, precision: str = "float32") -> None:
 
 
 def require_operations(module: TextModule, form: str, folder: pathlib.Path) -> None:
-    """Refuse a model whose operations LiteRT lacks, which its converter alone knows."""
+    """Refuse a model with operations that LiteRT lacks, by a trial of its converter."""
     if form == "litert":
         with folder_beside(folder / form) as temporary:
             _convert(module, form, "float32", temporary)
 
 
 def _convert(module, form, precision, folder):
-    """Write the graphs of a module. Converters have a temporary folder in that of the graphs, which
-    the next export removes if this one is killed.
+    """Write the graphs of a module. Converters put temporary files into the folder of the graphs,
+    which the next export removes if this one is killed.
     """
     graphs = RUNS_AS.get(form, form)
-    before = tempfile.tempdir
-    with tempfile.TemporaryDirectory(dir=folder) as of_converters:
+    usual = tempfile.tempdir
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
         try:
-            tempfile.tempdir = of_converters
+            tempfile.tempdir = temporary
             for name, function, specifications in graphs_of(module, of_blocks=form != "web"):
                 path = (folder / DECODERS[graphs]).with_stem(name)
                 CONVERSIONS[graphs].convert(function, specifications, path, precision)
         finally:
-            tempfile.tempdir = before
+            tempfile.tempdir = usual
 
 
 def _golden(module, examples):
-    """Texts and what comes out for them; greedily if they are drawn, for seeds differ elsewhere."""
-    texts = [one["text"].item() for one in module.golden_inputs(examples)]
+    """Return texts and the live outputs, greedy if sampled: other runtimes draw other samples."""
+    texts = [inputs["text"].item() for inputs in module.golden_inputs(examples)]
     texts = [text for text in texts if text.decode(errors="ignore").encode() == text]
 
     def greedily(text):
         ids, _, text = module.search_for_terms(module.options.greedy().search(), text)
         return {module.output: module.target_text(ids[:, 0], text)}
 
-    is_drawn = module.options.samples
-    serve = traced(greedily, TEXT) if is_drawn else module.functions()["serving_default"]
+    is_sampled = module.options.samples
+    serve = traced(greedily, TEXT) if is_sampled else module.functions()["serving_default"]
     outputs = serve(tf.constant(texts))[module.output].numpy()
     return [text.decode() for text in texts], as_strings(outputs)
 
 
-def _translated(folder, texts, is_drawn):
-    """What comes of golden texts out of a folder, in a batch and alone."""
-    portable = Portable(folder, {"beam_size": 1} if is_drawn else {})
+def _translations(folder, texts, is_sampled):
+    """Return the outputs of a folder for golden texts, in a batch and alone."""
+    portable = Portable(folder, {"beam_size": 1} if is_sampled else {})
     alone = [portable.translate([text])[0] for text in texts]
     return {"in a batch": portable.translate(texts), "alone": alone}
 
 
-def _check(texts, expected, came):
-    for way, found in came.items():
-        for text, one, other in zip(texts, expected, found, strict=True):
-            if one != other:
+def _check(texts, expected, outputs):
+    for way, translations in outputs.items():
+        for text, reference, output in zip(texts, expected, translations, strict=True):
+            if output != reference:
                 raise ValueError(
                     "nothing was exported: golden examples come out otherwise than from the live "
-                    f"model. The first, {way}: {text!r} to {other!r}, expected {one!r}."
+                    f"model. The first, {way}: {text!r} to {output!r}, expected {reference!r}."
                 )
 
 
 def _check_blocks(texts, folder):
     searches = {"beam_size": 1}, {"blockwise": True}
-    greedy, blocks = (Portable(folder, one).translate(texts) for one in searches)
+    greedy, blocks = (Portable(folder, options).translate(texts) for options in searches)
     _check(texts, greedy, {"in blocks": blocks})
 
 
 def _bleu(held_out, module, folder, precision):
-    """BLEU of a module in float32 and of its folder, on the same text."""
-    found = {
-        name: held_out.measure(one.translate(held_out.sources), held_out.references)
-        for name, one in (("float32", Translator(module)), (precision, Translator.load(folder)))
+    """Return the BLEU of a module in float32 and of its export, on the same text."""
+    translators = {"float32": Translator(module), precision: Translator.load(folder)}
+    scores = {
+        name: held_out.measure(translator.translate(held_out.sources), held_out.references)
+        for name, translator in translators.items()
     }
     return {
-        **{name: one["bleu"] for name, one in found.items()},
+        **{name: score["bleu"] for name, score in scores.items()},
         "sentences": len(held_out.sources),
-        "signature": found[precision]["bleu_signature"],
+        "signature": scores[precision]["bleu_signature"],
     }
 
 
 def _in_words(facts):
-    """What the README says of the files' size, and of what rounding changed."""
-    said = [f"{facts['bytes'] / 1e6:.1f} MB in {facts['precision']}"]
-    if alike := facts.get("golden_as_in_float32"):
-        said.append(f"{alike} golden examples come out as in float32")
+    """Return what the README says of the files' size and of the effect of rounding."""
+    parts = [f"{facts['bytes'] / 1e6:.1f} MB in {facts['precision']}"]
+    if equal := facts.get("golden_as_in_float32"):
+        parts.append(f"{equal} golden examples come out as in float32")
     if bleu := facts.get("bleu"):
-        said.append(
+        parts.append(
             f"BLEU {bleu[facts['precision']]}, in float32 {bleu['float32']}, of "
             f"{bleu['sentences']} sentences of the test split"
         )
-    return "; ".join(said)
+    return "; ".join(parts)

@@ -13,10 +13,10 @@ from keras_transformer.saved_models.versions import DECODERS
 from keras_transformer.tensorflow_errors import silence
 from pipelines.special_ids import BOS, EOS, PAD
 
-# What a step gives besides its state, and a block.
+# The outputs of a step and of a block, besides their state.
 LIKELIEST = ("logs", "tokens")
 OF_BLOCKS = (*LIKELIEST, "count", "proposed")
-# What the graph of a decoder that reads blocks is called.
+# The name of the graph that decodes blocks.
 BLOCKS = "blocks"
 
 
@@ -32,23 +32,23 @@ class OnnxGraph:
     platform = "onnxruntime_onnx"
 
     def __init__(self, path: str):
-        # It would write a file and report to its maker from the import on.
+        # Otherwise importing it would write a file, and report to its maker.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         package = _imported("onnxruntime", self.runtime)
         options = package.SessionOptions()
-        # The operations of a step are too small to share. Threads translate a batch each.
+        # A step's operations are too small for several threads. `Translator` runs a batch in each.
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         with _whole(path):
             self._session = package.InferenceSession(path, options, ["CPUExecutionProvider"])
         self.inputs = {
-            one.name: [size if isinstance(size, int) else 0 for size in one.shape]
-            for one in self._session.get_inputs()
+            tensor.name: [size if isinstance(size, int) else 0 for size in tensor.shape]
+            for tensor in self._session.get_inputs()
         }
-        self.outputs = [one.name for one in self._session.get_outputs()]
+        self.outputs = [tensor.name for tensor in self._session.get_outputs()]
 
     def __call__(self, names: Sequence[str], feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """The outputs of some names for inputs by name."""
+        """Return the named outputs for inputs by name."""
         return self._session.run(names, feeds)
 
 
@@ -61,12 +61,12 @@ class LiteRtGraph:
     def __init__(self, path: str):
         self._package = _imported("ai_edge_litert.interpreter", self.runtime)
         self._path = path
-        # An interpreter holds the tensors of one call; threads that call at once have one each.
+        # An interpreter holds the tensors of one call, so that each thread needs its own.
         with _whole(path):
             self._idle = [self._interpreter()]
         details = self._idle[0].get_input_details()
         self.inputs = {
-            name: np.maximum(one["shape_signature"], 0).tolist() for name, one in details.items()
+            name: np.maximum(spec["shape_signature"], 0).tolist() for name, spec in details.items()
         }
         self.outputs = [*self._idle[0].get_output_details()]
 
@@ -82,7 +82,7 @@ class LiteRtGraph:
     def _interpreter(self):
         interpreter = self._package.Interpreter(model_path=self._path, num_threads=1)
         with silence():
-            # It says which of its own parts it takes.
+            # This prints which delegate it uses.
             interpreter.allocate_tensors()
         return interpreter.get_signature_runner()
 
@@ -91,12 +91,12 @@ RUNTIMES = {"onnx": OnnxGraph, "litert": LiteRtGraph}
 
 
 class GraphModel:
-    """The graphs of a folder, called as `decoding.numpy_search` calls a model.
+    """The graphs of a folder as a model for `decoding.numpy_search`.
 
     Attributes:
-        block_size: k of a model that reads blocks, else 1.
+        block_size: k of a model that decodes blocks, else 1.
         has_encoder: whether there is a source.
-        platform: what the Open Inference Protocol calls its kind.
+        platform: the Open Inference Protocol's name for its kind of model.
     """
 
     def __init__(self, folder: pathlib.Path, form: str):
@@ -115,48 +115,48 @@ class GraphModel:
         self.block_size = self._blocks.inputs["ids"][1] if self._blocks else 1
 
     def stopped_by(self, stop: Callable[[], None]) -> "GraphModel":
-        """The same graphs, which call a function before each step; it may raise."""
-        other = copy.copy(self)
-        other._stop = stop
-        return other
+        """Return a copy that calls a function, which may raise, before each step."""
+        twin = copy.copy(self)
+        twin._stop = stop
+        return twin
 
     def encode(self, sources: Sequence[Sequence[int]]) -> list[np.ndarray]:
-        """What the steps need of sources, ids without EOS."""
+        """Encode sources, ids without EOS, for the steps."""
         if not self._encoder or not sources:
             return []
         ids = np.full((len(sources), max(map(len, sources)) + 1), PAD, np.int32)
-        for row, of_line in zip(ids, sources, strict=True):
-            row[: len(of_line) + 1] = [*of_line, EOS]
+        for row, source in zip(ids, sources, strict=True):
+            row[: len(source) + 1] = [*source, EOS]
         return self._encoder(self._sources, {"ids": ids})
 
     def start(self, rows: int) -> list[np.ndarray]:
-        """Zeros; an axis that grows, whose size the graph leaves open, begins with none."""
+        """Return states of zeros; an axis that grows, left open by the graph, is empty."""
         shapes = [(rows, *self._decoder.inputs[name][1:]) for name in self._states]
         return [np.zeros(shape, np.float32) for shape in shapes]
 
     def step(self, ids, position, rows, count, bias, factor, state, source):
-        """One token for each hypothesis: see `decoding.numpy_search`."""
-        given = {"rows": rows, "count": count}
-        given |= {"ids": ids, "position": position, "bias": bias, "factor": factor}
-        return self._run(self._decoder, LIKELIEST, given, state, source)
+        """Decode a token for each hypothesis: see `decoding.numpy_search`."""
+        inputs = {"rows": rows, "count": count}
+        inputs |= {"ids": ids, "position": position, "bias": bias, "factor": factor}
+        return self._run(self._decoder, LIKELIEST, inputs, state, source)
 
     def block(self, ids, position, bias, factor, state, source):
-        """A block of one sentence: see `decoding.numpy_blocks`."""
-        given = {"ids": ids, "position": position, "bias": bias, "factor": factor}
-        return self._run(self._blocks, OF_BLOCKS, given, state, source)
+        """Decode a block of one sentence: see `decoding.numpy_blocks`."""
+        inputs = {"ids": ids, "position": position, "bias": bias, "factor": factor}
+        return self._run(self._blocks, OF_BLOCKS, inputs, state, source)
 
-    def _run(self, graph, names, given, state, source):
+    def _run(self, graph, names, inputs, state, source):
         if self._stop:
             self._stop()
         sources = zip(self._sources, source, strict=True)
-        feeds = {**given, **dict(sources), **dict(zip(self._states, state, strict=True))}
-        # A graph has no input that its architecture does not read, such as the position.
+        feeds = {**inputs, **dict(sources), **dict(zip(self._states, state, strict=True))}
+        # A graph lacks the inputs that its architecture does not read, such as the position.
         feeds = {name: array for name, array in feeds.items() if name in graph.inputs}
         outputs = graph([*names, *self._next], feeds)
         return *outputs[: len(names)], outputs[len(names) :]
 
     def last_step(self, source, ids, size):
-        """Log P of all tokens after some ids of one sentence, best first, and these, (V,)."""
+        """Return log P of all tokens after a sentence's ids, best first, and the tokens, (V,)."""
         source = self.encode([source])
         state = self.start(1)
         row = np.zeros(1, np.int32)
@@ -175,19 +175,19 @@ class GraphModel:
 
 
 def _graph(form, path, outputs):
-    """A graph of a folder, which must have some outputs."""
-    # Runtimes take names in UTF-8, in whichever locale.
+    """Load a graph of a folder, and require some outputs."""
+    # Runtimes take paths in UTF-8 under any locale.
     graph = RUNTIMES[form](os.fsencode(path).decode("utf-8"))
-    if lacking := {*outputs} - {*graph.outputs}:
+    if missing := {*outputs} - {*graph.outputs}:
         raise ValueError(
-            f"{path} is another graph: it has no output {min(lacking)}. Export the run again."
+            f"{path} is another graph: it has no output {min(missing)}. Export the run again."
         )
     return graph
 
 
 @contextlib.contextmanager
 def _whole(path):
-    """Each runtime has errors of its own for a file that it cannot read."""
+    """Turn each runtime's own errors about a file into a ValueError."""
     try:
         yield
     except Exception as error:
@@ -207,6 +207,6 @@ def _imported(module, runtime):
 
 
 def _numbered(name, names):
-    """Those of some names that are a name and a number, by the number."""
-    found = [one for one in names if one.startswith(f"{name}_")]
-    return sorted(found, key=lambda one: int(one.removeprefix(f"{name}_")))
+    """Return the names that are `name` and a number, such as state_0, sorted by the number."""
+    numbered = [full for full in names if full.startswith(f"{name}_")]
+    return sorted(numbered, key=lambda full: int(full.removeprefix(f"{name}_")))

@@ -1,4 +1,4 @@
-"""Lines in, what a SavedModel says of each out: labels, tags, filled masks, vectors, classes."""
+"""Ask a SavedModel about each line: for labels, tags, filled masks, vectors or classes."""
 
 import os
 import pathlib
@@ -17,9 +17,9 @@ from keras_transformer.tensorflow_errors import reason_of
 PICTURES_A_CALL = 64
 # The input whose lines name files.
 PNG = "png"
-# Where pictures are files, the model's own signature takes numbers instead.
+# The signature of a picture classifier that takes files; its default one takes pixels.
 OF_FILES = "classify_png"
-# The output of what guesses hidden words.
+# The output of a signature that fills masks.
 FILLED = "filled"
 
 
@@ -37,17 +37,17 @@ class Predictor:
         self._name = name
         self._signature = functions.signatures[name]
         [self._input] = self._signature.required
-        # The bytes that an input counts as at least. Of a picture, only the name's are known.
+        # The least bytes that an input counts as. Of a picture file only the name is known.
         self._least = BATCH_BYTES // PICTURES_A_CALL if self._input == PNG else SHORTEST
 
     @classmethod
     def load(cls, path: str | os.PathLike, signature: str | None = None) -> "Predictor":
-        """Load a signature, by default "classify_png" if there is such, else "serving_default"."""
+        """Load a signature, by default "classify_png" if it exists, else "serving_default"."""
         functions = saved_functions(ModelPath.exported(path))
         possible = sorted(
             name
-            for name, one in functions.signatures.items()
-            if [one.inputs[required].is_text for required in one.required] == [True]
+            for name, spec in functions.signatures.items()
+            if [spec.inputs[required].is_text for required in spec.required] == [True]
         )
         if signature is None:
             signature = OF_FILES if OF_FILES in possible else DEFAULT_SIGNATURE
@@ -59,7 +59,7 @@ class Predictor:
         return cls(functions, signature)
 
     def lines(self, inputs: Sequence[str]) -> list[str]:
-        """One string for each input: a text, or the name of a PNG or JPEG file."""
+        """Return one string for each input, a text or the name of a PNG or JPEG file."""
         names = [
             name
             for name, spec in self._signature.outputs.items()
@@ -78,17 +78,17 @@ class Predictor:
         return in_batches_of_bytes(answers, inputs, self._least)
 
     def objects(self, inputs: Sequence[str]) -> Iterator[dict]:
-        """All outputs for each input, and the input itself, by name, as JSON has values.
+        """Yield each input with all its outputs by name, as values of JSON.
 
-        Inputs are asked alone where the width of an output depends on the others in a batch.
+        A batch has one input if the width of an output depends on the batch.
         """
         self._check(inputs)
         if self._signature.is_mergeable:
             rows = in_batches_of_bytes(self._rows, inputs, self._least)
         else:
-            rows = (row for one in inputs for row in self._rows([one]))
-        for one, row in zip(inputs, rows, strict=True):
-            yield {self._input: one, **{name: _plain(value) for name, value in row.items()}}
+            rows = (row for text in inputs for row in self._rows([text]))
+        for text, row in zip(inputs, rows, strict=True):
+            yield {self._input: text, **{name: _plain(value) for name, value in row.items()}}
 
     def _check(self, inputs):
         if FILLED in self._signature.outputs:
@@ -101,21 +101,21 @@ class Predictor:
     def _answer(self, inputs):
         contents = as_bytes(inputs)
         if self._input == PNG:
-            contents = np.array([pathlib.Path(one).read_bytes() for one in inputs], dtype=object)
+            contents = np.array([pathlib.Path(name).read_bytes() for name in inputs], dtype=object)
         try:
             return self._function(**{self._input: contents})
         except tf.errors.InvalidArgumentError as error:
             if len(inputs) > 1:
-                # The message does not say which of them it was.
-                for one in inputs:
-                    self._answer([one])
+                # Find the input at fault, which the message does not name.
+                for text in inputs:
+                    self._answer([text])
             raise ValueError(f"{inputs[0]!r}: {reason_of(error)}") from error
 
 
 def _plain(value):
-    """Strings, numbers and lists of them. Numbers have the digits that a float32 needs."""
+    """Return strings, numbers or lists of them; a number has the digits that a float32 needs."""
     if isinstance(value, np.ndarray | list):
-        return [_plain(one) for one in value]
+        return [_plain(element) for element in value]
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return float(str(value)) if isinstance(value, np.floating) else value.item()

@@ -1,6 +1,6 @@
-"""Pairs of which a model wrote one side, as files and a mixture: what teachers make of sources (Kim
-and Rush 2016, "Sequence-Level Knowledge Distillation"), of targets (Sennrich et al. 2016), or of
-both (data diversification, Nguyen et al. 2020).
+"""Synthetic sentence pairs, one side written by a teacher, as files and a mixture: translations of
+sources (Kim and Rush 2016, "Sequence-Level Knowledge Distillation"), of targets (back-translation,
+Sennrich et al. 2016), or of both (data diversification, Nguyen et al. 2020).
 """
 
 import glob
@@ -17,18 +17,18 @@ from pipelines.corpora.mixture import member_of
 from pipelines.line_files import read_lines
 from pipelines.whole_files import write_json, write_text
 
-# Of forward translations beside backward ones.
+# The weight of forward translations in a mixture that also has backward ones.
 FORWARD_WEIGHT = 0.5
 LANGUAGES = ("source_language", "target_language")
-# What is lost at most when a command is killed.
+# A killed command loses at most a shard.
 SHARD_LINES = 2000
 
 
 def write_synthetic(
-    teachers, settings: Mapping, corpus: Corpus, folder: pathlib.Path, **how: int | None
+    teachers, settings: Mapping, corpus: Corpus, folder: pathlib.Path, **batching: int | None
 ) -> pathlib.Path:
-    """Translate a corpus by teachers, and write the pairs as a mixture, whose file is returned.
-    What is translated already is not again.
+    """Translate a corpus by its teachers, write the pairs as a mixture, and return the mixture's
+    file. Translations that an earlier run wrote are reused.
     """
     member = member_of(settings)
     texts = (corpus.train.sources, corpus.train.targets)
@@ -37,23 +37,23 @@ def write_synthetic(
     _check(teachers, languages, paths)
     files = [_files(teachers, folder, *side) for side in zip(paths, languages, texts, strict=True)]
     best = {"beam_size": teachers.teacher_beam_size} if teachers.teacher_beam_size else {}
-    drawn = {"samples": 1, "temperature": teachers.drawing_temperature}
+    sampling = {"samples": 1, "temperature": teachers.drawing_temperature}
     seeds = range(1, teachers.drawn_translations + 1)
-    ways = ([best], [best, *({**drawn, "seed": seed} for seed in seeds)])
+    searches = ([best], [best, *({**sampling, "seed": seed} for seed in seeds)])
     pure = teachers.training_text and not teachers.back_translate
     weight = (0.0 if pure else 1.0) if teachers.real_weight is None else teachers.real_weight
-    known = set(zip(*texts, strict=True)) if weight else set()
+    real = set(zip(*texts, strict=True)) if weight else set()
     synthetic = []
     for backward, name in enumerate(("forth", "back")):
         pairs: dict[tuple[str, str], None] = {}
         for place, file in enumerate(files[backward]):
-            others = "another-" * sum(one.name == file.name for one in files[backward][:place])
-            to = folder / "shards" / f"{name}-{others}{file.name}"
-            found = [
-                _translations(paths[backward], file, f"{to}-{number}", options, how)
-                for number, options in enumerate(ways[backward])
+            again = "another-" * sum(path.name == file.name for path in files[backward][:place])
+            prefix = folder / "shards" / f"{name}-{again}{file.name}"
+            translations = [
+                _translations(paths[backward], file, f"{prefix}-{number}", options, batching)
+                for number, options in enumerate(searches[backward])
             ]
-            pairs |= dict.fromkeys(new_pairs(file, found, bool(backward), known))
+            pairs |= dict.fromkeys(new_pairs(file, translations, bool(backward), real))
         synthetic.append(list(pairs))
     forth, back = synthetic
     if not forth and not back:
@@ -63,7 +63,7 @@ def write_synthetic(
 
 
 def require_student(model_dir: str) -> None:
-    """Refuse, before anything is translated for it, a run that learns from no mixture."""
+    """Refuse a run that does not train on a mixture, before anything is translated for it."""
     run = RunFolder(model_dir)
     run.refuse_finished()
     corpus = run.read_description().get("corpus", {}) if run.is_started else {"name": "mixture"}
@@ -74,38 +74,38 @@ def require_student(model_dir: str) -> None:
 
 
 def _files(teachers, folder, path, language, text):
-    """The files of one language that a teacher translates."""
-    files = [one for one in _named(teachers) if _is_of(one, language)]
+    """Return the files of one language that a teacher translates."""
+    files = [file for file in _monolingual(teachers) if _is_of(file, language)]
     for file in files:
         if not any(read_lines(file)):
             raise ValueError(f"--monolingual: {file} holds no text. Fill it, or leave it out.")
     if path and teachers.training_text:
-        # Beside the shards: the folder may be that of the corpus, whose files have such names.
+        # Among the shards, since `folder` may hold the corpus, whose files have the same names.
         write_lines(folder / "shards" / f"train.{language}", text)
         files.insert(0, folder / "shards" / f"train.{language}")
     return files
 
 
-def _named(teachers):
-    return [pathlib.Path(one) for one in (teachers.monolingual or "").split(",") if one]
+def _monolingual(teachers):
+    return [pathlib.Path(name) for name in (teachers.monolingual or "").split(",") if name]
 
 
 def _is_of(file, language):
     return file.name.removesuffix(".gz").endswith(f".{language}")
 
 
-def _translations(path, file, prefix, options, how):
-    """What a teacher makes of the lines of a file, by their number."""
-    named = ",".join(map(os.path.abspath, path.split(",")))
-    of = {"path": named, "runs": weights_of_runs(path), "options": options}
-    plan = bulk.Plan.of(glob.escape(str(file)), prefix, SHARD_LINES, "", of)
-    lacking = plan.shards_to_write()
-    if lacking:
-        print(f"{path} translates {file}: {len(lacking)} of {len(plan.shards)} shards", flush=True)
+def _translations(path, file, prefix, options, batching):
+    """Return a teacher's translations of the lines of a file, by the number of the line."""
+    models = ",".join(map(os.path.abspath, path.split(",")))
+    model = {"path": models, "runs": weights_of_runs(path), "options": options}
+    plan = bulk.Plan.of(glob.escape(str(file)), prefix, SHARD_LINES, "", model)
+    missing = plan.shards_to_write()
+    if missing:
+        print(f"{path} translates {file}: {len(missing)} of {len(plan.shards)} shards", flush=True)
         teacher = Translator.load(path, **options)
-    for shard in lacking:
+    for shard in missing:
         batches = (
-            bulk.translated(batch, lambda lines: teacher.translate(lines, **how))
+            bulk.translated(batch, lambda lines: teacher.translate(lines, **batching))
             for _, batch in bulk.read(file, [shard])
         )
         plan.write(shard.number, batches)
@@ -115,7 +115,7 @@ def _translations(path, file, prefix, options, how):
 
 
 def _check(teachers, languages, paths):
-    """Refuse teachers of other directions, and text that none of them reads."""
+    """Refuse teachers that translate in another direction, and text that no teacher reads."""
     for name, path, direction in zip(
         ("teacher", "back_translate"), paths, (languages, languages[::-1]), strict=True
     ):
@@ -129,7 +129,7 @@ def _check(teachers, languages, paths):
     if not teachers.training_text and not teachers.monolingual:
         raise ValueError("--notraining_text is for --monolingual. Name its files, or leave it out.")
     read = [language for language, path in zip(languages, paths, strict=True) if path]
-    for file in _named(teachers):
+    for file in _monolingual(teachers):
         if not any(_is_of(file, language) for language in read):
             raise ValueError(
                 f"--monolingual must name files whose names end in .{' or .'.join(read)}, which a "
@@ -138,7 +138,7 @@ def _check(teachers, languages, paths):
 
 
 def write_lines(path: pathlib.Path, lines: Iterable[str]) -> None:
-    """Write a file of lines; a text that has line breaks is an empty one."""
+    """Write a file of lines; a text that contains a line break becomes an empty line."""
     write_text(path, "".join("\n" if "\n" in line else f"{line}\n" for line in lines))
 
 
@@ -146,16 +146,16 @@ def new_pairs(
     file: pathlib.Path,
     translations: Sequence[Mapping[int, str]],
     backward: bool,
-    known: Collection[tuple[str, str]],
+    real: Collection[tuple[str, str]],
 ) -> list[tuple[str, str]]:
-    """The pairs of a file's lines (`backward`: targets) and their translations, by the number of
-    the line from 1, each once, without those that are known.
+    """Return the distinct pairs (source, target) of a file's lines (`backward`: targets) and their
+    translations, by the line's number from 1, without the `real` pairs.
     """
     pairs: dict[tuple[str, str], None] = {}
     for number, line in enumerate(read_lines(file), 1):
-        for way in (one.get(number) for one in translations):
-            pair = (way, line) if backward else (line, way)
-            if line and way and pair not in known:
+        for translation in (by_number.get(number) for by_number in translations):
+            pair = (translation, line) if backward else (line, translation)
+            if line and translation and pair not in real:
                 pairs[pair] = None
     return list(pairs)
 
@@ -167,24 +167,24 @@ def write_mixture(
     forth: Sequence[tuple[str, str]],
     back: Sequence[tuple[str, str]],
 ) -> pathlib.Path:
-    """Write forth.*, back.* and mixture.json, which is returned: the pairs of the corpus, forward
-    translations, with a weight of one half if there are backward ones, and these with a weight by
-    which an epoch has as many of them as the corpus has pairs. `corpus` is what `member_of` gives;
-    `real` is the number of its pairs to train on, and their weight.
+    """Write the files forth.* and back.*, and a mixture of them and the corpus, mixture.json, whose
+    path is returned. Forward translations weigh one half if there are backward ones; the weight of
+    these makes an epoch have as many of them as the corpus has pairs. `corpus` comes from
+    `member_of`; `real` is the number of its training pairs, and their weight.
     """
     count, weight = real
     digits = 3 if len(back) < 100 * count else 9
     weights = (FORWARD_WEIGHT if back else 1.0, round(count / max(len(back), 1), digits))
     members = [{**corpus, "weight": weight}]
-    for prefix, pairs, one in zip(("forth", "back"), (forth, back), weights, strict=True):
+    for prefix, pairs, member_weight in zip(("forth", "back"), (forth, back), weights, strict=True):
         if pairs:
-            members.append({**_member(folder, prefix, corpus, pairs), "weight": one})
+            members.append({**_member(folder, prefix, corpus, pairs), "weight": member_weight})
     write_json(folder / "mixture.json", {"corpora": members})
     return folder / "mixture.json"
 
 
 def _member(folder, prefix, corpus, pairs):
-    """Write two files of lines. Gives the member of a mixture that trains on them alone."""
+    """Write pairs as two files of lines, and return the member of a mixture that trains on them."""
     for key, lines in zip(LANGUAGES, zip(*pairs, strict=True), strict=True):
         write_lines(folder / f"{prefix}.{corpus[key]}", lines)
     languages = {key: corpus[key] for key in LANGUAGES}

@@ -54,14 +54,14 @@ class TextEncoderModule(ServedText):
         return {"serving_default": self.embed, "embed": self.embed, "attend": self.attend}
 
     def tokens(self, text: tf.Tensor) -> tf.Tensor:
-        """Strings (B,) to ids (B, T) between their marks, padded. The end of a text that has more
-        tokens than the model has positions, or than 1,024, is cut.
+        """Return the padded ids (B, T) of strings (B,), with BOS and EOS or their like. A text is
+        cut to the model's positions, and to 1,024 tokens.
         """
         return read(self.vocabulary.tokenize(text), self.vocabulary.marks, self.longest)
 
     def _embed(self, text):
-        """Strings (B,) to vectors of length 1, (B, d_model): the mean of the last layer's states
-        over all tokens, the marks among them. Their product is the cosine of two texts (Reimers and
+        """Return the mean of the last layer's states over all tokens of strings (B,), special ones
+        included, at length 1: (B, d_model). The product of two is their cosine (Reimers and
         Gurevych 2019, "Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks").
         """
         tokens = self.tokens(text)
@@ -71,8 +71,8 @@ class TextEncoderModule(ServedText):
         return {"vector": tf.math.l2_normalize(mean, axis=-1)}
 
     def _attend(self, text):
-        """Strings (B,) to their pieces (B, T), the marks among them and "" after a shorter text,
-        and what every layer's heads attend to, "encoder" (B, N, h, T, T).
+        """Return the pieces (B, T) of strings (B,), special ones included and "" for padding, and
+        every layer's attention, "encoder" (B, N, h, T, T).
         """
         tokens = self.tokens(text)
         pieces = tf.where(tokens == PAD, "", tf.gather(tf.constant(self.vocabulary.pieces), tokens))

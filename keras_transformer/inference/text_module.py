@@ -1,7 +1,7 @@
-"""What modules share that write text: translators, parsers and language models, which are
+"""The base of modules that write text: translators, parsers and language models, which are
 translators without a source (Vaswani et al. 2017, section 6.1 for decoding).
 
-Options of a request are inputs with a default, (1,) for all texts or (B,). A server may join
+The options of a request are inputs with a default, (1,) for all texts or (B,). A server may join
 several requests in one batch. Out-of-range options are clamped, so that one request cannot fail the
 others in its batch.
 """
@@ -34,42 +34,42 @@ TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 
 def with_options(function: Callable, **defaults: tf.Tensor):
-    """A graph of a function of `text` and options by name, which a request may leave out."""
+    """Return a graph of a function of `text` and of options, which a request may leave out."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    options = [inspect.Parameter(name, kind, default=one) for name, one in defaults.items()]
+    options = [inspect.Parameter(name, kind, default=value) for name, value in defaults.items()]
     signature = inspect.Signature([inspect.Parameter("text", kind), *options])
 
-    def called(*given, **named):
-        values = signature.bind(*given, **named)
+    def called(*inputs, **named):
+        values = signature.bind(*inputs, **named)
         values.apply_defaults()
         return function(**values.arguments)
 
     # TensorFlow reads the names and the defaults of inputs from it.
     called.__signature__ = signature
-    specifications = [tf.TensorSpec([None], one.dtype, name) for name, one in defaults.items()]
+    specifications = [tf.TensorSpec([None], value.dtype, name) for name, value in defaults.items()]
     return traced(called, TEXT, *specifications)
 
 
 class TextModule(ServedText):
     """Tokenizers, model, search and detokenizer as functions of strings.
 
-    All its functions take `text`, strings (B,), and give outputs of B rows:
+    All its functions take `text`, strings (B,), and return outputs of B rows:
 
-    serving_default  -> the text that comes out (B,), as exported
+    serving_default  -> the output text (B,), by the exported search
     nbest            -> texts and scores (B, n), all that the exported search keeps
-    sample           options temperature and seed -> a text that is drawn (B,)
+    sample           options temperature and seed -> a sampled text (B,)
     score            -> log_probability and tokens (B,)
-    next_pieces      options prefix (the pieces that have come, joined by spaces), temperature,
-                     top_k (0: all) and top_p -> the 20 likeliest next pieces, their probabilities
-                     as drawn with these options, and those of the model, each (B, 20)
+    next_pieces      options prefix (the pieces so far, joined by spaces), temperature, top_k
+                     (0: all) and top_p -> the 20 likeliest next pieces, their probabilities when
+                     sampled with these options, and those of the model, each (B, 20)
 
     Attributes:
-        output, outputs: what functions call the text that comes out, and several of them.
+        output, outputs: the name of the output text, and of several of them.
         default_options: arguments of `DecodingOptions` in place of its defaults.
-        stepper, has_blocks: makes a `Stepper` with the weights as they are; whether of blocks.
-        tables: what a step multiplies by, see `LaidOutTable`.
-        encode: a graph of what its steps need of sources (B, S); None where there is no source.
-        positions: the most tokens of a text without a source.
+        stepper, has_blocks: makes a `Stepper` with the current weights; whether it decodes blocks.
+        tables: the `LaidOutTable`s that a step multiplies by.
+        encode: a graph that encodes sources (B, S) for the steps; None without a source.
+        positions: the most tokens of a text.
     """
 
     output: str
@@ -98,7 +98,7 @@ class TextModule(ServedText):
     def functions(self):
         return {
             "nbest": traced(self._nbest, TEXT),
-            "sample": with_options(self.drawn, **self.options_to_draw()),
+            "sample": with_options(self.sampled, **self.sampling_defaults()),
             "score": self.score,
             "next_pieces": self._next_pieces(),
         }
@@ -111,11 +111,11 @@ class TextModule(ServedText):
         }
 
     def begin(self, source: tf.RaggedTensor, prefixes: tf.Tensor | None) -> tuple:
-        """What a search begins with: the memory of the steps, and padded ids (B, P), or None."""
+        """Return the memory of the steps, and padded ids (B, P) to start from, or None."""
         raise NotImplementedError
 
     def next_logits(self, text: tf.Tensor, prefix: tf.Tensor) -> tf.Tensor:
-        """Logits of the piece after those in `prefix`, strings (B,), float32 (B, V)."""
+        """Return float32 logits (B, V) of the piece after those in `prefix`, strings (B,)."""
         raise NotImplementedError
 
     def search(
@@ -126,8 +126,8 @@ class TextModule(ServedText):
         limits: Callable[[tf.Tensor], tf.Tensor] | None = None,
         source: tf.RaggedTensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Hypotheses for strings (B,), ids (B, n, L), and their scores (B, n), best first. `limits`
-        gives of the sources' lengths (B,), EOS included, the most tokens of each text.
+        """Return hypotheses for strings (B,), ids (B, n, L), and their scores (B, n), best first.
+        `limits` maps the sources' lengths (B,), EOS included, to the most tokens of each text.
         """
         source = self.source_ids(text) if source is None else source
         lengths = source.row_lengths()
@@ -139,65 +139,66 @@ class TextModule(ServedText):
             search = self._preferring_terms(search, text)
         memory, prefixes = self.begin(source, prefixes)
         limits = tf.minimum((limits or self.options.limits)(lengths), self.positions)
-        # The samples of a text depend on its words, not on its place in the batch.
+        # A text's samples depend on its words, not on its place in the batch.
         seeds = tf.strings.to_hash_bucket_fast(text, 2**62)
-        stepper = self.stepper(*(one.read() for one in self.tables))
+        stepper = self.stepper(*(table.read() for table in self.tables))
         return search(stepper, memory, limits, self.options.minima(lengths), prefixes, seeds)
 
     def search_for_terms(
         self, search: Callable, text: tf.Tensor, prefixes: tf.Tensor | None = None, **more
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """As `search`, and the texts that were translated, (B,): where the best hypothesis lacks a
-        given term, and no prefix is wanted, the text is translated again with all its terms as
-        protected spans.
+        """Return the results of `search`, and the texts as translated, (B,). Where the best
+        hypothesis lacks a given term, and there is no prefix, the text is translated again with all
+        its terms as protected spans.
         """
         if not self._puts_terms_in or type(search) not in (*BEAMS.values(), GreedySearch):
             return *self.search(search, text, prefixes, **more), text
         limits = more.pop("limits", self.options.limits)
 
-        def once(text, is_asked):
-            return self.search(
-                search, text, prefixes, lambda of: tf.where(is_asked, limits(of), 1), **more
-            )
+        def translate(text, is_translated):
+            def limits_of(lengths):
+                return tf.where(is_translated, limits(lengths), 1)
 
-        # The graph holds it once.
-        once = traced(once, TEXT, tf.TensorSpec([None], tf.bool))
-        ids, scores = once(text, tf.fill(tf.shape(text), True))
+            return self.search(search, text, prefixes, limits_of, **more)
+
+        # A graph of its own, so that the two calls share one copy.
+        translate = traced(translate, TEXT, tf.TensorSpec([None], tf.bool))
+        ids, scores = translate(text, tf.fill(tf.shape(text), True))
         terms = given_terms(text)
-        came = terms_within(terms, self.target_text(ids[:, 0], text)[:, None])[:, 0]
-        lacks = came < tf.cast(terms.row_lengths(), tf.int32)
+        count = terms_within(terms, self.target_text(ids[:, 0], text)[:, None])[:, 0]
+        lacks = count < tf.cast(terms.row_lengths(), tf.int32)
         if prefixes is not None:
             lacks &= tf.reduce_all(prefixes == PAD, axis=1)
 
         def again():
             spans = tf.strings.regex_replace(text, TERM, AS_SPAN)
-            others, of_others = once(tf.where(lacks, spans, ""), lacks)
-            both = [tf.RaggedTensor.from_tensor(one, ragged_rank=2) for one in (others, ids)]
+            new_ids, new_scores = translate(tf.where(lacks, spans, ""), lacks)
+            both = [tf.RaggedTensor.from_tensor(rows, ragged_rank=2) for rows in (new_ids, ids)]
             both = tf.unstack(tf.ragged.stack(both).to_tensor(PAD), 2)
             return (
                 tf.where(lacks[:, None, None], *both),
-                tf.where(lacks[:, None], of_others, scores),
+                tf.where(lacks[:, None], new_scores, scores),
                 tf.where(lacks, spans, text),
             )
 
         return tf.cond(tf.reduce_any(lacks), again, lambda: (ids, scores, text))
 
     def hypotheses(self, ids, scores, text) -> dict[str, tf.Tensor]:
-        """What `search_for_terms` gave, as strings (B, n) with their scores."""
-        # JSON has no infinity: where a hypothesis is missing, the score is the lowest float32.
+        """Return the results of `search_for_terms` as strings (B, n) with their scores."""
+        # A missing hypothesis has the lowest float32 as its score: JSON has no infinity.
         return {
             self.outputs: self.target_texts(ids, text),
             "scores": tf.maximum(scores, tf.float32.min),
         }
 
-    def drawn(self, text, temperature, seed, limits=None) -> dict[str, tf.Tensor]:
-        """A sample for each text, by the options of a request."""
-        drawing = self.options.sampling(temperature=_possible(temperature), seed=seed)
-        ids, _ = self.search(drawing, text, limits=limits)
+    def sampled(self, text, temperature, seed, limits=None) -> dict[str, tf.Tensor]:
+        """Sample each text, with the options of a request."""
+        sampling = self.options.sampling(temperature=_clipped(temperature), seed=seed)
+        ids, _ = self.search(sampling, text, limits=limits)
         return {self.output: self.target_text(ids[:, 0], text)}
 
-    def options_to_draw(self) -> dict[str, tf.Tensor]:
-        """The options that `drawn` takes, as exported."""
+    def sampling_defaults(self) -> dict[str, tf.Tensor]:
+        """Return the exported values of the options of `sampled`."""
         exported = self.options.sampling()
         return {
             "temperature": tf.constant([exported.temperature], tf.float32),
@@ -212,9 +213,9 @@ class TextModule(ServedText):
             texts = tf.shape(text)
             likeliest = next_tokens(
                 self.next_logits(text, tf.broadcast_to(prefix, texts)),
-                tf.broadcast_to(_possible(temperature), texts),
+                tf.broadcast_to(_clipped(temperature), texts),
                 tf.broadcast_to(top_k, texts),
-                # The comparison is false for NaN.
+                # For NaN the comparison is false.
                 tf.broadcast_to(tf.where(top_p > 0, tf.minimum(top_p, 1.0), 1.0), texts),
                 NEXT_PIECES,
             )
@@ -233,50 +234,50 @@ class TextModule(ServedText):
         )
 
     def source_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Strings (B,) to ragged ids (B, None), each row closed by EOS and no longer than 1,024."""
+        """Return ragged ids (B, None) of strings (B,), each row closed by EOS and cut to 1,024."""
         return cut(self.source_tokens(text), most_read(self.positions))
 
     def source_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Likewise, not cut."""
+        """Return the ids of `source_ids` before they are cut."""
         return self.source_tokenizer.tokenize(self.marks.marked(text).text if self.marks else text)
 
     def target_pieces(self, ids: tf.Tensor) -> tf.Tensor:
-        """Ids of any shape to the pieces they stand for, "" for padding."""
+        """Return the pieces of ids of any shape, "" for padding."""
         return pieces_of(self.target_tokenizer, ids)
 
     def target_text(self, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
-        """Ids (B, L) that came of `text`, strings (B,), to strings (B,)."""
+        """Return strings (B,) from the ids (B, L) of hypotheses for `text`, strings (B,)."""
         words = tf.ragged.boolean_mask(ids, (ids != PAD) & (ids != EOS))
-        written = self.target_tokenizer.detokenize(words)
-        return self.marks.put_back(written, self.marks.marked(text)) if self.marks else written
+        output = self.target_tokenizer.detokenize(words)
+        return self.marks.put_back(output, self.marks.marked(text)) if self.marks else output
 
     def target_texts(self, hypotheses: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
-        """Ids (B, n, L) to strings (B, n), as `target_text`."""
+        """Return strings (B, n) from ids (B, n, L): see `target_text`."""
         shape = tf.shape(hypotheses)
         rows = tf.reshape(hypotheses, [shape[0] * shape[1], shape[2]])
         return tf.reshape(self.target_text(rows, tf.repeat(text, shape[1])), shape[:2])
 
     def _keeping_spans(self, search, text, source):
-        """The search that keeps the spans of texts, if the options say so. Those that were cut off
-        with the end of a source are lost with it.
+        """Return a search that keeps the protected spans of texts, if the options ask for it.
+        `source` is cut, and the spans behind its end are lost.
         """
         if not self.marks or not self.options.protect_all:
             return search
-        of_source, of_target = (
+        source_marks, target_marks = (
             np.array([side.pieces.index(mark) for mark in MARKS], np.int32)
             for side in (self.vocabulary.source, self.vocabulary.target)
         )
-        came = source.to_tensor(PAD)[:, :, None] == of_source
+        is_mark = source.to_tensor(PAD)[:, :, None] == source_marks
         rules = self.options.constraints(
             SpanConstraints,
-            marks=of_target,
-            count=tf.math.count_nonzero(came, axis=1, dtype=tf.int32),
+            marks=target_marks,
+            count=tf.math.count_nonzero(is_mark, axis=1, dtype=tf.int32),
             opened_by=self.marks.openings(self.marks.marked(text).spans),
         )
         return under(search, rules)
 
     def _preferring_terms(self, search, text):
-        """The search whose best translation has the most of the terms that are given for texts."""
+        """Return a search whose best translation has the most of the texts' given terms."""
         terms = given_terms(text)
         preference = Preference(
             terms.row_lengths() > 0, lambda ids: terms_within(terms, self.target_texts(ids, text))
@@ -285,15 +286,15 @@ class TextModule(ServedText):
 
 
 def cut(tokens: tf.RaggedTensor, most: int = MAX_SOURCE_LENGTH) -> tf.RaggedTensor:
-    """Ragged ids (B, None), closed by EOS, cut to `most`."""
+    """Cut ragged ids (B, None), closed by EOS, to `most`."""
     return labelled_texts.cut(tokens, most, EOS)
 
 
 def pieces_of(tokenizer, ids: tf.Tensor) -> tf.Tensor:
-    """Ids of any shape to the strings they stand for, "" for padding."""
+    """Return the pieces of ids of any shape, "" for padding."""
     return tf.where(ids == PAD, "", tokenizer.id_to_string(ids))
 
 
-def _possible(temperature):
-    """Within `TEMPERATURES`; 1 for what is no temperature."""
+def _clipped(temperature):
+    """Clip to `TEMPERATURES`; NaN, 0 and less become 1."""
     return tf.where(temperature > 0, tf.clip_by_value(temperature, *TEMPERATURES), 1.0)

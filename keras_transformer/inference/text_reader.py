@@ -1,4 +1,4 @@
-"""What an encoder-only model says of texts: masked words, labels, tags, vectors."""
+"""Ask an encoder-only model for masked words, labels, tags or vectors of texts."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +10,7 @@ from keras_transformer.inference.line_batches import in_batches_of_bytes, listed
 from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.saved_models.signature import as_bytes, as_strings
 
-# What hides a word where a model does not say it: in a vocabulary of ours, and in a BERT's.
+# The masks to look for if a model does not name its own: our vocabularies' and BERT's.
 MASKS = ("<mask>", "[MASK]")
 
 
@@ -27,7 +27,7 @@ class TextReader:
 
     @classmethod
     def of(cls, module) -> "TextReader":
-        """That of a live `TextEncoderModule`."""
+        """Return the reader of a live `TextEncoderModule`."""
         return cls(LiveFunctions(module))
 
     @classmethod
@@ -36,35 +36,35 @@ class TextReader:
         return cls(saved_functions(ModelPath.exported(path)))
 
     def guesses(self, texts: Sequence[str]) -> list[list[dict[str, float]]]:
-        """The likeliest pieces for each mask of each text, with their probabilities, best first. A
-        text without a mask (`<mask>`, of an imported BERT `[MASK]`) is refused.
+        """Return the likeliest pieces for each mask of each text, with their probabilities, best
+        first. Refuse a text without a mask (`<mask>`; for an imported BERT `[MASK]`).
         """
         return self._each("fill_mask", texts, _guesses)
 
     def filled(self, texts: Sequence[str]) -> list[str]:
-        """Texts with the likeliest piece in place of each mask."""
+        """Replace each mask in texts by its likeliest piece."""
         return self._each("fill_mask", texts, lambda answer: as_strings(answer["filled"]))
 
     def labels(self, texts: Sequence[str]) -> list[str]:
-        """The likeliest label of each text."""
+        """Return the likeliest label of each text."""
         return self._each("classify", texts, lambda answer: as_strings(answer["label"]))
 
     def tags(self, texts: Sequence[str]) -> list[list[str]]:
-        """The tags of each text's words, which stand between white space."""
+        """Return the tags of each text's words, which white space separates."""
         rows = self._each("tag", texts, lambda answer: answer["tags"])
         return [as_strings([tag for tag in row if tag]) for row in rows]
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
-        """Vectors of length 1, (texts, d_model): the product of two is the cosine."""
+        """Return vectors of length 1, (texts, d_model): the product of two is their cosine."""
         return np.stack(self._each("embed", texts, lambda answer: answer["vector"]))
 
     def search(self, queries: Sequence[str], texts: Sequence[str], count: int) -> np.ndarray:
-        """The numbers of the texts nearest to each query, the nearest first, (queries, count)."""
+        """Return the indices of the texts nearest to each query, best first, (queries, count)."""
         cosines = self.vectors(queries) @ self.vectors(texts).T
         return np.argsort(-cosines, axis=1, kind="stable")[:, :count]
 
     def _each(self, name: str, texts: Sequence[str], rows_of: Callable) -> list:
-        """What a function of an answer gives for each text."""
+        """Call a function of the model in batches; `rows_of` its answer are a batch's results."""
         if name == "fill_mask":
             refuse_without_mask(texts, self._functions.facts)
         if name not in self._functions:
@@ -79,16 +79,16 @@ class TextReader:
 def _guesses(answer):
     return [
         [
-            dict(zip(as_strings(of_mask), map(float, likely), strict=True))
-            for of_mask, likely in zip(pieces, shares, strict=True)
-            if of_mask[0]
+            dict(zip(as_strings(candidates), map(float, likely), strict=True))
+            for candidates, likely in zip(pieces, probabilities, strict=True)
+            if candidates[0]
         ]
-        for pieces, shares in zip(answer["pieces"], answer["probabilities"], strict=True)
+        for pieces, probabilities in zip(answer["pieces"], answer["probabilities"], strict=True)
     ]
 
 
 def refuse_without_mask(texts: Sequence[str], facts: Mapping) -> None:
-    """Refuse texts without a mask: the one that the facts of a model name, else of `MASKS`."""
+    """Refuse texts without the mask that the facts of a model name, else without any of `MASKS`."""
     masks = [facts["mask"]] if "mask" in facts else MASKS
     for number, text in enumerate(listed(texts, "texts"), start=1):
         if not any(mask in text for mask in masks):

@@ -1,4 +1,4 @@
-"""`Translator.load(path).translate(lines)`: the same for a run's folder and for a SavedModel."""
+"""`Translator.load(path).translate(lines)`, by a run, a SavedModel, or ONNX or LiteRT graphs."""
 
 import collections
 import functools
@@ -29,7 +29,7 @@ __all__ = ["Hypothesis", "Translator"]
 class Translator:
     """Translates lists of strings. The translation of a line does not depend on the others.
 
-    Make one of a `TranslationModule`, or `load` one: then `description` is its `model.json`.
+    Construct it from a `TranslationModule`, or `load` it: then `description` is its `model.json`.
 
     Example:
         translator = Translator.load("runs/home_assistant_en_de")
@@ -47,23 +47,22 @@ class Translator:
         precision: str = "float32",
         **options,
     ) -> "Translator":
-        """Load what was trained or exported.
+        """Load a trained or an exported model.
 
         Args:
-            path: a run's folder; a checkpoint in one (.npz); several of them for an ensemble,
-                listed or joined by commas; the folder of a SavedModel, or of its numbered versions,
-                the newest of which is loaded.
-            precision: "float32", or "bfloat16", which takes half the bytes and is faster on
-                processors that multiply it. A SavedModel has its own.
-            options: those of `DecodingOptions`; None: what the run was trained with, or what the
-                SavedModel was exported with. A SavedModel takes beam_size, length_penalty,
-                length_penalty_form, max_length and num_hypotheses, or samples=1, temperature and
-                seed.
+            path: a run's folder; a checkpoint in one (.npz); several of them for an ensemble, as a
+                list or joined by commas; the folder of an export, or of its numbered versions, the
+                newest of which is loaded.
+            precision: "float32", or "bfloat16", which takes half the memory and is faster on
+                processors that multiply it. An export has its own.
+            options: those of `DecodingOptions`; None: as the run was trained, or the export was
+                made. A SavedModel takes beam_size, length_penalty, length_penalty_form, max_length
+                and num_hypotheses, or samples=1, temperature and seed.
 
         Raises:
             FileNotFoundError: if there is no model.
             ValueError: if the model is damaged, or if options are out of range, exclude each other,
-                or are none of a SavedModel's.
+                or are not among a SavedModel's.
         """
         translator = cls.__new__(cls)
         translator._model, translator.description = load_model(path, precision, options)
@@ -84,22 +83,21 @@ class Translator:
             lines: strings.
             prefixes: for each line, the beginning of its translation; "" for any beginning.
             split_sentences: translate each sentence of a line on its own, and join the translations
-                by a space. A tag before the line, such as "<2de>", counts for each of them.
-            batch_tokens: source tokens in a batch, with padding; a batch has lines of similar
-                length. Default: 2,048, or fewer if there are so few lines that a thread would have
-                no work.
+                by a space. A tag before the line, such as "<2de>", applies to each sentence.
+            batch_tokens: source tokens in a batch of lines of similar length, padding included.
+                Default: 2,048, or fewer if a thread would otherwise be idle.
             batches_at_once: number of threads that decode a batch each; see `spread_over_cores`.
             report: called after each batch with the number of its lines, or of its sentences with
                 `split_sentences`.
 
         Returns:
-            As many strings, in the same order; "" for an empty or blank line.
+            The translation of each line, in order; "" for an empty or blank line.
 
         Raises:
-            ValueError: naming the first line that is longer than the model takes, before anything
-                is translated.
+            ValueError: naming the first line that is too long for the model, before anything is
+                translated.
         """
-        how = (batch_tokens, batches_at_once, report)
+        batching = (batch_tokens, batches_at_once, report)
         if split_sentences:
             if prefixes is not None:
                 raise ValueError(
@@ -111,11 +109,11 @@ class Translator:
             spans = protected and re.compile(f"{TERM}|{protected.in_python.pattern}", re.ASCII)
             sentences, counts = split(listed(lines), language, self._model.has_piece, spans)
             checked_lengths(self._model.lengths, sentences, "sentence {} of all", SHORTEN)
-            return join(self.translate(sentences, None, False, *how), counts)
+            return join(self.translate(sentences, None, False, *batching), counts)
         if prefixes is not None:
-            details = self.translate_in_detail(lines, prefixes, *how)
+            details = self.translate_in_detail(lines, prefixes, *batching)
             return [hypotheses[0].text if hypotheses else "" for hypotheses in details]
-        return self._in_batches(self._model.translate, how, lines)
+        return self._in_batches(self._model.translate, batching, lines)
 
     def translate_in_detail(
         self,
@@ -125,19 +123,19 @@ class Translator:
         batches_at_once: int = 1,
         report: Callable[[int], None] | None = None,
     ) -> list[list[Hypothesis]]:
-        """Translate lines as `translate` does, and give all hypotheses, with log P and scores.
+        """Translate lines as `translate` does, and return all hypotheses, with log P and scores.
 
         Returns:
             For each line up to `num_hypotheses` of `Hypothesis`, best first.
 
         Raises:
-            ValueError: as `translate`, and for what a SavedModel cannot give.
+            ValueError: as `translate`, and where a SavedModel has no scores.
         """
         lines = listed(lines)
         prefixes = [""] * len(lines) if prefixes is None else prefixes
-        how = (batch_tokens, batches_at_once, report)
-        called = {"name": "prefixes", "named": "of the prefixes, line {}"}
-        return self._in_batches(self._model.translate_in_detail, how, lines, prefixes, **called)
+        batching = (batch_tokens, batches_at_once, report)
+        names = {"name": "prefixes", "named": "of the prefixes, line {}"}
+        return self._in_batches(self._model.translate_in_detail, batching, lines, prefixes, **names)
 
     def translate_with_penalties(
         self,
@@ -153,10 +151,10 @@ class Translator:
 
         Args:
             lines, batch_tokens, batches_at_once, report: as in `translate`.
-            beam_size, length_penalties: replace those given to `load`.
+            beam_size, length_penalties: in place of those of `load`.
 
         Returns:
-            For each line as many translations as there are penalties, in their order.
+            For each line the translation by each penalty, in their order.
         """
         penalties = list(length_penalties)
         for penalty in penalties:
@@ -173,7 +171,7 @@ class Translator:
     def score(
         self, lines: Sequence[str], references: Sequence[str], batch_tokens: int | None = None
     ) -> list[tuple[float, int]]:
-        """How likely the model finds given translations.
+        """Score translations by their probability under the model.
 
         Args:
             lines: strings.
@@ -181,8 +179,7 @@ class Translator:
             batch_tokens: as in `translate`.
 
         Returns:
-            For each pair log P(Y | X) in nats and |Y|, the number of its tokens, EOS included in
-            both.
+            For each pair log P(Y | X) in nats, and |Y|, its number of tokens; both include EOS.
 
         Raises:
             ValueError: for unequal numbers of strings, a line or reference that is too long, or a
@@ -196,8 +193,8 @@ class Translator:
         """Align the words of lines and of their translations; arguments as in `score`.
 
         Returns:
-            For each pair a list with (source word, target word) for each target word: numbers of
-            words, separated by spaces and counted from 0.
+            For each pair a list of (source word, target word), one for each target word: indices
+            of words, which spaces separate.
 
         Raises:
             ValueError: as in `attention` and `score`.
@@ -205,13 +202,12 @@ class Translator:
         return self._in_batches(self._links, (batch_tokens,), lines, references)
 
     def attention(self, line: str, translation: str) -> dict[str, np.ndarray | list[str]]:
-        """Return every layer's attention weights when the model reads a line and writes a
-        translation.
+        """Return every layer's attention weights for a line and a translation.
 
         Returns:
             A dictionary: "source_pieces" and "target_pieces", lists of S and T strings, EOS the
             last; "encoder" (N, h, S, S), "decoder" (N, h, T, T) and "cross" (N, h, T, S), float32
-            arrays. Row t of "decoder" and "cross" is of the step that predicts target piece t.
+            arrays. Row t of "decoder" and "cross" belongs to the step that predicts target piece t.
 
         Raises:
             ValueError: if the model is an ensemble, or a SavedModel that cannot do this.
@@ -226,7 +222,7 @@ class Translator:
         return {name: array[0] for name, array in answer.items()} | pieces
 
     def _links(self, lines, references):
-        """Word links by the mean of the heads of the last layer but one, or of the only one."""
+        """Return word links by the mean of the heads of the last layer but one, or the only one."""
         sources, targets, attention = self._model.cross_attention(lines, references)
         weights = attention[:, max(attention.shape[1] - 2, 0)].mean(axis=1)
         marks = self._model.marks
@@ -234,29 +230,29 @@ class Translator:
         sides = (as_pieces(sources), as_pieces(targets))
         return [_linked(*row) for row in zip(*sides, map(as_strings, spans), weights, strict=True)]
 
-    def _in_batches(self, function, how, lines, *others, name="references", named=TARGET):
-        """What a function of lists gives for each line; errors call others `name`, one `named`."""
+    def _in_batches(self, function, batching, lines, *targets, name="references", named=TARGET):
+        """Call a function of lines and targets in batches; `name` and `named` are for errors."""
         lines = listed(lines)
-        others = [listed(other, name) for other in others]
+        targets = [listed(column, name) for column in targets]
         lengths = [checked_lengths(self._model.lengths, lines)]
-        for other in others:
-            if len(other) != len(lines):
+        for column in targets:
+            if len(column) != len(lines):
                 raise ValueError(
                     f"`{name}` must be as many as `lines`, {len(lines):,}. Received: "
-                    f"{len(other):,}."
+                    f"{len(column):,}."
                 )
-            lengths.append(checked_lengths(self._model.target_lengths, other, named, SHORTEN))
+            lengths.append(checked_lengths(self._model.target_lengths, column, named, SHORTEN))
         longest = [max(row) for row in zip(*lengths, strict=True)]
-        return in_batches(function, [lines, *others], longest, *how)
+        return in_batches(function, [lines, *targets], longest, *batching)
 
 
 def link_words(
     source_pieces: list[str], target_pieces: list[str], attention: np.ndarray
 ) -> list[tuple[int, int]]:
-    """Link every target word to the source word that its pieces attended to most (Vaswani et al.
-    2017, section 3.2.3 and appendix): pairs (source word, target word), counted from 0, in the
-    order of target words; none if a side has no words. "▁" begins a word of the S source and the T
-    target pieces, the last of which is EOS; attention is (T, S).
+    """Link every target word to the source word that its pieces attend to most (Vaswani et al.
+    2017, section 3.2.3 and appendix). Return pairs of indices (source word, target word), in the
+    order of target words; none if a side has no words. "▁" begins a word; the last of the S source
+    pieces and of the T target pieces is EOS; attention is (T, S).
     """
     source_words = _words(source_pieces[:-1])
     target_words = _words(target_pieces[:-1])
@@ -275,18 +271,18 @@ def _linked(source, target, spans, attention):
 
 
 def _with_spans(pieces, spans):
-    """Pieces with the words of spans in the places of their marks, and which piece each was."""
-    found = []
+    """Replace marks by the words of their spans. Return the pieces, and the index each had."""
+    rows = []
     times = collections.Counter()
     for number, piece in enumerate(pieces):
         place = MARKS.index(piece) + MOST * times[piece] if piece in MARKS else len(spans)
         times[piece] += 1
         words = re.findall(r"\s*\S+|\s+", spans[place]) if place < len(spans) else [piece]
-        found += [(re.sub(r"^\s+", SPACE, word), number) for word in words]
-    return tuple(zip(*found, strict=True))
+        rows += [(re.sub(r"^\s+", SPACE, word), number) for word in words]
+    return tuple(zip(*rows, strict=True))
 
 
 def _words(pieces):
-    """The word each piece belongs to. A "▁" alone is the beginning of the word behind it."""
-    begins = [not n or one[:1] == SPACE != pieces[n - 1] for n, one in enumerate(pieces)]
+    """Return the index of each piece's word. A "▁" alone begins the word of the next piece."""
+    begins = [not n or piece[:1] == SPACE != pieces[n - 1] for n, piece in enumerate(pieces)]
     return (np.cumsum(begins, dtype=int) - 1).tolist()

@@ -1,6 +1,6 @@
-"""The page that `export --format=web` puts beside graphs of ONNX: a browser translates with them.
+"""The page of `export --format=web`, which translates in a browser with the ONNX graphs beside it.
 
-ONNX Runtime and SentencePiece for browsers are npm's, downloaded once, with the checksums below.
+ONNX Runtime and SentencePiece for browsers come from npm, downloaded once and checked by checksum.
 """
 
 import base64
@@ -29,7 +29,7 @@ REMARK = (
     "`index.html` translates with the same files in a browser: `python -m http.server 8000 "
     "--directory=FOLDER`,\nand open http://localhost:8000/. `runtime` has {}.\n"
 )
-# What the search of the page has of options, by name; it has all of others.
+# The options that the page cannot change, with their only values; and those that it reads as is.
 PLAIN = {"samples": 0, "num_hypotheses": 1}
 PASSED_ON = (
     *("length_penalty_form", "beam_form", "barred", "protect_all", *LANGUAGES),
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Package:
-    """A package of npm: its checksum as npm writes it, and which of its files become which."""
+    """A package of npm: its checksum as npm writes it, and its files with their names here."""
 
     name: str
     version: str
@@ -54,7 +54,7 @@ class Package:
 
     @property
     def path(self) -> pathlib.Path:
-        """Where it lies in the user's cache folder."""
+        """Its file in the user's cache folder."""
         name = self.name.removeprefix("@").replace("/", "-")
         return cache_folder() / f"{name}-{self.version}.tgz"
 
@@ -67,7 +67,7 @@ PACKAGES = (
         "MIT",
         "sha512-q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAf"
         "KYQ==",
-        {f"dist/{one}": one for one in ("ort.wasm.min.js", f"{RUNTIME}.mjs", f"{RUNTIME}.wasm")},
+        {f"dist/{name}": name for name in ("ort.wasm.min.js", f"{RUNTIME}.mjs", f"{RUNTIME}.wasm")},
     ),
     Package(
         "@agnai/sentencepiece-js",
@@ -81,21 +81,22 @@ PACKAGES = (
 
 
 def prepare(module: TextModule) -> None:
-    """Refuse what the page cannot do, and download the packages that are not there yet."""
+    """Refuse what the page cannot do, and download the packages that are missing."""
     if module.output != "translation":
         raise ValueError(
             "--format=web is for translators. Received: a language model. Export it by "
             "--format=onnx."
         )
     options = module.options
-    for name in (name for name, value in PLAIN.items() if getattr(options, name) != value):
-        raise ValueError(
-            f"the page of --format=web searches without it: {name}={getattr(options, name)}. Leave "
-            "it out, or export by --format=onnx."
-        )
+    for name, value in PLAIN.items():
+        if getattr(options, name) != value:
+            raise ValueError(
+                f"the page of --format=web searches without it: {name}={getattr(options, name)}. "
+                "Leave it out, or export by --format=onnx."
+            )
     if module.marks and module.vocabulary.protected.protect_pattern:
         raise ValueError(
-            "browsers read other regular expressions than --protect_pattern has. Received: "
+            "a browser may read the regular expression of --protect_pattern otherwise. Received: "
             f"{module.vocabulary.protected.protect_pattern}. Export the run by --format=onnx."
         )
     for package in PACKAGES:
@@ -108,65 +109,67 @@ def prepare(module: TextModule) -> None:
 
 
 def write(folder: pathlib.Path, module: TextModule, title: str, size: int) -> None:
-    """Write the page of a translator whose graphs have so many bytes, and all that it loads."""
+    """Write the page of a translator, whose graphs have `size` bytes, and all that it loads."""
     write_json(folder / "web.json", settings(module))
     runtime = folder / "runtime"
     runtime.mkdir()
     for package in PACKAGES:
         with tarfile.open(package.path) as archive:
-            for name, kept in package.files.items():
-                (runtime / kept).write_bytes(archive.extractfile(f"package/{name}").read())
+            for name, target in package.files.items():
+                (runtime / target).write_bytes(archive.extractfile(f"package/{name}").read())
     for script in PAGE.glob("*.js"):
         (folder / script.name).write_bytes(script.read_bytes())
     page = (PAGE / "index.html").read_text(encoding="utf-8")
-    # Before the title, which is a user's.
+    # Before the title, in which a user may write anything.
     page = page.replace("{{style}}", STYLE.read_text(encoding="utf-8"))
     page = page.replace("{{size}}", f"{size / 1e6:.0f} MB").replace("{{title}}", html.escape(title))
     (folder / "index.html").write_text(page, encoding="utf-8")
 
 
 def facts() -> dict[str, dict[str, str]]:
-    """What the card says of the packages."""
-    return {one.name: {"version": one.version, "integrity": one.integrity} for one in PACKAGES}
+    """Return what the card says of the packages."""
+    return {npm.name: {"version": npm.version, "integrity": npm.integrity} for npm in PACKAGES}
 
 
 def remark() -> str:
-    """What the README says of the page."""
-    return REMARK.format(", ".join(f"{one} ({one.license})" for one in PACKAGES))
+    """Return what the README says of the page."""
+    return REMARK.format(", ".join(f"{package} ({package.license})" for package in PACKAGES))
 
 
 def settings(module: TextModule) -> dict:
-    """What the search of the page reads."""
+    """Return the settings of the page's search."""
     options = module.options
-    both = module.vocabulary
-    sides = {"source": both.source, "target": both.target}
-    found = {
-        **dict(zip(("beam_size", "length_penalty"), beam_and_penalty(options), strict=True)),
-        **{name: getattr(options, name) for name in PASSED_ON},
-        "pieces": both.size,
-        "labels": module.labels and module.labels.ids,
-        "forbidden": module.forbidden and _automaton(module.forbidden),
-        "learned_terms": bool(both.protected and both.protected.glossary_rate),
-        "puts_terms_in": bool(both.protected and both.protected.puts_terms_in),
-        "vocabularies": vocabularies.FILES[both.kind],
-        "marks": both.protected
-        and {
-            "expression": both.protected.expression,
-            "casing": both.protected.truecase and casing_settings(both.protected.cased_words),
-            **{name: [*map(one.pieces.index, MARKS)] for name, one in sides.items()},
-        },
-    }
+    vocabulary = module.vocabulary
+    protected = vocabulary.protected
+    sides = {"source": vocabulary.source, "target": vocabulary.target}
+    lengths = {}
     for name in ("min_length", "max_length"):
         relative, more = parse_length(name, getattr(options, name))
-        found[name] = [relative.numerator, relative.denominator, more]
-    return found
+        lengths[name] = [relative.numerator, relative.denominator, more]
+    return {
+        **dict(zip(("beam_size", "length_penalty"), beam_and_penalty(options), strict=True)),
+        **{name: getattr(options, name) for name in PASSED_ON},
+        "pieces": vocabulary.size,
+        "labels": module.labels and module.labels.ids,
+        "forbidden": module.forbidden and _automaton(module.forbidden),
+        "learned_terms": bool(protected and protected.glossary_rate),
+        "puts_terms_in": bool(protected and protected.puts_terms_in),
+        "vocabularies": vocabularies.FILES[vocabulary.kind],
+        "marks": protected
+        and {
+            "expression": protected.expression,
+            "casing": protected.truecase and casing_settings(protected.cased_words),
+            **{name: [*map(side.pieces.index, MARKS)] for name, side in sides.items()},
+        },
+        **lengths,
+    }
 
 
 def _automaton(forbidden):
-    """The state after each piece, -1 if it is barred: of the first, and where others differ."""
-    # What is barred leads to state 0.
+    """Return the state after each piece, -1 if barred: from the first, and where others differ."""
+    # A barred piece leads to state 0.
     after = forbidden.following - forbidden.is_barred
-    changed = [{str(one): int(row[one]) for one in (row != after[0]).nonzero()[0]} for row in after]
+    changed = [{str(n): int(row[n]) for n in (row != after[0]).nonzero()[0]} for row in after]
     return {"first": after[0].tolist(), "changed": changed}
 
 
@@ -180,12 +183,12 @@ def _download(package):
         except FileNotFoundError as error:
             raise OSError(f"{failure} there is no npm here. Install it. {remedy}") from error
         if answer.returncode != 0:
-            # The first line is its code, the others are where in npm that came about.
-            said = answer.stderr.partition("\n")[0].removeprefix("npm error ")
-            raise OSError(f"{failure} npm said: {said} (is its registry reachable?). {remedy}")
+            # The first line is the error's code, the others are npm's traceback.
+            code = answer.stderr.partition("\n")[0].removeprefix("npm error ")
+            raise OSError(f"{failure} npm said: {code} (is its registry reachable?). {remedy}")
         download = folder / package.path.name
         if not (download.exists() and _is_whole(download, package)):
-            raise OSError(f"{failure} what came has not the checksum {package.integrity}. {remedy}")
+            raise OSError(f"{failure} its checksum is not {package.integrity}. {remedy}")
         write_whole(package.path, download.replace)
 
 

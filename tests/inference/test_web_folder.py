@@ -92,7 +92,7 @@ def test_a_package_that_is_not_what_was_pinned_is_not_taken(packages, monkeypatc
     (tmp_path / "npm").write_text('#!/bin/sh\nfor last in "$@"; do :; done\nexit 0\n')
     (tmp_path / "npm").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    with pytest.raises(OSError, match=r"what came has not the checksum sha512-.* Put the file"):
+    with pytest.raises(OSError, match=r"its checksum is not sha512-.* Put the file"):
         web_folder.prepare(module_of({}))
     said = "npm error code ENOTFOUND\\nnpm error at somewhere"
     (tmp_path / "npm").write_text(f"#!/bin/sh\nprintf '{said}' >&2\nexit 1\n")
@@ -135,7 +135,7 @@ def test_what_the_page_cannot_do_is_refused_by_name(packages, options, said):
 
 def test_texts_that_are_continued_and_patterns_of_ones_own_are_refused(packages):
     module = module_of({}, ProtectedSpans((), r"\$\w+"))
-    with pytest.raises(ValueError, match=r"than --protect_pattern has. Received: \\\$\\w\+"):
+    with pytest.raises(ValueError, match=r"of --protect_pattern otherwise. Received: \\\$\\w\+"):
         web_folder.prepare(module)
     module.output = "generated"
     with pytest.raises(ValueError, match=r"is for translators\. Received: a language model"):

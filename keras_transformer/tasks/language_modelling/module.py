@@ -118,9 +118,9 @@ class GenerationModule(TextModule):
                 longest = tf.cast(lengths, tf.int32) + tf.minimum(max_length, LONGEST)
                 return tf.where(max_length > 0, longest, self.options.limits(lengths))
 
-            return self.drawn(text, temperature, seed, limits)
+            return self.sampled(text, temperature, seed, limits)
 
-        return with_options(sample, **self.options_to_draw(), max_length=tf.constant([0]))
+        return with_options(sample, **self.sampling_defaults(), max_length=tf.constant([0]))
 
     def log_probabilities(self, ids: tf.Tensor) -> tf.Tensor:
         """Log P of each token of texts (B, T), 0 at padding."""
