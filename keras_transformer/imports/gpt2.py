@@ -17,7 +17,7 @@ from keras_transformer.imports.folder_files import WHOLE, SettingsFiles, listed
 from keras_transformer.models import Hyperparameters, LanguageModel
 from pipelines.json_files import MOST_BYTES_OF_LISTS, Schema, read_object, read_text
 from pipelines.special_ids import BOS, EOS, PAD, UNK
-from pipelines.vocabularies.other_order import SPECIAL, of_byte_pairs
+from pipelines.vocabularies.other_order import SPECIAL, byte_pair_model
 from pipelines.vocabularies.tokenizers import LETTERS
 from pipelines.vocabularies.vocabulary import Vocabulary
 
@@ -133,7 +133,7 @@ class Pieces(NamedTuple):
             ranks.setdefault("".join(pair), -float(rank))
         ordinary = [piece for piece in self.pieces if piece != END]
         ordinary += [f"<unused {number}>" for number in range(rows - len(self.pieces))]
-        return Vocabulary(of_byte_pairs({piece: ranks.get(piece) for piece in ordinary}))
+        return Vocabulary(byte_pair_model({piece: ranks.get(piece) for piece in ordinary}))
 
 
 class Tokenizer(bert_text.Tokenizer):

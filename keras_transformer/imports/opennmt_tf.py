@@ -19,7 +19,7 @@ from keras_transformer.imports.opennmt_tf_files import BLANK, CONFIG, DESCRIPTIO
 from keras_transformer.models import Hyperparameters
 from pipelines.json_files import read_text, refuse
 from pipelines.vocabularies import SeparateVocabularies
-from pipelines.vocabularies.other_order import SPECIAL, of_words, read_in_order
+from pipelines.vocabularies.other_order import SPECIAL, read_in_order, word_model
 from pipelines.vocabularies.vocabulary import Vocabulary
 
 # Rows of its tables for our PAD, UNK, BOS and EOS.
@@ -151,7 +151,7 @@ class OpenNMTFolder(TranslatorFolder):
         ordinary += [f"<unused {n}>" for n in range(self._size - len(SPECIAL) - len(ordinary))]
         path = self._files.model_of_pieces(side)
         if path is None:
-            return Vocabulary(of_words(ordinary))
+            return Vocabulary(word_model(ordinary))
         return read_in_order(path, ordinary, WHOLE, self.unused)
 
     def table(self) -> Iterator[Weight]:

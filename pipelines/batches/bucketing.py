@@ -11,7 +11,7 @@ import dataclasses
 
 import numpy as np
 
-from pipelines.vocabularies.token_ids import room
+from pipelines.vocabularies.token_ids import empty_array
 
 # Buckets are merged while padding stays below this share, and as long as more than MOST_SHAPES are
 # left. 4.5 million pairs with lengths like those of WMT 2014 take 40 shapes with 9.5 % padding.
@@ -106,7 +106,7 @@ def bucket(
     grid = (len(edges),) * lengths.shape[1]
     # Some rows at a time, and small integers: with many examples, each byte counts.
     parts = [slice(start, start + ROWS) for start in range(0, len(lengths), ROWS)]
-    cell_of = room(len(lengths), np.min_scalar_type(int(np.prod(grid))), folder)
+    cell_of = empty_array(len(lengths), np.min_scalar_type(int(np.prod(grid))), folder)
     for part in parts:
         cell_of[part] = np.ravel_multi_index(np.searchsorted(edges, lengths[part].T), grid)
     counts = sum(np.bincount(cell_of[part], minlength=np.prod(grid)) for part in parts)
@@ -117,7 +117,7 @@ def bucket(
     shapes, merged = merge(shapes, counts[occupied], most_positions, most_shapes)
     bucket_of_cell = np.zeros(len(counts), np.min_scalar_type(len(shapes)))
     bucket_of_cell[occupied] = merged
-    bucket_of = room(len(lengths), bucket_of_cell.dtype, folder)
+    bucket_of = empty_array(len(lengths), bucket_of_cell.dtype, folder)
     sums = np.zeros((2, len(shapes)))
     for part in parts:
         bucket_of[part] = bucket_of_cell[cell_of[part]]

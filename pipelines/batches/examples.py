@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from pipelines.random_numbers import key
 from pipelines.vocabularies.segmentation import Variation
-from pipelines.vocabularies.token_ids import TokenIds, as_tensor, room
+from pipelines.vocabularies.token_ids import TokenIds, as_tensor, empty_array
 
 # The column of random keys, among those that `to_batch` takes.
 KEYS = "keys"
@@ -68,7 +68,7 @@ class Examples:
         if not self.ragged:
             return np.full((len(self), 1), self.positions)
         shape = (len(self), len(self.ragged))
-        lengths = room(math.prod(shape), np.int32, self.folder).reshape(shape)
+        lengths = empty_array(math.prod(shape), np.int32, self.folder).reshape(shape)
         for side, column in zip(lengths.T, self.ragged.values(), strict=True):
             np.subtract(column.starts[1:], column.starts[:-1], out=side, casting="unsafe")
         return lengths

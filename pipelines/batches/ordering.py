@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from pipelines.batches.bucketing import ROWS
 from pipelines.random_numbers import key, permuted
-from pipelines.vocabularies.token_ids import as_tensor, room
+from pipelines.vocabularies.token_ids import as_tensor, empty_array
 
 # The purposes of random numbers.
 ORDER, MIX, BATCHES = range(3)
@@ -134,7 +134,7 @@ def by_stream(stream_of, streams: int, folder=None) -> tuple[np.ndarray, tf.Tens
     parts = [slice(start, start + ROWS) for start in range(0, len(stream_of), ROWS)]
     counts = [np.bincount(stream_of[part], minlength=streams) for part in parts]
     total = np.sum(counts, axis=0)
-    rows = room(len(stream_of), np.min_scalar_type(len(stream_of)), folder)
+    rows = empty_array(len(stream_of), np.min_scalar_type(len(stream_of)), folder)
     begins = np.cumsum(total) - total
     for part, count in zip(parts, counts, strict=True):
         order = np.argsort(stream_of[part], kind="stable")

@@ -163,9 +163,9 @@ def read(path: str | os.PathLike, channels: int) -> np.ndarray:
             )
         return decoded(content, channels).numpy()
     except tf.errors.InvalidArgumentError as error:
-        why = ": it is in CMYK" if "CMYK" in error.message else ""
+        reason = ": it is in CMYK" if "CMYK" in error.message else ""
         raise UnreadablePicture(
-            f"{path} is no PNG or JPEG file that can be read{why}. Save it again."
+            f"{path} is no PNG or JPEG file that can be read{reason}. Save it again."
         ) from error
 
 

@@ -69,7 +69,7 @@ def from_symbols(symbols: Sequence[str], words: Sequence[str]) -> Tree:
     speech that no symbol names is XX; the symbol "" is ignored. `from_symbols(to_symbols(tree),
     tree.words)` is `tree`, except for parts of speech that were not written.
     """
-    left = list(reversed(words))
+    words_left = list(reversed(words))
     # Labels and children of what is open, outermost first.
     stack = [(ROOT, [])]
     for number, symbol in enumerate(symbols):
@@ -79,10 +79,10 @@ def from_symbols(symbols: Sequence[str], words: Sequence[str]) -> Tree:
             stack.append((opening[1], []))
         elif closing := CLOSING.fullmatch(symbol):
             _close(stack, closing[1])
-        elif left and symbol:
+        elif words_left and symbol:
             leaf = LEAF.fullmatch(symbol)
-            stack[-1][1].append(Tree((leaf and leaf[1]) or WORD, (left.pop(),)))
-    stack[-1][1].extend(Tree(WORD, (word,)) for word in reversed(left))
+            stack[-1][1].append(Tree((leaf and leaf[1]) or WORD, (words_left.pop(),)))
+    stack[-1][1].extend(Tree(WORD, (word,)) for word in reversed(words_left))
     while len(stack) > 1:
         _close_innermost(stack)
     [(label, children)] = stack
@@ -94,8 +94,8 @@ def from_symbols(symbols: Sequence[str], words: Sequence[str]) -> Tree:
 
 def _close(stack, label):
     # The root stays open.
-    inner = [number for number in range(1, len(stack)) if stack[number][0] == label]
-    while inner and len(stack) > inner[-1]:
+    matches = [number for number in range(1, len(stack)) if stack[number][0] == label]
+    while matches and len(stack) > matches[-1]:
         _close_innermost(stack)
 
 

@@ -101,7 +101,7 @@ def require_trainable(vocabulary: Any, origin: str | pathlib.Path, remedy: str) 
     raise ValueError(f"the vocabulary of {origin} has {reason}. {remedy}")
 
 
-def of_words(pieces: Sequence[str]) -> bytes:
+def word_model(pieces: Sequence[str]) -> bytes:
     """Return a SentencePiece model that cuts text at spaces alone, into the words of a list, whose
     ids follow PAD, UNK, BOS and EOS.
     """
@@ -111,7 +111,7 @@ def of_words(pieces: Sequence[str]) -> bytes:
     return proto.SerializeToString()
 
 
-def of_byte_pairs(scores: Mapping[str, float | None]) -> bytes:
+def byte_pair_model(scores: Mapping[str, float | None]) -> bytes:
     """Return a SentencePiece model of byte-level pieces, in letters, whose ids follow PAD, UNK, BOS
     and EOS. The higher its score, the sooner a piece is merged; None: text is never cut into it.
     """

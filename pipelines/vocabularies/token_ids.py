@@ -31,7 +31,7 @@ class TokenIds:
     @classmethod
     def of_lengths(cls, flat: np.ndarray, lengths) -> "TokenIds":
         """Pack ids whose sentences have these lengths."""
-        starts = room(len(lengths) + 1, np.int64)
+        starts = empty_array(len(lengths) + 1, np.int64)
         starts[0] = 0
         np.cumsum(lengths, out=starts[1:])
         if starts[-1] != len(flat):
@@ -46,7 +46,7 @@ class TokenIds:
         """Join the sentences of all parts, at least one, in order."""
         parts = list(parts)
         flats = [part.flat for part in parts]
-        flat = room(sum(map(len, flats)), np.result_type(*flats))
+        flat = empty_array(sum(map(len, flats)), np.result_type(*flats))
         lengths = np.concatenate([part.lengths for part in parts])
         return cls.of_lengths(np.concatenate(flats, out=flat), lengths)
 
@@ -65,7 +65,7 @@ class TokenIds:
     def where(self, keep: np.ndarray) -> "TokenIds":
         """Return the sentences where `keep`, booleans (sentences,), is true."""
         lengths = self.lengths[keep]
-        flat = room(lengths.sum(), self.flat.dtype)
+        flat = empty_array(lengths.sum(), self.flat.dtype)
         np.compress(np.repeat(keep, self.lengths), self.flat, out=flat)
         return self.of_lengths(flat, lengths)
 
@@ -75,7 +75,7 @@ def smallest_dtype(vocabulary_size: int) -> np.dtype:
     return np.dtype(np.uint16 if vocabulary_size <= 2**16 else np.int32)
 
 
-def room(size: int, dtype, folder: pathlib.Path | None = None) -> np.ndarray:
+def empty_array(size: int, dtype, folder: pathlib.Path | None = None) -> np.ndarray:
     """Return an uninitialized array (size,) that TensorFlow can use without copying it: in memory,
     or mapped from a nameless file in a folder, which disappears with the array.
     """

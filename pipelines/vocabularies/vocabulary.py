@@ -45,7 +45,7 @@ NO_FILE = b"\x1a\x02\x32\x00"
 # In SentencePiece no piece crosses the first, and lines with the second are skipped.
 BOUNDARY = "\0"
 UNUSABLE = "\u2585"
-# These and the two ways of writing a space are no characters of pieces, or have their piece anyway.
+# These are no characters of pieces, or have their piece anyway.
 COUNTED_OTHERWISE = (BOUNDARY, UNUSABLE, " ", SPACE)
 
 logger = logging.getLogger(__name__)

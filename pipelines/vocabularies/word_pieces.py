@@ -94,7 +94,7 @@ class WordPieces:
 
     @property
     def source(self) -> "WordPieces":
-        """Itself: a BERT has one vocabulary."""
+        """The vocabulary itself: a BERT has only one."""
         return self
 
     target = source
