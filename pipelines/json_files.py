@@ -104,8 +104,8 @@ def settings(
     if missing:
         raise ValueError(f"{place} lacks {', '.join(missing)}. {remedy}")
     for name, values in schema.FIXED.items():
-        same = [(type(value), value) for value in values]  # In JSON true is not 1.
-        if name in document and (type(document[name]), document[name]) not in same:
+        allowed = [(type(value), value) for value in values]  # In JSON true is not 1.
+        if name in document and (type(document[name]), document[name]) not in allowed:
             refuse(name, place, " or ".join(map(quote, values)), document[name], remedy)
     try:
         instance = msgspec.convert(document, schema)

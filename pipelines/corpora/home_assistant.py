@@ -49,8 +49,8 @@ class HomeAssistant(Target, Downloaded, name="home_assistant"):
 
     markup: str = option(
         "dropped",
-        "What becomes of pairs with markup such as {name}, <b> or a link; alone: only they are "
-        "kept. Default: kept with --protect, else dropped.",
+        "What to do with pairs that have markup such as {name}, <b> or a link; alone keeps only "
+        "these. Default: kept with --protect, else dropped.",
         choices=("dropped", "kept", "alone"),
         is_unset=True,
     )
@@ -184,26 +184,26 @@ def _download(wheel: Path) -> None:
     )
     with folder_beside(wheel) as folder:
         command = [*PIP, "--ignore-requires-python", f"homeassistant=={RELEASE}", "-d", folder]
-        read = {"capture_output": True, "encoding": "utf-8", "errors": "replace"}
-        answer = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, **read)
-        if answer.returncode != 0:
-            raise OSError(f"{failure} {_complaint(answer)}. {remedy}")
+        capture = {"capture_output": True, "encoding": "utf-8", "errors": "replace"}
+        finished = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, **capture)
+        if finished.returncode != 0:
+            raise OSError(f"{failure} {_reason_of_failure(finished)}. {remedy}")
         download = folder / WHEEL
         if not download.exists():
-            raise OSError(f"{failure} pip brought no {WHEEL}. {remedy}")
+            raise OSError(f"{failure} pip downloaded no {WHEEL}. {remedy}")
         try:
             with _archive(download) as archive:
                 if damaged := archive.testzip():
                     raise zipfile.BadZipFile(f"bad CRC of {damaged}")
         except BrokenWheelError as error:
-            raise OSError(f"{failure} what came is broken ({error.__cause__}). {remedy}") from error
+            raise OSError(f"{failure} the file is broken ({error.__cause__}). {remedy}") from error
         write_whole(wheel, download.replace)
 
 
-def _complaint(answer: subprocess.CompletedProcess) -> str:
-    if "No module named pip" in answer.stderr:
+def _reason_of_failure(finished: subprocess.CompletedProcess) -> str:
+    if "No module named pip" in finished.stderr:
         return f"{sys.executable} has no pip (python -m ensurepip installs it)"
-    lines = [line.strip() for line in answer.stderr.splitlines() if line.strip()]
+    lines = [line.strip() for line in finished.stderr.splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-    message = (errors or lines or [f"nothing, exit status {answer.returncode}"])[-1]
+    message = (errors or lines or [f"nothing, exit status {finished.returncode}"])[-1]
     return f"pip said: {message.rstrip('.')} (is the package index reachable?)"

@@ -23,7 +23,7 @@ from pipelines.corpora.parallel_text import Corpus, ParallelText
 LANGUAGE = "en"
 INTENT = "intent"
 SLOTS = "slots"
-# Marks of a slot in an expanded template: begin of its name, begin of its value, end.
+# Marks of a slot in an expanded template: before its name, before its value, after its value.
 MARKS = ("\ue000", "\ue001", "\ue002")
 # Most sentences of a template, and the number of attempts to draw them.
 SENTENCES = 12
@@ -168,8 +168,7 @@ def _devices(data):
     """Return the devices that a template may name, by the domains that it is for."""
     required = (data.requires_context or {}).get("domain") or data.slots.get("domain") or ()
     domains = [required] if isinstance(required, str) else list(required)
-    named = [device for domain in domains for device in DEVICES.get(domain, ())]
-    return tuple(named) or ANY_DEVICE
+    return tuple(itertools.chain(*(DEVICES.get(domain, ()) for domain in domains))) or ANY_DEVICE
 
 
 def split_templates(all_templates: list[Template]) -> Iterator[tuple[str, Template]]:
@@ -201,8 +200,8 @@ def sentences(template: Template, most: int = SENTENCES) -> list[tuple[str, str]
 
 def _tagged(marked):
     """Return a sentence without its marks, and the tag of each word by its first slot."""
-    begin, named, end = MARKS
-    slot = re.compile(f"{begin}([^{named}]*){named}")
+    begin, separator, end = MARKS
+    slot = re.compile(f"{begin}([^{separator}]*){separator}")
     words = []
     tags = []
     inside = None
@@ -225,9 +224,9 @@ def _expanded(expression, template, draw):
     if isinstance(expression, kinds.RuleReference):
         return _expanded(template.rules[expression.rule_name].expression, template, draw)
     if isinstance(expression, kinds.ListReference):
-        begin, named, end = MARKS
+        begin, separator, end = MARKS
         value = _value(expression.list_name, template, draw).strip()
-        return f"{begin}{expression.slot_name}{named}{value}{end}"
+        return f"{begin}{expression.slot_name}{separator}{value}{end}"
     if isinstance(expression, kinds.Alternative):
         return _expanded(draw.choice(expression.items), template, draw)
     items = list(expression.items)

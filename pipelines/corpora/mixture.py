@@ -181,8 +181,8 @@ def _check(member) -> None:
     name = member["corpus"]
     if not isinstance(name, str) or name not in of_members:
         raise ValueError(
-            f"`corpus` must be one of {', '.join(of_members)}, of text and no mixture. Received: "
-            f"{name!r}. List what it was made of."
+            f"`corpus` must be one of {', '.join(of_members)}: text, and no mixture. Received: "
+            f"{name!r}. List the corpora that it was made of."
         )
     for key, value in member.items():
         if key not in (*NEEDED, "weight", "tag") and key not in readers[name]:

@@ -66,8 +66,8 @@ def _cut_all(text, seed, prefix, dropped):
     usable = text.where(keep)
     if not len(usable):
         raise ValueError(
-            f"the file {prefix} holds no line of two words or more, of which a span could be cut "
-            "out. Name another prefix."
+            f"the file {prefix} holds no line of two words or more, so there is no span to cut. "
+            "Name another prefix."
         )
     sources = []
     targets = []

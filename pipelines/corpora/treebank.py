@@ -157,10 +157,10 @@ def tree_lines(
             for first, text in _balanced(block):
                 trees += [(first, without_empty_label(tree)) for tree in side_by_side(text)]
         except DamagedTree as error:
-            more = f"; line {end}, not indented, begins another"
-            more = more if end and error.reason == "unclosed bracket" else ""
+            hint = f"; line {end}, not indented, begins another"
+            hint = hint if end and error.reason == "unclosed bracket" else ""
             place = f"{name}, line {first}"
-            dropped.leave_out(error.reason, place, f"{place}: {error}{more}.")
+            dropped.leave_out(error.reason, place, f"{place}: {error}{hint}.")
         else:
             yield from trees
 

@@ -59,7 +59,8 @@ class Document:
         encoding = ENCODING.search(text) if file_format in ("po", "xliff", "html") else None
         if encoding:
             line = text.count("\n", 0, encoding.start("name")) + 1
-            raise ValueError(f"line {line}: it says {encoding['name']}. Convert it, and say UTF-8.")
+            name = encoding["name"]
+            raise ValueError(f"line {line}: it declares {name}. Convert it, and declare UTF-8.")
         return cls(mark, text, list(FORMATS[file_format](text, everything)))
 
     def translated(self, translate: Callable[[list[str]], list[str]], protects: bool) -> str:

@@ -31,7 +31,7 @@ def strings(text: str, everything: bool) -> Iterator[Segment]:
         value = json.loads(match[0])
         if SURROGATE.search(value):
             line = text.count("\n", 0, match.start()) + 1
-            raise ValueError(f"line {line}: half of a surrogate pair, which is no letter")
+            raise ValueError(f"line {line}: half of a surrogate pair, which encodes no letter")
         parts = with_codes(value)
         if has_words(parts):
             yield Segment(*match.span(), parts, written, before=value)

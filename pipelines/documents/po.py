@@ -40,7 +40,7 @@ def segments(text: str, everything: bool) -> Iterator[Segment]:
                 is_fuzzy = bare[1] == "," and (is_fuzzy or "fuzzy" in re.split(r"[,\s]+", bare))
             continue
         if match is None or (word is None and current is None):
-            raise ValueError(f"line {number}: not what a catalogue has: {bare[:60]!r}")
+            raise ValueError(f"line {number}: no line of a PO file: {bare[:60]!r}")
         if word:
             if word in fields or (word.startswith("msgstr") and "msgid" not in fields):
                 raise ValueError(f"line {number}: {word} in the wrong place")

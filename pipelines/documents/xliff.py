@@ -11,7 +11,7 @@ MARKUP = re.compile(
     r"<!--.*?-->|<\?.*?\?>|<!\[CDATA\[.*?\]\]>|<(?:\"[^\"]*\"|'[^']*'|[^'\">])*>", re.DOTALL
 )
 UNIT = re.compile(r"&[^;\s]+;|[^&]+", re.DOTALL)
-KNOWN = re.compile("&(?:lt|gt|amp|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);")
+ENTITY = re.compile("&(?:lt|gt|amp|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);")
 # Elements that hold code of the original file; and tags whose content is not to be translated.
 NATIVE = {"ph", "bpt", "ept", "it"}
 PROTECTED = re.compile(r"<\S+[^>]*\s(?:translate\s*=\s*.no|mtype\s*=\s*.protected)\b")
@@ -151,7 +151,7 @@ def _texts(raw):
     units = []
     for unit in UNIT.findall(raw):
         if unit.startswith("&"):
-            units.append((unit, html.unescape(unit) if KNOWN.fullmatch(unit) else unit))
+            units.append((unit, html.unescape(unit) if ENTITY.fullmatch(unit) else unit))
         else:
             units += zip(unit, unit, strict=True)
     yield from with_codes(raw, units if "&" in raw else ())

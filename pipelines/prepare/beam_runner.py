@@ -70,8 +70,8 @@ def _exit_if_a_worker_died(failure):
     of its other threads are consequences.
     """
     if failure.thread.name == "run_worker":
-        remedy = "Had it too little memory? The same command goes on, with fewer --processes."
-        os.write(2, f"error: {failure.exc_value}. What was written stays. {remedy}\n".encode())
+        remedy = "Did it run out of memory? The same command resumes; try fewer --processes."
+        os.write(2, f"error: {failure.exc_value}. {remedy}\n".encode())
         os._exit(1)
 
 

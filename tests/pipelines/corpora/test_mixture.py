@@ -206,7 +206,7 @@ MEMBERS = [
     ),
     *((member, "must be {") for member in ("reverse", 1, None, [])),
     *(
-        ({**REVERSE, "corpus": name}, f"of text and no mixture. Received: {name!r}.")
+        ({**REVERSE, "corpus": name}, f": text, and no mixture. Received: {name!r}.")
         for name in ("mixture", "records", "wmt", ["reverse"])
     ),
 ]

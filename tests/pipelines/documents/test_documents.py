@@ -215,7 +215,7 @@ def test_tags_that_are_not_nested_any_more_are_no_translation():
 @pytest.mark.parametrize(
     ("file_format", "text", "told"),
     [
-        ("po", 'msgid "a"\nmsgstr "b\n', "line 2: not what a catalogue has"),
+        ("po", 'msgid "a"\nmsgstr "b\n', "line 2: no line of a PO file"),
         ("po", 'msgid "a"\n', "the last message has no msgstr"),
         ("po", 'msgstr "a"\n', "line 1: msgstr in the wrong place"),
         ("xliff", "<xliff>\n<a></xliff>", "line 2: mismatched tag"),
@@ -230,10 +230,10 @@ def test_tags_that_are_not_nested_any_more_are_no_translation():
         (
             "html",
             "<p>\n<META content='text/html; charset=iso-8859-1'>a",
-            "line 2: it says iso-8859-1",
+            "line 2: it declares iso-8859-1",
         ),
-        ("po", PO.replace("UTF-8", "ISO-8859-1"), "line 4: it says ISO-8859-1. Convert it"),
-        ("xliff", XLIFF.replace("UTF-8", "latin1"), "line 1: it says latin1. Convert it"),
+        ("po", PO.replace("UTF-8", "ISO-8859-1"), "line 4: it declares ISO-8859-1. Convert it"),
+        ("xliff", XLIFF.replace("UTF-8", "latin1"), "line 1: it declares latin1. Convert it"),
         *((one, " \n", "it is empty") for one in FORMATS),
     ],
 )
