@@ -92,19 +92,19 @@ def cut(texts: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
     words = tf.strings.split(texts)
     lengths = words.row_lengths()
     missing = tf.minimum(at_least_1(SHARE * tf.cast(lengths, tf.float64)), lengths - 1)
-    left = lengths - missing
+    remaining = lengths - missing
     counts = at_least_1(tf.cast(missing, tf.float64) / SPAN)
-    counts = tf.minimum(tf.minimum(counts, left), MOST_SPANS)
+    counts = tf.minimum(tf.minimum(counts, remaining), MOST_SPANS)
     # Words that stay and spans alternate. A text may begin or end with a span: so a word is added
     # at each end while the spans are placed. A word's part is 2 n before span n, and 2 n + 1 in it.
     most = words.bounding_shape(1)
-    parts_of_left = 2 * _segments(left + 2, counts + 1, most + 2, keys)[:, 1:-1]
+    parts_of_remaining = 2 * _segments(remaining + 2, counts + 1, most + 2, keys)[:, 1:-1]
     parts_of_missing = 2 * _segments(missing, counts, most, mix(keys + GOLDEN)) + 1
     places = tf.range(most)
     in_order = tf.sort(
         tf.concat(
             [
-                tf.where(places < left[:, None], parts_of_left, 2 * most),
+                tf.where(places < remaining[:, None], parts_of_remaining, 2 * most),
                 tf.where(places < missing[:, None], parts_of_missing, 2 * most),
             ],
             axis=1,
