@@ -31,15 +31,15 @@ def inherited(
     origin = values["init_from"]
     if not origin:
         return dict(values)
-    own = RunFolder(values["model_dir"] or default_dir(values))
-    description = own.read_description() if own.is_started else ModelPath.of(origin).describe()
+    run = RunFolder(values["model_dir"] or default_dir(values))
+    description = run.read_description() if run.is_started else ModelPath.of(origin).describe()
     sizes = {
         name: value
         for name, value in (description.get("hyperparameters") or {}).items()
         if name in {*values, "architecture"} and name not in OF_TRAINING
     }
     is_imported = "imported" in description
-    if not own.is_started:
+    if not run.is_started:
         _refuse_contradictions(values, explicit, sizes, origin, is_imported)
     inheritance = {name: sizes[name] for name in sizes.keys() - explicit - NOT_INHERITED}
     if is_imported:
@@ -51,7 +51,7 @@ def inherited(
         inheritance |= {name: description[name] for name in OF_IMPORTED if name in description}
         if "vocabulary_from" in values and not {"vocabulary_from", "vocabulary_size"} & explicit:
             resumed = description.get("asked", {}).get("vocabulary_from")
-            inheritance["vocabulary_from"] = resumed if own.is_started else origin
+            inheritance["vocabulary_from"] = resumed if run.is_started else origin
             inheritance["vocabulary_size"] = sizes["vocabulary_size"]
     return {**values, **inheritance}
 

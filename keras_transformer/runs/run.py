@@ -54,8 +54,8 @@ class Run:
     def train(self) -> None:
         """Train, or resume where it was interrupted; then choose weights, score and export them."""
         # Only the host that writes locks the folder, against a second process that writes there.
-        alone = exclusive(self.folder.path) if self.is_chief else contextlib.nullcontext()
-        with replicas.telling_of_lost_hosts(self.strategy), alone:
+        lock = exclusive(self.folder.path) if self.is_chief else contextlib.nullcontext()
+        with replicas.telling_of_lost_hosts(self.strategy), lock:
             self._prepare_folder()
             inference = self._new_model("float32")
             for form in self.task.portable:
