@@ -1,5 +1,5 @@
-"""BERTs as hubs have them: weights, labels and pieces without a model, and what the command
-`import_model` makes of a folder, and what it refuses before it reads one.
+"""BERTs as hubs store them: names of weights, labels and pieces, without a model. What the
+command `import_model` makes of a folder, and what it refuses before it reads one.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ CONFIG = {**small_folders.BERT, "num_hidden_layers": 2}
 
 @pytest.mark.parametrize("architecture", list(bert.HEADED))
 def test_norms_may_have_the_names_of_tensorflow(architecture):
-    """As those of bert-base-uncased and all other original ones have them, heads included."""
+    """bert-base-uncased and the other original BERTs use them, in the heads too."""
     config = config_of(bert, {**CONFIG, "architectures": [architecture]})
     names = [f"bert.{weight.theirs}" for weight in bert.table(config)]
     original = [
@@ -59,8 +59,8 @@ def test_logits_that_are_no_choice_of_one_label_are_refused(family, settings, re
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("closed", [True, False])
-def test_only_line_feeds_part_the_pieces_of_a_vocabulary(tmp_path, end, closed):
-    """That of bert-base-chinese has U+2028, at which `str.splitlines` would part too."""
+def test_only_line_feeds_separate_the_pieces_of_a_vocabulary(tmp_path, end, closed):
+    """bert-base-chinese has the piece U+2028, at which `str.splitlines` would split."""
     pieces = [*SPECIAL, "a", "\u2028", "\x85", "b"]
     text = end.join(pieces) + (end if closed else "")
     (tmp_path / "vocab.txt").write_bytes(text.encode())
@@ -76,9 +76,9 @@ QUERY = {"prompts": {"query": "query: ", "document": ""}, "similarity_fn_name": 
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "told"),
+    ("name", "settings", "message"),
     [
-        # Such as those of BGE.
+        # BGE pools in this way.
         (POOLING, {"pooling_mode_mean_tokens": False}, IS_NONE),
         (POOLING, {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}, IS_CLS),
         (POOLING, {"pooling_mode": "cls"}, r"`pooling_mode` of .* mean or null\. Received: cls\."),
@@ -89,15 +89,15 @@ QUERY = {"prompts": {"query": "query: ", "document": ""}, "similarity_fn_name": 
         *((PROMPTS, {"default_prompt_name": name}, None) for name in ("document", "other", None)),
     ],
 )
-def test_vectors_that_are_no_mean_of_the_text_are_refused(tmp_path, name, settings, told):
+def test_vectors_that_are_no_mean_of_the_text_are_refused(tmp_path, name, settings, message):
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(settings | (QUERY if name == PROMPTS else {})))
     files = SettingsFiles(tmp_path)
-    refused = pytest.raises(ValueError, match=told) if told else contextlib.nullcontext()
+    refused = pytest.raises(ValueError, match=message) if message else contextlib.nullcontext()
     with refused:
         bert.for_vectors(files, config_of(bert, BERT))
-    assert told or files.unused[name] == []
+    assert message or files.unused[name] == []
 
 
 # What the command `import_model` makes of a folder, and what it refuses before it reads one.
@@ -126,7 +126,7 @@ def tagger(tmp_path_factory):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.2 * torch.randn(parameter.shape)
-        # Other words, other tags.
+        # So that different words get different tags.
         model.bert.embeddings.word_embeddings.weight *= 10
         model.classifier.weight *= 10
     folder = tmp_path_factory.mktemp("tagger")
@@ -143,9 +143,9 @@ def test_a_bert_that_tags_words_keeps_its_tags(tagger):
     assert task == "tagging"
     assert module.facts()["labels"] == {"names": [*TAGS.values()]}
     with eagerly():
-        found = module.tag(TEXTS)
+        tag_rows = module.tag(TEXTS)["tags"].numpy()
     # A word is tagged by its first piece: "lamps" has two.
-    for text, tags in zip(TEXTS, found["tags"].numpy(), strict=True):
+    for text, tags in zip(TEXTS, tag_rows, strict=True):
         words = [f"{word[:4]} ##s" if word == "lamps" else word for word in text.split()]
         pieces = ["[CLS]", *" ".join(words).split(), "[SEP]"]
         ids = [PIECES.index(piece) for piece in pieces]
@@ -153,21 +153,21 @@ def test_a_bert_that_tags_words_keeps_its_tags(tagger):
             best = theirs(torch.tensor([ids])).logits.argmax(-1)[0].numpy()
         firsts = [n for n, piece in enumerate(pieces) if not piece.startswith(("##", "["))]
         assert [tag.decode() for tag in tags if tag] == [TAGS[best[n]] for n in firsts]
-    assert len(np.unique(found["tags"].numpy()[0])) > 1
+    assert len(np.unique(tag_rows[0])) > 1
 
 
-def test_a_version_that_exists_is_told_before_anything_is_written(tmp_path, monkeypatch):
+def test_an_existing_version_is_refused_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = {**BERT, "architectures": ["B"]}
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "saved" / "3").mkdir(parents=True)
 
     names = {"from": ".", "model_dir": "run", "export_dir": "saved", "version": 3}
-    given = types.SimpleNamespace(**names, source_language=None, target_language=None)
+    flags = types.SimpleNamespace(**names, source_language=None, target_language=None)
     with pytest.raises(FileExistsError, match=r"saved/3 exists: a served version is never changed"):
-        import_model.main(given)
+        import_model.main(flags)
     assert not (tmp_path / "run").exists()
     # A control: with another version the folder is read.
-    given.version = 4
+    flags.version = 4
     with pytest.raises(ValueError, match=r"`architectures` of .*config\.json must be one of"):
-        import_model.main(given)
+        import_model.main(flags)

@@ -1,5 +1,5 @@
-"""Folders that somebody else wrote: what is good is read, what is not ends with one line that names
-the file, before anything is built or written.
+"""Folders that others wrote: a good one is read, a broken one is refused by one line that names the
+file, before anything is built or written.
 """
 
 import json
@@ -34,7 +34,7 @@ class Accepted(Exception):
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_built():
-    """Before a model is made the test ends."""
+    """End each test where the model would be built."""
 
     def model(self, pieces=None):
         dict(self.arrays(pieces)[1])
@@ -53,20 +53,20 @@ def setting(name="config.json", **changes):
     return lambda folder: change(folder, name, **changes)
 
 
-def weight(changed):
-    """Another array in place of a weight."""
+def weight(transform):
+    """Replace the array of one weight."""
 
     def changes(folder):
         tensors = tensors_of(bert, BERT)
-        tensors[TABLE] = changed(tensors[TABLE])
+        tensors[TABLE] = transform(tensors[TABLE])
         safetensors.save_file(tensors, folder / "model.safetensors")
 
     return changes
 
 
-def header(said, data=b"", before=None):
-    content = json.dumps(said).encode()
-    size = struct.pack("<Q", len(content) if before is None else before)
+def header(entries, data=b"", length=None):
+    content = json.dumps(entries).encode()
+    size = struct.pack("<Q", len(content) if length is None else length)
     return text("model.safetensors", size + content + data)
 
 
@@ -74,15 +74,15 @@ def fp8(folder):
     path = folder / "model.safetensors"
     content = path.read_bytes()
     size = struct.unpack("<Q", content[:8])[0]
-    said = json.loads(content[8 : 8 + size])
-    begin, end = said[TABLE]["data_offsets"]
+    entries = json.loads(content[8 : 8 + size])
+    begin, end = entries[TABLE]["data_offsets"]
     data = content[8 + size :]
     data = data[:begin] + data[begin : begin + (end - begin) // 4] + data[end:]
-    for entry in said.values():
+    for entry in entries.values():
         if entry["data_offsets"][0] >= end:
             entry["data_offsets"] = [n - (end - begin) * 3 // 4 for n in entry["data_offsets"]]
-    said[TABLE] |= {"dtype": "F8_E4M3", "data_offsets": [begin, begin + (end - begin) // 4]}
-    header(said, data)(folder)
+    entries[TABLE] |= {"dtype": "F8_E4M3", "data_offsets": [begin, begin + (end - begin) // 4]}
+    header(entries, data)(folder)
 
 
 def in_place_of(name, make):
@@ -106,9 +106,9 @@ def tokenizer(**changes):
 
     def changed(folder):
         (folder / "vocab.txt").unlink()
-        said = {**TOKENIZER, "model": {**TOKENIZER["model"], **changes}}
-        said["model"] = {key: value for key, value in said["model"].items() if value is not None}
-        (folder / "tokenizer.json").write_text(json.dumps(said))
+        model = {**TOKENIZER["model"], **changes}
+        model = {key: value for key, value in model.items() if value is not None}
+        (folder / "tokenizer.json").write_text(json.dumps({**TOKENIZER, "model": model}))
 
     return changed
 
@@ -124,8 +124,8 @@ def instead(piece):
 def modules(*more, pooling="1_Pooling"):
     def changed(folder):
         change(folder, architectures=["BertModel"])
-        said = [VECTORS[0], {**VECTORS[1], "path": pooling}, *more]
-        (folder / "modules.json").write_text(json.dumps(said))
+        entries = [VECTORS[0], {**VECTORS[1], "path": pooling}, *more]
+        (folder / "modules.json").write_text(json.dumps(entries))
 
     return changed
 
@@ -143,8 +143,8 @@ def sharded(*, lost="", extra=False, **wrong):
             safetensors.save_file(own, folder / file)
         if extra:
             safetensors.save_file({"x": np.ones(2)}, folder / "more.safetensors")
-        said = {"metadata": {}, "weight_map": {**places, **wrong}}
-        (folder / "model.safetensors.index.json").write_text(json.dumps(said))
+        index = {"metadata": {}, "weight_map": {**places, **wrong}}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
         (folder / lost).unlink() if lost else None
 
     return changed
@@ -265,7 +265,7 @@ BROKEN = {
         in_place_of("model.safetensors", lambda path: None),
         r"has no weights: a file that ends in",
     ),
-    "header beyond": (header({}, before=2**40), r"model\.safetensors is damaged \("),
+    "header beyond": (header({}, length=2**40), r"model\.safetensors is damaged \("),
     "empty weights": (text("model.safetensors", b""), r"model\.safetensors is damaged \("),
     "overlap": (
         header({n: {"dtype": "I8", "shape": [2], "data_offsets": [0, 2]} for n in "ab"}, b"12"),
@@ -287,7 +287,7 @@ BROKEN = {
     },
     "modules": (modules(5), r"modules\.json is damaged: it must hold a list of objects"),
 }
-# Of these, what a file is missing for.
+# The rows of BROKEN that lack a file.
 ABSENT = ("empty", "others", "no weights", "no vocabulary")
 PICTURES = "preprocessor_config.json"
 BROKEN_PICTURES = {
@@ -401,10 +401,10 @@ def import_of(folder):
 @pytest.mark.parametrize(
     ("family", "name"), ROWS, ids=[f"{family.MODEL_TYPE} {name}" for family, name in ROWS]
 )
-def test_a_broken_folder_ends_with_a_line(tmp_path, family, name):
+def test_a_broken_folder_is_refused_in_one_line(tmp_path, family, name):
     folder = write(tmp_path / "folder", family)
-    changed, message = TABLES[family][name]
-    changed(folder)
+    damage, message = TABLES[family][name]
+    damage(folder)
     before = sorted(tmp_path.rglob("*"))
     kinds = FileNotFoundError if name in ABSENT else (ValueError, OSError)
     with pytest.raises(kinds, match=message) as caught:
@@ -461,7 +461,7 @@ GOOD = {
     "other files": (setting("generation_config.json", a=1), "files: generation_config.json"),
     "added": (
         setting(
-            "tokenizer.json", **TOKENIZER, added_tokens=[{"content": one} for one in ("the", "[U]")]
+            "tokenizer.json", **TOKENIZER, added_tokens=[{"content": "the"}, {"content": "[U]"}]
         ),
         "tokenizer.json: added_tokens.[U]",
     ),
@@ -484,10 +484,10 @@ GOOD = {
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_a_good_folder_is_read_and_what_is_not_used_is_named(tmp_path, name):
+def test_a_good_folder_is_read_and_its_unused_parts_are_named(tmp_path, name):
     path = write(tmp_path / "folder")
-    changed, unused = GOOD[name]
-    changed(path)
+    change_files, unused = GOOD[name]
+    change_files(path)
     folder = imported.opened(path)
     with pytest.raises(Accepted):
         imported.module_of(folder)
@@ -495,7 +495,7 @@ def test_a_good_folder_is_read_and_what_is_not_used_is_named(tmp_path, name):
         assert unused in folder.unused_parts()
     else:
         assert folder.unused_parts() == (f"Not used of {path}: {unused}." if unused else "")
-    # As many tokens as sentence-transformers reads of a text.
+    # sentence-transformers cuts a text at max_seq_length.
     positions = 4 if name == "longest" else BERT["max_position_embeddings"]
     config, arrays = folder.arrays()
     assert config.max_position_embeddings == positions
@@ -513,7 +513,7 @@ def test_an_unknown_piece_is_left_out_of_a_translation(tmp_path, family):
     assert plain.processor.decode([piece, UNK]) != plain.processor.decode([piece])
 
 
-def test_rows_behind_the_pieces_are_left_out(tmp_path):
+def test_rows_of_the_table_behind_its_pieces_are_left_out(tmp_path):
     folder = PretrainedFolder(write(tmp_path / "folder", vocab_size=16))
     config, arrays = folder.arrays(len(PIECES))
     assert config.vocab_size == len(PIECES)
@@ -557,20 +557,19 @@ def test_a_weight_of_another_size_is_named_as_its_file_names_it(tmp_path):
 def test_an_export_that_fails_leaves_no_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "folder")
-
-    given = {"from": "folder", "model_dir": "run", "export_dir": "saved", "version": None}
+    flags = {"from": "folder", "model_dir": "run", "export_dir": "saved", "version": None}
 
     def fails(*_, **__):
         raise OSError("the disk is full")
 
-    made = types.SimpleNamespace(
+    module = types.SimpleNamespace(
         write_files=lambda path: None, facts=dict, variables_by_path=dict, weights=[]
     )
-    monkeypatch.setattr(imported, "module_of", lambda *_: ("classification", made))
+    monkeypatch.setattr(imported, "module_of", lambda *_: ("classification", module))
     monkeypatch.setattr(imported, "description", lambda *_: {"task": "classification"})
     monkeypatch.setattr(written, "export", fails)
     with pytest.raises(OSError, match="disk is full"):
-        import_model.main(types.SimpleNamespace(**given, from_language=None, to_language=None))
+        import_model.main(types.SimpleNamespace(**flags, from_language=None, to_language=None))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]
 
 
@@ -582,7 +581,7 @@ def test_a_file_that_is_too_big_is_refused_without_being_read(tmp_path):
         json_files.read_object(path, "Correct it.")
 
 
-# What `broken` may do to a file.
+# What `mutated` puts into a file.
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -605,27 +604,28 @@ CLASSES = ["BertModel", "BertForMaskedLM", "BertForSequenceClassification"]
 
 
 def mutated(draw, name, content):
-    """A file's bytes, broken."""
+    """The bytes of a file, damaged at random."""
     kind = draw(st.sampled_from(["keys", "keys", "bytes", "whole", "pieces"]))
     if kind == "keys" and name in SETTINGS:
-        said = json.loads(content or b"{}")
+        document = json.loads(content or b"{}")
         for _ in range(draw(st.integers(1, 3))):
-            said[draw(st.sampled_from(SETTINGS[name]) | st.text(max_size=3))] = draw(JSON)
-        if name == "tokenizer.json" and isinstance(said["model"], dict) and draw(st.booleans()):
-            said["model"] = {**said["model"], draw(st.sampled_from(["vocab", "type"])): draw(JSON)}
-        return json.dumps(said).encode()
+            document[draw(st.sampled_from(SETTINGS[name]) | st.text(max_size=3))] = draw(JSON)
+        model = document.get("model")
+        if name == "tokenizer.json" and isinstance(model, dict) and draw(st.booleans()):
+            document["model"] = {**model, draw(st.sampled_from(["vocab", "type"])): draw(JSON)}
+        return json.dumps(document).encode()
     if kind == "keys" and name == "modules.json":
-        said = [*VECTORS, draw(JSON)]
-        said[0] = {**said[0], draw(st.sampled_from(["path", "type", "x"])): draw(JSON)}
-        return json.dumps(draw(st.permutations(said))).encode()
+        entries = [*VECTORS, draw(JSON)]
+        entries[0] = {**entries[0], draw(st.sampled_from(["path", "type", "x"])): draw(JSON)}
+        return json.dumps(draw(st.permutations(entries))).encode()
     if kind == "keys" and name == "model.safetensors":
         size = struct.unpack("<Q", content[:8])[0]
-        said = json.loads(content[8 : 8 + size])
+        entries = json.loads(content[8 : 8 + size])
         for _ in range(draw(st.integers(1, 2))):
-            entry = draw(st.sampled_from(sorted(said)))
+            tensor = draw(st.sampled_from(sorted(entries)))
             key = draw(st.sampled_from(["dtype", "shape", "data_offsets"]))
-            said[entry] = {**said[entry], key: draw(JSON | st.sampled_from(["I8", "F8_E5M2"]))}
-        changed = json.dumps(said).encode()
+            entries[tensor] |= {key: draw(JSON | st.sampled_from(["I8", "F8_E5M2"]))}
+        changed = json.dumps(entries).encode()
         return struct.pack("<Q", len(changed)) + changed + content[8 + size :]
     if kind == "pieces" and name == "vocab.txt":
         pieces = draw(st.lists(st.sampled_from(PIECES) | st.text(max_size=300), max_size=4))
@@ -640,7 +640,7 @@ def mutated(draw, name, content):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """Folders of two families, each with all of its files; by path, the content of each."""
+    """A folder of each of two families with all of its files: the content of each by its path."""
     folders = [write(tmp_path_factory.mktemp(f.MODEL_TYPE), f) for f in (bert, vit)]
     (folders[0] / "1_Pooling").mkdir()
     (folders[0] / "modules.json").write_text(json.dumps(VECTORS))
@@ -654,31 +654,31 @@ def whole(tmp_path_factory):
 
 
 def outcome(data, whole):
-    """What becomes of a folder that is broken at random."""
+    """Break a folder at random and import it."""
     folder = data.draw(st.sampled_from(list(whole)))
     if "architectures" in (config := json.loads(whole[folder][folder / "config.json"])):
         config["architectures"] = [data.draw(st.sampled_from(CLASSES))]
         (folder / "config.json").write_text(json.dumps(config))
     paths = sorted(whole[folder])
-    changed = data.draw(st.lists(st.sampled_from(paths), min_size=1, max_size=2, unique=True))
+    broken = data.draw(st.lists(st.sampled_from(paths), min_size=1, max_size=2, unique=True))
     try:
-        for path in changed:
+        for path in broken:
             name = str(path.relative_to(folder))
             path.write_bytes(mutated(data.draw, name, path.read_bytes()))
-        # Half of them are read without vocab.txt.
+        # Half of the folders are read without vocab.txt.
         if data.draw(st.booleans()):
             (folder / "vocab.txt").unlink(missing_ok=True)
         import_of(folder)
     except Accepted:
         return "accepted"
     except (ValueError, OSError) as error:
-        # Any other is a traceback.
-        told = str(error)
+        # Any other error would be a traceback for the user.
+        message = str(error)
     finally:
         for path, content in whole[folder].items():
             path.write_bytes(content)
-    assert len(told.splitlines()) == 1, told
-    assert str(folder) in told, told
+    assert len(message.splitlines()) == 1, message
+    assert str(folder) in message, message
     return "refused"
 
 
@@ -687,7 +687,7 @@ QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.
 
 @settings(max_examples=60, suppress_health_check=QUIET)
 @given(data=st.data())
-def test_whatever_is_broken_is_told_in_one_line(data, whole):
+def test_a_folder_broken_at_random_is_read_or_refused_in_one_line(data, whole):
     outcome(data, whole)
 
 
@@ -698,7 +698,7 @@ def test_ten_thousand_broken_folders(whole):
     @settings(max_examples=10_000, suppress_health_check=QUIET)
     @given(data=st.data())
     def breaks(data):
-        # Of the processor's time: a machine that others use, too, lets any example wait.
+        # CPU time, because any example may wait on a shared machine.
         began = time.process_time()
         counts[outcome(data, whole)] += 1
         assert time.process_time() - began < 5

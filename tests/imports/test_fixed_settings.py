@@ -12,7 +12,7 @@ from keras_transformer.imports import bert, gpt2, m2m_100, marian_mt, t5, vit
 from keras_transformer.imports.hugging_face import FAMILIES, PretrainedFolder
 from keras_transformer.tasks import imported
 
-GUESSER = {"architectures": ["BertForMaskedLM"]}
+MASKED_LM = {"architectures": ["BertForMaskedLM"]}
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ GUESSER = {"architectures": ["BertForMaskedLM"]}
     ],
 )
 def test_a_setting_that_changes_the_logits_is_refused_by_name(family, name, is_ours):
-    config = CONFIGS[FAMILIES[family]] | (GUESSER if family == "bert" else {})
+    config = CONFIGS[FAMILIES[family]] | (MASKED_LM if family == "bert" else {})
     of_json = {True: "true", False: "false"}
     with pytest.raises(
         ValueError,
@@ -41,18 +41,18 @@ def test_a_setting_that_changes_the_logits_is_refused_by_name(family, name, is_o
 
 
 @pytest.mark.parametrize("family", list(FAMILIES.values()))
-def test_control_our_own_settings_are_taken(family):
+def test_control_our_own_settings_are_accepted(family):
     own = {name: values[0] for name, values in family.Config.FIXED.items() if values}
     assert family.hyperparameters(config_of(family, {**CONFIGS[family], **own}))
 
 
-def test_control_without_a_head_that_guesses_pieces_tied_tables_change_nothing():
+def test_control_untied_tables_are_accepted_without_a_masked_lm_head():
     assert bert.hyperparameters(config_of(bert, {**CONFIGS[bert], "tie_word_embeddings": False}))
 
 
 @pytest.mark.parametrize("family", list(FAMILIES.values()))
-def test_all_that_transformers_writes_is_known_and_ours_by_default(family):
-    """So a config.json that does not name a fixed setting has it."""
+def test_every_setting_that_transformers_writes_is_known_and_ours_by_default(family):
+    """So a config.json may leave out a fixed setting."""
     transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
     classes = {
         bert: transformers.BertConfig,
@@ -105,14 +105,14 @@ def test_sentence_vectors_are_those_of_transformers(folder):
     ours = module.embed(SENTENCES)["vector"].numpy()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModel.from_pretrained(folder).eval()
-    given = tokenizer(SENTENCES, padding=True, return_tensors="pt")
+    tokens = tokenizer(SENTENCES, padding=True, return_tensors="pt")
     with torch.no_grad():
-        states = model(**given).last_hidden_state
-    real = given["attention_mask"][..., None]
+        states = model(**tokens).last_hidden_state
+    real = tokens["attention_mask"][..., None]
     theirs = torch.nn.functional.normalize((states * real).sum(1) / real.sum(1)).numpy()
     assert np.abs(ours - theirs).max() < 1e-4
     np.testing.assert_allclose(np.linalg.norm(ours, axis=1), 1, atol=1e-5)
     cosines = ours @ ours.T
     np.fill_diagonal(cosines, -2)
-    # The number of the nearest other sentence of each.
+    # The index of the sentence nearest to each.
     assert np.argmax(cosines, axis=1)[:4].tolist() == [1, 0, 3, 2]

@@ -33,20 +33,20 @@ ODD += "\u3000\u00a0\u2003\u0085\u200b\ufeff\u0301"
 @pytest.fixture(scope="module")
 def gpt2(tmp_path_factory):
     """A small GPT-2 of `transformers`, its tokenizer, and the folder that both were saved into."""
-    learned = tokenizers.Tokenizer(tokenizers.models.BPE())
+    bpe = tokenizers.Tokenizer(tokenizers.models.BPE())
     byte_level = tokenizers.pre_tokenizers.ByteLevel
-    learned.pre_tokenizer = byte_level(add_prefix_space=False)
+    bpe.pre_tokenizer = byte_level(add_prefix_space=False)
     trainer = tokenizers.trainers.BpeTrainer(
         vocab_size=320, initial_alphabet=byte_level.alphabet(), show_progress=False
     )
-    learned.train_from_iterator(LINES * 9, trainer)
-    said = json.loads(learned.to_str())["model"]
-    merges = [tuple(one) for one in said["merges"]]
-    # Its end stands in the middle, as in no release, and its table has rows without a piece.
-    moved = {piece: number + (number >= 260) for piece, number in said["vocab"].items()}
-    tokenizer = transformers.GPT2Tokenizer(vocab={**moved, END: 260}, merges=merges)
+    bpe.train_from_iterator(LINES * 9, trainer)
+    document = json.loads(bpe.to_str())["model"]
+    merges = [tuple(pair) for pair in document["merges"]]
+    # Unlike in a release, the end has an id in the middle, and the table has rows without a piece.
+    ids = {piece: number + (number >= 260) for piece, number in document["vocab"].items()}
+    tokenizer = transformers.GPT2Tokenizer(vocab={**ids, END: 260}, merges=merges)
     config = transformers.GPT2Config(
-        vocab_size=len(moved) + 3,
+        vocab_size=len(ids) + 3,
         n_positions=90,
         n_embd=8,
         n_layer=2,
@@ -61,7 +61,7 @@ def gpt2(tmp_path_factory):
             parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
     folder = tmp_path_factory.mktemp("gpt2")
     model.eval().save_pretrained(folder)
-    (folder / "vocab.json").write_text(json.dumps({**moved, END: 260}))
+    (folder / "vocab.json").write_text(json.dumps({**ids, END: 260}))
     lines = ["#version: 0.2", *(" ".join(pair) for pair in merges), ""]
     (folder / "merges.txt").write_text("\n".join(lines), encoding="utf-8")
     return types.SimpleNamespace(model=model, tokenizer=tokenizer, folder=folder)
@@ -70,14 +70,14 @@ def gpt2(tmp_path_factory):
 @pytest.fixture(scope="module")
 def module(gpt2):
     folder = PretrainedFolder(gpt2.folder)
-    task, made = imported.module_of(folder)
+    task, module = imported.module_of(folder)
     assert task == "language_modelling"
     assert "vocab" not in folder.unused_parts()
-    return made
+    return module
 
 
 def of_ours(ids):
-    return [EOS if one == 260 else 4 + one - (one > 260) for one in ids]
+    return [EOS if number == 260 else 4 + number - (number > 260) for number in ids]
 
 
 CHARACTERS = st.sampled_from(ODD) | st.characters(codec="utf-8", max_codepoint=0x2FFF)
@@ -88,10 +88,10 @@ TEXTS = st.text(CHARACTERS, max_size=20)
 @given(texts=st.lists(TEXTS, min_size=20, max_size=30))
 def test_ids_are_those_of_transformers(gpt2, module, texts):
     vocabulary = module.vocabulary
-    found = vocabulary.tokenize(tf.constant(texts)).to_list()
-    assert found == [[*of_ours(gpt2.tokenizer(text)["input_ids"]), EOS] for text in texts]
+    rows = vocabulary.tokenize(tf.constant(texts)).to_list()
+    assert rows == [[*of_ours(gpt2.tokenizer(text)["input_ids"]), EOS] for text in texts]
     # And the text comes back, every byte.
-    words = tf.ragged.constant([ids[:-1] for ids in found], dtype=tf.int32, ragged_rank=1)
+    words = tf.ragged.constant([ids[:-1] for ids in rows], dtype=tf.int32, ragged_rank=1)
     assert vocabulary.detokenize(words).numpy().tolist() == [text.encode() for text in texts]
 
 
@@ -106,11 +106,11 @@ def test_logits_are_those_of_transformers(gpt2, module):
     rows = [ids, ids[::-1]]
     with torch.no_grad():
         expected = gpt2.model(torch.tensor([[260, *row] for row in rows])).logits.numpy()
-    found = module.logits(tf.constant([[BOS, *of_ours(row)] for row in rows])).numpy()
+    logits = module.logits(tf.constant([[BOS, *of_ours(row)] for row in rows])).numpy()
     order = of_ours(range(expected.shape[-1]))
-    np.testing.assert_allclose(found[..., order], expected, rtol=1e-5, atol=1e-5)
-    # What it has not is out of the question.
-    assert found[..., [PAD, UNK, BOS]].max() < expected.min() - 1000
+    np.testing.assert_allclose(logits[..., order], expected, rtol=1e-5, atol=1e-5)
+    # The ids that GPT-2 lacks are never likely.
+    assert logits[..., [PAD, UNK, BOS]].max() < expected.min() - 1000
     expected = expected[0]
     total = np.log(np.exp(expected - expected.max(axis=1, keepdims=True)).sum(axis=1))
     scores = expected - expected.max(axis=1, keepdims=True) - total[:, None]
@@ -128,12 +128,12 @@ def test_it_generates_what_transformers_generates(gpt2, module):
     for prompt in ("the cat", "", "don't  "):
         ids = [260, *gpt2.tokenizer(prompt)["input_ids"]]
         with torch.no_grad():
-            made = gpt2.model.generate(
+            theirs = gpt2.model.generate(
                 torch.tensor([ids]), max_new_tokens=20, do_sample=False, pad_token_id=260
             )[0].tolist()
-        text = gpt2.tokenizer.decode([one for one in made if one != 260])
-        [found] = greedy.generate(tf.constant([prompt]))["generated"].numpy()
-        assert found.decode("utf-8", "replace") == text
+        text = gpt2.tokenizer.decode([number for number in theirs if number != 260])
+        [ours] = greedy.generate(tf.constant([prompt]))["generated"].numpy()
+        assert ours.decode("utf-8", "replace") == text
 
 
 def test_an_export_counts_the_pieces_of_bytes(gpt2, module, tmp_path):
@@ -155,19 +155,19 @@ def changed(gpt2, folder, **files):
 
 def test_tokenizer_json_is_read_too(gpt2, module, tmp_path):
     gpt2.tokenizer.save_pretrained(tmp_path)
-    said = (tmp_path / "tokenizer.json").read_text()
+    document = json.loads((tmp_path / "tokenizer.json").read_text())
     added = {"added_tokens": [{"content": END}, {"content": "<|mine|>"}]}
-    said = json.dumps(json.loads(said) | added)
-    folder = changed(gpt2, tmp_path, vocab_json=None, merges_txt=None, tokenizer_json=said)
+    text = json.dumps(document | added)
+    folder = changed(gpt2, tmp_path, vocab_json=None, merges_txt=None, tokenizer_json=text)
     assert imported.module_of(folder)[1].vocabulary.fingerprint == module.vocabulary.fingerprint
     assert "added_tokens.<|mine|>" in folder.unused_parts()
     assert END not in folder.unused_parts()
 
 
-def of_json(**said):
+def of_json(**parts):
     """tokenizer.json in place of the other two files."""
     model = {"vocab": {}, "merges": []}
-    return {"vocab_json": None, "tokenizer_json": json.dumps({"model": model, **said})}
+    return {"vocab_json": None, "tokenizer_json": json.dumps({"model": model, **parts})}
 
 
 BROKEN = {
@@ -195,8 +195,8 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_files_are_told_in_one_line(gpt2, tmp_path, name):
+def test_broken_files_are_refused_in_one_line(gpt2, tmp_path, name):
     files, message = BROKEN[name]
-    with pytest.raises((ValueError, FileNotFoundError), match=message) as told:
+    with pytest.raises((ValueError, FileNotFoundError), match=message) as raised:
         imported.module_of(changed(gpt2, tmp_path, **files))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)

@@ -43,15 +43,15 @@ class Theirs:
         pieces = [*m2m_100.OF_FAIRSEQ, *own]
         self.languages = [label.strip("_") for label in LABELS[kind]]
         self.pieces = [*pieces, *LABELS[kind]]
-        said = {"src_lang": self.languages[1], "tgt_lang": self.languages[0]}
+        tokenizer = {"src_lang": self.languages[1], "tgt_lang": self.languages[0]}
         if kind == "m2m":
             ids = {piece: number for number, piece in enumerate(pieces)}
             (folder / "vocab.json").write_text(json.dumps(ids))
             added = {label: len(pieces) + number for number, label in enumerate(LABELS[kind])}
             (folder / m2m_100.ADDED).write_text(json.dumps(added))
         else:
-            said["additional_special_tokens"] = LABELS[kind]
-        (folder / m2m_100.TOKENIZER).write_text(json.dumps(said))
+            tokenizer["additional_special_tokens"] = LABELS[kind]
+        (folder / m2m_100.TOKENIZER).write_text(json.dumps(tokenizer))
         config = transformers.M2M100Config(
             vocab_size=len(self.pieces) + 2,
             **translator(16, 24, encoder_layers=2),
@@ -69,8 +69,8 @@ class Theirs:
 
     def ids(self, text, language):
         cut = self.processor.encode(text, out_type=str)
-        known = [self.pieces.index(one) if one in self.pieces else 3 for one in cut]
-        return [self.label(language), *known, 2]
+        numbers = [self.pieces.index(piece) if piece in self.pieces else 3 for piece in cut]
+        return [self.label(language), *numbers, 2]
 
     def read(self, texts, language):
         rows = [self.ids(text, language) for text in texts]
@@ -85,25 +85,23 @@ class Theirs:
             rows = self.model.generate(**self.read(texts, source), generation_config=settings)
         of_text = range(4, self.label(0))
         return [
-            self.processor.decode([self.pieces[one] for one in row if one in of_text]).strip()
+            self.processor.decode([self.pieces[n] for n in row if n in of_text]).strip()
             for row in rows.tolist()
         ]
 
 
 @pytest.fixture(scope="module", params=LABELS)
 def theirs(request, tmp_path_factory):
-    """Of each kind. They differ in how they are read: what is asked of what was read is asked of
-    one.
-    """
+    """A model of each kind. Kinds are read differently; what follows is tested with one of them."""
     return Theirs(tmp_path_factory.mktemp(request.param), request.param)
 
 
-def module_of(theirs, **said):
-    # Theirs may write what is no text: the start, an unknown piece, labels, rows without a piece.
+def module_of(theirs, **generation):
+    # Bar what is no text, as theirs may write it: the start, an unknown piece, labels, unused rows.
     labels = range(theirs.label(0), len(theirs.pieces) + 2)
     words = [[number] for number in (0, 1, 3, *labels)]
     limit = {"max_length": 14, "forced_eos_token_id": 2}
-    change(theirs.folder, "generation_config.json", bad_words_ids=words, **limit, **said)
+    change(theirs.folder, "generation_config.json", bad_words_ids=words, **limit, **generation)
     return imported.module_of(PretrainedFolder(theirs.folder))[1]
 
 
@@ -117,8 +115,8 @@ def test_logits_are_those_of_transformers(theirs):
     with torch.no_grad():
         expected = theirs.model(**read, decoder_input_ids=torch.tensor(targets)).logits.numpy()
     order = config.order(size).tolist()
-    found = logits_of(module, order, SENTENCES, targets)
-    np.testing.assert_allclose(found, expected[..., np.delete(order, BOS)], atol=1e-4)
+    logits = logits_of(module, order, SENTENCES, targets)
+    np.testing.assert_allclose(logits, expected[..., np.delete(order, BOS)], atol=1e-4)
 
 
 def test_training_takes_no_vocabulary_with_labels(theirs, monkeypatch):
@@ -128,7 +126,7 @@ def test_training_takes_no_vocabulary_with_labels(theirs, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("theirs", "said"),
+    ("theirs", "search"),
     [
         ("m2m", {"num_beams": 1}),
         ("m2m", {"num_beams": 4, "early_stopping": True}),
@@ -138,29 +136,30 @@ def test_training_takes_no_vocabulary_with_labels(theirs, monkeypatch):
     ids=["greedy", "beam", "penalty", "beam of nllb"],
     indirect=["theirs"],
 )
-def test_any_pair_of_languages_is_translated_as_by_transformers(theirs, said):
-    known = {"early_stopping": False, "length_penalty": 1.0}
-    module = module_of(theirs, **{**known, **said})
+def test_any_pair_of_languages_is_translated_as_by_transformers(theirs, search):
+    defaults = {"early_stopping": False, "length_penalty": 1.0}
+    module = module_of(theirs, **{**defaults, **search})
     text = tf.constant(SENTENCES)
     assert strings(module.translate(text)["translation"]) == theirs.translate(SENTENCES, 1, 0)
     request = module.functions()["translate"]
-    found = {}
+    by_target = {}
     for source, target in PAIRS:
         languages = {
             "source_language": tf.constant([theirs.languages[source]]),
             "target_language": tf.constant([theirs.languages[target]]),
         }
-        found[target] = strings(request(text, **languages)["translations"][:, 0])
-        assert found[target] == theirs.translate(SENTENCES, source, target)
-    # A control: the languages change the translations. And each row may have its own.
-    assert len({tuple(one) for one in found.values()}) > 1
+        by_target[target] = strings(request(text, **languages)["translations"][:, 0])
+        assert by_target[target] == theirs.translate(SENTENCES, source, target)
+    # A control: the languages change the translations.
+    assert len({tuple(lines) for lines in by_target.values()}) > 1
+    # Each row may have its own languages.
     mixed = [theirs.languages[number] for number in (0, 2, 1, 0)]
     rows = request(
         text,
-        source_language=tf.constant([theirs.languages[one] for one in (1, 0, 2, 1)]),
+        source_language=tf.constant([theirs.languages[number] for number in (1, 0, 2, 1)]),
         target_language=tf.constant(mixed),
     )
-    expected = [found[target][row] for row, target in enumerate((0, 2, 1, 0))]
+    expected = [by_target[target][row] for row, target in enumerate((0, 2, 1, 0))]
     assert strings(rows["translations"][:, 0]) == expected
 
 
@@ -173,15 +172,15 @@ def test_graphs_of_onnx_have_the_labels_too(theirs, tmp_path):
     served = ServedPortable(folder)
     assert set(LANGUAGES) <= set(served.signatures["translate"].defaults)
     for source, target in PAIRS:
-        said = [theirs.languages[source], theirs.languages[target]]
-        languages = dict(zip(LANGUAGES, said, strict=True))
+        names = [theirs.languages[source], theirs.languages[target]]
+        languages = dict(zip(LANGUAGES, names, strict=True))
         expected = theirs.translate(SENTENCES, source, target)
         assert stripped(Translator.load(folder, **languages).translate(SENTENCES)) == expected
-        asked = {name: np.array([one.encode()], object) for name, one in languages.items()}
+        options = {name: np.array([label.encode()], object) for name, label in languages.items()}
         texts = np.array([line.encode() for line in SENTENCES], object)
         inputs = dict(served.signatures["translate"].defaults)
-        found = served.run("translate", {**inputs, "text": texts, **asked})["translations"][:, 0]
-        assert stripped(one.decode() for one in found) == expected
+        outputs = served.run("translate", {**inputs, "text": texts, **options})
+        assert stripped(text.decode() for text in outputs["translations"][:, 0]) == expected
     translator = Translator.load(folder)
     references = ["eine rote Katze", "x", "", "ran"]
     expected = live.score(SENTENCES, references)
@@ -192,16 +191,16 @@ def test_graphs_of_onnx_have_the_labels_too(theirs, tmp_path):
         live.translate_in_detail(SENTENCES, prefixes),
         strict=True,
     )
-    for [one, *_], [other, *_] in pairs:
-        assert (one.text, one.pieces) == (other.text, other.pieces)
-        np.testing.assert_allclose(one.log_probabilities, other.log_probabilities, atol=1e-3)
-        assert one.score == pytest.approx(other.score, abs=1e-3)
-    wanted = rf"^target_language=tlh: {folder} has {', '.join(sorted(theirs.languages))}\. Name"
-    with pytest.raises(ValueError, match=wanted):
+    for [onnx, *_], [original, *_] in pairs:
+        assert (onnx.text, onnx.pieces) == (original.text, original.pieces)
+        np.testing.assert_allclose(onnx.log_probabilities, original.log_probabilities, atol=1e-3)
+        assert onnx.score == pytest.approx(original.score, abs=1e-3)
+    message = rf"^target_language=tlh: {folder} has {', '.join(sorted(theirs.languages))}\. Name"
+    with pytest.raises(ValueError, match=message):
         Translator.load(folder, target_language="tlh")
-    asked["target_language"] = np.array([b"tlh"], object)
+    options["target_language"] = np.array([b"tlh"], object)
     with pytest.raises(RequestError, match=r"^target_language=tlh: "):
-        served.run("translate", {**inputs, "text": texts, **asked})
+        served.run("translate", {**inputs, "text": texts, **options})
 
 
 def stripped(texts):
@@ -210,17 +209,17 @@ def stripped(texts):
 
 def strings(tensor):
     # A piece may be a space, which SentencePiece's Python leaves out at the ends.
-    return stripped(one.decode() for one in tensor.numpy())
+    return stripped(text.decode() for text in tensor.numpy())
 
 
-def test_a_language_that_is_unknown_is_refused_with_those_that_exist(theirs):
+def test_an_unknown_language_is_refused_with_those_that_exist(theirs):
     module = module_of(theirs)
     request = module.functions()["translate"]
-    wanted = ", ".join(sorted(theirs.languages))
+    languages = ", ".join(sorted(theirs.languages))
     for name in ("source_language", "target_language"):
         with pytest.raises(tf.errors.InvalidArgumentError, match=f"`{name}` must be one of"):
             request(tf.constant(SENTENCES), **{name: tf.constant(["tlh"])})
-        with pytest.raises(ValueError, match=f"`{name}` must be one of {wanted}.*=tlh"):
+        with pytest.raises(ValueError, match=f"`{name}` must be one of {languages}.*=tlh"):
             imported.module_of(PretrainedFolder(theirs.folder), {name: "tlh"})
 
 
@@ -234,8 +233,8 @@ def test_scores_and_links_leave_the_labels_out(theirs):
     with torch.no_grad():
         logits = theirs.model(**source, decoder_input_ids=torch.tensor([[2, *target[:-1]]])).logits
         expected = torch.log_softmax(logits, -1)[0, range(len(target)), target][1:].sum().item()
-    [(found, tokens)] = live.score([text], [reference])
-    assert found == pytest.approx(expected, abs=1e-4)
+    [(score, tokens)] = live.score([text], [reference])
+    assert score == pytest.approx(expected, abs=1e-4)
     assert tokens == len(target) - 1
     sources, targets, attention = live.cross_attention([text], [reference])
     assert attention.shape[-2:] == (targets.shape[1], sources.shape[1])

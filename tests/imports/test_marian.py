@@ -1,5 +1,5 @@
-"""A translator of Marian's format, written with NumPy: what is imported computes what Marian's
-formulas give in float64, what cannot be imported is told in one line, and our rules replace what
+"""A translator of Marian's format, written with NumPy: imported, it computes what Marian's formulas
+give in float64; what cannot be imported is refused in one line; our rules replace what
 preprocess.sh replaces.
 """
 
@@ -56,24 +56,24 @@ DECODING = {
 
 def arrays_of(pieces, rng):
     """Weights by Marian's names."""
-    found = {"Wemb": rng.normal(size=(pieces, WIDTH)) * 0.3}
-    found["decoder_ff_logit_out_b"] = rng.normal(size=(1, pieces))
+    arrays = {"Wemb": rng.normal(size=(pieces, WIDTH)) * 0.3}
+    arrays["decoder_ff_logit_out_b"] = rng.normal(size=(1, pieces))
     for side, depth in DEPTHS.items():
         attentions = ("self",) if side == "encoder" else ("self", "context")
         for number in range(1, depth + 1):
             layer = f"{side}_l{number}"
             for attention in attentions:
                 for letter in "qkvo":
-                    found[f"{layer}_{attention}_W{letter}"] = rng.normal(size=(WIDTH, WIDTH)) * 0.3
-                    found[f"{layer}_{attention}_b{letter}"] = rng.normal(size=(1, WIDTH))
-                found[f"{layer}_{attention}_Wo_ln_scale"] = rng.normal(size=(1, WIDTH))
-                found[f"{layer}_{attention}_Wo_ln_bias"] = rng.normal(size=(1, WIDTH))
+                    arrays[f"{layer}_{attention}_W{letter}"] = rng.normal(size=(WIDTH, WIDTH)) * 0.3
+                    arrays[f"{layer}_{attention}_b{letter}"] = rng.normal(size=(1, WIDTH))
+                arrays[f"{layer}_{attention}_Wo_ln_scale"] = rng.normal(size=(1, WIDTH))
+                arrays[f"{layer}_{attention}_Wo_ln_bias"] = rng.normal(size=(1, WIDTH))
             for number_of_map, shape in ((1, (WIDTH, INNER)), (2, (INNER, WIDTH))):
-                found[f"{layer}_ffn_W{number_of_map}"] = rng.normal(size=shape) * 0.3
-                found[f"{layer}_ffn_b{number_of_map}"] = rng.normal(size=(1, shape[1]))
-            found[f"{layer}_ffn_ffn_ln_scale"] = rng.normal(size=(1, WIDTH))
-            found[f"{layer}_ffn_ffn_ln_bias"] = rng.normal(size=(1, WIDTH))
-    return {name: array.astype(np.float32) for name, array in found.items()}
+                arrays[f"{layer}_ffn_W{number_of_map}"] = rng.normal(size=shape) * 0.3
+                arrays[f"{layer}_ffn_b{number_of_map}"] = rng.normal(size=(1, shape[1]))
+            arrays[f"{layer}_ffn_ffn_ln_scale"] = rng.normal(size=(1, WIDTH))
+            arrays[f"{layer}_ffn_ffn_ln_bias"] = rng.normal(size=(1, WIDTH))
+    return {name: array.astype(np.float32) for name, array in arrays.items()}
 
 
 def as_yaml(value):
@@ -89,7 +89,7 @@ def settings_array(config):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """A whole folder, its pieces by Marian's ids, and its arrays."""
-    # Not for all tests: preprocess.sh needs none.
+    # Not for the whole module: the tests of preprocess.sh need no yaml.
     pytest.importorskip("yaml", reason="install the extra [imports]")
     folder = tmp_path_factory.mktemp("marian")
     names = set()
@@ -98,7 +98,7 @@ def whole(tmp_path_factory):
         (folder / name).write_bytes(model)
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         names |= {processor.id_to_piece(number) for number in range(3, processor.vocab_size())}
-    # What YAML reads as something else than a word.
+    # Pieces that YAML does not read as strings without quotes.
     names |= {"no", "~", "1_000", ":", ">>deu<<"}
     pieces = ["</s>", "<unk>", *sorted(names)]
     arrays = arrays_of(len(pieces), np.random.default_rng(7))
@@ -117,7 +117,7 @@ def module(whole):
 class Marian:
     """Marian's formulas in float64, for one sentence of its own ids."""
 
-    # Between the first wave length of positions and the last. In the paper there is one more.
+    # From the first wavelength of the positions to the last. The paper has one step more.
     steps = WIDTH // 2 - 1
 
     def __init__(self, arrays):
@@ -162,7 +162,7 @@ class Marian:
             return x.reshape(len(x), HEADS, -1).swapaxes(0, 1)
 
         query, key, value = (
-            heads(mapped(*one)) for one in (("q", x), ("k", memory), ("v", memory))
+            heads(mapped(*pair)) for pair in (("q", x), ("k", memory), ("v", memory))
         )
         looked = scaled_dot_product_attention(query, key, value, mask)
         return mapped("o", looked.swapaxes(0, 1).reshape(len(x), -1))
@@ -175,19 +175,19 @@ def test_scores_are_those_of_marians_formulas(whole, module):
     folder, pieces, arrays = whole
     source = sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.spm"))
     text = "no red cats at home"
-    cut = [pieces.index(piece) for piece in source.encode(text, out_type=str)] + [0]
+    source_ids = [pieces.index(piece) for piece in source.encode(text, out_type=str)] + [0]
     target = [*np.random.default_rng(1).integers(2, len(pieces), size=9), 0]
-    expected = Marian(arrays).log_probabilities(cut, target)
+    expected = Marian(arrays).log_probabilities(source_ids, target)
     ours = module.vocabulary.target.pieces
     ids = [EOS if number == 0 else ours.index(pieces[number]) for number in target]
-    found = module._graphs.log_probabilities(
+    scores = module._graphs.log_probabilities(
         module.source_ids(tf.constant([text])).to_tensor(), tf.constant([ids])
     )
-    np.testing.assert_allclose(found[0], expected, atol=1e-4)
-    # The control: the paper's positions are others.
+    np.testing.assert_allclose(scores[0], expected, atol=1e-4)
+    # A control: the paper's positions give other scores.
     paper = Marian(arrays)
     paper.steps += 1
-    assert np.abs(paper.log_probabilities(cut, target) - expected).max() > 1e-3
+    assert np.abs(paper.log_probabilities(source_ids, target) - expected).max() > 1e-3
 
 
 def test_text_is_cut_as_the_models_of_each_language_cut_it(whole, module):
@@ -199,7 +199,7 @@ def test_text_is_cut_as_the_models_of_each_language_cut_it(whole, module):
         assert ours[len((PAD, UNK, BOS, EOS)) :] == pieces[2:]
         for text in [*TEXTS[name], "a  cat", "cat", ""]:
             [ids] = vocabulary.tokenize(tf.constant([text])).to_list()
-            assert [vocabulary.pieces[one] for one in ids[:-1]] == theirs.encode(text, out_type=str)
+            assert [vocabulary.pieces[n] for n in ids[:-1]] == theirs.encode(text, out_type=str)
 
 
 def test_a_character_that_only_the_other_language_has_is_looked_up(module):
@@ -230,9 +230,9 @@ def test_a_translator_replaces_before_it_cuts(whole, tmp_path):
     (folder / PREPROCESS).write_text("sed -e 's/％/a red /g' -e 's/ *$/ home/g' |\n")
     module = imported.module_of(MarianFolder(folder))[1]
     for text, as_plain in (("％ cat", "a red cat home"), ("no", "no home")):
-        found = module.source_ids(tf.constant([text])).to_list()
-        assert found == plain.source_ids(tf.constant([as_plain])).to_list()
-    # It lies in the vocabulary's file: a run and a SavedModel have it too.
+        ids = module.source_ids(tf.constant([text])).to_list()
+        assert ids == plain.source_ids(tf.constant([as_plain])).to_list()
+    # The rules are in the vocabulary's file, so that a run and a SavedModel have them too.
     module.write_files(tmp_path)
     saved = (tmp_path / "vocabulary.source.model").read_bytes()
     assert type(module.vocabulary.source)(saved).tokenize(tf.constant(["％"])).to_list() == (
@@ -251,8 +251,8 @@ def test_it_decodes_as_decoder_yml_says_and_never_writes_what_marian_bars(whole,
     assert options.barred == (UNK,)
     bias = dict(zip(module._paths, module.weights, strict=True))["embedding/output_bias"].numpy()
     assert bias[[PAD, BOS]].tolist() == [NEVER, NEVER]
-    found = module.translate_in_detail(tf.constant(["a red cat"] * 2), tf.constant(["", ""]))
-    pieces = set(found["pieces"].numpy().reshape(-1).tolist())
+    details = module.translate_in_detail(tf.constant(["a red cat"] * 2), tf.constant(["", ""]))
+    pieces = set(details["pieces"].numpy().reshape(-1).tolist())
     assert not pieces & {b"<unk>", b"<s>", b"<pad>"}
 
 
@@ -319,12 +319,12 @@ def spoiled(whole, folder, fault):
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_cannot_be_imported_is_told_in_one_line(whole, tmp_path, name):
+def test_what_cannot_be_imported_is_refused_in_one_line(whole, tmp_path, name):
     fault, message = BAD[name]
     folder = spoiled(whole, tmp_path, fault)
-    with pytest.raises(ValueError, match=message) as told:
+    with pytest.raises(ValueError, match=message) as raised:
         imported.module_of(MarianFolder(folder))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("name", ["source.spm", "vocab.yml", "model.npz"])
@@ -335,7 +335,7 @@ def test_a_missing_file_is_named(whole, tmp_path, name):
         imported.module_of(MarianFolder(tmp_path))
 
 
-def test_a_piece_that_is_no_utf_8_is_told(whole, tmp_path):
+def test_a_piece_that_is_no_utf_8_is_refused(whole, tmp_path):
     model = spoiled(whole, tmp_path, {}) / "source.spm"
     content = model.read_bytes()
     model.write_bytes(content.replace(b"\xe2\x96\x81r", b"\xe2\x96\x81\xff"))
@@ -344,14 +344,14 @@ def test_a_piece_that_is_no_utf_8_is_told(whole, tmp_path):
         imported.module_of(MarianFolder(tmp_path))
 
 
-def test_whatever_is_damaged_of_the_arrays_is_told(tmp_path):
-    """The numbers of an array that is longer than 4 kB are checked behind its header."""
+def test_damaged_arrays_are_refused_or_read_as_they_were(tmp_path):
+    """An array longer than 4 kB is checked behind its header."""
     path = tmp_path / "model.npz"
     np.savez(path, Wemb=np.ones((40, 50), np.float32))
     whole = path.read_bytes()
     refused = 0
     places = [*range(200), *range(len(whole) - 120, len(whole) - 60)]
-    # Each byte is turned over, and 64 from it on are lost.
+    # At each byte, once a bit is flipped and once 64 bytes are zeroed.
     for place, is_lost in itertools.product(places, (False, True)):
         damaged = bytes(64) if is_lost else bytes([whole[place] ^ 0x20])
         path.write_bytes(whole[:place] + damaged + whole[place + len(damaged) :])
@@ -372,7 +372,7 @@ def test_a_whole_folder_has_no_fault(whole, tmp_path):
 
 
 def test_the_vocabulary_may_be_a_sentencepiece_model(whole, tmp_path):
-    lines = [line for one in TEXTS.values() for line in one]
+    lines = [*itertools.chain.from_iterable(TEXTS.values())]
     model = learned(lines, size=40, eos_id=0, unk_id=1, bos_id=-1, pad_id=-1)
     theirs = sentencepiece.SentencePieceProcessor(model_proto=model)
     arrays = arrays_of(theirs.vocab_size(), np.random.default_rng(7))
@@ -388,7 +388,7 @@ def test_the_vocabulary_may_be_a_sentencepiece_model(whole, tmp_path):
 
 
 def test_it_is_trained_on_with_its_own_sizes_vocabulary_and_decoding(whole, tmp_path, capsys):
-    """Its two vocabularies have equal pieces in equal order, so that they may share a table."""
+    """Its two vocabularies have equal pieces in equal order, so that they can share a table."""
     origin = tmp_path / "imported"
     task, module = imported.module_of(MarianFolder(whole[0]))
     imported.write_run(origin, imported.description(task, module, "x"), module)
@@ -410,7 +410,7 @@ def test_it_is_trained_on_with_its_own_sizes_vocabulary_and_decoding(whole, tmp_
         assert (tmp_path / "tuned" / name).read_bytes() == (origin / name).read_bytes()
 
 
-# preprocess.sh of a release: what its sed and Perl replace is what our rules replace.
+# A release's preprocess.sh: our rules replace what its sed and Perl replace.
 SCRIPT = r"""#!/bin/bash
 # USAGE preprocess.sh source-langid target-langid spmodel < input > output
 SPMENCODE=`which spm_encode || echo "${PWD}/spm_encode"`
@@ -431,29 +431,29 @@ sed 's/  */ /g;s/^ *//g;s/ *$//g' |
 ${SPMENCODE} --model $3 |
 sed "s/^/>>$2<< /"
 """
-# Characters of the rules, and others.
+# Characters that the rules name, and others.
 CHARACTERS = "，。？（」～’…〈 a+(b)|\\&é日\u00ad\u200b\u2060\ufeff\u0007\t\ue000\u0378"
 QUIET = [HealthCheck.function_scoped_fixture]
 LINES = st.lists(st.text(st.sampled_from(CHARACTERS), max_size=12), min_size=1, max_size=30)
 
 
 def replaced(texts, rules):
-    made = tf.constant(texts)
+    strings = tf.constant(texts)
     for pattern, rewrite in rules:
-        made = tf.strings.regex_replace(made, pattern, rewrite)
-    return [one.decode() for one in made.numpy()]
+        strings = tf.strings.regex_replace(strings, pattern, rewrite)
+    return [text.decode() for text in strings.numpy()]
 
 
 def run(texts, script):
     """What the script makes of texts, without the pieces and the label."""
-    made = subprocess.run(
+    process = subprocess.run(
         ["bash", "-c", script],
-        input="".join(f"{one}\n" for one in texts).encode(),
+        input="".join(f"{text}\n" for text in texts).encode(),
         capture_output=True,
         check=True,
         env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"},
     )
-    return made.stdout.decode().split("\n")[:-1]
+    return process.stdout.decode().split("\n")[:-1]
 
 
 @pytest.mark.skipif(not shutil.which("perl"), reason="no Perl")
@@ -464,7 +464,7 @@ def test_rules_are_what_sed_and_perl_replace(tmp_path, texts):
     path.write_text(SCRIPT)
     pipe = SCRIPT[SCRIPT.index("sed -e") : SCRIPT.index("|\n${SPM")]
     assert replaced(texts, read_rules(path)) == run(texts, pipe)
-    # The control: a rule less.
+    # A control: without the first rule.
     shorter = replaced(["a，b"], read_rules(path)[1:])
     assert shorter != run(["a，b"], pipe)
 
@@ -482,6 +482,6 @@ UNKNOWN = {
 def test_another_line_is_refused_with_its_number(tmp_path, name):
     path = tmp_path / PREPROCESS
     path.write_text(f"#!/bin/bash\n{UNKNOWN[name]}\n")
-    with pytest.raises(ValueError, match=r"line 2 of .*preprocess\.sh must replace") as told:
+    with pytest.raises(ValueError, match=r"line 2 of .*preprocess\.sh must replace") as raised:
         read_rules(path)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)

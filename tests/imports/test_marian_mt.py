@@ -38,15 +38,15 @@ def saved(folder, separate, ties=True):
     for name, model in zip(TEXTS, models, strict=True):
         (folder / name).write_bytes(model)
     sides = [pieces_of(model) for model in models] if separate else [pieces_of(*models)]
-    # Theirs pads at one id, the last of the shorter table.
+    # transformers pads both sides with one id, the last of the shorter table.
     pad = min(map(len, sides))
     sides = [[*side[:pad], "<pad>", *side[pad:]] for side in sides]
     names = ["vocab.json", "target_vocab.json"]
     for name, side in zip(names, sides, strict=False):
         ids = {piece: number for number, piece in enumerate(side)}
         (folder / name).write_text(json.dumps(ids), encoding="utf-8")
-    said = {"separate_vocabs": separate, "source_lang": "en", "target_lang": "de"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(said))
+    tokenizer = {"separate_vocabs": separate, "source_lang": "en", "target_lang": "de"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
     config = transformers.MarianConfig(
         vocab_size=len(sides[0]),
         decoder_vocab_size=len(sides[-1]),
@@ -78,20 +78,19 @@ def whole(request, tmp_path_factory):
     return folder, *saved(folder, separate, ties=request.param != "untied")
 
 
-def decode_as(folder, **said):
+def decode_as(folder, **generation):
     """Write how a folder decodes, and import it."""
     pad = json.loads((folder / "config.json").read_text())["pad_token_id"]
-    # Theirs leave an unknown piece out of the text, and ours writes a sign for it; and a space
-    # before a label.
+    # For an unknown piece theirs writes nothing and ours a sign, and ours a space before a label.
     pieces = json.loads(min(folder.glob("*vocab.json")).read_text())
     words = [[pad], [UNK], [pieces[">>deu<<"]]]
-    change(folder, "generation_config.json", bad_words_ids=words, max_length=LIMIT, **said)
+    change(folder, "generation_config.json", bad_words_ids=words, max_length=LIMIT, **generation)
     return imported.module_of(PretrainedFolder(folder))[1]
 
 
 def test_logits_are_those_of_transformers(whole, tmp_path):
     folder, theirs, tokenizer = whole
-    # Other tests say there what is never written.
+    # Other tests bar pieces in this file.
     without = shutil.ignore_patterns("generation_config.json")
     opened = PretrainedFolder(shutil.copytree(folder, tmp_path / "copy", ignore=without))
     module = imported.module_of(opened)[1]
@@ -103,10 +102,10 @@ def test_logits_are_those_of_transformers(whole, tmp_path):
     with torch.no_grad():
         expected = theirs(**read, decoder_input_ids=torch.tensor(targets)).logits.numpy()
     order = config.order(size).tolist()
-    found = logits_of(module, order, SENTENCES, targets)
-    np.testing.assert_allclose(found, expected[..., np.delete(order, BOS)], atol=1e-4)
-    # A control: other words, other logits.
-    assert np.abs(found[0] - found[1]).max() > 0.1
+    logits = logits_of(module, order, SENTENCES, targets)
+    np.testing.assert_allclose(logits, expected[..., np.delete(order, BOS)], atol=1e-4)
+    # A control: other words have other logits.
+    assert np.abs(logits[0] - logits[1]).max() > 0.1
 
 
 SEARCHES = {
@@ -118,7 +117,7 @@ SEARCHES = {
 }
 
 
-# Where a search finds its tables is one thing, how it searches another.
+# Each search with one layout of tables, and each layout with one search.
 @pytest.mark.parametrize(
     ("whole", "name"),
     [*(("shared", name) for name in SEARCHES), ("separate", "beam"), ("untied", "beam")],
@@ -126,20 +125,20 @@ SEARCHES = {
 )
 def test_strings_are_those_of_transformers(whole, name):
     folder, theirs, tokenizer = whole
-    said = {"early_stopping": False, "length_penalty": 1.0, "renormalize_logits": False}
-    module = decode_as(folder, **{**said, **SEARCHES[name]})
+    defaults = {"early_stopping": False, "length_penalty": 1.0, "renormalize_logits": False}
+    module = decode_as(folder, **{**defaults, **SEARCHES[name]})
     # Theirs cuts off spaces at the ends.
-    found = module.translate(tf.constant(SENTENCES))["translation"].numpy()
-    ours = [one.decode().strip() for one in found]
+    translations = module.translate(tf.constant(SENTENCES))["translation"].numpy()
+    ours = [text.decode().strip() for text in translations]
     settings = transformers.GenerationConfig.from_pretrained(folder)
     read = tokenizer(SENTENCES, return_tensors="pt", padding=True)
     with torch.no_grad():
         ids = theirs.generate(**read, generation_config=settings)
     expected = tokenizer.batch_decode(ids, skip_special_tokens=True)
     if name == "all":
-        # At the limit our end has its log P, and theirs none.
-        kept = [n for n, row in enumerate(ids) if 0 in row[: LIMIT - 1].tolist()]
-        ours, expected = ([one[n] for n in kept] for one in (ours, expected))
+        # At the limit our score counts the end and theirs does not: leave such rows out.
+        ended = [n for n, row in enumerate(ids) if 0 in row[: LIMIT - 1].tolist()]
+        ours, expected = ([texts[n] for n in ended] for texts in (ours, expected))
     assert ours == expected
-    # A control: the translations are not one.
+    # A control: the translations differ.
     assert name != "beam" or len({*ours}) > 1

@@ -1,5 +1,5 @@
-"""A translator of OpenNMT-tf's format, whose checkpoint is written here: what is imported computes
-what its formulas give in float64, and what cannot be imported is told in one line.
+"""A translator of OpenNMT-tf's format, whose checkpoint is written here: imported, it computes what
+the format's formulas give in float64; what cannot be imported is refused in one line.
 """
 
 import shutil
@@ -100,7 +100,7 @@ def write_checkpoint(folder, arrays, shared=()):
             if not hasattr(node, part):
                 setattr(node, part, tf.Module())
             node = getattr(node, part)
-        key = next((one[0] for one in shared if name in one), name)
+        key = next((paths[0] for paths in shared if name in paths), name)
         variables.setdefault(key, tf.Variable(array))
         setattr(node, last, variables[key])
     tf.train.Checkpoint(model=root, step=tf.Variable(3)).write(str(folder / "ckpt-3"))
@@ -124,15 +124,15 @@ def write(folder, form="as by default", changed=lambda arrays: None, seed=7):
     else:
         both = set(pieces["sp_en.model"]) | set(pieces["sp_de.model"])
         pieces = {name: [*BLANK, *sorted(both - set(BLANK))] for name in pieces}
-    for name, of_one in pieces.items():
-        (folder / names[name]).write_text("\n".join([*of_one, ""]), encoding="utf-8")
+    for name, side in pieces.items():
+        (folder / names[name]).write_text("\n".join([*side, ""]), encoding="utf-8")
     run = folder / "run"
     run.mkdir()
     (run / "model_description.py").write_text(DESCRIPTION.format(more=more))
     (folder / "config.yml").write_text(yaml.safe_dump(CONFIG))
-    sizes = [len(one) + 1 for one in pieces.values()]
+    sizes = [len(side) + 1 for side in pieces.values()]
     arrays = arrays_of(sizes, is_pre, np.random.default_rng(seed))
-    arrays = {name: one for name, one in arrays.items() if not name.endswith(without or ("-",))}
+    arrays = {name: array for name, array in arrays.items() if not name.endswith(without)}
     shared = []
     if not is_pre:
         shared = [(FEATURES, LABELS, f"{OUTPUT}/kernel")]
@@ -158,7 +158,7 @@ class OpenNMT:
     first = 1
 
     def __init__(self, written):
-        self.arrays = {name: one.astype(np.float64) for name, one in written.arrays.items()}
+        self.arrays = {name: array.astype(np.float64) for name, array in written.arrays.items()}
         self.is_pre = written.is_pre
 
     def log_probabilities(self, source, target):
@@ -202,16 +202,16 @@ class OpenNMT:
         return layer_norm(x, self.arrays[f"{name}/gamma"], self.arrays[f"{name}/beta"], EPSILON)
 
     def mapped(self, x, name):
-        names = [
+        paths = [
             f"{name}/{part}/{kind}" for part in ("inner", "outer") for kind in ("kernel", "bias")
         ]
-        return feed_forward(x, *(self.arrays[one] for one in names))
+        return feed_forward(x, *(self.arrays[path] for path in paths))
 
     def attended(self, name, x, memory, mask=None):
         def heads(part, x):
             kernel = self.arrays[f"{name}/linear_{part}/kernel"]
-            made = x @ kernel + self.arrays.get(f"{name}/linear_{part}/bias", 0)
-            return made.reshape(len(x), HEADS, -1).swapaxes(0, 1)
+            bias = self.arrays.get(f"{name}/linear_{part}/bias", 0)
+            return (x @ kernel + bias).reshape(len(x), HEADS, -1).swapaxes(0, 1)
 
         query, key, value = heads("queries", x), heads("keys", memory), heads("values", memory)
         of_heads = scaled_dot_product_attention(query, key, value, mask)
@@ -225,7 +225,7 @@ def cut(written, side, text):
     model = str(written.folder / list(TEXTS)[side])
     pieces = written.pieces[side]
     theirs = sentencepiece.SentencePieceProcessor(model_file=model).encode(text, out_type=str)
-    return [pieces.index(one) if one in pieces else len(pieces) for one in theirs]
+    return [pieces.index(piece) if piece in pieces else len(pieces) for piece in theirs]
 
 
 def test_scores_are_those_of_its_formulas(whole):
@@ -236,15 +236,15 @@ def test_scores_are_those_of_its_formulas(whole):
     expected = OpenNMT(whole).log_probabilities(source, target)
     names = module.vocabulary.target.pieces
     own = {2: EOS, len(whole.pieces[1]): UNK}
-    ids = [own.get(one) or names.index(whole.pieces[1][one]) for one in target]
-    found = module._graphs.log_probabilities(
+    ids = [own.get(number) or names.index(whole.pieces[1][number]) for number in target]
+    scores = module._graphs.log_probabilities(
         module.source_ids(tf.constant([text])).to_tensor(), tf.constant([ids])
     )
-    np.testing.assert_allclose(found[0], expected, atol=1e-4)
-    # The controls: positions are counted from 1, and a source has no end.
-    other = OpenNMT(whole)
-    other.first = 0
-    assert np.abs(other.log_probabilities(source, target) - expected).max() > 1e-3
+    np.testing.assert_allclose(scores[0], expected, atol=1e-4)
+    # Controls: positions counted from 0, and a source with an end.
+    from_zero = OpenNMT(whole)
+    from_zero.first = 0
+    assert np.abs(from_zero.log_probabilities(source, target) - expected).max() > 1e-3
     ended = OpenNMT(whole).log_probabilities([*source, 2], target)
     assert np.abs(ended - expected).max() > 1e-3
 
@@ -252,10 +252,10 @@ def test_scores_are_those_of_its_formulas(whole):
 def test_text_is_cut_as_the_models_of_each_language_cut_it(whole):
     vocabulary = OpenNMTFolder(whole.folder).vocabulary()
     for number, side in enumerate(("source", "target")):
-        one = getattr(vocabulary, side)
-        assert one.pieces[4 : len(whole.pieces[number]) + 1] == whole.pieces[number][3:]
+        ours = getattr(vocabulary, side)
+        assert ours.pieces[4 : len(whole.pieces[number]) + 1] == whole.pieces[number][3:]
         for text in [*list(TEXTS.values())[number], "a  cat", ""]:
-            [ids] = one.tokenize(tf.constant([text])).to_list()
+            [ids] = ours.tokenize(tf.constant([text])).to_list()
             theirs = cut(whole, number, text)
             assert ids == [*(UNK if n == len(whole.pieces[number]) else n + 1 for n in theirs), EOS]
 
@@ -266,13 +266,13 @@ def test_it_decodes_as_its_config_says(whole):
     assert (options.max_length, options.min_length) == ("251", "1")
 
 
-def test_it_is_found_wherever_it_lies(tmp_path):
+def test_a_run_and_its_averaged_checkpoints_can_be_opened(tmp_path):
     written = write(tmp_path)
     assert isinstance(imported.opened(tmp_path / "run"), OpenNMTFolder)
     average = tmp_path / "run" / "avg"
     average.mkdir()
     for number in (9, 10):
-        changed = {name: one + number for name, one in written.arrays.items()}
+        changed = {name: array + number for name, array in written.arrays.items()}
         write_checkpoint(average, changed)
         for path in average.glob("ckpt-3.*"):
             path.rename(average / path.name.replace("-3", f"-{number}"))
@@ -291,13 +291,13 @@ def test_it_is_found_wherever_it_lies(tmp_path):
 
 def test_text_without_a_model_of_pieces_is_cut_at_spaces(tmp_path):
     written = write(tmp_path)
-    data = {key: one for key, one in CONFIG["data"].items() if "tokenization" not in key}
+    data = {key: name for key, name in CONFIG["data"].items() if "tokenization" not in key}
     (tmp_path / "config.yml").write_text(yaml.safe_dump({"data": data}))
     for name in TEXTS:
         (tmp_path / name).unlink()
     words = ["r\uffed", "\uffedun", "cat", "caf\u00e9", *(f"w{n}" for n in range(99))]
-    for name, of_one in zip(("en.txt", "de.txt"), written.pieces, strict=True):
-        lines = [*BLANK, *words][: len(of_one)]
+    for name, side in zip(("en.txt", "de.txt"), written.pieces, strict=True):
+        lines = [*BLANK, *words][: len(side)]
         (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
     source = OpenNMTFolder(tmp_path).vocabulary().source
     [ids] = source.tokenize(tf.constant(["cat  r\uffed \uffedun cats w1"])).to_list()
@@ -336,17 +336,17 @@ def test_descriptions_are_read_and_never_run(tmp_path, text):
     path.write_text(f"import missing\n{text}\n")
     expected = DESCRIPTIONS[text]
     if expected is None:
-        with pytest.raises(ValueError, match=r"model_description\.py") as told:
+        with pytest.raises(ValueError, match=r"model_description\.py") as raised:
             read_description(path)
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(raised.value)
     else:
         assert read_description(path).items() >= expected.items()
 
 
 def config(**changes):
-    """config.yml whose `data` or `params` say something else."""
-    made = {name: {**CONFIG[name], **changes.get(name, {})} for name in ("data", "params")}
-    return {"config.yml": yaml.safe_dump({**CONFIG, **made}).encode()}
+    """config.yml with changes in `data` or `params`."""
+    sections = {name: {**CONFIG[name], **changes.get(name, {})} for name in ("data", "params")}
+    return {"config.yml": yaml.safe_dump({**CONFIG, **sections}).encode()}
 
 
 def description(**changes):
@@ -354,15 +354,16 @@ def description(**changes):
 
 
 def _described(changes):
-    said = {"num_layers": (2, 1), "num_units": 16, "num_heads": 2, "ffn_inner_dim": 24, **changes}
-    return f"model = lambda: Transformer({', '.join(f'{k}={v}' for k, v in said.items())})".encode()
+    values = {"num_layers": (2, 1), "num_units": 16, "num_heads": 2, "ffn_inner_dim": 24, **changes}
+    arguments = ", ".join(f"{name}={value}" for name, value in values.items())
+    return f"model = lambda: Transformer({arguments})".encode()
 
 
 CONTROLS = b"\nauto = {'source_sequence_controls': {'end': True}}"
 
 
-def tokenizer(**said):
-    return config(data={"source_tokenization": said})
+def tokenizer(**settings):
+    return config(data={"source_tokenization": settings})
 
 
 BAD = {
@@ -419,18 +420,18 @@ BAD = {
 
 
 @pytest.fixture(scope="module")
-def one(tmp_path_factory):
-    return write(tmp_path_factory.mktemp("one"))
+def good(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("good"))
 
 
-def spoiled(one, folder, fault):
+def spoiled(good, folder, fault):
     """A copy of the folder with a fault."""
-    shutil.copytree(one.folder, folder, dirs_exist_ok=True)
+    shutil.copytree(good.folder, folder, dirs_exist_ok=True)
     if "weight" in fault:
         name = "encoder/layer_norm/gamma"
         value = np.asarray(fault["weight"])
         dtype = value.dtype if np.isfinite(value) else np.float32
-        write_checkpoint(folder / "run", {**one.arrays, name: np.full(WIDTH, value, dtype)})
+        write_checkpoint(folder / "run", {**good.arrays, name: np.full(WIDTH, value, dtype)})
     for name, content in fault.items():
         if isinstance(content, bytes):
             (folder / name).write_bytes(content)
@@ -438,33 +439,33 @@ def spoiled(one, folder, fault):
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_cannot_be_imported_is_told_in_one_line(one, tmp_path, name):
+def test_what_cannot_be_imported_is_refused_in_one_line(good, tmp_path, name):
     fault, message = BAD[name]
-    folder = spoiled(one, tmp_path, fault)
-    with pytest.raises(ValueError, match=message) as told:
+    folder = spoiled(good, tmp_path, fault)
+    with pytest.raises(ValueError, match=message) as raised:
         imported.module_of(OpenNMTFolder(folder))
-    assert "\n" not in str(told.value)
-    assert str(folder) in str(told.value)
+    assert "\n" not in str(raised.value)
+    assert str(folder) in str(raised.value)
 
 
 @pytest.mark.parametrize(
     "name", ["run/model_description.py", "run/ckpt-3.index", "sp_en.model", "en.txt"]
 )
-def test_a_missing_file_is_named(one, tmp_path, name):
-    spoiled(one, tmp_path, {})
+def test_a_missing_file_is_named(good, tmp_path, name):
+    spoiled(good, tmp_path, {})
     (tmp_path / name).unlink()
     with pytest.raises(FileNotFoundError, match="has no "):
         imported.module_of(OpenNMTFolder(tmp_path))
 
 
-def test_an_empty_file_that_names_the_checkpoint_is_told(one, tmp_path):
-    spoiled(one, tmp_path, {"run/checkpoint": b""})
+def test_an_empty_file_that_names_the_checkpoint_is_refused(good, tmp_path):
+    spoiled(good, tmp_path, {"run/checkpoint": b""})
     with pytest.raises(FileNotFoundError, match=r"run/checkpoint names none: .*run has no such"):
         imported.module_of(OpenNMTFolder(tmp_path))
 
 
-def test_a_checkpoint_of_version_1_is_refused_by_name(one, tmp_path):
-    spoiled(one, tmp_path, {})
+def test_a_checkpoint_of_version_1_is_refused_by_name(good, tmp_path):
+    spoiled(good, tmp_path, {})
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         variable = tf.compat.v1.get_variable("transformer/encoder/w", [2])
         session.run(variable.initializer)
@@ -473,12 +474,12 @@ def test_a_checkpoint_of_version_1_is_refused_by_name(one, tmp_path):
         OpenNMTFolder(tmp_path)
 
 
-def test_a_whole_folder_has_no_fault(one, tmp_path):
-    folder = OpenNMTFolder(spoiled(one, tmp_path, {}))
+def test_a_whole_folder_has_no_fault(good, tmp_path):
+    folder = OpenNMTFolder(spoiled(good, tmp_path, {}))
     assert not folder.hyperparameters.source_end
     assert folder.model().hyperparameters.num_decoder_layers == DEPTHS["decoder"]
     assert folder.unused_parts() == ""
-    # What config.yml says of a source goes before what its class says.
-    said = config(data={"source_sequence_controls": {"end": True}})
+    # On the controls of a source, config.yml overrides the class.
+    controls = config(data={"source_sequence_controls": {"end": True}})
     described = {"run/model_description.py": _described({}) + CONTROLS}
-    assert OpenNMTFolder(spoiled(one, tmp_path, said | described)).hyperparameters.source_end
+    assert OpenNMTFolder(spoiled(good, tmp_path, controls | described)).hyperparameters.source_end

@@ -13,6 +13,7 @@ from small_folders import change, learned
 from keras_transformer.imports import hugging_face
 from keras_transformer.imports.hugging_face import PretrainedFolder
 from keras_transformer.tasks import imported
+from pipelines.special_ids import EOS
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -21,8 +22,8 @@ pytest.importorskip("safetensors")
 SIZES = {"d_model": 8, "d_kv": 3, "d_ff": 16, "num_layers": 2, "num_heads": 2, "dropout_rate": 0.0}
 LINES = ["translate: the house is small", "summarize: a dog ran home, quickly", "a red cat"] * 8
 SENTINELS = 5
-# What the config says of a T5; whether its projection is another matrix; and what a config.json of
-# before transformers 5 says.
+# Settings of the config; whether the projection is a matrix of its own; what a version of
+# transformers before 5 writes differently into config.json.
 VERSIONS = {
     "1.0": ({}, False, {}),
     "1.1": (
@@ -41,7 +42,7 @@ VERSIONS = {
 
 def write(folder, version):
     """A small T5 of `transformers`, and the folder that it was saved into."""
-    said, has_projection, changes = VERSIONS[version]
+    settings, has_projection, changes = VERSIONS[version]
     model = learned(LINES, size=60, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
     (folder / "spiece.model").write_bytes(model)
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -49,7 +50,7 @@ def write(folder, version):
     pieces = [processor.id_to_piece(number) for number in range(processor.vocab_size())]
     size = len(pieces) + SENTINELS + 3
     theirs = transformers.T5ForConditionalGeneration(
-        transformers.T5Config(vocab_size=size, **SIZES, **said)
+        transformers.T5Config(vocab_size=size, **SIZES, **settings)
     )
     if has_projection:
         theirs.lm_head.weight = torch.nn.Parameter(theirs.lm_head.weight.clone())
@@ -63,8 +64,8 @@ def write(folder, version):
     if has_projection:
         save = pytest.importorskip("safetensors.torch").save_file
         names = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
-        kept = {name: one.clone() for name, one in tensors.items() if name not in names}
-        save(kept, folder / "model.safetensors")
+        tensors = {name: tensor.clone() for name, tensor in tensors.items() if name not in names}
+        save(tensors, folder / "model.safetensors")
     change(folder, **changes)
     return types.SimpleNamespace(
         model=theirs, folder=folder, size=size, pieces=pieces, processor=processor
@@ -101,18 +102,17 @@ def test_logits_are_those_of_transformers(tmp_path, version):
             attention_mask=torch.tensor(source != 0).long(),
             decoder_input_ids=torch.tensor(target),
         ).logits.numpy()
-    ours = hugging_face.load(t5.folder)
+    model = hugging_face.load(t5.folder)
     inputs = of_ours(target, t5.size)
     inputs[:, 0] = 2
-    logits = np.array(ours((of_ours(source, t5.size), inputs)))
-    # What stands at our ids in their order.
-    found = logits[..., of_ours(np.arange(t5.size), t5.size)]
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
+    logits = np.array(model((of_ours(source, t5.size), inputs)))
+    order = of_ours(np.arange(t5.size), t5.size)
+    np.testing.assert_allclose(logits[..., order], expected, rtol=1e-5, atol=1e-4)
 
 
 @pytest.fixture(scope="module")
 def tokenizer(t5):
-    scores = [(one, t5.processor.get_score(number)) for number, one in enumerate(t5.pieces)]
+    scores = [(piece, t5.processor.get_score(number)) for number, piece in enumerate(t5.pieces)]
     scores += [(f"<extra_id_{number}>", 0.0) for number in reversed(range(SENTINELS))]
     return transformers.T5Tokenizer(vocab=scores, extra_ids=SENTINELS)
 
@@ -120,22 +120,22 @@ def tokenizer(t5):
 def test_a_run_gives_the_strings_of_transformers(t5, tokenizer, module):
     texts = ["translate: the cat is small", "a  red dog <extra_id_0> ran <extra_id_3>", "home"]
     ids = [tokenizer(text)["input_ids"] for text in texts]
-    found = module.source_ids(tf.constant(texts)).to_list()
-    assert found == [of_ours(np.array(one), t5.size).tolist() for one in ids]
-    for text, one in zip(texts, ids, strict=True):
+    source_ids = module.source_ids(tf.constant(texts)).to_list()
+    assert source_ids == [of_ours(np.array(row), t5.size).tolist() for row in ids]
+    for text, row in zip(texts, ids, strict=True):
         with torch.no_grad():
-            made = t5.model.generate(
-                input_ids=torch.tensor([one]),
-                max_new_tokens=len(one) + 49,
+            theirs = t5.model.generate(
+                input_ids=torch.tensor([row]),
+                max_new_tokens=len(row) + 49,
                 num_beams=1,
                 do_sample=False,
                 decoder_start_token_id=0,
                 suppress_tokens=[0],
             )[0]
-        written = [piece for piece in made.tolist()[1:] if piece != 1]
+        written = [number for number in theirs.tolist()[1:] if number != 1]
         expected = of_ours(np.array(written, int), t5.size)
         ours = module._search_as_exported(tf.constant([text]), tf.zeros([1, 0], tf.int32))[0]
-        assert [one for one in ours.numpy()[0, 0] if one != 3] == expected.tolist()
+        assert [number for number in ours.numpy()[0, 0] if number != EOS] == expected.tolist()
 
 
 def test_sentinels_and_rows_without_a_piece_have_names(t5, module):
@@ -146,12 +146,12 @@ def test_sentinels_and_rows_without_a_piece_have_names(t5, module):
     assert pieces[-1] == t5.pieces[3]
 
 
-def test_broken_pieces_and_another_t5_are_told_in_one_line(t5, tmp_path):
+def test_broken_pieces_and_an_unknown_activation_are_refused(t5, tmp_path):
     folder = shutil.copytree(t5.folder, tmp_path / "t5")
     (folder / "tokenizer_config.json").unlink()
     with pytest.raises(ValueError, match=r"`vocab_size` of .* 100 sentinels\. Received: \d+"):
         imported.module_of(PretrainedFolder(folder))
-    # As many names would take all memory.
+    # To name so many sentinels would take all memory.
     (folder / "tokenizer_config.json").write_text('{"extra_ids": 2000000000}')
     with pytest.raises(ValueError, match=r"`vocab_size` of .* 2000000000 sentinels"):
         imported.module_of(PretrainedFolder(folder))

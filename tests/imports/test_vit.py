@@ -41,12 +41,12 @@ def test_patches_are_those_of_pictures_scaled_as_the_folder_says(
     tensors, preprocessor, mean, deviation
 ):
     arrays = ArraysByPath(vit.table(config_of(vit, CONFIG)), tensors)
-    found = vit.for_ours(arrays, pictures_of(preprocessor))
+    ours = vit.for_ours(arrays, pictures_of(preprocessor))
     picture = np.random.default_rng(2).uniform(size=(SIZE, SIZE, 3))
     kernel = tensors["embeddings.patch_embeddings.projection.weight"]
     scaled = (picture - np.array(mean)) / np.array(deviation)
     expected = np.einsum("ocij,ijc->o", kernel, scaled)
     expected += tensors["embeddings.patch_embeddings.projection.bias"]
-    embedded = (2 * picture - 1).reshape(-1) @ found["embedding/kernel"] + found["embedding/bias"]
+    embedded = (2 * picture - 1).reshape(-1) @ ours["embedding/kernel"] + ours["embedding/bias"]
     np.testing.assert_allclose(embedded, expected, rtol=1e-5, atol=1e-5)
-    assert {array.dtype for array in found.values()} == {np.dtype(np.float32)}
+    assert {array.dtype for array in ours.values()} == {np.dtype(np.float32)}
