@@ -13,91 +13,91 @@ from pipelines.special_ids import BOS, EOS, PAD
 
 
 class BlockwiseSearch(GreedySearch):
-    """Gives the results of `GreedySearch`, by a stepper that proposes k tokens at once.
+    """`GreedySearch` in fewer steps, by a stepper that proposes k tokens at once.
 
-    1. The model reads a block: a token that is certain, and k - 1 that were proposed after it.
+    1. The model reads a block: a token that is certain and the k - 1 proposed after it.
     2. A proposal is accepted if it is the likeliest token after those before it. The first that is
-       not is rejected, with all after it. The block has then given 1 to k certain tokens.
+       not is rejected, with all after it. The block thus yields 1 to k certain tokens.
     3. The next block is proposed from the decoder's output at the last accepted position and the
        token predicted there. The first block is proposed from BOS.
 
     As in the authors' section 4, a single call of the decoder verifies one block (step 2) and
     proposes the next (step 3). Their first call only proposes; here BOS does, without a call.
-    Results differ from `GreedySearch`'s only where two tokens are as likely but for rounding.
+    Results differ from `GreedySearch`'s only where two tokens are equally likely up to rounding.
 
     Arguments and results as in `GreedySearch`, but the stepper must have `block_size`, `block`,
     `first_proposals` and `proposals`: see `keras_transformer.decoding`.
     """
 
-    def _one_by_one(self, stepper, source, searched):
-        sentences = tf.shape(searched["limit"])[0]
+    def _one_by_one(self, stepper, source, unfinished):
+        sentences = tf.shape(unfinished["limit"])[0]
         size = stepper.block_size
-        longest = tf.maximum(tf.reduce_max(searched["limit"]), 0)
-        searched = {
-            **searched,
+        longest = tf.maximum(tf.reduce_max(unfinished["limit"]), 0)
+        unfinished = {
+            **unfinished,
             "sentence": tf.range(sentences),
             "length": tf.zeros([sentences], tf.int32),
-            "came": tf.zeros([sentences, 0], tf.int32),
+            "past": tf.zeros([sentences, 0], tf.int32),
             "block": _block(tf.fill([sentences], BOS), stepper.first_proposals(source)),
         }
-        found = (tf.fill([sentences, longest + size], PAD), tf.zeros([sentences]))
+        results = (tf.fill([sentences, longest + size], PAD), tf.zeros([sentences]))
 
-        # Each turn gives a token at least.
+        # Each turn yields at least one token, so there are no more turns than the longest limit.
         def turn(number, *carried):
             return self._turn(stepper, *carried)
 
         state = stepper.start(sentences)
-        growing = ({"came": 1}, (1, -1), stepper.growing)
-        ids, scores = loop.turns(turn, searched, found, source, state, growing)
+        growing = ({"past": 1}, (1, -1), stepper.growing)
+        ids, scores = loop.turns(turn, unfinished, results, source, state, growing)
         ids = tf.where(scores[:, None] > -float("inf"), ids, PAD)
         used = tf.math.count_nonzero(tf.reduce_any(ids != PAD, axis=0), dtype=tf.int32)
         return ids[:, :used], scores
 
-    def _turn(self, stepper, searched, found, source, state):
-        """Read a block of each sentence, note what stands, and propose the next one."""
-        block = self._with_forced(searched)
-        logits, given, state = stepper.block(block, searched["length"], state, source)
-        histories = _histories(searched["came"], block)
-        newest, scores, stands = self._verified(logits, block, histories, searched)
-        found = _noted(found, newest, scores, stands, searched)
-        count = tf.reduce_sum(tf.cast(stands, tf.int32), axis=1)
+    def _turn(self, stepper, unfinished, results, source, state):
+        """Read a block of each sentence, record its accepted tokens, and propose the next block."""
+        block = self._with_forced(unfinished)
+        logits, outputs, state = stepper.block(block, unfinished["length"], state, source)
+        histories = _histories(unfinished["past"], block)
+        newest, scores, is_certain = self._verified(logits, block, histories, unfinished)
+        results = _recorded(results, newest, scores, is_certain, unfinished)
+        count = tf.reduce_sum(tf.cast(is_certain, tf.int32), axis=1)
         last = tf.gather(newest, count - 1, batch_dims=1)
         may_go_on = tf.gather(scores, count - 1, batch_dims=1) > -float("inf")
-        going_on = tf.cast(tf.where((last != EOS) & may_go_on)[:, 0], tf.int32)
-        state, source = loop.take_some((state, source), going_on)
-        histories, given, count, last, searched = loop.take(
-            (histories, given, count, last, searched), going_on
+        remaining = tf.cast(tf.where((last != EOS) & may_go_on)[:, 0], tf.int32)
+        state, source = loop.take_some((state, source), remaining)
+        histories, outputs, count, last, unfinished = loop.take(
+            (histories, outputs, count, last, unfinished), remaining
         )
-        length = searched["length"] + count
-        given = tf.gather(given, count - 1, batch_dims=1)
-        proposed = stepper.proposals(given, last, length, source)
-        # Where no sentence goes on there is no maximum.
-        kept = tf.maximum(tf.reduce_max(length), 0)
-        came = tf.gather(histories, count - 1, batch_dims=1)
-        searched = {
-            **searched,
+        length = unfinished["length"] + count
+        output = tf.gather(outputs, count - 1, batch_dims=1)
+        proposed = stepper.proposals(output, last, length, source)
+        # At least 0, because the maximum of no sentences is the lowest integer.
+        longest = tf.maximum(tf.reduce_max(length), 0)
+        past = tf.gather(histories, count - 1, batch_dims=1)
+        unfinished = {
+            **unfinished,
             "length": length,
-            "came": came[:, tf.shape(came)[1] - kept :],
+            "past": past[:, tf.shape(past)[1] - longest :],
             "block": _block(last, proposed),
         }
-        state = _cut(state, stepper.growing, kept, count - stepper.block_size)
-        return searched, found, source, state
+        state = _cut(state, stepper.growing, longest, count - stepper.block_size)
+        return unfinished, results, source, state
 
-    def _with_forced(self, searched):
-        """The block, with tokens that nothing but their position decides in place of proposals."""
-        block = searched["block"]
-        places = searched["length"][:, None] + tf.range(tf.shape(block)[1] - 1)
-        forced = forced_tokens(places, searched)
+    def _with_forced(self, unfinished):
+        """Return the block with proposals replaced by the tokens that are forced there."""
+        block = unfinished["block"]
+        places = unfinished["length"][:, None] + tf.range(tf.shape(block)[1] - 1)
+        forced = forced_tokens(places, unfinished)
         proposed = tf.where(forced == FREE, block[:, 1:], forced)
         return tf.concat([block[:, :1], proposed], axis=1)
 
-    def _verified(self, logits, block, histories, searched):
-        """What greedy search has after each token of a block, (b, k); how likely it is, float32
-        (b, k); and whether all tokens up to there stand, booleans (b, k).
+    def _verified(self, logits, block, histories, unfinished):
+        """Return the token that greedy search chooses after each token of a block, (b, k); its log
+        P, float32 (b, k); and whether all of the block up to there is accepted, booleans (b, k).
         """
-        position = searched["length"][:, None] + tf.range(tf.shape(block)[1])
-        logits, allowed, forced, may_end = self.constraints(logits, histories, position, searched)
-        chosen, newest = self._choose(allowed, forced, may_end, position, searched)
+        position = unfinished["length"][:, None] + tf.range(tf.shape(block)[1])
+        logits, allowed, forced, may_end = self.constraints(logits, histories, position, unfinished)
+        chosen, newest = self._choose(allowed, forced, may_end, position, unfinished)
         newest = tf.reshape(newest, tf.shape(block))
         scores = tf.reshape(chosen - log_normalizer(logits), tf.shape(block))
         before = newest[:, :-1]
@@ -108,46 +108,46 @@ class BlockwiseSearch(GreedySearch):
 
 
 def _block(certain, logits):
-    """Tokens that are certain, (b,), and those that are proposed after each, (b, k)."""
+    """Join tokens that are certain, (b,), with those proposed after each: (b, k)."""
     proposed = tf.argmax(logits, axis=2, output_type=tf.int32)
     return tf.concat([certain[:, None], proposed], axis=1)
 
 
-def _histories(came, block):
-    """What came before each next token, for `Constraints`: (b, k, t + k), from the tokens before a
-    block, (b, t), with PAD in front, and the block. BOS is no token here.
+def _histories(past, block):
+    """Return the history of each next token, as `Constraints` needs it, (b, k, t + k), from the
+    tokens before a block, (b, t), with PAD in front, and the block. BOS is left out.
     """
     size = tf.shape(block)[1]
-    tokens = tf.concat([came, tf.where(block == BOS, PAD, block)], axis=1)
+    tokens = tf.concat([past, tf.where(block == BOS, PAD, block)], axis=1)
     tokens = tf.pad(tokens, [[0, 0], [size - 1, 0]], constant_values=PAD)
-    width = tf.shape(came)[1] + size
+    width = tf.shape(past)[1] + size
     return tf.gather(tokens, tf.range(size)[:, None] + tf.range(width), axis=1)
 
 
-def _noted(found, newest, scores, stands, searched):
-    """The ids and scores of all sentences, with the tokens that stand added; PAD elsewhere."""
-    ids, totals = found
-    sentence = searched["sentence"]
-    places = searched["length"][:, None] + tf.range(tf.shape(newest)[1])
+def _recorded(results, newest, scores, is_certain, unfinished):
+    """Add the certain tokens to the ids and scores of all sentences."""
+    ids, totals = results
+    sentence = unfinished["sentence"]
+    places = unfinished["length"][:, None] + tf.range(tf.shape(newest)[1])
     rows = tf.broadcast_to(sentence[:, None], tf.shape(places))
     ids = tf.tensor_scatter_nd_update(
-        ids, tf.stack([rows, places], axis=2), tf.where(stands, newest, PAD)
+        ids, tf.stack([rows, places], axis=2), tf.where(is_certain, newest, PAD)
     )
-    added = tf.reduce_sum(tf.where(stands, scores, 0.0), axis=1)
+    added = tf.reduce_sum(tf.where(is_certain, scores, 0.0), axis=1)
     return ids, tf.tensor_scatter_nd_add(totals, sentence[:, None], added)
 
 
-def _cut(state, growing, kept, behind):
-    """The last positions of a state, so many that the longest sentence has all of its own, where
-    `behind` (b,), 0 or less, says how many at a sentence's end fell.
+def _cut(state, growing, longest, shift):
+    """Cut a state to `longest` positions, which end `-shift` (b,) before each sentence's last: the
+    positions behind them are of rejected tokens.
     """
 
     def cut(tensor, axis):
         if axis < 0:
             return tensor
-        places = tf.range(tf.shape(tensor)[axis] - kept, tf.shape(tensor)[axis])
-        # Before the first position of a sentence is nothing that may be attended to.
-        places = tf.maximum(places + behind[:, None], 0)
+        places = tf.range(tf.shape(tensor)[axis] - longest, tf.shape(tensor)[axis])
+        # Positions before a sentence's first are masked, so any will do.
+        places = tf.maximum(places + shift[:, None], 0)
         return tf.gather(tensor, places, axis=axis, batch_dims=1)
 
     return tf.nest.map_structure(cut, state, growing)

@@ -13,13 +13,13 @@ BLOCK = 64
 
 
 def log_normalizer(logits: tf.Tensor) -> tf.Tensor:
-    """Log sum_v exp z_v of each row of logits, float32 (rows, V): (rows,).
+    """Return log sum_v exp z_v of each row of logits, float32 (rows, V): (rows,).
 
-    The result is the same to the last bit wherever the row stands in its batch. So equal scores
+    The result does not depend, to the last bit, on the row's place in its batch. So equal scores
     stay equal in any batch.
     """
-    # Rounding depends on an entry's place in a vector register. A row that fills whole registers
-    # begins at the start of one, wherever it stands. The few logarithms are taken in float64.
+    # Rounding depends on an entry's place in a vector register. Rows that fill whole registers all
+    # begin at the start of one. The few logarithms are taken in float64.
     logits = _whole_blocks(logits)
     largest = tf.reduce_max(_block_maxima(logits), axis=-1, keepdims=True)
     total = tf.reduce_sum(tf.exp(logits - largest), axis=-1)
@@ -29,7 +29,7 @@ def log_normalizer(logits: tf.Tensor) -> tf.Tensor:
 def possible_tokens(
     logits: tf.Tensor, forced: tf.Tensor, may_end: tf.Tensor | None = None
 ) -> tf.Tensor:
-    """The logits of all tokens that may come, -inf elsewhere: (rows, V); see `best_tokens`."""
+    """Return logits (rows, V) with -inf at tokens that may not come; see `best_tokens`."""
     ids = tf.range(tf.shape(logits)[1])[None]
     forced = forced[:, None]
     return tf.where(
@@ -40,15 +40,15 @@ def possible_tokens(
 def best_tokens(
     logits: tf.Tensor, count: int | tf.Tensor, forced: tf.Tensor, may_end: tf.Tensor | None = None
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The likeliest next tokens of each row, without PAD and BOS. Of equals the lower id is first.
+    """Find the likeliest next tokens of each row, PAD and BOS excluded. Ties go to the lower id.
 
-    A search through whole rows is slow, so there are two stages: first the `count` blocks with the
-    highest maxima, then the best entries inside these. Each of these blocks has an entry that comes
-    before every entry of the other blocks, so none of the best is missed.
+    Searching whole rows is slow, so there are two stages: first the `count` blocks with the highest
+    maxima, then the best entries inside these. Each of these blocks has an entry that ranks above
+    every entry of the other blocks, so none of the best is missed.
 
-    Of logits (rows, V), for a `count` of at most V, come logits and ids, both (rows, count). A
-    token with a logit of -inf may not come. `forced` (rows,) is the only token that may, or FREE;
-    `may_end` (rows,) says whether EOS may, which is so in every row by default.
+    From logits (rows, V), -inf at tokens that may not come, and a `count` of at most V, return
+    logits and ids, both (rows, count). `forced` (rows,) is the only token that may come, or FREE.
+    `may_end` (rows,) says whether EOS may come; by default it may.
     """
     of_forced = tf.gather(logits, tf.maximum(forced, 0), batch_dims=1)[:, None]
     logits = _whole_blocks(logits)
@@ -81,14 +81,14 @@ def _barred(ids, may_end):
 
 
 def _block_maxima(logits):
-    """The largest of each block: (rows, V) of whole blocks to (rows, V / BLOCK). Two callers ask
-    for them; TensorFlow computes them once.
+    """Return the maximum of each block: (rows, V) of whole blocks to (rows, V / BLOCK). Two callers
+    need them; TensorFlow computes them once.
     """
     return tf.reduce_max(tf.reshape(logits, [tf.shape(logits)[0], -1, BLOCK]), axis=-1)
 
 
 def _whole_blocks(logits):
-    """Logits whose width is filled up with -inf to a multiple of BLOCK."""
+    """Pad logits with -inf to a multiple of BLOCK."""
     width = logits.shape[-1]
     if width % BLOCK == 0:
         return logits
@@ -96,25 +96,25 @@ def _whole_blocks(logits):
 
 
 class NextTokens(NamedTuple):
-    """The likeliest next tokens of B rows, likeliest first, int32 (B, n); how likely `Sampling`
-    draws each, 0 where top_k or top_p leaves it out; and P of the model, both float32 (B, n).
+    """The likeliest next tokens of B rows, likeliest first, int32 (B, n); the probability that
+    `Sampling` draws each, 0 where top_k or top_p excludes it, float32 (B, n); and P of the model.
     """
 
     ids: tf.Tensor
-    drawn: tf.Tensor
+    shares: tf.Tensor
     probabilities: tf.Tensor
 
 
 def next_tokens(
     logits: tf.Tensor, temperature: tf.Tensor, top_k: tf.Tensor, top_p: tf.Tensor, count: int
 ) -> NextTokens:
-    """Find the likeliest next tokens. PAD and BOS never come.
+    """Find the `count` likeliest next tokens, at most V. PAD and BOS never come.
 
-        P(v) ~ exp(z_v / temperature) over the top_k likeliest tokens, of these the fewest that hold
-        top_p of the probability
+        P(v) ~ exp(z_v / temperature) over the top_k likeliest tokens, of these the fewest whose
+        probabilities sum to top_p
 
-    Of logits z (B, V); temperature above 0, top_k, 0 for all, and top_p in (0, 1], each (B,); and
-    a count of n, or V if that is less.
+    The logits z are (B, V). Each (B,) are temperature, above 0, top_k, 0 for all, and top_p, in
+    (0, 1].
     """
     size = logits.shape[-1]
     possible = possible_tokens(logits, tf.fill([tf.shape(logits)[0]], FREE))
@@ -124,24 +124,24 @@ def next_tokens(
     most = tf.where(top_k > 0, top_k, size)[:, None]
     likely = tf.exp((values - values[:, :1]) / temperature[:, None])
     likely = tf.where(rank < most, likely, 0.0)
-    likely = tf.where(are_held(likely, top_p[:, None]), likely, 0.0)
-    drawn = likely / tf.reduce_sum(likely, axis=1, keepdims=True)
+    likely = tf.where(in_nucleus(likely, top_p[:, None]), likely, 0.0)
+    shares = likely / tf.reduce_sum(likely, axis=1, keepdims=True)
     probabilities = tf.exp(values - log_normalizer(logits)[:, None])
-    return NextTokens(ids[:, :count], drawn[:, :count], probabilities[:, :count])
+    return NextTokens(ids[:, :count], shares[:, :count], probabilities[:, :count])
 
 
-def are_held(likely: tf.Tensor, top_p: float | tf.Tensor) -> tf.Tensor:
-    """Which of the likeliest first are drawn from, booleans, of shares (rows, n) of any sum."""
-    held = tf.cumsum(likely, axis=-1, exclusive=True)
+def in_nucleus(likely: tf.Tensor, top_p: float | tf.Tensor) -> tf.Tensor:
+    """Return which shares (rows, n) of any sum, largest first, are in the nucleus of top_p."""
+    before = tf.cumsum(likely, axis=-1, exclusive=True)
     total = tf.reduce_sum(likely, axis=-1, keepdims=True)
-    # A token counts while those before it hold less than top_p; the first always counts.
-    return (tf.range(tf.shape(likely)[1])[None] == 0) | (held < top_p * total)
+    # A token belongs to it if those before it sum to less than top_p. The first always does.
+    return (tf.range(tf.shape(likely)[1])[None] == 0) | (before < top_p * total)
 
 
 def token_log_probabilities(logits: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
-    """Log P(y_t | y_1 .. y_(t-1), X) of each token of ids (B, T), float32 (B, T), 0 at PAD, of
-    logits (B, T, V), where position t is computed from the tokens before it. Their sum is the score
-    of `GreedySearch`, and that of `BeamSearch` before its penalties.
+    """Return log P(y_t | y_1 .. y_(t-1), X) of each token of ids (B, T), float32 (B, T), 0 at PAD.
+    Position t of the logits (B, T, V) is computed from the tokens before it. The sum over t is the
+    score of `GreedySearch`, and that of `BeamSearch` before its penalties.
     """
     rows = tf.reshape(logits, [-1, logits.shape[-1]])
     chosen = tf.gather(rows, tf.reshape(ids, [-1]), batch_dims=1)

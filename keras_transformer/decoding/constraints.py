@@ -13,8 +13,8 @@ from pipelines.special_ids import EOS, PAD
 
 
 class Preference(NamedTuple):
-    """Before the score: in sentences that ask for it, booleans (B,), a beam gives hypotheses first
-    that have the most of something, by a function of ids (B, K, L) to int32 (B, K).
+    """Where `is_asked`, booleans (B,), the hypotheses of a beam are ordered by `count`, a function
+    of ids (B, K, L) to int32 (B, K), highest first, and only then by their scores.
     """
 
     is_asked: tf.Tensor
@@ -25,18 +25,18 @@ class Preference(NamedTuple):
 class Constraints:
     """Rules on the next token, given the tokens before it.
 
-    Forced tokens override every rule. A barred token cannot be chosen, but its probability is not
-    given to the others: a score stays log P(Y | X) of the model. Only the repetition penalty
-    changes the distribution itself, and with it the scores.
+    Forced tokens override every rule. A barred token cannot be chosen, but the distribution is not
+    renormalized: a score stays log P(Y | X) of the model. Only the repetition penalty changes the
+    distribution itself, and with it the scores.
 
     Args:
-        no_repeat_ngram_size: n; no n tokens in a row come twice in a translation. 0: no such rule.
-        repetition_penalty: theta; the logit of a token that has come is divided by theta if it is
-            positive, else multiplied by it. 1: no penalty.
+        no_repeat_ngram_size: n; no n tokens in a row occur twice in a translation. 0: no such rule.
+        repetition_penalty: theta; the logit of a token that has come before is divided by theta if
+            it is positive, else multiplied by it. 1: no penalty.
         barred: ids that never come.
         forbidden: a `ForbiddenWords`, or None.
         preference: a `Preference` of beams, or None.
-        given: number of tokens of a prefix that belong to the question: they cost nothing.
+        free_prefix: number of tokens of each prefix that cost nothing: the score omits their log P.
 
     Reference: Keskar et al. 2019, "CTRL: A Conditional Transformer Language Model", section 4.1,
         for theta.
@@ -45,7 +45,7 @@ class Constraints:
     no_repeat_ngram_size: int = 0
     repetition_penalty: float = 1.0
     barred: tuple[int, ...] = ()
-    given: int = 0
+    free_prefix: int = 0
     forbidden: Callable[[tf.Tensor], tf.Tensor] | None = None
     preference: Preference | None = None
 
@@ -64,13 +64,12 @@ class Constraints:
     def wishes(
         self, limits: tf.Tensor, minima: tf.Tensor | None = None, prefixes: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        """The wishes for each sentence, as the searches carry them from step to step, tensors with
-        B rows: "limit", and with prefixes or minima "prefix" and "minimum". Arguments as of a
-        search.
+        """Return the tensors with B rows that searches carry from step to step: "limit", and with
+        prefixes or minima "prefix" and "minimum". Arguments as of a search.
         """
         sentences = {"limit": tf.cast(limits, tf.int32)}
         if prefixes is not None:
-            # One column more, so that there is one to read where no sentence has a prefix.
+            # `forced_tokens` needs a column even if no sentence has a prefix.
             sentences["prefix"] = tf.pad(
                 tf.cast(prefixes, tf.int32), [[0, 0], [0, 1]], constant_values=PAD
             )
@@ -92,9 +91,9 @@ class Constraints:
         Args:
             logits: float32 (b, K, V).
             history: BOS, or PAD, and the tokens after it, (b, K, largest position + 1).
-            position: how many tokens have come, a scalar or integers (b, K). Where they differ,
-                PAD stands before the shorter histories.
-            sentences: what `wanted` returned, b rows.
+            position: number of tokens so far, a scalar or integers (b, K). If they differ, the
+                shorter histories are padded in front.
+            sentences: rows of what `wishes` returned, b of them.
 
         Returns:
             For the b K rows: the logits of the distribution, (b K, V); the same with -inf at barred
@@ -106,25 +105,25 @@ class Constraints:
         position = of_rows(position, history)
         places = tf.reshape(position, tf.shape(history)[:2])
         forced = tf.reshape(forced_tokens(places, sentences), [-1])
-        came = tf.reshape(history, [-1, tf.shape(history)[2]])[:, 1:]
-        if self.given:
-            is_given = (position < self.given)[:, None]
+        past = tf.reshape(history, [-1, tf.shape(history)[2]])[:, 1:]
+        if self.free_prefix:
+            is_free = (position < self.free_prefix)[:, None]
             logits = tf.cond(
-                tf.reduce_any(is_given),
+                tf.reduce_any(is_free),
                 lambda: tf.where(
-                    is_given, tf.one_hot(forced, vocabulary_size, 0.0, -float("inf")), logits
+                    is_free, tf.one_hot(forced, vocabulary_size, 0.0, -float("inf")), logits
                 ),
                 lambda: logits,
             )
         if self.repetition_penalty != 1.0:
-            logits = self._penalized(logits, came)
-        allowed = self._without_repeats(logits, came) if self.no_repeat_ngram_size else logits
+            logits = self._penalized(logits, past)
+        allowed = self._without_repeats(logits, past) if self.no_repeat_ngram_size else logits
         if self.barred:
             never = np.zeros(vocabulary_size, np.float32)
             never[list(self.barred)] = -np.inf
             allowed = allowed + never
         if self.forbidden is not None:
-            allowed = allowed + self.forbidden(came)
+            allowed = allowed + self.forbidden(past)
         if allowed is not logits:
             allowed = tf.where((forced == FREE)[:, None], allowed, logits)
         may_end = None
@@ -132,51 +131,51 @@ class Constraints:
             may_end = position + 1 >= tf.repeat(sentences["minimum"], width)
         return logits, allowed, forced, may_end
 
-    def _penalized(self, logits, came):
-        values = tf.gather(logits, came, batch_dims=1)
-        theta = tf.where(came == PAD, 1.0, self.repetition_penalty)
+    def _penalized(self, logits, past):
+        values = tf.gather(logits, past, batch_dims=1)
+        theta = tf.where(past == PAD, 1.0, self.repetition_penalty)
         values = tf.where(values > 0, values / theta, values * theta)
-        return tf.tensor_scatter_nd_update(logits, _places(came), values)
+        return tf.tensor_scatter_nd_update(logits, _places(past), values)
 
-    def _without_repeats(self, logits, came):
+    def _without_repeats(self, logits, past):
         """Bar each token that followed an earlier occurrence of the last n - 1 tokens."""
         n = self.no_repeat_ngram_size
-        length = tf.shape(came)[1]
-        starts = tf.maximum(length - n + 1, 0)  # of the n-grams that have come
-        context = came[:, tf.maximum(length - n + 1, 0) :]
-        repeats = tf.ones([tf.shape(came)[0], starts], tf.bool)
+        length = tf.shape(past)[1]
+        starts = tf.maximum(length - n + 1, 0)  # one for each earlier n-gram
+        context = past[:, tf.maximum(length - n + 1, 0) :]
+        repeats = tf.ones([tf.shape(past)[0], starts], tf.bool)
         for offset in range(n - 1):
-            # If fewer than n tokens have come, there is no start, and both sides are empty.
+            # With fewer than n tokens there is no start, and both sides are empty.
             last = context[:, offset : offset + 1][:, : tf.minimum(starts, 1)]
-            repeats &= came[:, offset : offset + starts] == last
-        following = came[:, n - 1 : n - 1 + starts]
+            repeats &= past[:, offset : offset + starts] == last
+        following = past[:, n - 1 : n - 1 + starts]
         barred = tf.where(repeats, -float("inf"), float("inf"))
         return tf.tensor_scatter_nd_min(logits, _places(following), barred)
 
 
 def under(search: Callable, constraints: Constraints) -> Callable:
-    """The same search, any of `keras_transformer.decoding`, under other `Constraints`."""
-    changed = copy.copy(search)
-    changed.constraints = constraints
-    return changed
+    """Return a copy of a search of `keras_transformer.decoding` with these `Constraints`."""
+    constrained = copy.copy(search)
+    constrained.constraints = constraints
+    return constrained
 
 
 def forced_tokens(position: tf.Tensor, sentences: dict[str, tf.Tensor]) -> tf.Tensor:
-    """The only token that may come at each position: the prefix's, EOS at the limit, or FREE."""
+    """Return the forced token at each position: the prefix's, EOS at the limit, else FREE."""
     forced = tf.where(sentences["limit"][:, None] == position + 1, EOS, FREE)
     if "prefix" not in sentences:
         return forced
     prefix = sentences["prefix"]
-    now = tf.gather(prefix, tf.minimum(position, tf.shape(prefix)[1] - 1), batch_dims=1)
-    return tf.where(now != PAD, now, forced)
+    of_prefix = tf.gather(prefix, tf.minimum(position, tf.shape(prefix)[1] - 1), batch_dims=1)
+    return tf.where(of_prefix != PAD, of_prefix, forced)
 
 
 def of_rows(position: tf.Tensor, history: tf.Tensor) -> tf.Tensor:
-    """How many tokens have come in each of the b K rows, from the arguments of `Constraints`."""
+    """Return the number of tokens so far in each of b K rows: arguments as of `Constraints`."""
     return tf.reshape(tf.broadcast_to(position, tf.shape(history)[:2]), [-1])
 
 
 def _places(tokens):
-    """The places (row, token) of tokens (rows, t), for scattering into (rows, V)."""
+    """Return indices (row, token) of tokens (rows, t), for scattering into (rows, V)."""
     rows = tf.broadcast_to(tf.range(tf.shape(tokens)[0])[:, None], tf.shape(tokens))
     return tf.stack([rows, tokens], axis=-1)

@@ -4,23 +4,23 @@ import functools
 import re
 from fractions import Fraction
 
-# A longer source is cut in the graph, and refused before it gets there.
+# Graphs cut longer sources; programs refuse them before.
 MAX_SOURCE_LENGTH = 1024
 MOST_TOKENS = 2**31 - 1
-# Tokens of a translation that a request may ask for.
+# The largest limit of a translation, in tokens, that a request may set.
 LONGEST = 2048
 LENGTH = re.compile(r"(?:(?P<factor>\d+(?:\.\d+)?)x)?(?P<extra>\+?\d+)?")
 
 
 def most_read(positions: int) -> int:
-    """The most tokens of a text that a model of so many positions reads."""
+    """Return the number of tokens that a model with this many positions reads of a text."""
     return min(positions, MAX_SOURCE_LENGTH)
 
 
 @functools.lru_cache
 def parse_length(name: str, length: int | str) -> tuple[Fraction, int]:
-    """Read a length such as 80, "80", "+50", "1.5x" or "2x+10": (factor on the source's tokens, how
-    many more); `name` is the argument's, for the error.
+    """Parse a length such as 80, "80", "+50", "1.5x" or "2x+10" as (factor of the source's length,
+    tokens to add). `name` is that of the argument, for the error.
     """
     match = LENGTH.fullmatch(str(length))
     factor, extra = match.groups() if match else (None, None)
@@ -42,16 +42,16 @@ def parse_length(name: str, length: int | str) -> tuple[Fraction, int]:
 
 
 def in_tokens(length: tuple[Fraction, int], source: int) -> int:
-    """A length for a source of so many tokens."""
+    """Return the number of tokens of a parsed length for a source of `source` tokens."""
     factor, extra = length
     return extra - (-source * factor.numerator // factor.denominator)
 
 
 def limits(length: tuple[Fraction, int], source_lengths):
-    """A length for sources of so many tokens, integers (B,): int32 (B,), at least 1."""
+    """Return a parsed length for sources of lengths (B,), integers: int32 (B,), at least 1."""
     import tensorflow as tf
 
     factor, extra = length
-    # In integers, because in float64 1.1 times 50 is more than 55.
+    # In integers, because 1.1 * 50 > 55 in float64.
     relative = -(-tf.cast(source_lengths, tf.int64) * factor.numerator // factor.denominator)
     return tf.maximum(tf.cast(relative, tf.int32) + extra, 1)

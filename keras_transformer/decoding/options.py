@@ -1,5 +1,5 @@
 """All options of decoding: section 6.1's beam search by default, and what else users of translators
-expect; and which of them a run remembers.
+expect.
 """
 
 import dataclasses
@@ -15,13 +15,13 @@ OR_ITS_OWN = (
 # The paper's.
 BEAM_SIZE = 4
 LENGTH_PENALTY = 0.6
-# The bounds of a request's options. An export with a wider beam than this allows its own.
+# Bounds of the options of a request. An export with a wider beam than this allows its own.
 MOST_HYPOTHESES = 32
 STEEPEST_PENALTY = 10.0
 TEMPERATURES = (1e-3, 1e3)
-# How many tokens a server shows that may come next.
+# Number of likely next tokens that a server shows.
 NEXT_PIECES = 20
-# Rules on a text, however it is searched for.
+# Rules on a text, for any search and for samples.
 RULES = (
     *("max_length", "min_length", "no_repeat_ngram_size", "repetition_penalty", "constrained"),
     *("barred", "protect_all", "forbidden_words"),
@@ -31,9 +31,8 @@ RULES = (
 class DecodingOptions(Options):
     """Search.
 
-    Options that exclude each other are refused. Lengths count tokens with EOS: 80 means 80 tokens,
-    "+50" 50 more than the source has, "1.5x" one and a half times as many as the source, "2x+10"
-    both.
+    Options that exclude each other are refused. Lengths count tokens, EOS included: 80 is 80
+    tokens, "+50" 50 more than the source, "1.5x" one and a half times the source, "2x+10" both.
     """
 
     resumed = TOLD
@@ -90,14 +89,14 @@ class DecodingOptions(Options):
         "Number of translations of a line, best first. More than one: translate needs --json.",
         at_least=1,
     )
-    # By default as long as the paper's.
+    # The paper's default.
     max_length: str = option(
         "+50",
         'Limit of a translation in pieces, its end included: 80, "+50" more than the source, '
         f'"1.5x" the source, or "2x+10". Default: +50, for a parser +300, {OR_ITS_OWN}',
         is_unset=True,
     )
-    # By default a word and EOS: the likeliest translation of a hard sentence is often empty.
+    # A word and EOS, because the likeliest translation of a hard sentence is often empty.
     min_length: str = option(
         "2",
         "Fewest pieces of a translation, its end included, written as --max_length. Default: 2, "
@@ -161,12 +160,12 @@ class DecodingOptions(Options):
         at_most=1,
     )
     seed: int | None = None
-    # Of a model of many languages, those of texts and translations that do not say theirs.
+    # A multilingual model's languages of texts and translations that do not name theirs.
     source_language: str | None = None
     target_language: str | None = None
-    # Ids that are never produced.
+    # Ids that never come.
     barred: tuple[int, ...] = ()
-    # What the file `forbidden` holds.
+    # The contents of the file `forbidden`.
     forbidden_words: tuple[str, ...] = ()
 
     def __post_init__(self):
@@ -181,42 +180,41 @@ class DecodingOptions(Options):
         if self.blockwise and self.beam_size is None and not self.samples:
             object.__setattr__(self, "beam_size", 1)
         super().__post_init__()
-        self._refuse_what_excludes_each_other()
+        self._refuse_conflicts()
         shortest = parse_length("min_length", self.min_length)
         longest = parse_length("max_length", self.max_length)
         sources = (1, 2, MAX_SOURCE_LENGTH)
-        if all(in_tokens(shortest, one) > in_tokens(longest, one) for one in sources):
+        if all(in_tokens(shortest, source) > in_tokens(longest, source) for source in sources):
             raise ValueError(
                 "`min_length` must not be above `max_length`. Received: "
                 f"min_length={self.min_length}, max_length={self.max_length}."
             )
-        kept = "samples" if self.samples else "beam_size"
+        bound = "samples" if self.samples else "beam_size"
         most = self.samples or self.beam_size or BEAM_SIZE
         if self.num_hypotheses > most:
             raise ValueError(
-                f"`num_hypotheses` must lie in 1..{kept}={most}. Received: "
+                f"`num_hypotheses` must lie in 1..{bound}={most}. Received: "
                 f"num_hypotheses={self.num_hypotheses}."
             )
 
-    def _refuse_what_excludes_each_other(self):
-        def given(*names):
-            return next((f"{name}={one}" for name, one in self._given(*names).items()), None)
+    def _refuse_conflicts(self):
+        def first_set(*names):
+            return next((f"{name}={value}" for name, value in self._set(*names).items()), None)
 
-        other = given(*(["samples"] if self.samples else ["beam_size"]))
-        if self.blockwise and other != "beam_size=1":
-            raise ValueError(f"blockwise=True is greedy search. Received: {other}. Leave one out.")
+        size = first_set("samples" if self.samples else "beam_size")
+        if self.blockwise and size != "beam_size=1":
+            raise ValueError(f"blockwise=True is greedy search. Received: {size}. Leave one out.")
         of_coverage = ["coverage_penalty"] if self.coverage_penalty else []
-        search = given("beam_size", "length_penalty", *of_coverage)
+        search = first_set("beam_size", "length_penalty", *of_coverage)
         if self.samples and search:
             raise ValueError(
-                f"samples={self.samples} and {search} exclude each other: what is drawn is not "
-                "searched for. Leave one out."
+                f"samples={self.samples} and {search} exclude each other: samples are drawn "
+                "without a search. Leave one out."
             )
-        drawing = given("temperature", "top_k", "top_p", "seed")
+        drawing = first_set("temperature", "top_k", "top_p", "seed")
         if not self.samples and drawing:
             raise ValueError(
-                f"{drawing} shapes what is drawn, and without `samples` nothing is. Add "
-                "samples=1 or more, or leave it out."
+                f"{drawing} is an option of samples. Add samples=1 or more, or leave it out."
             )
         if self.samples > 1 and self.top_k == 1:
             raise ValueError(
@@ -228,8 +226,8 @@ class DecodingOptions(Options):
                 f"constrained=True and no_repeat_ngram_size={self.no_repeat_ngram_size} exclude "
                 "each other: trees repeat their symbols. Leave one out."
             )
-        without = {"beam_size": 1, "beam_form": "staying"}
-        for name, value in without.items() if self.coverage_penalty else ():
+        conflicts = {"beam_size": 1, "beam_form": "staying"}
+        for name, value in conflicts.items() if self.coverage_penalty else ():
             if getattr(self, name) == value:
                 raise ValueError(
                     f"coverage_penalty={self.coverage_penalty} chooses among hypotheses that "
@@ -247,36 +245,37 @@ class DecodingOptions(Options):
         return self.beam()
 
     def search_for_all(self):
-        """Make a `search` that returns all that it keeps: the whole beam, or all samples."""
-        kept = self.samples or self.beam().beam_size
-        return dataclasses.replace(self, num_hypotheses=kept).search()
+        """Make a `search` that returns the whole beam, or all samples."""
+        most = self.samples or self.beam().beam_size
+        return dataclasses.replace(self, num_hypotheses=most).search()
 
     def greedy(self, blockwise: bool = False) -> "DecodingOptions":
-        """Greedy search by the same rules: lengths, repetitions and `constrained`."""
-        return DecodingOptions(beam_size=1, blockwise=blockwise, **self._given(*RULES))
+        """Return options of greedy search under the same `RULES`."""
+        return DecodingOptions(beam_size=1, blockwise=blockwise, **self._set(*RULES))
 
-    def beam(self, **other):
-        """The `BeamSearch` of these options; `other` replaces some of them."""
+    def beam(self, **changes):
+        """Make the `BeamSearch` of these options with some changes."""
         from keras_transformer.decoding.other_beams import BEAMS
 
         names = ("beam_size", "length_penalty", "length_penalty_form", "num_hypotheses")
-        own = self._given(*names, "coverage_penalty")
-        return BEAMS[self.beam_form](**own | other, constraints=self.constraints())
+        own = self._set(*names, "coverage_penalty")
+        return BEAMS[self.beam_form](**own | changes, constraints=self.constraints())
 
-    def sampling(self, **other):
-        """The `Sampling` of one translation by these options; `other` replaces some of them."""
+    def sampling(self, **changes):
+        """Make the `Sampling` of one translation by these options with some changes."""
         from keras_transformer.decoding.sampling import Sampling
 
         return Sampling(
-            **self._given("temperature", "top_k", "top_p", "seed") | other,
+            **self._set("temperature", "top_k", "top_p", "seed") | changes,
             constraints=self.constraints(),
         )
 
-    def _given(self, *names):
+    def _set(self, *names):
+        """Return the options of these names that are not None."""
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def constraints(self, kind: type | None = None, **more):
-        """The rules on tokens of these options: `Constraints`, or a subclass that needs more."""
+        """Make the `Constraints` of these options, or a subclass with more arguments."""
         from keras_transformer.decoding.constraints import Constraints
 
         return (kind or Constraints)(
@@ -284,10 +283,10 @@ class DecodingOptions(Options):
         )
 
     def limits(self, source_lengths):
-        """Maximum length of each translation, int32 (B,), for sources of these lengths, (B,)."""
+        """Return the largest length of each translation, int32 (B,), for source lengths (B,)."""
         return limits(parse_length("max_length", self.max_length), source_lengths)
 
     def minima(self, source_lengths):
-        """Minimum length of each translation, int32 (B,); None if one token is enough for all."""
+        """Return the smallest length of each translation, int32 (B,), or None if all may be 1."""
         shortest = parse_length("min_length", self.min_length)
         return None if shortest == (0, 1) else limits(shortest, source_lengths)

@@ -10,13 +10,12 @@ from pipelines.special_ids import EOS, PAD
 
 
 class PenaltySweep(BeamSearch):
-    """For each of A exponents alpha the translation that `BeamSearch` with that alpha gives.
+    """Beam search for A exponents alpha: the translation of `BeamSearch` with each of them.
 
-    Beam search ranks unfinished hypotheses by log P alone. Alpha only says which of the finished
-    ones is best, and when none can become better any more. So one search keeps the best finished
-    hypothesis for each alpha, and a sentence is done when it is done for all of them. (To rank the
-    n best of one search anew by another alpha is not the same: what the other would have found may
-    not be among them.)
+    Beam search ranks unfinished hypotheses by log P alone. Alpha only decides which finished one is
+    best, and when none can become better any more. So one search keeps the best finished hypothesis
+    for each alpha, and a sentence is done when it is done for all of them. (Reranking the n best of
+    one search by another alpha would not do: the best for that alpha may not be among them.)
 
     Args:
         beam_size: K, (1,), at least 1.
@@ -39,42 +38,43 @@ class PenaltySweep(BeamSearch):
     ):
         count = tf.shape(length_penalties)
         super().__init__(beam_size, 0.0, count, coverage_penalty, constraints, length_penalty_form)
-        self.kept = self.num_hypotheses
+        self.num_finished = self.num_hypotheses
         self.length_penalties = length_penalties
 
     @classmethod
     def of(cls, options, beam_size: tf.Tensor, length_penalties: tf.Tensor) -> BeamSearch:
-        """The search of `DecodingOptions` for several length penalties; in another beam, of one."""
+        """Make the search of `DecodingOptions` for several penalties; other beam forms take one."""
         if options.beam_form != "leaving":
-            one = {"length_penalty": length_penalties, "num_hypotheses": 1}
-            return options.beam(beam_size=beam_size, **one)
-        of_each = (options.coverage_penalty, options.constraints(), options.length_penalty_form)
-        return cls(beam_size, length_penalties, *of_each)
+            changes = {"length_penalty": length_penalties, "num_hypotheses": 1}
+            return options.beam(beam_size=beam_size, **changes)
+        shared = (options.coverage_penalty, options.constraints(), options.length_penalty_form)
+        return cls(beam_size, length_penalties, *shared)
 
-    def _finish(self, candidates, finished, searched, length, coverage):
-        """The best hypotheses before and now for each alpha: ids (B, A, t + 1), scores (B, A)."""
+    def _finish(self, candidates, finished, unfinished, length, coverage):
+        """Return the best finished hypothesis for each alpha: ids (B, A, t + 1), scores (B, A)."""
         ids, scores, parents = candidates
-        sentence = searched["sentence"]
-        ended = first(tf.where(ids[:, :, -1] == EOS, scores, -float("inf")), searched["beam_size"])
+        sentence = unfinished["sentence"]
+        ended = tf.where(ids[:, :, -1] == EOS, scores, -float("inf"))
+        ended = first(ended, unfinished["beam_size"])
         # (b, A, 2K)
-        penalized = ended[:, None] / self._lp(length, searched)[:, :, None]
+        penalized = ended[:, None] / self._lp(length, unfinished)[:, :, None]
         if coverage is not None:
             penalized += tf.gather(coverage, parents, batch_dims=1)[:, None]
         best = tf.argmax(penalized, axis=-1, output_type=tf.int32)
         now = tf.reduce_max(penalized, axis=-1)
         longer = tf.pad(finished[0], [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
         before = tf.gather(finished[1], sentence)
-        # Of equal ones, the hypothesis that was finished first stays.
+        # Of equal scores, the hypothesis that was finished first stays.
         is_better = now > before
         ids = tf.where(
             is_better[:, :, None], tf.gather(ids, best, batch_dims=1), tf.gather(longer, sentence)
         )
         return placed((longer, finished[1]), sentence, (ids, tf.maximum(now, before)))
 
-    def _lp(self, length, searched):
-        """Of each sentence and alpha, (b, A)."""
-        return length_penalty(length, self.length_penalties, searched["c"][:, None])
+    def _lp(self, length, unfinished):
+        """Return lp of each sentence and alpha, (b, A)."""
+        return length_penalty(length, self.length_penalties, unfinished["c"][:, None])
 
-    def _last_asked_for(self, finished_scores, searched):
-        """The best score for each alpha, (b, A)."""
+    def _scores_to_beat(self, finished_scores, unfinished):
+        """Return the best finished score for each alpha, (b, A)."""
         return finished_scores

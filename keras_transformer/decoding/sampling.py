@@ -1,5 +1,5 @@
-"""One token after the other, without a beam: the likeliest (greedy search, which is beam search
-with a beam of 1: Vaswani et al. 2017, section 6.1), or one that is drawn.
+"""Decoding without a beam: greedy search, which is beam search with a beam of 1 (Vaswani et al.
+2017, section 6.1), and sampling.
 """
 
 import tensorflow as tf
@@ -12,7 +12,7 @@ from pipelines.special_ids import BOS, EOS, PAD
 
 
 class GreedySearch:
-    """The likeliest next token until EOS or the limit. A sentence that has ended leaves the batch.
+    """Greedy search: takes the likeliest next token until EOS or the limit.
 
     Args:
         constraints: `Constraints` on the tokens; none by default.
@@ -34,41 +34,41 @@ class GreedySearch:
         )
         return ids[:, None, :], scores[:, None]
 
-    def _one_by_one(self, stepper, source, searched):
-        """One token after the other for each row of `searched`: ids (B, L) and scores (B,)."""
-        sentences = tf.shape(searched["limit"])[0]
-        searched = {
-            **searched,
+    def _one_by_one(self, stepper, source, unfinished):
+        """Choose token after token for each row of `unfinished`: ids (B, L) and scores (B,)."""
+        sentences = tf.shape(unfinished["limit"])[0]
+        unfinished = {
+            **unfinished,
             "sentence": tf.range(sentences),
             "ids": tf.fill([sentences, 1, 1], BOS),
         }
 
-        def extend(logits, state, position, searched, found):
-            ids, scores = found
+        def extend(logits, state, position, unfinished, results):
+            ids, scores = results
             logits, allowed, forced, may_end = self.constraints(
-                logits, searched["ids"], position, searched
+                logits, unfinished["ids"], position, unfinished
             )
-            chosen, newest = self._choose(allowed, forced, may_end, position, searched)
-            places = searched["sentence"][:, None]
+            chosen, newest = self._choose(allowed, forced, may_end, position, unfinished)
+            places = unfinished["sentence"][:, None]
             scores = tf.tensor_scatter_nd_add(scores, places, chosen - log_normalizer(logits))
             ids = tf.concat([ids, tf.scatter_nd(places, newest, [sentences])[:, None]], axis=1)
-            going_on = tf.where((newest != EOS) & (chosen > -float("inf")))[:, 0]
-            longer = tf.concat([searched["ids"], newest[:, None, None]], axis=2)
-            searched = {**searched, "ids": longer}
-            return searched, (ids, scores), tf.cast(going_on, tf.int32), None
+            remaining = tf.where((newest != EOS) & (chosen > -float("inf")))[:, 0]
+            longer = tf.concat([unfinished["ids"], newest[:, None, None]], axis=2)
+            unfinished = {**unfinished, "ids": longer}
+            return unfinished, (ids, scores), tf.cast(remaining, tf.int32), None
 
-        found = (tf.zeros([sentences, 0], tf.int32), tf.zeros([sentences]))
-        ids, scores = loop.run(stepper, source, searched, found, extend)
+        results = (tf.zeros([sentences, 0], tf.int32), tf.zeros([sentences]))
+        ids, scores = loop.run(stepper, source, unfinished, results, extend)
         return tf.where(scores[:, None] > -float("inf"), ids, PAD), scores
 
-    def _choose(self, allowed, forced, may_end, position, searched):
-        """The logit and the id of each row's next token, (b,), from what `Constraints` return."""
+    def _choose(self, allowed, forced, may_end, position, unfinished):
+        """Return logit and id of each row's next token, (b,), from what `Constraints` return."""
         logits, tokens = best_tokens(allowed, 1, forced, may_end)
         return logits[:, 0], tokens[:, 0]
 
 
 class Sampling(GreedySearch):
-    """Draws n translations of a sentence and returns the likeliest of them first ("best of n").
+    """Sampling: draws n translations of a sentence and returns the likeliest first ("best of n").
 
         P(v) ~ exp(z_v / temperature) over the top_k likeliest tokens, and of these the fewest whose
         probabilities sum to top_p
@@ -80,14 +80,14 @@ class Sampling(GreedySearch):
         samples: n, at least 1.
         temperature: above 0; below 1 draws likely tokens more often. May be a per-sentence tensor,
             float32 (B,), unvalidated.
-        top_k: how many tokens are drawn from; 0: all.
-        top_p: probability mass that is drawn from, in (0, 1].
+        top_k: number of tokens to draw from; 0: all.
+        top_p: probability mass to draw from, in (0, 1].
         seed: seed of all draws. May be a per-sentence tensor, int64 (B,).
-        num_hypotheses: how many of the samples to return, at most n.
+        num_hypotheses: number of samples to return, at most n.
         constraints: `Constraints` on the tokens.
 
     Call arguments: see `keras_transformer.decoding`. `seeds` is a number for each sentence, such as
-        a hash of it; 0 by default.
+        its hash; 0 by default.
 
     Returns:
         ids, int32 (B, n, L); and log P(Y | X) of the model, whatever the temperature, float32 (B,
@@ -129,37 +129,38 @@ class Sampling(GreedySearch):
     def __call__(self, stepper, source, limits, minima=None, prefixes=None, seeds=None):
         samples = self.beam_size
         sentences = tf.shape(limits)[0]
-        searched = self.constraints.wishes(limits, minima, prefixes) | {
+        unfinished = self.constraints.wishes(limits, minima, prefixes) | {
             "temperature": tf.broadcast_to(self.temperature, [sentences])
         }
-        searched, source = tf.nest.map_structure(
-            lambda tensor: tf.repeat(tensor, samples, axis=0), (searched, source)
+        unfinished, source = tf.nest.map_structure(
+            lambda tensor: tf.repeat(tensor, samples, axis=0), (unfinished, source)
         )
-        searched["key"] = self._keys(sentences, seeds)
-        ids, scores = self._one_by_one(stepper, source, searched)
+        unfinished["key"] = self._keys(sentences, seeds)
+        ids, scores = self._one_by_one(stepper, source, unfinished)
         scores, order = tf.math.top_k(tf.reshape(scores, [sentences, samples]), self.num_hypotheses)
         return tf.gather(tf.reshape(ids, [sentences, samples, -1]), order, batch_dims=1), scores
 
     def _keys(self, sentences, seeds):
-        """What each sample draws by, uint64 (B n,)."""
+        """Return the random key of each sample, uint64 (B n,)."""
         seeds = tf.zeros([sentences], tf.int64) if seeds is None else seeds
         keys = mix(GOLDEN + tf.cast(seeds, tf.uint64))
         keys = mix(keys + GOLDEN * (tf.cast(self.seed, tf.uint64) + 1))
         numbers = tf.cast(tf.range(1, self.beam_size + 1), tf.uint64)
         return tf.reshape(mix(keys[:, None] + GOLDEN * numbers), [-1])
 
-    def _choose(self, allowed, forced, may_end, position, searched):
-        logits, tokens, drawable = self._drawable(allowed, forced, may_end, searched["temperature"])
-        # The largest sum is drawn as the softmax says (Gumbel 1954). A draw from cumulated
-        # probabilities would hang on the rounding of all of them, and so on the batch.
-        noise = _gumbel(searched["key"], position, tokens, allowed.shape[-1])
-        drawn = tf.argmax(drawable + noise, axis=-1, output_type=tf.int32)
-        chosen = tf.gather(logits, drawn, batch_dims=1)
-        return chosen, tf.gather(tokens, drawn, batch_dims=1)
+    def _choose(self, allowed, forced, may_end, position, unfinished):
+        temperature = unfinished["temperature"]
+        logits, tokens, log_weights = self._log_weights(allowed, forced, may_end, temperature)
+        # The largest sum is a draw from the softmax (Gumbel 1954). A draw by a cumulative sum would
+        # depend on the rounding of all probabilities, and so on the batch.
+        noise = _gumbel(unfinished["key"], position, tokens, allowed.shape[-1])
+        choice = tf.argmax(log_weights + noise, axis=-1, output_type=tf.int32)
+        chosen = tf.gather(logits, choice, batch_dims=1)
+        return chosen, tf.gather(tokens, choice, batch_dims=1)
 
-    def _drawable(self, allowed, forced, may_end, temperature):
-        """Logits and ids of tokens, (rows, n) each, and what they are drawn by, the logarithm of
-        their probability and a constant: -inf where they are not drawn from.
+    def _log_weights(self, allowed, forced, may_end, temperature):
+        """Return logits and ids of tokens, and the logarithm of the probability of drawing each, up
+        to a constant; (rows, n) each.
         """
         if self.top_k or self.top_p < 1:
             logits, tokens = best_tokens(
@@ -168,18 +169,18 @@ class Sampling(GreedySearch):
         else:
             logits = possible_tokens(allowed, forced, may_end)
             tokens = tf.broadcast_to(tf.range(tf.shape(logits)[1]), tf.shape(logits))
-        drawable = logits - tf.reduce_max(logits, axis=-1, keepdims=True)
-        drawable = drawable / temperature[:, None]
+        log_weights = logits - tf.reduce_max(logits, axis=-1, keepdims=True)
+        log_weights = log_weights / temperature[:, None]
         if self.top_p < 1:
-            counts = candidates.are_held(tf.exp(drawable), self.top_p)
-            drawable = tf.where(counts, drawable, -float("inf"))
-        return logits, tokens, drawable
+            in_nucleus = candidates.in_nucleus(tf.exp(log_weights), self.top_p)
+            log_weights = tf.where(in_nucleus, log_weights, -float("inf"))
+        return logits, tokens, log_weights
 
 
 def _gumbel(keys, position, tokens, size):
-    """A number of the standard Gumbel distribution for each token (rows, n) at a position."""
+    """Draw from the standard Gumbel distribution for each token (rows, n) at a position."""
     places = tf.cast(position, tf.int64) * size + tf.cast(tokens, tf.int64) + 1
     draws = mix(keys[:, None] + GOLDEN * tf.cast(places, tf.uint64))
-    # 52 random bits and a half: above 0 and below 1.
+    # The half keeps it above 0 and below 1.
     uniform = (tf.cast(tf.bitwise.right_shift(draws, 12), tf.float64) + 0.5) * 2.0**-52
     return tf.cast(-tf.math.log(-tf.math.log(uniform)), tf.float32)

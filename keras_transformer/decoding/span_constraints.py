@@ -1,5 +1,5 @@
-"""Each span of the source once: a search for translations (Vaswani et al. 2017, section 6.1) that
-cannot lose a placeholder, a tag or a link, nor invent one.
+"""Constraints that keep a translation (Vaswani et al. 2017, section 6.1) from losing or inventing a
+placeholder, a tag or a link.
 """
 
 import dataclasses
@@ -16,20 +16,20 @@ NOT_YET = -1
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SpanConstraints(Constraints):
-    """Rules under which a hypothesis has each mark as often as its source has.
+    """Rules under which a hypothesis has each mark exactly as often as its source.
 
     1. A mark comes at most as often as in the source.
-    2. EOS comes when each has come as often.
-    3. Where the limit leaves room for the marks that are missing and EOS alone, nothing else comes.
-    4. The mark of a closing tag comes while its opening tag is the innermost that is open.
+    2. EOS may come only when no mark is missing.
+    3. When the limit leaves room only for the missing marks and EOS, nothing else may come.
+    4. The mark of a closing tag may come only while its opening tag is the innermost open one.
 
-    A limit too small for all marks grows to the smallest that is not. Forced prefixes override the
-    rules. As with every `Constraints`, a score stays log P(Y | X) of the model.
+    A limit too small for all marks grows to the smallest that suffices. Forced prefixes override
+    the rules. As with every `Constraints`, a score stays log P(Y | X) of the model.
 
     Args:
         marks: ids of the M marks, int32 (M,).
         count: how often each must come, int32 (B, M).
-        opened_by: for each mark the number of the one that it closes, else -1, int32 (B, M).
+        opened_by: for each mark the number of the mark that it closes, else -1, int32 (B, M).
     """
 
     _: dataclasses.KW_ONLY
@@ -51,10 +51,10 @@ class SpanConstraints(Constraints):
         count, opened_by, limit = (
             tf.repeat(sentences[name], width, axis=0) for name in ("count", "opened_by", "limit")
         )
-        came = tf.reshape(history, [-1, tf.shape(history)[2], 1]) == self.marks
-        missing = count - tf.math.count_nonzero(came, axis=1, dtype=tf.int32)
+        occurs = tf.reshape(history, [-1, tf.shape(history)[2], 1]) == self.marks
+        missing = count - tf.math.count_nonzero(occurs, axis=1, dtype=tf.int32)
         left = tf.reduce_sum(tf.maximum(missing, 0), axis=1)
-        may_come = (missing > 0) & self._may_close(came, opened_by)
+        may_come = (missing > 0) & self._may_close(occurs, opened_by)
         position = of_rows(position, history)
         no_room = limit - position <= left + 1
         is_mark = np.zeros(logits.shape[-1], bool)
@@ -69,14 +69,14 @@ class SpanConstraints(Constraints):
         return logits, ruled, forced, may_end
 
     @staticmethod
-    def _may_close(came, opened_by):
-        """Which marks close the innermost open tag, or none, booleans (rows, M)."""
-        steps = tf.range(tf.shape(came)[1])[:, None]
-        # When each mark came: (rows, M).
-        when = tf.reduce_max(tf.where(came, steps, NOT_YET), axis=1)
+    def _may_close(occurs, opened_by):
+        """Return which marks close the innermost open tag or close none, booleans (rows, M)."""
+        steps = tf.range(tf.shape(occurs)[1])[:, None]
+        # Where each mark came last: (rows, M).
+        place = tf.reduce_max(tf.where(occurs, steps, NOT_YET), axis=1)
         closes = opened_by >= 0
         opening = tf.maximum(opened_by, 0)
-        of_opening = tf.where(closes, tf.gather(when, opening, batch_dims=1), NOT_YET)
-        is_open = closes & (of_opening > NOT_YET) & (when == NOT_YET)
+        of_opening = tf.where(closes, tf.gather(place, opening, batch_dims=1), NOT_YET)
+        is_open = closes & (of_opening > NOT_YET) & (place == NOT_YET)
         innermost = tf.reduce_max(tf.where(is_open, of_opening, NOT_YET), axis=1, keepdims=True)
         return ~closes | (is_open & (of_opening == innermost))

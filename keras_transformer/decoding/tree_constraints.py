@@ -1,6 +1,4 @@
-"""Only well-formed trees: a search for constituency trees (Vaswani et al. 2017, section 6.3) that
-cannot write anything else.
-"""
+"""Constraints that let a parser (Vaswani et al. 2017, section 6.3) write well-formed trees only."""
 
 import dataclasses
 from typing import NamedTuple
@@ -14,9 +12,9 @@ from pipelines.special_ids import EOS, PAD
 
 
 class State(NamedTuple):
-    """Where hypotheses stand, (rows,) each: how many constituents are open, whether a root was, the
-    label of the innermost, of no meaning without one, whether that has a leaf, and how many leaves
-    have come.
+    """What hypotheses have written, (rows,) each: the number of open constituents, whether a root
+    was opened, the label of the innermost open constituent (meaningless if there is none), whether
+    that has a leaf, and the number of leaves.
     """
 
     depth: tf.Tensor
@@ -26,11 +24,11 @@ class State(NamedTuple):
     leaves: tf.Tensor
 
     def is_over(self, left: tf.Tensor) -> tf.Tensor:
-        """Whether nothing but EOS can come, booleans (rows,), if `left` (rows,) leaves are left."""
+        """Return whether only EOS can come, (rows,), if `left` (rows,) leaves are left."""
         return (self.depth <= 0) & (self.has_root | (left <= 0))
 
     def fewest_tokens(self, left: tf.Tensor) -> tf.Tensor:
-        """Fewest tokens that complete the tree, EOS among them, (rows,)."""
+        """Return the fewest tokens that complete the tree, EOS included, (rows,)."""
         root = tf.where(self.has_root, 0, 2)
         return tf.where(
             self.is_over(left), 1, tf.maximum(left, 0) + tf.maximum(self.depth, 0) + root + 1
@@ -43,26 +41,26 @@ class TreeConstraints(Constraints):
     symbols: `(L` opens a constituent, `)L` closes it, a leaf is the next word or a piece of it.
 
     1. The first token opens the root.
-    2. A leaf comes while leaves are left, within the root. Where `leaves` are given it is the next
-       of them, and one that goes on with a word follows the one before at once.
-    3. `)L` closes the innermost open constituent, an L with at least one leaf. The root is closed
-       when no leaf is left, and then EOS is forced.
-    4. `(L` comes while leaves are left, and while the limit leaves room for them, for all closing
+    2. A leaf may come within the root, while leaves are left. If `leaves` are given, it is the next
+       of them, and a piece that continues a word follows the piece before it at once.
+    3. `)L` closes the innermost open constituent, if that is an L with at least one leaf. The root
+       is closed when no leaf is left, and then EOS is forced.
+    4. `(L` may come while leaves are left and the limit leaves room for these, for all closing
        symbols and for EOS.
-    5. No other token comes.
+    5. No other token may come.
 
-    Some token may always come: a limit too small for any tree grows to the smallest that is not,
-    the leaves + 3. There is no fewest number of tokens: `minima` are not read. Forced prefixes
-    override the rules. A prefix that begins no tree is not made one.
+    Some token may always come: a limit too small for any tree grows to the smallest that suffices,
+    the leaves + 3. `minima` are ignored. Forced prefixes override the rules; a prefix that does not
+    begin a tree is not repaired.
 
     Args:
         opens: for each id of the vocabulary the number of the label that it opens, else -1,
             integers (V,).
-        closes, is_leaf: likewise of the label that it closes, and whether it is a leaf.
-        count: how many leaves the tree of each sentence has, integers (B,). Of a sentence without
-            words nothing is written but EOS.
-        leaves: which ones, in order, integers (B, W), padded; None: any.
-        begins_word: for each id whether it begins a word, booleans (V,); `leaves` need it.
+        closes, is_leaf: likewise the label that it closes, and whether it is a leaf.
+        count: number of leaves of each sentence's tree, integers (B,). For a sentence without words
+            only EOS is written.
+        leaves: ids of the leaves in order, integers (B, W), padded; None: any leaves.
+        begins_word: whether each id begins a word, booleans (V,); required with `leaves`.
 
     Reference: Vinyals et al. 2015, "Grammar as a Foreign Language", section 2.1, for the symbols.
     """
@@ -79,8 +77,8 @@ class TreeConstraints(Constraints):
         super().__post_init__()
         if self.no_repeat_ngram_size:
             raise ValueError(
-                f"no_repeat_ngram_size={self.no_repeat_ngram_size} excludes trees that are well "
-                "formed: they repeat their symbols. Leave it out."
+                f"no_repeat_ngram_size={self.no_repeat_ngram_size} excludes trees, because they "
+                "repeat their symbols. Leave it out."
             )
 
     def wishes(self, limits, minima=None, prefixes=None):
@@ -95,7 +93,7 @@ class TreeConstraints(Constraints):
         sentences = {**sentences, "count": count, "limit": tf.maximum(sentences["limit"], smallest)}
         if self.leaves is None:
             return sentences
-        # A column more, to read where no leaf is left.
+        # `_following` reads one column more when no leaf is left.
         return {**sentences, "leaves": tf.pad(self.leaves, [[0, 0], [0, 1]], constant_values=PAD)}
 
     def __call__(self, logits, history, position, sentences):
@@ -116,15 +114,14 @@ class TreeConstraints(Constraints):
         return logits, tf.where(may_come, allowed, -float("inf")), forced, None
 
     def _state(self, history):
-        """The `State` after tokens (rows, t)."""
+        """Return the `State` after tokens (rows, t)."""
         opened = tf.gather(self.opens, history)
         is_opening = opened >= 0
         is_closing = tf.gather(self.closes, history) >= 0
         is_leaf = tf.gather(self.is_leaf, history)
         steps = tf.cast(is_opening, tf.int32) - tf.cast(is_closing, tf.int32)
         depths = tf.cumsum(steps, axis=1)
-        # The innermost open constituent was opened by the last symbol that led to this depth from
-        # above.
+        # The innermost open constituent was opened by the last symbol that led to this depth.
         innermost = _last(is_opening & (depths == depths[:, -1:]))
         return State(
             depth=depths[:, -1],
@@ -139,12 +136,12 @@ class TreeConstraints(Constraints):
         return tf.gather(leaves, tf.minimum(state.leaves, last), batch_dims=1)
 
     def _may_come(self, state, left, room):
-        """Which tokens may come, booleans (rows, V), by the leaves that are left and the room."""
+        """Return which tokens may come, booleans (rows, V), for the leaves and tokens left."""
         is_inside = state.depth > 0
         is_left = left > 0
-        # Opening costs two tokens, its own and the one that closes.
-        grown = state.fewest_tokens(left) + tf.where(state.has_root, 2, 0)
-        may_open = is_left & (is_inside | ~state.has_root) & (room >= grown)
+        # A new constituent costs two tokens: one opens it and one closes it.
+        needed = state.fewest_tokens(left) + tf.where(state.has_root, 2, 0)
+        may_open = is_left & (is_inside | ~state.has_root) & (room >= needed)
         may_close = is_inside & (~is_left | (state.has_leaf & (state.depth > 1)))
         return (
             ((self.opens >= 0) & may_open[:, None])
@@ -154,6 +151,6 @@ class TreeConstraints(Constraints):
 
 
 def _last(flags):
-    """The last place of each row where a flag (rows, t) is set, else -1, (rows,)."""
+    """Return the last place of each row where a flag (rows, t) is set, else -1, (rows,)."""
     places = tf.range(tf.shape(flags)[1])
     return tf.reduce_max(tf.where(flags, places, -1), axis=1)

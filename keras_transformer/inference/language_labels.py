@@ -53,7 +53,7 @@ class LanguageLabels:
     @staticmethod
     def after_label(search):
         """Return the search with its first token given, which then costs nothing."""
-        return under(search, dataclasses.replace(search.constraints, given=1))
+        return under(search, dataclasses.replace(search.constraints, free_prefix=1))
 
 
 def labels_of(vocabulary: Any, options: DecodingOptions) -> LanguageLabels | None:

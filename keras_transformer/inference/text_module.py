@@ -221,7 +221,7 @@ class TextModule(ServedText):
             )
             return {
                 "pieces": self.target_pieces(likeliest.ids),
-                "probabilities": likeliest.drawn,
+                "probabilities": likeliest.shares,
                 "model_probabilities": likeliest.probabilities,
             }
 

@@ -234,10 +234,14 @@ RULES = {
     "no repeats": lambda: Constraints(no_repeat_ngram_size=2),
     "repetitions": lambda: Constraints(repetition_penalty=1.5),
     "barred": lambda: Constraints(barred=(7, 8)),
-    "given": lambda: Constraints(given=1),
+    "given": lambda: Constraints(free_prefix=1),
     "forbidden": lambda: Constraints(forbidden=FORBIDDEN),
     "all of these": lambda: Constraints(
-        no_repeat_ngram_size=2, repetition_penalty=1.5, barred=(7,), given=1, forbidden=FORBIDDEN
+        no_repeat_ngram_size=2,
+        repetition_penalty=1.5,
+        barred=(7,),
+        free_prefix=1,
+        forbidden=FORBIDDEN,
     ),
     "spans": lambda: SpanConstraints(
         marks=MARKS,

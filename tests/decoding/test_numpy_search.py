@@ -116,7 +116,7 @@ def found(sentences, options, spans=None, first=0):
     seeds, limits, minima, prefixes = zip(*sentences, strict=True)
     tables = [Centred(seed, WORDS) for seed in seeds]
     kind = NumpyBlocks if options.blockwise else NumpySearch
-    search = kind(options, 4 + WORDS, given=first)
+    search = kind(options, 4 + WORDS, free_prefix=first)
     # The last of a source is what is proposed behind BOS.
     source = [np.arange(len(tables), dtype=np.int32), np.full((len(tables), 2), 4)]
     return search(TableModel(tables), source, limits, minima, prefixes, seeds, spans)
@@ -163,7 +163,7 @@ SPANS = [
 def of_tensorflow(options, sentences, spans, given=0):
     # Blocks are to find what greedy search finds.
     search = dataclasses.replace(options, blockwise=False).search()
-    search = under(search, dataclasses.replace(search.constraints, given=given))
+    search = under(search, dataclasses.replace(search.constraints, free_prefix=given))
     if spans is not None:
         rules = options.constraints(
             SpanConstraints,

@@ -132,11 +132,11 @@ def test_every_option_reaches_its_search():
 # Options, the reason why they exclude each other, and what is named of those that were not given.
 EXCLUDED = [
     *(
-        ({"samples": 2, **of_search}, "what is drawn is not searched for")
+        ({"samples": 2, **of_search}, "samples are drawn without a search")
         for of_search in ({"beam_size": 4}, {"length_penalty": 0.6}, {"coverage_penalty": 0.1})
     ),
     *(
-        (of_samples, "without `samples` nothing is", "samples")
+        (of_samples, "is an option of samples", "samples")
         for of_samples in ({"temperature": 0.5}, {"top_k": 5}, {"top_p": 0.5}, {"seed": 5})
     ),
     ({"blockwise": True, "beam_size": 2}, "greedy search"),

@@ -87,7 +87,7 @@ def probabilities(shape, logits):
     """What each token is drawn with."""
     search = Sampling(**shape)
     rows = tf.constant(logits)[None]
-    _, tokens, drawable = search._drawable(
+    _, tokens, drawable = search._log_weights(
         rows, tf.constant([-1]), None, tf.constant([search.temperature], tf.float32)
     )
     drawn = np.zeros(len(logits))

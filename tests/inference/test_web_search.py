@@ -183,7 +183,7 @@ def searched(logs, options, source, spans):
     rules = Spans(ids, count, opened_by) if options.protect_all else None
     label = LABELS.get(options.target_language)
     forbidden = forbidden_by(options)
-    search = NumpySearch(options, len(PIECES), forbidden, given=1 if label else 0)
+    search = NumpySearch(options, len(PIECES), forbidden, free_prefix=1 if label else 0)
     [found] = search(
         TableModel(logs, source), [], [limit], [minimum], [[label] if label else []], [1], rules
     )
