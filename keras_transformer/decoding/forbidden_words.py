@@ -1,5 +1,5 @@
-"""Words that a translation never has, however they are split into pieces: a rule on top of section
-6.1's decoding (Vaswani et al. 2017).
+"""Words that a translation never has, however they are split into pieces: a rule on top of the
+decoding of section 6.1 (Vaswani et al. 2017).
 
 Shapes: S states; V pieces; b K rows, one for each hypothesis.
 """
