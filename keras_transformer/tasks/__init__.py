@@ -1,5 +1,5 @@
-"""What is learned, one task a folder: see `task.Task`. This file finds the folders, and imports of
-each its options alone.
+"""The tasks that a model can learn, each in its own folder: see `task.Task`. This file finds the
+folders, and imports only the options of each.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from keras_transformer.training.options import (
 )
 from pipelines.options import Options, option
 
-# What training any task reads, besides the options of the task.
+# The options of training that all tasks share.
 TRAINING = (
     Seed,
     Batches,
@@ -35,19 +35,19 @@ TRAINING = (
 )
 
 
-def _found() -> dict[str, Registered]:
-    """The tasks that the folders here declare."""
+def _registered() -> dict[str, Registered]:
+    """Return the tasks that the folders here declare."""
     tasks: dict[str, Registered] = {}
     for folder in pkgutil.iter_modules(__path__):
         if folder.ispkg:
             home = importlib.import_module(f"{__name__}.{folder.name}.options")
-            for name, one in home.TASKS.items():
-                tasks[name] = dataclasses.replace(one, folder=folder.name)
+            for name, task in home.TASKS.items():
+                tasks[name] = dataclasses.replace(task, folder=folder.name)
     return dict(sorted(tasks.items(), key=lambda pair: pair[1].place))
 
 
-# By the name that a run's `model.json` says; "translation" where it says none: a run of 0.5.
-TASKS = _found()
+# By the name in a run's `model.json`. Runs of 0.5 have none: they are of "translation".
+TASKS = _registered()
 OF_SENTENCES = tuple(name for name, task in TASKS.items() if task.makes_sentences)
 *_FIRST, _LAST = (task.aim for task in TASKS.values())
 
@@ -60,7 +60,7 @@ class TaskChoice(Options):
     )
 
 
-# Of an imported encoder without a head, which nothing trains.
+# The task of an imported encoder without a head, which nothing trains.
 IMPORTED_ALONE = "sentence_vectors"
 IMPORTED = (
     "import_model wrote it, and its SavedModel beside it, which predict asks for vectors; nothing "
@@ -73,7 +73,7 @@ ANOTHER = (
 
 
 def task_class(name: str) -> type:
-    """Import the `Task` of a name."""
+    """Import the `Task` class of a name."""
     if name not in TASKS:
         raise ValueError(
             f"the task of a run must be one of {', '.join(TASKS)}. Received: task={name!r}. "

@@ -1,7 +1,6 @@
-"""What makes an export and a run's folder of a model that somebody else trained (Devlin et al.
-2019, "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding";
-Dosovitskiy et al. 2021, "An Image is Worth 16x16 Words: Transformers for Image Recognition at
-Scale").
+"""The export and the run's folder of a model that somebody else trained (Devlin et al. 2019, "BERT:
+Pre-training of Deep Bidirectional Transformers for Language Understanding"; Dosovitskiy et al.
+2021, "An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale").
 """
 
 import pathlib
@@ -29,13 +28,13 @@ from keras_transformer.tasks.translation.module import TranslationModule
 from keras_transformer.training.checkpoint import WEIGHTS, write_archive
 from pipelines.whole_files import write_json
 
-# Folders of translators, and how they are known.
+# Kinds of translators' folders, and the function that recognizes each.
 TRANSLATORS = {MarianFolder: is_marian, OpenNMTFolder: is_opennmt_tf}
 
 
 def opened(folder: str) -> PretrainedFolder | MarianFolder | OpenNMTFolder:
-    """The folder of a pretrained model, checked."""
-    kinds = [kind for kind, is_one in TRANSLATORS.items() if is_one(folder)]
+    """Open and check the folder of a pretrained model."""
+    kinds = [kind for kind, recognizes in TRANSLATORS.items() if recognizes(folder)]
     return (kinds or [PretrainedFolder])[0](folder)
 
 
@@ -43,8 +42,8 @@ def module_of(
     folder: PretrainedFolder | MarianFolder | OpenNMTFolder,
     languages: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, ServedModule]:
-    """The name of the task of a model, and the module that it is exported as. Languages are the
-    source_language and the target_language that a model of many shall have by default.
+    """Return the name of a model's task, and the module that it is exported as. `languages` are the
+    default source_language and target_language of a multilingual model.
     """
     if isinstance(folder, tuple(TRANSLATORS)):
         vocabulary = folder.vocabulary()
@@ -62,7 +61,7 @@ def module_of(
 
 
 def _translator(folder, languages):
-    # All that is read is told before the model is built.
+    # All files are read before the model is built, so that their errors come early.
     vocabulary = folder.family.vocabulary(folder)
     options = DecodingOptions(**folder.family.decoding(folder, languages))
     labels_of(vocabulary, options)
@@ -91,7 +90,7 @@ def _of_text_to_text(folder):
 
 
 def _of_text(folder):
-    # All that is read is told before the model is built.
+    # All files are read before the model is built, so that their errors come early.
     vocabulary = bert_text.load_vocabulary(folder.files, folder.config.vocab_size)
     if not bert.HEADS_OF[folder.config.our_class]:
         folder.config = bert.for_vectors(folder.files, folder.config)
@@ -107,7 +106,7 @@ def _of_text(folder):
 
 
 def description(task: str, module: ServedModule, origin: str) -> dict:
-    """What the run's `model.json` says."""
+    """Return the contents of the run's `model.json`."""
     facts = module.facts()
     if "decoding" in facts:
         facts["decoding"] = remembered(module.options)
@@ -120,12 +119,12 @@ def description(task: str, module: ServedModule, origin: str) -> dict:
 
 
 def write_run(path: pathlib.Path, description: Mapping, module: ServedModule) -> None:
-    """Write a run's folder at a path where none is, or an empty one."""
+    """Write a run's folder at a path that does not exist or is an empty folder."""
     folder = RunFolder(path)
     folder.describe(description)
     module.write_files(path)
     if labels := module.facts().get("labels"):
         write_json(path / LABELS_FILE, labels["names"])
-    # NumPy copies one after the other.
-    weights = {WEIGHTS + name: one for name, one in module.variables_by_path().items()}
-    write_archive(folder.averaged, weights)
+    variables = module.variables_by_path().items()
+    # NumPy copies one array after the other.
+    write_archive(folder.averaged, {WEIGHTS + name: variable for name, variable in variables})

@@ -1,4 +1,4 @@
-"""What tasks declare of themselves before they are imported, and the options that several have.
+"""Declarations of tasks, which are read before the tasks are imported, and shared options.
 
 `--help` must not wait for TensorFlow: nothing here or in a task's `options` imports it.
 """
@@ -15,16 +15,16 @@ from pipelines.vocabularies.options import VocabularyOptions
 
 @dataclasses.dataclass(frozen=True)
 class Registered:
-    """A task of this package; its folder's `options` has it in `TASKS`, by its name.
+    """A task of this package. `TASKS` in the `options` of its folder has it by its name.
 
     Attributes:
-        task: the class of the task.
-        module: the class of what is exported of its models.
-        aim: what is learned, in words: "to ...".
-        place: where it stands among the tasks.
+        task: name of its `Task` class.
+        module: name of the `ServedModule` class that exports its models.
+        aim: what is learned, as "to ...".
+        place: its place in the list of tasks.
         options, export_options: see `task.Task`.
-        makes_sentences: whether its models make a sentence or a tree of each sentence.
-        folder: of `keras_transformer.tasks`, which finds it: where its `task` and `module` lie.
+        makes_sentences: whether its models turn each sentence into a sentence or a tree.
+        folder: the folder with its `task` and `module`, which `keras_transformer.tasks` fills in.
     """
 
     task: str
@@ -61,7 +61,7 @@ class TextBatches(Options):
     )
 
 
-# Of a model that is one stack.
+# Sizes of a model with a single stack.
 ONE_STACK = like(Hyperparameters, without=(*OF_TWO_STACKS, "output_bias"))
 ONE_VOCABULARY = like(VocabularyOptions, without=("vocabularies",))
 SEARCH = like(DecodingOptions, without=("constrained",))

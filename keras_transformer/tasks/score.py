@@ -1,5 +1,5 @@
-"""How a model is scored on text or pictures that it has not seen (Vaswani et al. 2017, section 6):
-what `evaluate` asks of every task, and `tune` and `visualize` of those that make text of sentences.
+"""Scoring of a model on text or pictures that it has not seen (Vaswani et al. 2017, section 6): the
+interface of `evaluate` for every task, and of `tune` and `visualize` for translators and parsers.
 """
 
 import abc
@@ -18,15 +18,15 @@ from pipelines import corpora
 from pipelines.line_files import read_lines
 from pipelines.options import settings
 
-# What who does not ask for them gets of the flags of `evaluate`.
+# Defaults of the flags of `evaluate`.
 DEFAULTS = {
-    name: one.default
+    name: field.default
     for section in (ScoringOptions, TreeScoring, Tokenizer, Files)
-    for name, one in settings(section).items()
+    for name, field in settings(section).items()
 }
 # Flags of `evaluate` that are for answers with a reference.
 OF_ANSWERS = ("metrics", "confidence", "baseline_file", "source_file", "evalb_parameters")
-# Why they are useless for a model, by what that does.
+# The reason to refuse them, for a model that does {}.
 NO_ANSWERS = (
     "is for answers that have a reference, and {{model}} {}: leave it out. Text of your own goes "
     "into --reference_file."
@@ -34,19 +34,20 @@ NO_ANSWERS = (
 
 
 class Scorer(abc.ABC):
-    """What `evaluate` asks of a model of a task, and how its answers are scored.
+    """Scores the answers of a task's model for `evaluate`.
 
-    Making one reads all flags and files: errors in them are reported before the model is loaded.
+    Its constructor reads all flags and files, so that errors in them come before the model is
+    loaded.
 
     Attributes:
-        searches: whether its answers depend on the flags of a search.
+        searches: whether answers depend on the flags of a search.
         useless: flags that it refuses.
-        because: why, after the flag's name; {model} is where the model lies.
+        because: the reason, which follows the flag's name; {model} is the model's path.
 
     Args:
-        description: what the model is: its `model.json`.
-        model: where it lies.
-        values: of the flags of scoring, of the tokenizer and of files, by name.
+        description: the contents of the model's `model.json`.
+        model: path of the model.
+        values: values of the flags of scoring, of the tokenizer and of files, by name.
     """
 
     searches: bool = False
@@ -54,33 +55,33 @@ class Scorer(abc.ABC):
     because: str = ""
 
     def __init__(self, description: Mapping, model: str, values: Mapping):
-        if given := [name for name in self.useless if values[name]]:
-            raise ValueError(f"--{given[0]} {self.because.format(model=model)}")
+        if refused := [name for name in self.useless if values[name]]:
+            raise ValueError(f"--{refused[0]} {self.because.format(model=model)}")
         self.description = description
         self.model = model
 
     @abc.abstractmethod
     def examine(self, loading: Mapping, at_once: int) -> dict:
-        """Load the model, ask it, and score its answers: JSON, with a "warning" if there is one.
-        `loading` has "precision", "batch_tokens", and "options", the flags of decoding that were
-        given; the processor may work on so many batches at once.
+        """Load the model, run it, and score its answers: JSON, with a "warning" if there is one.
+        `loading` has "precision", "batch_tokens", and "options", the flags of decoding that are
+        set; `at_once` is the number of batches to work on in parallel.
         """
 
     @abc.abstractmethod
     def table(self, numbers: Mapping) -> str:
-        """What `examine` gave, for people."""
+        """Return the result of `examine` as text for people."""
 
     def module(self, precision: str) -> ServedModule:
-        """The module of the run that is scored."""
+        """Load the module of the run that is scored."""
         task = task_class(task_of(self.description))
         return task.reload(ModelPath.of(self.model).run, {"precision": precision})
 
     def corpus(self, instead: str, load: Callable = corpora.load) -> Any:
-        """The corpus that the model was trained on; see `corpus_of`."""
+        """Load the corpus that the model was trained on; see `corpus_of`."""
         return corpus_of(self.description, self.model, instead, load)
 
     def lines(self, values: Mapping) -> Sequence[str]:
-        """Lines of one language: of --reference_file, or of the split."""
+        """Return lines of one language, from --reference_file or else from the split."""
         if name := values["reference_file"]:
             lines = [line for line in read_lines(name) if line]
             if not lines:
@@ -90,8 +91,8 @@ class Scorer(abc.ABC):
 
 
 class SentenceScorer(Scorer):
-    """How models are scored that make text or trees of `sources`, which should be `references`;
-    `measure` says in words what `quality` is, `unit` in a word.
+    """Scores the translations or trees that a model makes of `sources`, by `references`. `measure`
+    describes `quality` in a phrase, `unit` in a word.
     """
 
     searches = True
@@ -114,16 +115,16 @@ class SentenceScorer(Scorer):
         return {**numbers, "warning": warning} if warning else numbers
 
     def keep_first(self, count: int) -> None:
-        """Ask no more than the first sentences, if there are more."""
+        """Score only the first `count` sentences."""
         self.sources = self.sources[:count]
         self.references = self.references[:count]
 
     @abc.abstractmethod
     def quality(self, answers: Sequence[str]) -> float:
-        """One score of the answers to `sources`, the higher the better, in points out of 100."""
+        """Return one score of the answers to `sources`, from 0 to 100, higher is better."""
 
     def warning(self) -> str | None:
-        """What makes the scores doubtful, if anything does."""
+        """Return what makes the scores doubtful, if anything does."""
         return None
 
     @abc.abstractmethod
@@ -132,7 +133,7 @@ class SentenceScorer(Scorer):
 
 
 def validation_of(model: str, values: Mapping, asker: str) -> SentenceScorer:
-    """What `evaluate` asks of a model, of its validation split or of files."""
+    """Make the scorer of a model for its validation split or for files."""
     description = description_of(model)
     task = task_of(description)
     kind = task_class(task).scorer

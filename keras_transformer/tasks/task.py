@@ -1,7 +1,7 @@
-"""The contract between what is learned and the commands that train and export it.
+"""The contract between a task and the commands that train, score and export its models.
 
 `train` knows a `Task` and nothing of translation. Resuming, replicas, preemption, averaging, early
-stopping, fine-tuning and export are the same for every task, and no task has to ask for them.
+stopping, fine-tuning and export are the same for every task and cost it no code.
 """
 
 import abc
@@ -27,12 +27,12 @@ from pipelines.options import Options
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """How good a trained model is on the test set.
+    """The score of a trained model on the test set.
 
     Attributes:
         numbers: JSON, for `evaluation.json` and the card of the SavedModel.
-        report: lines to print; the first says the numbers.
-        samples: JSON, a list; the run keeps them, and each export takes its golden ones from it.
+        report: lines to print; the first has the numbers.
+        samples: a list of inputs as JSON, which the run stores; exports test themselves with them.
     """
 
     numbers: dict
@@ -41,35 +41,36 @@ class Score:
 
 
 class Task(abc.ABC):
-    """What is learned: examples, a model, its loss, what is measured, and what leaves.
+    """What is learned: examples, a model, its loss, its measures, and its export.
 
     A batch of the examples is Keras' triple (inputs, labels, weights). The weights, float32 of the
-    shape of the labels, say which labels count: nothing else knows padding.
+    shape of the labels, say which labels count. Padding has no other mark.
 
     Args:
-        values: of `options` and of those that `train` or `export` always read, by name.
+        values: values of `options` and of the options that `train` or `export` always read, by
+            name.
 
     Attributes:
-        name: what a run's `model.json` calls it.
+        name: its name in a run's `model.json`.
         options: sections of options that training reads besides its own.
         export_options: likewise those that `export` reads.
         labels: what its labels are called, for the progress bar.
-        higher_is_better: by name those of its measures that `--keep_best` may choose by, and
-            whether more of each is better.
-        unmeasured: what to do if `--keep_best` names another measure.
+        higher_is_better: the measures that `--keep_best` may choose by, and whether higher is
+            better.
+        unmeasured: advice for the error about any other measure.
         measures_perplexity: whether the perplexity is measured after each epoch too.
-        monitor: the measure that `--patience` waits for if `--keep_best` names none.
+        monitor: the measure that `--patience` watches if `--keep_best` names none.
         width: d_model of the paper's learning rate.
-        pieces: of "source" and of "target" the strings that the rows of the embedding table stand
-            for. `--init_from` carries over the rows of those that another vocabulary has too. None:
-            there is no vocabulary.
-        carried_over: names of the layers that `--init_from` sets, where a model of another task may
-            be named; the others begin anew. None: all.
-        trial: a line for a shell that tries an export, of {sample}, the first one, {version}, the
+        pieces: for "source" and "target" the strings of the rows of the embedding table. From a
+            model with another vocabulary `--init_from` copies the rows of the strings that both
+            have. None: there is no vocabulary.
+        carried_over: names of the layers that `--init_from` copies, from models of other tasks
+            too; the others start anew. None: all.
+        trial: a shell command that tries an export, with {sample}, the first one, {version}, the
             folder of the SavedModel, and {versions}, the folder above it. "": there is none.
-        is_portable: whether its models run without TensorFlow.
-        portable: those of `--export_formats` that do, if the run exports.
-        scorer: what `evaluate` asks of a model of this task: a `score.Scorer`.
+        is_portable: whether its models can run without TensorFlow.
+        portable: the `--export_formats` that do, if the run exports.
+        scorer: the `score.Scorer` of its models.
         module_class: the `ServedModule` that builds its models, and is scored and exported.
     """
 
@@ -90,7 +91,7 @@ class Task(abc.ABC):
     module_class: type[ServedModule]
 
     def __init_subclass__(cls, **kwargs):
-        """Give a task of `TASKS` the options that stand there, unless it names its own."""
+        """Take over the options of this task in `TASKS`, unless the class has its own."""
         super().__init_subclass__(**kwargs)
         if registered := TASKS.get(vars(cls).get("name")):
             for sections in {"options", "export_options"} - vars(cls).keys():
@@ -99,7 +100,7 @@ class Task(abc.ABC):
     def __init__(self, values: Mapping):
         self.values = values
         formats = values.get("export_formats", ())
-        self.portable = [one for one in formats if one != "saved_model"]
+        self.portable = [form for form in formats if form != "saved_model"]
         if self.portable and not self.is_portable:
             raise ValueError(
                 f"--export_formats={','.join(formats)} is for translators and language models. "
@@ -107,14 +108,14 @@ class Task(abc.ABC):
             )
         if keras.backend.backend() != "tensorflow" or not (self.portable and values["release"]):
             self.portable = []
-        for one in self.portable:
+        for form in self.portable:
             from keras_transformer.inference.portable_export import require_packages
 
-            # Before the training, at whose end they are needed.
-            require_packages(one)
+            # They are needed after the training: an error must come before it.
+            require_packages(form)
 
     def refuse_format(self, form: str, model: keras.Model, folder: RunFolder) -> None:
-        """Refuse, before the training, one of `--export_formats` that this model has not."""
+        """Refuse, before the training, one of `--export_formats` that this model cannot have."""
         from keras_transformer.inference import portable_export
 
         module = self.module_class.of_model(model, folder, self.values)
@@ -123,28 +124,28 @@ class Task(abc.ABC):
 
     @classmethod
     def default_model_dir(cls, values: Mapping) -> str:
-        """The run's folder where `--model_dir` names none."""
+        """Return the run's folder if `--model_dir` names none."""
         return f"runs/{cls.name}"
 
     def write_files(self, folder: RunFolder) -> None:
-        """Write what the run needs besides weights, such as a vocabulary, into its folder.
+        """Write the files that the run needs besides weights, such as a vocabulary.
 
-        Called once for a new run, by one host. By default there is nothing to write.
+        Called once for a new run, by one host. By default there are none.
         """
         return
 
     def read_files(self, folder: RunFolder) -> None:
-        """Read what `write_files` wrote. Called by every host, before anything else."""
+        """Read the files of `write_files`. Called by every host, before anything else."""
         return
 
     @abc.abstractmethod
     def description(self) -> dict[str, dict]:
-        """Say what the run is, in parts, for its `model.json`."""
+        """Describe the run, in parts, for its `model.json`."""
 
     @classmethod
     def fixed(cls, description: dict) -> dict:
-        """The parts of a run's description that must not change when it is resumed: all, unless
-        told otherwise. The description may be of an earlier version, which did not write all of it.
+        """Return the parts of a run's description that must not change when it is resumed, by
+        default all. A description of an earlier version may lack parts.
         """
         return description
 
@@ -154,48 +155,47 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def examples(self, split: str) -> Examples:
-        """The examples of a split: "train", to train on, or "valid", to measure after an epoch."""
+        """Return the examples of "train", to train on, or "valid", to measure after each epoch."""
 
     def example_weights(self) -> np.ndarray | None:
-        """How often each example comes in an epoch, (examples,); None: once."""
+        """Return how often each example comes in an epoch, (examples,); None: once."""
         return None
 
     def start(self, model: keras.Model) -> None:
-        """Set those weights of a new run that do not begin as they were drawn.
+        """Set the weights of a new run that do not start at random; by default there are none.
 
-        Called for a new run without `--init_from`, by every host; all must set the same values. By
-        default there are none.
+        Called by every host for a new run without `--init_from`. All must set the same values.
         """
         return
 
     def loss(self) -> keras.losses.Loss:
-        """The loss; its `call` gives float32 of the shape of the labels, a loss for each."""
+        """Return the loss; its `call` gives a loss for each label, float32 of the labels' shape."""
         return LabelSmoothedCrossEntropy(self.values["label_smoothing"])
 
     def objective(self) -> Objective:
-        """What a batch adds to the loss that is minimized."""
+        """Return the terms that a batch adds to the loss that is minimized."""
         alpha = self.values["r_drop"]
         return RDrop(alpha) if alpha else LIKELIHOOD
 
     def validation(self, model: keras.Model, batches: Callable) -> Callable[[], dict[str, float]]:
-        """Make the function that measures a model after each epoch, by name: cross-entropy and
-        accuracy, unless told otherwise. The model is float32, and its weights are set before each
-        call; `batches` gives the validation examples as `model.evaluate` takes them.
+        """Make the function that returns a model's measures by name after each epoch, by default
+        cross-entropy and accuracy. The model is float32, and its weights are set before each call.
+        `batches` returns the validation examples as `model.evaluate` takes them.
         """
         measures = label_measures(model, batches)
         return (lambda: with_perplexity(measures())) if self.measures_perplexity else measures
 
     @classmethod
     def reload(cls, folder: RunFolder, values: Mapping) -> ServedModule:
-        """What is scored and exported of a run's folder; values as in `ServedModule.of_model`, with
-        the "precision" of the weights, by default float32. A ValueError says that the run does not
-        say what its model is, or that a file is damaged.
+        """Load the module of a run's folder, to score or export it. Values as in
+        `ServedModule.of_model`, with the "precision" of the weights, by default float32. A
+        ValueError refuses a run that does not describe its model, or a damaged file.
         """
         return module_of_run(folder, values, cls.module_class)
 
     @abc.abstractmethod
     def score(self, module: ServedModule) -> Score:
-        """Score what was trained, on the test set."""
+        """Score the trained model on the test set."""
 
     @classmethod
     def write(
@@ -208,9 +208,9 @@ class Task(abc.ABC):
         precision: str = "float32",
         version: int | None = None,
     ) -> pathlib.Path:
-        """Write a version of a format, "saved_model" or one of those that run without TensorFlow,
-        into a folder; arguments and result as of `inference.portable_export.export`. A SavedModel
-        has the precision of its module.
+        """Export a version in a format, "saved_model" or one that runs without TensorFlow, into a
+        folder. Arguments and result as of `inference.portable_export.export`. A SavedModel has the
+        precision of its module.
         """
         if form == "saved_model":
             return export(module, folder, description, examples, version)
@@ -223,13 +223,13 @@ class Task(abc.ABC):
 
     @classmethod
     def held_out(cls, description: Mapping) -> HeldOut | None:
-        """What an export with rounded weights is measured on; None if that is nothing."""
+        """Return the text that exports with rounded weights are measured on, if there is any."""
         return None
 
     @classmethod
     def convert(cls, folder: RunFolder, path: pathlib.Path, values: Mapping) -> pathlib.Path:
-        """Write a run's model in another format than a SavedModel, the `--format` in `values`, if
-        this task has one. Gives where it was written.
+        """Write a run's model in the `--format` of `values`, if this task has another than
+        SavedModel. Return where it was written.
         """
         raise ValueError(
             f"--format={values['format']} is no format of the task {cls.name}. Leave it out."
@@ -237,6 +237,6 @@ class Task(abc.ABC):
 
 
 def with_perplexity(numbers: Mapping[str, float]) -> dict[str, float]:
-    """What `label_measures` gives, and the perplexity, exp(cross-entropy), or infinity."""
+    """Add the perplexity, exp(cross-entropy) or infinity, to the numbers of `label_measures`."""
     cross_entropy = numbers["cross_entropy"]
     return {"cross_entropy": cross_entropy, "perplexity": perplexity(cross_entropy), **numbers}

@@ -1,6 +1,6 @@
-"""What tasks of text share: the sources of a corpus, a vocabulary, the sizes of a Transformer
-(Vaswani et al. 2017, section 3), and the mask of text encoders (Devlin et al. 2019, "BERT:
-Pre-training of Deep Bidirectional Transformers for Language Understanding").
+"""Base classes of the tasks on text: a corpus, a vocabulary, the sizes of a Transformer (Vaswani et
+al. 2017, section 3), and the mask of text encoders (Devlin et al. 2019, "BERT: Pre-training of Deep
+Bidirectional Transformers for Language Understanding").
 """
 
 import dataclasses
@@ -27,16 +27,14 @@ from pipelines.vocabularies.token_ids import slices
 from pipelines.vocabularies.vocabulary import Vocabulary
 from pipelines.vocabularies.word_pieces import WordPieces
 
-# Of the test set: how many are printed, and how many are kept.
+# Sentences of the test set that are printed, and that the run stores.
 SHOWN = 5
 KEPT = 12
 TRIAL = "echo {sample} | python -m keras_transformer.%s --model={version}"
 
 
 class TextTask(Task):
-    """Learn something of a corpus with a vocabulary, by a model of the sizes of a Transformer. A
-    task sets `vocabulary` when it reads the run's files.
-    """
+    """A task on a corpus with a vocabulary, for a Transformer. `read_files` sets `vocabulary`."""
 
     def __init__(self, values: Mapping):
         super().__init__(values)
@@ -45,7 +43,7 @@ class TextTask(Task):
 
     @functools.cached_property
     def corpus(self) -> Corpus:
-        """The text."""
+        """The text to learn from."""
         return corpus_settings.load(self.corpus_settings, self.values)
 
     @property
@@ -57,7 +55,7 @@ class TextTask(Task):
         return self.hyperparameters.d_model
 
     def read_files(self, folder):
-        """Read the vocabulary: its size is the model's."""
+        """Read the vocabulary, whose size becomes the model's."""
         self.vocabulary = vocabularies.load(folder.path)
         self.hyperparameters = dataclasses.replace(
             self.hyperparameters, vocabulary_size=self.vocabulary.size
@@ -74,13 +72,13 @@ class TextTask(Task):
 
     @classmethod
     def fixed(cls, description):
-        """All but what the corpus says itself."""
+        """Return all parts but those that the corpus itself decides."""
         return corpus_settings.fixed(description)
 
 
 class OneLanguage(TextTask):
-    """Learn something of the sources of a corpus, such as the lines of `--corpus=lines`. `marks`
-    are positions that a text takes beside its tokens.
+    """A task on the sources of a corpus, such as the lines of `--corpus=lines`. `marks` is the
+    number of positions that a text needs besides its tokens.
     """
 
     marks = 0
@@ -105,9 +103,9 @@ class OneLanguage(TextTask):
                 "pairs. Pass --corpus=lines."
             )
         if spans.SENTINELS[0] in corpus.tags:
-            alone = corpus.name == "spans"
-            received = "corpus=spans" if alone else "a mixture with corpus spans"
-            remedy = "Pass --corpus=lines" if alone else "List corpus lines in its place"
+            is_alone = corpus.name == "spans"
+            received = "corpus=spans" if is_alone else "a mixture with corpus spans"
+            remedy = "Pass --corpus=lines" if is_alone else "List corpus lines in its place"
             raise ValueError(
                 f"--task={self.name} reads whole texts. Received: {received}, which cuts words out "
                 f"of them. {remedy}, which reads the same files."
@@ -130,11 +128,11 @@ class OneLanguage(TextTask):
         self.vocabulary = self.vocabulary.source
 
     def write_files(self, folder):
-        """Write a vocabulary that is learned from the training side."""
+        """Write a vocabulary learned from the training split."""
         vocabularies.save(self.learned_vocabulary(), folder.path)
 
     def learned_vocabulary(self, tags: Sequence[str] = ()) -> Vocabulary:
-        """A vocabulary of the training side."""
+        """Learn a vocabulary from the training split."""
         return vocabulary.learn(
             self.corpus.train.sources,
             self.values["vocabulary_size"],
@@ -153,8 +151,8 @@ class OneLanguage(TextTask):
 
 
 class TextEncoding(OneLanguage):
-    """Learn something by an encoder-only model. The vocabulary, which has a mask, is that of
-    `--vocabulary_from`, of `--init_from`, or learned from the training side.
+    """A task for an encoder-only model. The vocabulary, which has a mask, is that of
+    `--vocabulary_from` or of `--init_from`, or is learned from the training split.
     """
 
     trial = TRIAL % "predict"
@@ -178,13 +176,13 @@ class TextEncoding(OneLanguage):
 
 
 def vocabulary_of(origin: str) -> Vocabulary | SeparateVocabularies | WordPieces:
-    """The vocabulary of another run, or of a SavedModel; a ValueError says that it has none."""
-    found = vocabulary_at(origin)
-    if found is None:
+    """Load the vocabulary of a run or SavedModel; a ValueError says that it has none."""
+    loaded = vocabulary_at(origin)
+    if loaded is None:
         raise ValueError(
             f"{origin} has no vocabulary to start from. Name the folder of a run of text."
         )
-    return found
+    return loaded
 
 
 def refuse_long_lines(
@@ -193,8 +191,8 @@ def refuse_long_lines(
     validated: int,
     most: int = MAX_SOURCE_LENGTH,
 ) -> None:
-    """Refuse, before the training, sources that a search or the score of a text does not take:
-    all of the test, and as many of the validation sentences as are translated.
+    """Refuse, before the training, sources that are too long to translate or score: those of the
+    test split, and the first `validated` of the validation split.
     """
     for split, text, count in (
         ("validation", corpus.valid, validated),
@@ -210,7 +208,7 @@ def refuse_long_lines(
 
 
 def in_rows(names: Sequence[str], samples) -> list[str]:
-    """Samples as lines for people: in each a row for each name."""
+    """Format samples for people: each has a row for each name."""
     width = max(map(len, names)) + 2
     return [
         "".join(f"\n  {name:<{width}}{text}" for name, text in zip(names, sample, strict=True))
@@ -219,7 +217,7 @@ def in_rows(names: Sequence[str], samples) -> list[str]:
 
 
 def attend_of(model: str) -> Callable[..., dict] | None:
-    """The signature "attend" of what `--model` names, of strings (B,): "pieces" (B, T), and weights
+    """Return the signature "attend" of a model, from strings (B,) to "pieces" (B, T) and weights
     (B, N, h, T, T) by the name of their stack. None for two stacks, or an export without it.
     """
     path = ModelPath.of(model)

@@ -25,7 +25,7 @@ LABELS_FILE = "labels.json"
 
 
 class _OfLabels(TextEncoderModule):
-    """What classifiers of texts and of their words share: labels, and logits of ids."""
+    """Base class of classifiers of texts and of words: labels, and logits of ids."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class LabelModule(_OfLabels):
         return facts
 
     def _classify(self, text):
-        """Strings (B,) to the likeliest label (B,), and all labels and probabilities, (B, C)."""
+        """Return the likeliest label of strings (B,), and all labels and probabilities, (B, C)."""
         tokens = self.tokens(text)
         logits = self._logits(tokens, tf.zeros_like(tokens))
         labels = tf.constant(self.labels)
@@ -93,7 +93,7 @@ class TagModule(_OfLabels):
     """A tagger, functions of `text`, strings (B,) (Devlin et al. 2019, section 5.3). `embed` and
     `attend` as `TextEncoderModule`, and
 
-    serving_default  -> tags (B,), those of a text in one string
+    serving_default  -> tags (B,), one string for all tags of a text
     tag              -> words, tags and probabilities (B, W)
     """
 
@@ -114,28 +114,28 @@ class TagModule(_OfLabels):
         return super().functions() | {"serving_default": self.line_of_tags, "tag": self.tag}
 
     def _line_of_tags(self, text):
-        """Strings (B,) to a string each: a tag for each word, with spaces between them."""
+        """Return the tags of the words of strings (B,), joined by spaces."""
         tags = self.tag(text)["tags"]
         tags = tf.ragged.boolean_mask(tags, tags != "")
         return {"tags": tf.strings.reduce_join(tags, axis=-1, separator=" ")}
 
     def _tag(self, text):
-        """Strings (B,) to their words, the tag of each, and its probability, (B, W) each. A word
-        without a piece, or after the longest text, is "O" with a probability of 0.
+        """Return the words of strings (B,), the tag of each, and its probability, (B, W) each. A
+        word without a piece, or beyond the longest text, is "O" with a probability of 0.
         """
-        found = in_words(text, self.vocabulary)
-        # `labelled_texts.read` would leave out a space before a mask, and move the words after it.
+        rows = in_words(text, self.vocabulary)
+        # `labelled_texts.read` would drop a space before a mask, and shift the words after it.
         marks = self.vocabulary.marks
-        ids = cut(found.ids, self.longest - 1, marks.last)
+        ids = cut(rows.ids, self.longest - 1, marks.last)
         tokens = opened(ids.to_tensor(default_value=PAD), marks)
         shares = tf.nn.softmax(self._logits(tokens, tf.zeros_like(tokens)))
-        # The mark of the beginning stands before the first piece.
-        places = found.places.to_tensor(default_value=NOWHERE) + 1
-        lengths = tf.minimum(found.ids.row_lengths(), self.longest - 1)
+        # The first token is the mark of the beginning.
+        places = rows.places.to_tensor(default_value=NOWHERE) + 1
+        lengths = tf.minimum(rows.ids.row_lengths(), self.longest - 1)
         is_read = (places > 0) & (places < tf.cast(lengths, tf.int32)[:, None])
         at_words = tf.gather(shares, tf.where(is_read, places, 0), batch_dims=1)
         tags = tf.gather(tf.constant(self.labels), tf.argmax(at_words, axis=-1))
-        words = found.words.to_tensor()
+        words = rows.words.to_tensor()
         return {
             "words": words,
             "tags": tf.where(is_read, tags, tf.where(words == "", "", OUTSIDE)),
@@ -144,5 +144,5 @@ class TagModule(_OfLabels):
 
 
 def names_of(folder: RunFolder) -> list[str]:
-    """The labels of a run, by number."""
+    """Read the labels of a run, in the order of their numbers."""
     return read_json(folder.path / LABELS_FILE, "They stand in model.json too.")

@@ -1,5 +1,5 @@
-"""What labels are learned from (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional
-Transformers for Language Understanding", sections 4.1 and 5.3).
+"""Options of classification and tagging (Devlin et al. 2019, "BERT: Pre-training of Deep
+Bidirectional Transformers for Language Understanding", sections 4.1 and 5.3).
 """
 
 from keras_transformer.saved_models.options import Precision

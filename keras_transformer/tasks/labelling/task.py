@@ -1,5 +1,5 @@
-"""Labels of texts and tags of their words, by an encoder-only model, fine-tuned from one that
-predicts masked pieces, or from nothing (Devlin et al. 2019, "BERT: Pre-training of Deep
+"""Classification of texts and tagging of words by an encoder-only model, fine-tuned from a masked
+language model or trained from scratch (Devlin et al. 2019, "BERT: Pre-training of Deep
 Bidirectional Transformers for Language Understanding", sections 4.1 and 5.3).
 """
 
@@ -26,7 +26,7 @@ from pipelines.whole_files import write_json
 
 
 class LabelScorer(Scorer):
-    """The texts of a split; or those of --source_file, whose labels --reference_file has."""
+    """Scores labels of the texts of a split, or of --source_file by --reference_file."""
 
     useless = ("metrics", "confidence", "baseline_file", "evalb_parameters")
     because = "is for translations, and {model} gives labels: leave it out."
@@ -53,18 +53,18 @@ class LabelScorer(Scorer):
 
     @staticmethod
     def usable(corpus):
-        """A corpus without what the task drops."""
+        """Return a corpus without the texts that the task drops."""
         return corpus
 
     @staticmethod
     def measure(reader, text):
-        """What a `TextReader` answers to a text, and how good it is."""
+        """Return the answers of a `TextReader` to texts, and their scores."""
         labels = reader.labels(text.sources)
         return labels, label_score.measure(labels, text.targets)
 
     @staticmethod
     def summary(numbers):
-        """What `measure` gave, for people."""
+        """Return the scores of `measure` as text for people."""
         return (
             f"{numbers['accuracy']:.1%} of {numbers['texts']:,} texts get their label, macro F1 "
             f"{numbers['macro_f1']}"
@@ -76,7 +76,7 @@ class LabelScorer(Scorer):
         return "\n".join([self.summary(numbers), *left_out])
 
     def _labelled(self, values):
-        """Texts and their labels."""
+        """Load texts and their labels."""
         files = [values["source_file"], values["reference_file"]]
         if any(files):
             texts, labels = held_out_text(self.description, self.model, values["split"], *files)
@@ -89,7 +89,7 @@ class LabelScorer(Scorer):
 
 
 class TagScorer(LabelScorer):
-    """Likewise; a line of labels has a tag for each word."""
+    """Scores tags of words; a line of labels has a tag for each word."""
 
     summary = staticmethod(span_score.summary)
     usable = staticmethod(labelled_texts.without_unequal)
@@ -107,10 +107,10 @@ class TagScorer(LabelScorer):
 class Labelling(TextEncoding):
     """Learn the targets of a corpus as labels of its sources.
 
-    `--init_from` takes embeddings and encoder from a run of the task masking, whose head it leaves.
+    `--init_from` copies embeddings and encoder of a run of the task masking, without its head.
 
     Attributes:
-        names: the labels that the training side has, from `labels_of`.
+        names: the labels of the training split, from `labels_of`.
         kind_of_labels: what they are called.
     """
 
@@ -119,26 +119,26 @@ class Labelling(TextEncoding):
 
     @classmethod
     def fixed(cls, description):
-        """All but `tie_embeddings`, which an earlier version took though it has no effect."""
+        """Return all parts but `tie_embeddings`, which has no effect; earlier versions wrote it."""
         hyperparameters = {**description["hyperparameters"], "tie_embeddings": "three_way"}
         return super().fixed({**description, "hyperparameters": hyperparameters})
 
     @staticmethod
     def labels_in(target):
-        """The labels in a line of the targets."""
+        """Return the labels in a line of the targets."""
         return [target]
 
     @staticmethod
     def labels_of(targets):
-        """All labels that lines of the targets, or others like them, may have."""
+        """Return all labels that lines of targets, or similar lines, may have."""
         return set(targets)
 
     @abc.abstractmethod
     def labelled(self, sources, targets, place):
-        """Lines and their targets as `Examples`; `place` says where one stands, for errors."""
+        """Make `Examples` of lines and targets; `place` names the place of a line, for errors."""
 
     def introduce(self):
-        """Print what is trained on; what could not be measured later is refused now."""
+        """Print what is trained on, and refuse text that could not be scored later."""
         corpus = self.corpus
         for side in ("training", "validation", "test"):
             text = getattr(corpus, {"training": "train", "validation": "valid"}.get(side, side))
@@ -155,7 +155,7 @@ class Labelling(TextEncoding):
         )
 
     def write_files(self, folder):
-        """Write the vocabulary, and the labels of the training side."""
+        """Write the vocabulary, and the labels of the training split."""
         super().write_files(folder)
         write_json(folder.path / LABELS_FILE, sorted(self.labels_of(self.corpus.train.targets)))
 
@@ -181,18 +181,18 @@ class Labelling(TextEncoding):
                 f"--labelled_examples must be at most {len(train)}, the texts to train on. "
                 f"Received: {count}."
             )
-        drawn = np.random.default_rng(self.values["seed"]).permutation(len(train))[:count]
+        chosen = np.random.default_rng(self.values["seed"]).permutation(len(train))[:count]
         return self.labelled(
-            [train.sources[number] for number in drawn],
-            [train.targets[number] for number in drawn],
-            lambda index: train.place(drawn[index], "the training side"),
+            [train.sources[number] for number in chosen],
+            [train.targets[number] for number in chosen],
+            lambda index: train.place(chosen[index], "the training side"),
         )
 
     def score(self, module):
-        """How many labels of the test set are right, and some of its texts."""
+        """Score the labels of the test set, and show some of its texts."""
         test = self.corpus.test
         answers, numbers = self.scorer.measure(TextReader.of(module), test)
-        lines = [one if isinstance(one, str) else " ".join(one) for one in answers]
+        lines = [labels if isinstance(labels, str) else " ".join(labels) for labels in answers]
         shown = list(zip(test.sources, lines, test.targets, strict=True))[:SHOWN]
         names = ("text", "tags" if self.kind_of_labels == "tags" else "label", "reference")
         report = [self.scorer.summary(numbers), *in_rows(names, shown)]
@@ -220,9 +220,9 @@ class Classification(Labelling):
 
 
 class Tagging(Labelling):
-    """Learn a tag for each word: the slots of `--corpus=intents --target_language=slots`, or any
-    files of `--corpus=text_files`, a text a line, and as many tags a line as it has words. Tags are
-    "B-" and a name where a span begins, "I-" and the name where it continues, else "O".
+    """Learn a tag for each word: the slots of `--corpus=intents --target_language=slots`, or files
+    of `--corpus=text_files`, a text in each line, with a tag for each of its words. Tags are "B-"
+    and a name where a span begins, "I-" and the name where it continues, else "O".
     """
 
     name = "tagging"
@@ -234,13 +234,13 @@ class Tagging(Labelling):
 
     @functools.cached_property
     def corpus(self):
-        """The text, without lines that have not a tag for each word."""
+        """The text, without lines that lack a tag for some word or have too many."""
         return labelled_texts.without_unequal(super().corpus, self.values.get("strict", False))
 
     @staticmethod
     def labels_of(targets):
         tags = {tag for row in targets for tag in row.split()}
-        # A span of one word and one of several may stand in different splits.
+        # A name may have spans of one word in one split and of several in another.
         return tags | {f"{kind}{tag[1:]}" for tag in tags if tag[1:2] == "-" for kind in "BI"}
 
     def labelled(self, sources, targets, place):

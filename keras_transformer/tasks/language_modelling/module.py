@@ -1,5 +1,5 @@
-"""A language model as one TensorFlow graph, strings in, strings out, decoded as translations are
-(Vaswani et al. 2017, section 6.1), by sampling unless options ask for a search.
+"""A language model as one TensorFlow graph, strings in, strings out, decoded like translations
+(Vaswani et al. 2017, section 6.1), by sampling unless an option is of a search.
 """
 
 from collections.abc import Mapping
@@ -25,9 +25,9 @@ TOP_P = 0.9
 class GenerationModule(TextModule):
     """A `TextModule` that continues prompts. An empty prompt begins a new text.
 
-    `sample` has the option max_length too, in pieces after the prompt (0: as exported). And
+    `sample` also has the option max_length, in pieces after the prompt (0: as exported). And
 
-    attend           -> pieces (B, T), and decoder (B, N, h, T, T): what the heads attend to
+    attend           -> pieces (B, T), and decoder (B, N, h, T, T), the attention of all heads
     """
 
     output = outputs = "generated"
@@ -61,34 +61,35 @@ class GenerationModule(TextModule):
         }
 
     @staticmethod
-    def options_of(given: Mapping[str, Any]) -> DecodingOptions:
-        """Options of decoding by arguments of `DecodingOptions`, None: the default; where they name
-        no search, text is drawn from 0.9 of the probability. samples=0 asks for a search, which has
-        no use for the seed.
+    def options_of(values: Mapping[str, Any]) -> DecodingOptions:
+        """Make options of decoding from arguments of `DecodingOptions`, None for a default. Without
+        an option of a search, text is sampled from 0.9 of the probability. samples=0 means a
+        search, which ignores the seed.
         """
-        given = {name: value for name, value in given.items() if value is not None}
+        values = {name: value for name, value in values.items() if value is not None}
         for name in ("constrained", "coverage_penalty"):
-            if value := given.get(name):
+            if value := values.get(name):
                 raise ValueError(
                     f"`{name}` needs a source, which a language model has not. Received: "
                     f"{name}={value}. Leave it out."
                 )
-        searches = given.get("beam_size") or "length_penalty" in given or given.get("samples") == 0
-        if not given.get("samples") and searches:
-            return DecodingOptions(**{name: given[name] for name in given if name != "seed"})
-        return DecodingOptions(**{"top_p": TOP_P, **given, "samples": given.get("samples") or 1})
+        samples = values.get("samples")
+        searches = values.get("beam_size") or "length_penalty" in values or samples == 0
+        if not samples and searches:
+            return DecodingOptions(**{name: values[name] for name in values if name != "seed"})
+        return DecodingOptions(**{"top_p": TOP_P, **values, "samples": samples or 1})
 
     @classmethod
     def options_of_flags(cls, values: Mapping[str, Any]) -> DecodingOptions:
-        """The same by the values of flags. --samples=0 is its default, and asks for nothing."""
-        given = decoding_flags(values)
+        """`options_of` the values of flags. --samples=0 is the default, and means no search."""
+        flags = decoding_flags(values)
         return cls.options_of(
-            {name: value for name, value in given.items() if name != "samples" or value}
+            {name: value for name, value in flags.items() if name != "samples" or value}
         )
 
     @classmethod
     def of_model(cls, model, folder, values):
-        """The module of a run's model, which decodes as the values of flags say."""
+        """Make the module of a run's model, which decodes by the values of flags."""
         return cls(model, vocabularies.load(folder.path), cls.options_of_flags(values))
 
     def _generate(self, text):
@@ -96,7 +97,7 @@ class GenerationModule(TextModule):
         return {"generated": self.target_text(ids[:, 0], text)}
 
     def _score(self, text):
-        """Strings (B,) to log P(Y) in nats and |Y|, EOS included, of at most 1,024 tokens."""
+        """Return log P(Y) in nats and |Y|, EOS included, of strings (B,), cut to 1,024 tokens."""
         ids = self.ids_of(text)
         return {
             "log_probability": tf.reduce_sum(self.log_probabilities(ids), axis=1),
@@ -104,9 +105,9 @@ class GenerationModule(TextModule):
         }
 
     def _attend(self, text):
-        """Strings (B,) to their pieces (B, T), EOS the last and "" after a shorter text, and what
-        every layer's heads attend to, "decoder" (B, N, h, T, T): row t belongs to the step that
-        gives piece t, column t to the piece before it, which that step reads.
+        """Return the pieces of strings (B,), (B, T), EOS the last and "" after it, and the
+        attention weights of all layers, "decoder" (B, N, h, T, T). Row t belongs to the step that
+        predicts piece t, column t to the piece before it, which that step reads.
         """
         ids = self.ids_of(text)
         weights = self._attention(shifted(ids))
@@ -123,21 +124,21 @@ class GenerationModule(TextModule):
         return with_options(sample, **self.sampling_defaults(), max_length=tf.constant([0]))
 
     def log_probabilities(self, ids: tf.Tensor) -> tf.Tensor:
-        """Log P of each token of texts (B, T), 0 at padding."""
+        """Return log P of each token of texts (B, T), 0 at padding."""
         return token_log_probabilities(self.logits(shifted(ids)), ids)
 
     def begin(self, source, prefixes):
-        """Prompts are what texts begin with, without the EOS that counts in their length."""
+        """Return prompts as prefixes, without the EOS that counts in their length."""
         return {}, source[:, :-1].to_tensor(default_value=PAD)
 
     def next_logits(self, text, prefix):
         pieces = tf.strings.split(prefix)
-        came = pieces.with_flat_values(self.target_tokenizer.string_to_id(pieces.flat_values))
-        prompts = tf.concat([self.source_ids(text)[:, :-1], came], axis=1)
+        ids = pieces.with_flat_values(self.target_tokenizer.string_to_id(pieces.flat_values))
+        prompts = tf.concat([self.source_ids(text)[:, :-1], ids], axis=1)
         prompts = prompts[:, : most_read(self.positions) - 1]
         ids = tf.pad(prompts.to_tensor(default_value=PAD), [[0, 0], [1, 0]], constant_values=BOS)
         return tf.gather(self.logits(ids), prompts.row_lengths(), batch_dims=1)
 
     def ids_of(self, text: tf.Tensor) -> tf.Tensor:
-        """Strings (B,) to ids (B, T), each closed by EOS, cut after 1,024 tokens, padded."""
+        """Return padded ids (B, T) of strings (B,), which end in EOS or are cut to 1,024 tokens."""
         return self.source_ids(text).to_tensor(default_value=PAD)

@@ -1,4 +1,4 @@
-"""What language models read: texts of one language, and how they are continued."""
+"""Options of language models: texts of one language, and how they are continued."""
 
 from keras_transformer.saved_models.options import ExportPrecision, Format
 from keras_transformer.tasks.options import (

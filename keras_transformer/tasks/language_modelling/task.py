@@ -22,7 +22,7 @@ from pipelines.batches import texts
 
 
 class PerplexityScorer(Scorer):
-    """The lines of a split, or of the file --reference_file."""
+    """Scores the perplexity of the lines of a split, or of --reference_file."""
 
     useless = OF_ANSWERS
     because = NO_ANSWERS.format("continues text")
@@ -37,7 +37,7 @@ class PerplexityScorer(Scorer):
 
     @staticmethod
     def summary(numbers):
-        """What `examine` gave, in a line."""
+        """Return the result of `examine` in a line."""
         of_pieces = in_words(numbers["perplexity"])
         of_words = in_words(numbers["perplexity_of_words"])
         return f"perplexity {of_pieces} a piece, {of_words} a word"
@@ -48,7 +48,7 @@ class PerplexityScorer(Scorer):
 
 
 class LanguageModelling(OneLanguage):
-    """Foresee each piece of a text from those before it.
+    """Predict each piece of a text from those before it.
 
     The text is the source side of any corpus, such as the lines of `--corpus=lines`.
     """
@@ -71,9 +71,9 @@ class LanguageModelling(OneLanguage):
         return f"runs/{values['corpus']}_{language(values, 'source_language')}"
 
     def introduce(self):
-        """Print what is trained on; what could not be measured later is told now."""
-        described = {"task": self.name, **self.description()}
-        refuse_long_lines(self.corpus, self.vocabulary, 0, most_read(most_positions(described)))
+        """Print what is trained on, and refuse text that could not be scored later."""
+        description = {"task": self.name, **self.description()}
+        refuse_long_lines(self.corpus, self.vocabulary, 0, most_read(most_positions(description)))
         super().introduce()
 
     def examples(self, split):
@@ -83,16 +83,16 @@ class LanguageModelling(OneLanguage):
         )
 
     def score(self, module):
-        """Perplexity of the test set, and some of its lines begun and continued."""
+        """Measure the perplexity of the test set, and continue the beginnings of some lines."""
         lines = self.corpus.test.sources
         generator = Generator.of(module)
         numbers = generator.perplexities(lines)
         # The first half of a line's words, at least one.
-        words = [line.split() for line in lines[:KEPT]]
-        prompts = [" ".join(one[: max(1, len(one) // 2)]) for one in words]
-        texts_made = generator.generate(prompts[:SHOWN])
+        rows = [line.split() for line in lines[:KEPT]]
+        prompts = [" ".join(words[: max(1, len(words) // 2)]) for words in rows]
+        continuations = generator.generate(prompts[:SHOWN])
         report = [
             self.scorer.summary(numbers),
-            *in_rows(("prompt", "generated"), zip(prompts, texts_made, strict=False)),
+            *in_rows(("prompt", "generated"), zip(prompts, continuations, strict=False)),
         ]
         return Score(numbers, report, prompts)

@@ -51,7 +51,7 @@ class MaskedTextModule(TextEncoderModule):
         return {**super().facts(), "mask": self.vocabulary.marks.name}
 
     def _fill_mask(self, text):
-        """Strings (B,) to the likeliest pieces for each mask.
+        """Return the likeliest pieces for each mask in strings (B,).
 
         Returns:
             filled: (B,), as in `fill`.
@@ -69,8 +69,8 @@ class MaskedTextModule(TextEncoderModule):
         }
 
     def _guessed(self, text):
-        """Strings (B,) with the likeliest piece for each mask, guessed by itself; logits (B, M, V)
-        without those of marks; and which masks (B, M) there are.
+        """Fill each mask in strings (B,) with its likeliest piece, independently of the others.
+        Return the strings; logits (B, M, V) without those of marks; and which masks (B, M) exist.
         """
         ids = self.vocabulary.tokenize(text)
         marks = self.vocabulary.marks
@@ -82,7 +82,7 @@ class MaskedTextModule(TextEncoderModule):
         rows = tf.broadcast_to(tf.range(tf.shape(tokens)[0])[:, None], tf.shape(places))
         chosen = tf.stack([rows[is_hidden], places[is_hidden]], axis=-1)
         filled = tf.tensor_scatter_nd_update(tokens, chosen, best[is_hidden])
-        # What the model does not read, for it is too long, stays.
+        # The rest of a text that is too long for the model is left as it is.
         rest = read(ids, marks, tf.int32.max)[:, self.longest - 1 :]
         filled = tf.concat([filled, rest], axis=1)
         is_text = (filled != PAD) & (filled != marks.first) & (filled != marks.last)
@@ -90,7 +90,7 @@ class MaskedTextModule(TextEncoderModule):
         return tf.where(tf.reduce_any(is_hidden, axis=1), words, text), logits, is_hidden
 
     def _hidden(self, tokens):
-        """The places of masks (B, M) in tokens (B, T), M at least 1, and which there are."""
+        """Return the places of masks (B, M) in tokens (B, T), M at least 1, and which exist."""
         length = tf.shape(tokens)[1]
         is_mask = tokens == self.vocabulary.marks.mask
         most = tf.maximum(1, tf.reduce_max(tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=1)))

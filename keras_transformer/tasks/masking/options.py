@@ -1,5 +1,5 @@
-"""What is hidden of a text (Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional
-Transformers for Language Understanding", section 3.1).
+"""Options of masked language modelling (Devlin et al. 2019, "BERT: Pre-training of Deep
+Bidirectional Transformers for Language Understanding", section 3.1).
 """
 
 from keras_transformer.saved_models.options import Precision

@@ -23,7 +23,7 @@ BATCH_TOKENS = 4096
 
 
 class MaskingScorer(Scorer):
-    """The texts of a split or of --reference_file, with the same pieces hidden each time."""
+    """Scores guesses in texts of a split or of --reference_file; the hidden pieces are fixed."""
 
     useless = OF_ANSWERS
     because = NO_ANSWERS.format("guesses pieces")
@@ -36,17 +36,17 @@ class MaskingScorer(Scorer):
                 f"{model} is a SavedModel, which guesses where a text has masks. Name the run's "
                 "folder to measure it."
             )
-        # An imported model does not say how it was trained.
+        # An imported model does not describe its training.
         sizes = hyperparameters_in(description, path.run.description, sizes_of_description)
-        unknown = {"mask_share": MASK_SHARE, "max_length": sizes.max_positions - 1, "seed": 1}
-        self._training = {**unknown, **description.get("training", {})}
+        defaults = {"mask_share": MASK_SHARE, "max_length": sizes.max_positions - 1, "seed": 1}
+        self._training = {**defaults, **description.get("training", {})}
         self._lines = self.lines(values)
 
     def examine(self, loading, at_once):
         module = self.module(loading["precision"])
-        how = [self._training[name] for name in ("max_length", "mask_share", "seed")]
-        examples = examples_of(self._lines, module.vocabulary, *how)
-        return measure(module, batches_of(examples, how[0]))
+        settings = [self._training[name] for name in ("max_length", "mask_share", "seed")]
+        examples = examples_of(self._lines, module.vocabulary, *settings)
+        return measure(module, batches_of(examples, settings[0]))
 
     def table(self, numbers):
         return (
@@ -56,20 +56,20 @@ class MaskingScorer(Scorer):
 
 
 def examples_of(lines, vocabulary, longest, share, seed) -> Examples:
-    """Texts, cut to `longest` pieces, of which a share is hidden."""
+    """Make examples of texts, cut to `longest` pieces, of which a share is hidden."""
     ids = texts.tokenized(lines, vocabulary, longest)
     hide = hidden_pieces.Masking(vocabulary.marks, vocabulary.size, share)
     return hidden_pieces.examples(ids, vocabulary.marks, hide, seed)
 
 
 def batches_of(examples: Examples, longest: int) -> tf.data.Dataset:
-    """The examples in batches, each once."""
+    """Return the examples in batches, each once."""
     return batching.evaluation_batches(examples, max(BATCH_TOKENS, longest))
 
 
 def measure(module: MaskedTextModule, batches: tf.data.Dataset) -> dict:
-    """How well a module guesses the pieces that are hidden in batches of texts: how many, their
-    cross-entropy in nats, perplexity, None where it is too large for a float, and accuracy.
+    """Measure a module's guesses of the hidden pieces in batches of texts: their number,
+    cross-entropy in nats, perplexity (None if too large for a float), and accuracy.
     """
     total = np.zeros(3)
     for inputs, pieces, weights in batches:
@@ -101,11 +101,11 @@ class Masking(TextEncoding):
         return description
 
     def examples(self, split):
-        how = (self.values[name] for name in ("max_train_length", "mask_share", "seed"))
-        return examples_of(getattr(self.corpus, split).sources, self.vocabulary, *how)
+        settings = (self.values[name] for name in ("max_train_length", "mask_share", "seed"))
+        return examples_of(getattr(self.corpus, split).sources, self.vocabulary, *settings)
 
     def score(self, module):
-        """Cross-entropy and accuracy of the test set, and some of its lines with a word hidden."""
+        """Measure guesses on the test set, and show some of its lines with a word hidden."""
         batches = batches_of(self.examples("test"), self.values["max_train_length"])
         numbers = measure(module, batches)
         name = self.vocabulary.marks.name
@@ -121,7 +121,7 @@ class Masking(TextEncoding):
 
 
 def _with_a_word_hidden(line, mask):
-    """A line whose middle word is the mask."""
+    """Replace the middle word of a line by the mask."""
     words = line.split()
     words[len(words) // 2] = mask
     return " ".join(words)

@@ -15,11 +15,11 @@ from pipelines.trees.linearization import alphabet_of
 
 
 class ParsingModule(TranslationModule):
-    """A `TranslationModule` from words, which stand between white space, into trees in brackets.
+    """A `TranslationModule` from words, separated by white space, into trees in brackets.
 
-    Whatever symbols the model writes become a tree over exactly the words, by the rules of
-    `trees.linearization`. By the option `constrained` the model writes no other symbols than
-    those of such a tree. References are trees in brackets, prefixes are symbols.
+    Any symbols that the model writes become a tree over exactly the words, by the rules of
+    `trees.linearization`. With the option `constrained` the model writes only the symbols of such
+    a tree. References are trees in brackets, prefixes are symbols.
     """
 
     output = "tree"
@@ -29,7 +29,7 @@ class ParsingModule(TranslationModule):
         "(Vaswani et al. 2017, section 6.3)"
     )
     heading = "A constituency parser"
-    # Section 6.3. The end may come first: what is missing is repaired.
+    # Section 6.3. EOS may come first, because incomplete trees are repaired.
     default_options: Mapping[str, Any] = {"max_length": "+300", "min_length": 1}
 
     def __init__(self, *of_all):
@@ -66,9 +66,8 @@ class ParsingModule(TranslationModule):
         return super().search(search, text, prefixes, limits)
 
     def _leaves(self, text):
-        """How many leaves a tree over the words of `text` has, and which ones if they are words.
-
-        Words after the cut of the source are not read: the repair puts them in.
+        """Return the number of leaves of a tree over the words of `text`, and the leaves if they
+        are words. The repair adds words after the cut of the source, which are not read.
         """
         if self._alphabet.leaves != "words":
             words = tf.strings.split(_spaced(text)).row_lengths()
@@ -83,19 +82,19 @@ class ParsingModule(TranslationModule):
         }
 
     def source_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Sentences (B,) to ragged ids (B, None), whatever white space is between words."""
+        """Return ragged ids (B, None) of sentences (B,) with any white space between words."""
         return super().source_tokens(_spaced(text))
 
     def target_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Trees in brackets, or their symbols, (B,) to ragged ids, each row closed by EOS."""
+        """Return ragged ids of trees in brackets or in symbols, (B,); each row ends in EOS."""
         return super().target_tokens(bracketing.symbols(text, self._alphabet.leaves))
 
     def target_text(self, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
-        """Ids (B, L) to trees over the words of `text`, strings (B,), empty where it is blank."""
+        """Return trees over the words of `text`, strings (B,), of ids (B, L); "" if it is blank."""
         return bracketing.trees(self._alphabet, ids, _spaced(text))
 
 
 def _spaced(text):
-    """Strings (B,) with one space between words, as a treebank gives them to training."""
+    """Return strings (B,) with one space between words, like the sentences of a treebank."""
     words = tf.strings.split(tf.strings.regex_replace(text, r"[\pZ\x1c-\x1f\x85]", " "))
     return tf.strings.reduce_join(words, axis=-1, separator=" ")

@@ -1,4 +1,4 @@
-"""What parsers read: what translators do, and how trees are constrained."""
+"""Options of parsers: those of translators, and whether trees are constrained."""
 
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.saved_models.options import Format, Precision

@@ -18,8 +18,8 @@ from pipelines.trees import plain
 
 
 class TreeScorer(SentenceScorer):
-    """The sentences of trees: of a split, or of the file --reference_file. Damaged trees of a
-    split, which training left out, are counted; in a file of one's own they are refused.
+    """Scores trees by those of a split, or of --reference_file. Damaged trees of a split, which
+    training left out, are counted; in a file they are refused.
     """
 
     useless = ("metrics", "confidence", "baseline_file", "source_file")
@@ -89,7 +89,7 @@ class Parsing(Translation):
         return f"runs/parsing_{language(values, 'source_language')}"
 
     def description(self):
-        """Without the tokenizer of BLEU, which is not counted of trees."""
+        """Return the description without the tokenizer of BLEU, which trees do not need."""
         parts = super().description()
         del parts["evaluation"]
         return parts
@@ -102,11 +102,11 @@ class Parsing(Translation):
         return treebank.gold_trees(self.corpus_settings, "valid")
 
     def validation_quality(self, translations):
-        """Labelled F1 of the trees of the first validation sentences, of any length."""
+        """Return labelled F1 of the trees of the first validation sentences, of any length."""
         return parser_score.measure(translations, self._gold[: len(translations)])["all"]["f1"]
 
     def score(self, module):
-        """The PARSEVAL table of the test set, parsed as the options say."""
+        """Parse the test set by the options, and measure PARSEVAL."""
         sources = self.corpus.test.sources
         trees = Translator(module).translate(sources)
         numbers = parser_score.measure(trees, treebank.gold_trees(self.corpus_settings, "test"))
@@ -126,5 +126,5 @@ class Parsing(Translation):
 
     @classmethod
     def convert(cls, folder, path, values):
-        """Refuse: no other engine makes trees of symbols."""
+        """Refuse any format, because no other engine makes trees of symbols."""
         return super(Translation, cls).convert(folder, path, values)

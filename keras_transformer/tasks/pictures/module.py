@@ -1,6 +1,6 @@
 """A `VisionTransformer` as one TensorFlow graph (Dosovitskiy et al. 2021, "An Image is Worth 16x16
-Words: Transformers for Image Recognition at Scale"): pictures in; classes, or what it looked at,
-out. Shapes: B pictures of H x W pixels with C channels; K classes; N layers of h heads.
+Words: Transformers for Image Recognition at Scale"): pictures in; classes or attention out. Shapes:
+B pictures of H x W pixels with C channels; K classes; N layers of h heads; patches of P x P pixels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from keras_transformer.models import VisionHyperparameters, VisionTransformer
 from keras_transformer.saved_models.served_module import ServedModule
 from pipelines.batches import picture_files
 
-# Any size: another one than the model's is told, and not taken for something else.
+# Any size, so that the module itself can refuse a wrong one in plain words.
 PICTURE = tf.TensorSpec([None, None, None, None], tf.float32, name="picture")
 PNG = tf.TensorSpec([None], tf.string, name="png")
 
@@ -64,7 +64,7 @@ class PictureModule(ServedModule):
         }
 
     def golden_inputs(self, examples):
-        """Pictures of the test set, which are lists of bytes; and a black and a white one."""
+        """Return pictures of the test set, given as lists of bytes, and a black and a white one."""
         pictures = [*examples, np.zeros(self.size), np.full(self.size, WHITE)]
         return [_example(np.asarray(pixels, np.uint8)) for pixels in pictures]
 
@@ -94,8 +94,8 @@ class PictureModule(ServedModule):
         return cls(model, folder.read_description()["classes"]["names"])
 
     def _classify(self, picture):
-        """Pictures (B, H, W, C), from 0 to 1, to the likeliest class (B,), and all classes and
-        their probabilities, each (B, K), in one order for all pictures.
+        """Return the likeliest class (B,) of pictures (B, H, W, C), from 0 to 1, and all classes
+        with their probabilities, (B, K) each, in the same order for all pictures.
         """
         probabilities = tf.nn.softmax(self._logits(self._fitting(picture)))
         classes = tf.constant(self.classes)
@@ -106,43 +106,43 @@ class PictureModule(ServedModule):
         }
 
     def _attend(self, picture):
-        """Pictures to what the class token looks at, (B, N, h, H / P, W / P): the share of each
-        patch. What is missing to 1 is the share of the class token itself.
+        """Return the attention of the class token to each patch, (B, N, h, H / P, W / P). The rest
+        to 1 is its attention to itself.
         """
         weights = self._weights(self._fitting(picture))[:, :, :, 0, 1:]
         shape = tf.shape(weights)[:3]
         return {"attention": tf.reshape(weights, tf.concat([shape, self._grid], axis=0))}
 
     def _attend_png(self, png):
-        """PNG or JPEG files (B,) to what `attend` gives, and the pictures seen, (B, H, W, C)."""
-        seen = self._decoded(png)
-        return {"seen": tf.ensure_shape(seen, [None, *self.size]), **self.attend(seen)}
+        """Return the outputs of `attend` for PNG or JPEG files (B,), and the pictures in them."""
+        pictures = self._decoded(png)
+        return {"seen": tf.ensure_shape(pictures, [None, *self.size]), **self.attend(pictures)}
 
     def _decoded(self, png):
-        def decoded(one):
-            shape = tf.concat([picture_files.size_of(one), self.size[-1:]], axis=0)
-            with tf.control_dependencies([self._told(shape)]):
-                pixels = picture_files.decoded(tf.identity(one), self.size[-1])
+        def decoded(contents):
+            shape = tf.concat([picture_files.size_of(contents), self.size[-1:]], axis=0)
+            with tf.control_dependencies([self._size_check(shape)]):
+                pixels = picture_files.decoded(tf.identity(contents), self.size[-1])
             return tf.ensure_shape(pixels, self.size)
 
         pixels = tf.map_fn(decoded, png, fn_output_signature=tf.TensorSpec(self.size, tf.uint8))
         return tf.cast(pixels, tf.float32) / WHITE
 
     def _fitting(self, picture):
-        """The pictures, which are refused if they have another size or other values."""
-        values = tf.reduce_all((picture >= 0) & (picture <= 1))
-        told = tf.debugging.Assert(
-            values, ["the values of a picture must be from 0 to 1. Divide bytes by 255."]
+        """Return the pictures after checks of their size and values."""
+        is_valid = tf.reduce_all((picture >= 0) & (picture <= 1))
+        value_check = tf.debugging.Assert(
+            is_valid, ["the values of a picture must be from 0 to 1. Divide bytes by 255."]
         )
-        with tf.control_dependencies([self._told(tf.shape(picture)[1:]), told]):
+        with tf.control_dependencies([self._size_check(tf.shape(picture)[1:]), value_check]):
             return tf.ensure_shape(tf.identity(picture), [None, *self.size])
 
-    def _told(self, shape):
-        """The assertion that a picture's shape, (H, W, C), is that of the model."""
+    def _size_check(self, shape):
+        """Assert that a picture's shape, (H, W, C), is that of the model."""
         height, width, channels = self.size
-        said = f"a picture must be {height} x {width} x {channels} (height, width, channels)."
+        message = f"a picture must be {height} x {width} x {channels} (height, width, channels)."
         return tf.debugging.Assert(
-            tf.reduce_all(shape == self.size), [f"{said} Resize it. Received:", shape]
+            tf.reduce_all(shape == self.size), [f"{message} Resize it. Received:", shape]
         )
 
 

@@ -1,5 +1,5 @@
-"""The pictures to learn from, and how they are moved (Dosovitskiy et al. 2021, "An Image is Worth
-16x16 Words: Transformers for Image Recognition at Scale").
+"""Options of the pictures to learn from, and of their augmentation (Dosovitskiy et al. 2021, "An
+Image is Worth 16x16 Words: Transformers for Image Recognition at Scale").
 """
 
 from keras_transformer.models.architectures import VisionHyperparameters

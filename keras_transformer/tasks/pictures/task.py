@@ -20,7 +20,7 @@ from pipelines.dropped import Dropped
 
 
 class PictureScorer(Scorer):
-    """The pictures of a split."""
+    """Scores classes of the pictures of a split."""
 
     useless = (*OF_ANSWERS, "reference_file")
     because = (
@@ -35,7 +35,7 @@ class PictureScorer(Scorer):
                 "--task=image_classification, or what it was exported to."
             )
         pictures = images.load(**description["pictures"])
-        _refuse_others(description, pictures, model)
+        _refuse_changed(description, pictures, model)
         self._split = getattr(pictures, values["split"])
         self._dropped = pictures.dropped
 
@@ -56,9 +56,9 @@ class PictureScorer(Scorer):
         )
 
 
-def _refuse_others(description, pictures, model):
-    """Refuse a folder that has changed since the training: its splits are others, so that pictures
-    that were trained on would be tested.
+def _refuse_changed(description, pictures, model):
+    """Refuse a folder that has changed since the training. Its splits would differ, and the test
+    would include pictures that were trained on.
     """
     folder = description["pictures"]["folder"]
     names = description["classes"]["names"]
@@ -79,8 +79,8 @@ def _refuse_others(description, pictures, model):
 
 
 def scores_of(classifier: PictureClassifier, split: Split) -> dict:
-    """Ask for the classes of all pictures of a split: how many, the share that is right, and
-    "confusion", a list of rows: how many of class i were taken for j.
+    """Classify all pictures of a split. Return their number, the accuracy, and "confusion", rows of
+    how many pictures of class i were predicted to be of class j.
     """
     _, probabilities = classifier.classify(split.pixels)
     predicted = np.argmax(probabilities, axis=-1)
@@ -130,7 +130,7 @@ class ImageClassification(Task):
 
     @functools.cached_property
     def hyperparameters(self):
-        """What the flags and the pictures say."""
+        """The sizes of the model, from flags and pictures."""
         _, height, width, channels = self.pictures.train.pixels.shape
         of_pictures = {"height": height, "width": width, "channels": channels}
         classes = len(self.pictures.classes)
@@ -152,7 +152,7 @@ class ImageClassification(Task):
 
     @classmethod
     def fixed(cls, description):
-        """All of it. Where an earlier version wrote no digest of files, today's is taken."""
+        """Return all of it. If an earlier version wrote no digest of the files, add today's."""
         name, folder = (description["pictures"].get(key) for key in ("name", "folder"))
         if "files" in description or name != "folder" or not os.path.isdir(folder):
             return description
@@ -168,12 +168,10 @@ class ImageClassification(Task):
         )
         counts = np.bincount(pictures.train.classes, minlength=len(pictures.classes))
         print(f"the rarest class, {pictures.classes[counts.argmin()]}: {counts.min():,} to train")
-        for done, some in (
-            ("dropped", pictures.dropped),
-            ("passed over", Dropped(pictures.passed_over)),
-        ):
-            if some:
-                print(f"{done}: {some.describe()}")
+        if pictures.dropped:
+            print(f"dropped: {pictures.dropped.describe()}")
+        if passed_over := Dropped(pictures.passed_over):
+            print(f"passed over: {passed_over.describe()}")
 
     def examples(self, split):
         tokens = self.hyperparameters.tokens
@@ -183,7 +181,7 @@ class ImageClassification(Task):
         return shifted_pictures.examples(self.pictures.train, tokens, most, self.values["seed"])
 
     def score(self, module):
-        """Accuracy on the test set, and which class was taken for which."""
+        """Measure the accuracy on the test set, and the confusion of classes."""
         test = self.pictures.test
         numbers = scores_of(PictureClassifier.of(module), test)
         report = [

@@ -1,4 +1,4 @@
-"""What the flags of translation say of its search, objective, pieces and embeddings."""
+"""Choices of translation by flags: objective, vocabulary, tokenizer of BLEU, and augmentation."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +19,12 @@ from pipelines.vocabularies.segmentation import BpeDropout, Variation
 from pipelines.vocabularies.subword_regularization import SubwordRegularization
 from pipelines.vocabularies.vocabulary import Vocabulary
 
-# By the flag that asks for it.
+# By their flags.
 SEGMENTATIONS = {"bpe_dropout": BpeDropout, "subword_regularization": SubwordRegularization}
 
 
 def scheduled_sampling(values: Mapping) -> ScheduledSampling | None:
-    """The objective that --scheduled_sampling asks for; None: it asks for none."""
+    """Return the objective of --scheduled_sampling, or None if that is 0."""
     probability = values["scheduled_sampling"]
     if not probability:
         return None
@@ -37,14 +37,14 @@ def scheduled_sampling(values: Mapping) -> ScheduledSampling | None:
 
 
 def check_vocabulary(values: Mapping, kind: str, shares_ids: bool, vocabulary_size: int) -> None:
-    """Refuse tables of embeddings that a vocabulary cannot have, and a start that these cannot."""
+    """Refuse --tie_embeddings and --embedding_initialization that do not fit the vocabulary."""
     tie_embeddings = values["tie_embeddings"]
     if not shares_ids and "source_embedding" not in TIES[tie_embeddings]:
-        fitting = [name for name, tables in TIES.items() if "source_embedding" in tables]
+        choices = [name for name, tables in TIES.items() if "source_embedding" in tables]
         raise ValueError(
-            f"vocabularies that are {kind} need --tie_embeddings={' or '.join(fitting)}: an id "
+            f"vocabularies that are {kind} need --tie_embeddings={' or '.join(choices)}: an id "
             f"means another piece in each language. Received: tie_embeddings={tie_embeddings}. "
-            f"Pass --tie_embeddings={fitting[0]}."
+            f"Pass --tie_embeddings={choices[0]}."
         )
     start = values["embedding_initialization"]
     if start == "drawn" or values["init_from"]:
@@ -61,20 +61,20 @@ def check_vocabulary(values: Mapping, kind: str, shares_ids: bool, vocabulary_si
 def vocabulary_with(
     origin: str, tags: Sequence[str], protected: ProtectedSpans | None
 ) -> Vocabulary | SeparateVocabularies:
-    """The vocabulary of the run or SavedModel that --vocabulary_from names."""
-    found = vocabulary_of(origin)
-    require_trainable(found, origin, "Name another run, or leave --vocabulary_from out.")
-    if lacking := sorted(set(tags) - set(found.source.pieces)):
+    """Load the vocabulary of --vocabulary_from, which must have these tags and protected spans."""
+    vocabulary = vocabulary_of(origin)
+    require_trainable(vocabulary, origin, "Name another run, or leave --vocabulary_from out.")
+    if lacking := sorted(set(tags) - set(vocabulary.source.pieces)):
         raise ValueError(
             f"the vocabulary of {origin} lacks the tags {', '.join(lacking[:5])} of this corpus. "
             "Pass --vocabulary_size, which learns another."
         )
-    if found.protected != protected:
+    if vocabulary.protected != protected:
         raise ValueError(
             f"the vocabulary of {origin} protects other spans than these flags do. Pass --protect "
             "as that run did, or --vocabulary_size without --vocabulary_from to learn another."
         )
-    return found
+    return vocabulary
 
 
 def refuse_other_vocabulary(
@@ -82,7 +82,7 @@ def refuse_other_vocabulary(
     vocabulary: Vocabulary | SeparateVocabularies,
     prepared: Vocabulary | SeparateVocabularies,
 ) -> None:
-    """Refuse records that were not cut by a run's vocabulary."""
+    """Refuse records that were tokenized by another vocabulary than the run's."""
     if prepared.fingerprint != vocabulary.fingerprint:
         files = map(str, vocabularies.paths(vocabulary.kind, folder))
         raise ValueError(
@@ -92,48 +92,48 @@ def refuse_other_vocabulary(
         )
 
 
-def tokenizer_of_run(folder: RunFolder, asked: str | None, language: str) -> str:
-    """The tokenizer that a run's BLEU is counted with: all its life the same, so that --keep_best
-    compares numbers of one scale. A run of 0.7 does not say it: there the default was 13a.
+def tokenizer_of_run(folder: RunFolder, tokenize: str | None, language: str) -> str:
+    """Return the tokenizer of a run's BLEU. It stays the same when the run is resumed, so that
+    --keep_best compares like with like. Runs of 0.7 do not name it: their default was 13a.
 
-    A ValueError refuses another one, `asked` for where the run is resumed.
+    A ValueError refuses another --tokenize for a run that is resumed.
     """
     if not folder.is_started:
-        return tokenizer_of(language, asked)
+        return tokenizer_of(language, tokenize)
     before = folder.read_description().get("evaluation", {}).get("tokenize")
-    if asked and before and asked != before:
+    if tokenize and before and tokenize != before:
         raise ValueError(
             f"--tokenize must be {before}, as BLEU was counted in {folder.path} so far. Received: "
-            f"{asked}. Leave it out; evaluate --tokenize={asked} counts the other."
+            f"{tokenize}. Leave it out; evaluate --tokenize={tokenize} counts the other."
         )
-    kept = asked or before or "13a"
-    if kept != tokenizer_of(language, asked or before):
+    tokenizer = tokenize or before or "13a"
+    if tokenizer != tokenizer_of(language, tokenize or before):
         print(
-            f"BLEU is counted with the tokenizer {kept} as before, so that --keep_best compares "
-            f"numbers of one scale; evaluate counts it with {tokenizer_of(language)}"
+            f"BLEU is counted with the tokenizer {tokenizer} as before, so that --keep_best "
+            f"compares numbers of one scale; evaluate counts it with {tokenizer_of(language)}"
         )
-    return kept
+    return tokenizer
 
 
 def variations(
     values: Mapping, upper_targets: bool = True
 ) -> Callable[[Vocabulary | SeparateVocabularies], dict[str, Variation]]:
-    """How the sentences that are trained on are changed, as --augment says, and cut, as one of the
-    flags in `SEGMENTATIONS` says: a function of the vocabulary that gives it by "source" and
-    "target". `upper_targets` says whether the target of a source in upper case is too.
+    """Return a function of the vocabulary that gives for "source" and "target" how sentences are
+    changed in training, by --augment, and cut into pieces, by one of the flags in `SEGMENTATIONS`.
+    `upper_targets` says whether the target of a source in upper case is in upper case too.
     """
-    augmented = Augmentation.of(values)
-    asked = {name: values[name] for name in SEGMENTATIONS if values[name]}
-    if len(asked) > 1:
-        received = ", ".join(f"{name}={value}" for name, value in asked.items())
+    augmentation = Augmentation.of(values)
+    flags = {name: values[name] for name in SEGMENTATIONS if values[name]}
+    if len(flags) > 1:
+        received = ", ".join(f"{name}={value}" for name, value in flags.items())
         raise ValueError(
-            f"--{' and --'.join(asked)} exclude each other: a vocabulary is of byte pairs or a "
+            f"--{' and --'.join(flags)} exclude each other: a vocabulary is of byte pairs or a "
             f"unigram language model. Received: {received}. Leave one out."
         )
     changing = {
-        "augment": ",".join(augmented.augment),
+        "augment": ",".join(augmentation.augment),
         "glossary_rate": values.get("glossary_rate"),
-        **asked,
+        **flags,
     }
     for name, value in changing.items():
         if value and values["static_shapes"]:
@@ -141,25 +141,25 @@ def variations(
                 f"--{name} gives sentences of any length, and --static_shapes wants few. "
                 f"Received: {name}={value}. Leave one out."
             )
-    rates = augmented.rates
-    share = augmented.augmented_share
+    rates = augmentation.rates
+    share = augmentation.augmented_share
 
     def of_sides(vocabulary):
         sides = {"source": vocabulary.source, "target": vocabulary.target}
-        cut = {
-            one: SEGMENTATIONS[name](one, value, values["seed"])
-            for name, value in asked.items()
-            for one in set(sides.values())
+        cuts = {
+            side: SEGMENTATIONS[name](side, value, values["seed"])
+            for name, value in flags.items()
+            for side in set(sides.values())
         }
         if not rates:
-            return {side: cut[one] for side, one in sides.items() if one in cut}
+            return {name: cuts[side] for name, side in sides.items() if side in cuts}
         longest = values["max_train_length"]
         of_target = rates if upper_targets else {}
         return {
-            side: AugmentedText(
-                one, of_side, values["seed"], longest, side == "source", cut.get(one), share
+            name: AugmentedText(
+                side, of_side, values["seed"], longest, name == "source", cuts.get(side), share
             )
-            for (side, one), of_side in zip(sides.items(), (rates, of_target), strict=True)
+            for (name, side), of_side in zip(sides.items(), (rates, of_target), strict=True)
         }
 
     return of_sides

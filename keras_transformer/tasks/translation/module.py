@@ -17,7 +17,7 @@ from keras_transformer.inference.language_labels import labels_of
 from keras_transformer.inference.model_graphs import IDS, AttentionGraphs, Graphs, traced
 from keras_transformer.inference.text_module import TEXT, TextModule, cut, pieces_of
 from keras_transformer.models import EncoderDecoder, Ensemble, model_of
-from keras_transformer.tasks.translation.request_options import searched
+from keras_transformer.tasks.translation.request_options import functions_of_requests
 from pipelines import vocabularies
 from pipelines.special_ids import PAD
 from pipelines.vocabularies import SeparateVocabularies
@@ -27,7 +27,7 @@ REFERENCE = tf.TensorSpec([None], tf.string, name="reference")
 
 
 class TranslationModule(TextModule):
-    """A `TextModule` from sentences to translations. `score` takes the input reference too. And
+    """A `TextModule` from sentences to translations. `score` also takes the input reference. And
 
     translate        options beam_size, length_penalty, length_penalty_form ("": as exported),
                      max_length (0: as exported), num_hypotheses, and of a model of many
@@ -37,9 +37,8 @@ class TranslationModule(TextModule):
     align            reference -> source_pieces (B, S), target_pieces (B, T), and attention to the
                      source (B, N, h, T, S)
 
-    A module that calls its output "tree" gives `tree` and `trees` in place of `translation` and
-    `translations`. A model that gives no attention, such as an ensemble, has no `align`. An export
-    that draws its translations has no `translate`.
+    If the attribute `output` is "tree", the outputs are `tree` and `trees`. A model without
+    attention, such as an ensemble, has no `align`. An export that samples has no `translate`.
     """
 
     output = "translation"
@@ -58,7 +57,7 @@ class TranslationModule(TextModule):
         super().__init__(model, vocabulary, options, "translation")
         self.check(options)
         self.labels = labels_of(vocabulary, options)
-        # How many of the first tokens say languages.
+        # The number of first tokens that name languages.
         self._labelled = 1 if self.labels else 0
         self._graphs = AttentionGraphs(model) if model.gives_attention else Graphs(model)
         self.encode = self._graphs.encode
@@ -75,7 +74,7 @@ class TranslationModule(TextModule):
         if self.gives_attention:
             self.attention = traced(self._attention, TEXT, REFERENCE)
             self.align = traced(self._align, TEXT, REFERENCE)
-        # The numbers of tokens of strings (B,), not cut.
+        # The numbers of tokens of strings (B,), without a cut.
         self.source_lengths = traced(lambda text: self.source_tokens(text).row_lengths(), TEXT)
         self.target_lengths = traced(
             lambda reference: self.target_tokens(reference).row_lengths(), REFERENCE
@@ -86,7 +85,7 @@ class TranslationModule(TextModule):
         if self.has_blocks:
             functions["blockwise"] = traced(self._blockwise, TEXT)
         if not self.options.samples:
-            functions |= searched(self)
+            functions |= functions_of_requests(self)
         if self.gives_attention:
             functions["align"] = self.align
         return functions
@@ -113,13 +112,13 @@ class TranslationModule(TextModule):
 
     @classmethod
     def of_model(cls, model, folder, values):
-        """The module of a run's model, which decodes as flags say, else as it was trained to."""
+        """Make the module of a run's model, which decodes by flags, else by the run's options."""
         options = decoding_options(values, cls.defaults(folder.read_description()))
         return cls(model, vocabularies.load(folder.path), options)
 
     @classmethod
     def defaults(cls, description: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments of `DecodingOptions` for a run: as trained to decode, else as its task."""
+        """Return a run's arguments of `DecodingOptions`, for the rest the defaults of its task."""
         return {**cls.default_options, **kept_in(description)}
 
     @classmethod
@@ -127,27 +126,28 @@ class TranslationModule(TextModule):
         """Refuse options that this kind of module cannot have."""
         if options.constrained:
             raise ValueError(
-                "`constrained` is for parsers: what a translation may be, no rule says. Received: "
+                "`constrained` is for parsers: there are no rules for a translation. Received: "
                 "constrained=True. Leave it out."
             )
 
     def _translate(self, text):
-        """Strings (B,) to strings (B,); blank ones stay empty, sources end after 1,024 tokens."""
+        """Translate strings (B,); blank ones give "", and sources are cut after 1,024 tokens."""
         ids, _, text = self._search_as_exported(text, tf.zeros([tf.size(text), 0], tf.int32))
         return {self.output: self.target_text(ids[:, 0], text)}
 
     def _blockwise(self, text):
-        """What greedy search gives of strings (B,), in fewer steps."""
+        """Translate strings (B,) as greedy search does, in fewer steps."""
         ids, _ = self.search(self.options.greedy(blockwise=True).search(), text)
         return {self.output: self.target_text(ids[:, 0], text)}
 
     def _translate_in_detail(self, text, prefix):
-        """Strings (B,) and what each translation must begin with, "" for anything, to translations
-        and scores (B, n), best first, -inf where there are fewer, and to pieces, EOS among them, ""
-        where there is none, and log P of each by the model, 0 there, (B, n, L).
+        """Translate strings (B,), each translation beginning with a prefix (B,), which may be "".
+
+        Return translations and scores (B, n), best first, -inf where there are fewer; and pieces,
+        EOS included and "" after it, with the model's log P of each, 0 after EOS, (B, n, L).
         """
-        begins = self.target_tokenizer.tokenize(self._as_target_of(text, prefix))
-        prefixes = begins[:, :-1].to_tensor(default_value=PAD)
+        tokens = self.target_tokenizer.tokenize(self._as_target_of(text, prefix))
+        prefixes = tokens[:, :-1].to_tensor(default_value=PAD)
         hypotheses, scores, text = self._search_as_exported(text, prefixes)
         shape = tf.shape(hypotheses)
         source = tf.repeat(self.source_ids(text).to_tensor(default_value=PAD), shape[1], axis=0)
@@ -162,8 +162,8 @@ class TranslationModule(TextModule):
         }
 
     def _score(self, text, reference):
-        """Strings (B,) and their translations (B,) to log P(Y | X) in nats and |Y|, EOS included.
-        Lines and translations are cut after 1,024 tokens.
+        """Return log P(Y | X), in nats, and |Y|, EOS included, of strings (B,) and their
+        translations (B,), both cut after 1,024 tokens.
         """
         source, target = self._padded(text, reference)
         log_probabilities = self._graphs.log_probabilities(source, target)[:, self._labelled :]
@@ -174,9 +174,9 @@ class TranslationModule(TextModule):
         }
 
     def _attention(self, text, reference):
-        """Strings (B,) and their translations (B,) to the pieces of both, labels and EOS among
-        them, and to what every layer's heads attend to: encoder (B, N, h, S, S), decoder
-        (B, N, h, T, T) and cross (B, N, h, T, S), where row t is of the step of target piece t.
+        """Return the pieces of strings (B,) and of their translations (B,), labels and EOS
+        included, and the attention weights of all layers: encoder (B, N, h, S, S), decoder
+        (B, N, h, T, T) and cross (B, N, h, T, S). Row t belongs to the step of target piece t.
         """
         source, target = self._padded(text, reference)
         return {
@@ -195,7 +195,7 @@ class TranslationModule(TextModule):
         }
 
     def search(self, search, text, prefixes=None, limits=None, languages=(None, None)):
-        """As `TextModule`, in languages that texts say, each strings (1,) or (B,), or None."""
+        """Search as `TextModule` does, between languages, each strings (1,) or (B,), or None."""
         if not self.labels:
             return super().search(search, text, prefixes, limits)
         source, target = map(self.labels.ids_of, LANGUAGES, languages)
@@ -214,23 +214,23 @@ class TranslationModule(TextModule):
         return self._graphs.next_logits(source, ids.to_tensor(default_value=PAD))
 
     def _padded(self, text, reference):
-        """Sentences and their translations, ids (B, S) and (B, T)."""
+        """Return the ids of sentences and of their translations, (B, S) and (B, T)."""
         source = self.source_ids(text).to_tensor(default_value=PAD)
         target = self.target_ids(self._as_target_of(text, reference))
         return source, target.to_tensor(default_value=PAD)
 
     def _as_target_of(self, text, reference):
-        """Translations (B,) with the marks of the spans that their sources have."""
+        """Replace the protected spans of translations (B,) by the marks that their sources have."""
         if not self.marks:
             return reference
         return self.marks.marked_as(reference, self.marks.marked(text))[0]
 
     def target_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Translations (B,) to ragged ids (B, None), as `source_ids`."""
+        """Return ragged ids (B, None) of translations (B,), as `source_ids`."""
         return cut(self.target_tokens(text))
 
     def target_tokens(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Translations (B,) to ragged ids, each row closed by EOS."""
+        """Return ragged ids of translations (B,); each row ends in EOS."""
         return self._after_label(self.target_tokenizer.tokenize(text), "target_language")
 
     def source_tokens(self, text):
@@ -241,14 +241,14 @@ class TranslationModule(TextModule):
         return labels.before(ids, labels.ids_of(name), ids.nrows()) if labels else ids
 
     def target_text(self, ids, text):
-        """As `TextModule`, but empty where `text` is blank."""
+        """Return strings as `TextModule` does, but "" where `text` is blank."""
         return tf.where(tf.strings.strip(text) == "", "", super().target_text(ids, text))
 
 
 def decoding_options(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> DecodingOptions:
-    """The options that the values of flags say; for None, the defaults of the task or the run."""
-    given = decoding_flags(values)
-    if not given.get("samples"):
-        # Training draws no translations: its seed is not theirs.
-        given.pop("seed", None)
-    return options_of_run(given, defaults)
+    """Return the options of flags, for the rest the defaults of the task or the run."""
+    options = decoding_flags(values)
+    if not options.get("samples"):
+        # The seed of training is not one of samples.
+        options.pop("seed", None)
+    return options_of_run(options, defaults)

@@ -1,4 +1,4 @@
-"""What translators and parsers read besides (Vaswani et al. 2017, sections 5 and 6)."""
+"""Options of translators and parsers (Vaswani et al. 2017, sections 5 and 6)."""
 
 from keras_transformer.evaluation.options import Tokenizer
 from keras_transformer.runs.options import is_above_0
@@ -11,11 +11,11 @@ AUGMENTED = ("case", "typos", "punctuation")
 
 
 def _rate_of(kind):
-    """What the rates of all kinds of --augment share: each has a use with its kind."""
+    """Return what the options of all rates share: each needs its kind in --augment."""
     return {
         "at_least": 0,
         "at_most": 1,
-        "only": {"augment": lambda said: kind in said.split(",")},
+        "only": {"augment": lambda kinds: kind in kinds.split(",")},
         "only_words": f"--augment={kind}",
     }
 
@@ -90,10 +90,10 @@ class Augmentation(Options):
 
     @property
     def rates(self) -> dict[str, float]:
-        """The rate of each kind that is asked for, by its name."""
+        """The rates of the kinds in --augment."""
         rates = (self.case_rate, self.typo_rate, self.punctuation_rate)
-        given = dict(zip(AUGMENTED, rates, strict=True))
-        return {kind: given[kind] for kind in self.augment}
+        by_kind = dict(zip(AUGMENTED, rates, strict=True))
+        return {kind: by_kind[kind] for kind in self.augment}
 
 
 class EmbeddingStart(Options):

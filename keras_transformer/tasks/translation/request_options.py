@@ -1,4 +1,4 @@
-"""Searches whose options a request says (Vaswani et al. 2017, section 6.1)."""
+"""Searches with options of requests (Vaswani et al. 2017, section 6.1)."""
 
 import functools
 
@@ -12,8 +12,8 @@ from keras_transformer.inference.model_graphs import traced
 from keras_transformer.inference.text_module import TEXT, with_options
 
 
-def searched(module) -> dict:
-    """`translate` and `nbest` of a `TranslationModule`, which share one graph."""
+def functions_of_requests(module) -> dict:
+    """Return `translate` and `nbest` of a `TranslationModule`, which share one graph."""
     # An export with greedy search has a beam of 1 here; a request may ask for a wider one.
     beam = module.options.beam()
     exported = {
@@ -24,19 +24,18 @@ def searched(module) -> dict:
         "num_hypotheses": tf.constant([beam.num_hypotheses]),
     }
     if module.labels:
-        # As exported.
         exported |= dict.fromkeys(LANGUAGES, tf.constant([""]))
-    translate = with_options(functools.partial(_searched, module), **exported)
+    translate = with_options(functools.partial(_translate, module), **exported)
 
     def nbest(text):
         outputs = translate(text, **{**exported, "num_hypotheses": exported["beam_size"]})
-        # With a known width, a server can join requests in one batch: all get as many.
-        return {name: tf.reshape(one, [-1, beam.beam_size]) for name, one in outputs.items()}
+        # A static width lets a server join requests in one batch.
+        return {name: tf.reshape(rows, [-1, beam.beam_size]) for name, rows in outputs.items()}
 
     return {"translate": translate, "nbest": traced(nbest, TEXT)}
 
 
-def _searched(
+def _translate(
     module,
     text,
     beam_size,
@@ -49,7 +48,7 @@ def _searched(
     sentences = tf.shape(text)
     most = max(MOST_HYPOTHESES, module.options.beam().beam_size)
     beam_size = tf.clip_by_value(tf.broadcast_to(beam_size, sentences), 1, most)
-    number = tf.clip_by_value(tf.broadcast_to(num_hypotheses, sentences), 1, beam_size)
+    count = tf.clip_by_value(tf.broadcast_to(num_hypotheses, sentences), 1, beam_size)
     # The comparison is false for NaN.
     penalty = tf.minimum(length_penalty, STEEPEST_PENALTY)
     penalty = tf.where(length_penalty >= 0, penalty, 0.0)
@@ -59,7 +58,7 @@ def _searched(
     for name, c in FORMS.items():
         form = tf.where(length_penalty_form == name, c, form)
     search = module.options.beam(
-        beam_size=beam_size, length_penalty=penalty, length_penalty_form=form, num_hypotheses=number
+        beam_size=beam_size, length_penalty=penalty, length_penalty_form=form, num_hypotheses=count
     )
 
     def limits(lengths):

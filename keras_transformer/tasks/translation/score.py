@@ -7,7 +7,7 @@ from pipelines import line_files
 
 
 class TranslationScorer(SentenceScorer):
-    """Sources and their references."""
+    """Scores translations of sources by their references."""
 
     unit = "BLEU"
 
@@ -18,7 +18,7 @@ class TranslationScorer(SentenceScorer):
         self.sources, self.references = held_out_text(description, model, values["split"], *files)
         language = description.get("corpus", {}).get("target_language", "")
         self._tokenize = metrics.tokenizer_of(language, values["tokenize"])
-        self._chosen = (values["metrics"], self._tokenize, language)
+        self._choice = (values["metrics"], self._tokenize, language)
         self._baseline = None
         if name := values["baseline_file"]:
             lines = self._baseline = line_files.read_lines(name)
@@ -28,12 +28,12 @@ class TranslationScorer(SentenceScorer):
                     f"{name} with {len(lines):,} lines, and {len(self.references):,} references. "
                     "Translate the same text."
                 )
-        self._metrics = metrics.choose(*self._chosen)
+        self._metrics = metrics.choose(*self._choice)
         self._bleu = metrics.bleu_of(self._tokenize)
 
     @property
     def measure(self):
-        # sacrebleu knows its signature once it has counted.
+        # sacrebleu has a signature only after it has scored something.
         self.quality(self.references)
         return f"BLEU, {self._bleu.get_signature()}"
 
@@ -52,8 +52,8 @@ class TranslationScorer(SentenceScorer):
         if not self._baseline:
             return numbers
         test = self._values["significance"]
-        # Metrics that have counted are not asked again.
-        systems = (metrics.choose(*self._chosen), self._baseline, answers, self.references)
+        # Metrics that have been used must not be used again.
+        systems = (metrics.choose(*self._choice), self._baseline, answers, self.references)
         comparison = {
             "baseline": self._values["baseline_file"],
             "test": test,
@@ -64,6 +64,6 @@ class TranslationScorer(SentenceScorer):
     def table(self, numbers):
         lines = [f"{numbers['sentences']:,} sentences", table.of_scores(numbers["scores"])]
         if comparison := numbers.get("comparison"):
-            of = (comparison["scores"], comparison["baseline"], comparison["test"])
-            lines += ["", table.of_comparison(*of)]
+            parts = (comparison["scores"], comparison["baseline"], comparison["test"])
+            lines += ["", table.of_comparison(*parts)]
         return "\n".join(lines)

@@ -51,7 +51,7 @@ MAY_CHANGE = ("decoding", "evaluation")
 UNMEASURED = (
     "{} is measured with TensorFlow, of --validation_sentences: raise it, or choose cross_entropy."
 )
-# Sentences of the test split whose BLEU an export with rounded weights says.
+# Sentences of the test split by which the BLEU of an export with rounded weights is measured.
 MEASURED = 500
 
 logger = logging.getLogger(__name__)
@@ -62,9 +62,9 @@ class Translation(TextTask):
 
     Attributes:
         quality: the measure of whole translations; higher is better.
-        module_class: what makes strings of strings, and is exported.
-        upper_targets: whether --augment writes the target of a source in upper case so.
-        decoding: the `DecodingOptions` that the flags say.
+        module_class: the module that translates strings, and is exported.
+        upper_targets: whether --augment also writes the target of an upper-case source so.
+        decoding: the `DecodingOptions` of the flags.
     """
 
     name = "translation"
@@ -88,7 +88,7 @@ class Translation(TextTask):
         self.module_class.check(self.decoding)
         self._variations = variations(values, self.upper_targets)
         kind = values["vocabularies"]
-        # How many pieces the text gives is not known yet.
+        # With 0 pieces, because the size of the vocabulary is not known yet.
         check_vocabulary(values, kind, kind == "joint" or bool(values["vocabulary_from"]), 0)
         self._tokenize = values.get("tokenize")
         self.protected = ProtectedSpans.of(values)
@@ -100,7 +100,7 @@ class Translation(TextTask):
 
     @functools.cached_property
     def _texts(self):
-        """The corpus, and what the model reads of it to train and to validate."""
+        """The corpus, and the texts that the model reads of it to train and to validate."""
         corpus = corpus_settings.load(self.corpus_settings, self.values)
         if not self.protected.are_any:
             return ProtectedText(corpus, corpus.train, corpus.valid)
@@ -111,13 +111,13 @@ class Translation(TextTask):
         return f"runs/{corpus_settings.folder_name(values)}"
 
     def write_files(self, folder):
-        """Write the vocabulary of --vocabulary_from or of the records, or one that is learned."""
+        """Write the vocabulary of --vocabulary_from or of the records, or learn one."""
         train = self._texts.train
         protected = self.protected.knowing(train.sources) if self.protected.are_any else None
-        if self.values["vocabulary_from"]:
-            chosen = vocabulary_with(self.values["vocabulary_from"], self.corpus.tags, protected)
+        if origin := self.values["vocabulary_from"]:
+            vocabulary = vocabulary_with(origin, self.corpus.tags, protected)
         else:
-            chosen = self._prepared_vocabulary() or vocabularies.learn(
+            vocabulary = self._prepared_vocabulary() or vocabularies.learn(
                 train.sources,
                 train.targets,
                 self.values["vocabularies"],
@@ -126,7 +126,7 @@ class Translation(TextTask):
                 self.values["vocabulary_model"],
                 protected,
             )
-        vocabularies.save(chosen, folder.path)
+        vocabularies.save(vocabulary, folder.path)
 
     def read_files(self, folder):
         super().read_files(folder)
@@ -137,22 +137,22 @@ class Translation(TextTask):
         self._tokenize = tokenizer_of_run(folder, self._tokenize, self.corpus.target_language)
 
     def _prepared_vocabulary(self):
-        """That of the records; None of a corpus that is text."""
+        """Return the vocabulary of records, or None if the corpus is text."""
         train = self.corpus.train
         return train.vocabulary if isinstance(train, Records) else None
 
     def description(self):
-        said = {"protected": self.protected.as_dict()} if self.protected.are_any else {}
+        protected = {"protected": self.protected.as_dict()} if self.protected.are_any else {}
         return {
             **super().description(),
-            **said,
+            **protected,
             "decoding": remembered(self.decoding),
             "evaluation": {"tokenize": self._tokenize},
         }
 
     @classmethod
     def held_out(cls, description):
-        """The first pairs of the test split, if the run names a corpus that is still there."""
+        """Return the first pairs of the test split, if the run's corpus is still there."""
         if "corpus" not in description:
             return None
         try:
@@ -160,14 +160,14 @@ class Translation(TextTask):
         except (OSError, ValueError) as error:
             logger.warning("BLEU of the export is not measured: %s", error)
             return None
-        asked = description.get("evaluation", {}).get("tokenize")
-        tokenize = tokenizer_of(description["corpus"]["target_language"], asked)
+        tokenize = description.get("evaluation", {}).get("tokenize")
+        tokenize = tokenizer_of(description["corpus"]["target_language"], tokenize)
         measure = functools.partial(bleu.score, tokenize=tokenize)
         return HeldOut(*(side[:MEASURED] for side in pairs), measure)
 
     @classmethod
     def fixed(cls, description):
-        """All but decoding and scoring; hyperparameters new since a version had their default."""
+        """Return all parts but decoding and scoring; hyperparameters are completed by defaults."""
         hyperparameters = sizes_of_description(description["hyperparameters"]).as_dict()
         parts = {name: description[name] for name in description if name not in MAY_CHANGE}
         return super().fixed({**parts, "hyperparameters": hyperparameters})
@@ -202,7 +202,7 @@ class Translation(TextTask):
             print(f"warning: {warning}", file=sys.stderr)
 
     def doubt(self) -> str | None:
-        """What to tell somebody whose scores may not be what they seem."""
+        """Return a warning if the scores may mislead."""
         return bleu.doubt(self.corpus.test.targets, self._tokenize)
 
     def examples(self, split):
@@ -210,7 +210,7 @@ class Translation(TextTask):
         if split != "train":
             return valid.examples()
         variations = self._variations(self.vocabulary)
-        # Spans that are cut anew make sequences of any length.
+        # Cutting other spans in each epoch makes sequences of any length.
         may_vary = not self.values["static_shapes"] and keras.backend.backend() == "tensorflow"
         has_spans = isinstance(self._texts.train, ParallelText) and SENTINELS[0] in self.corpus.tags
         if self.protected.glossary_rate:
@@ -220,7 +220,7 @@ class Translation(TextTask):
         return train.examples(variations)
 
     def _spans_anew(self, train, variations):
-        """What cuts other spans each time, and variations of both sides after it."""
+        """Return variations that cut other spans each time, followed by `variations`."""
         pieces = whole_texts(self._texts.train, self.corpus.tags)
         pieces = [train.of_those_kept(column) for column in pieces]
         longest, seed = (self.values[name] for name in ("max_train_length", "seed"))
@@ -230,7 +230,9 @@ class Translation(TextTask):
         }
 
     def _given_terms(self, train, variation):
-        """What gives some sources with the translations of terms, and a variation after it."""
+        """Return the variation that puts translations of terms into some sources, followed by
+        `variation`.
+        """
         seed = self.values["seed"]
         lines = [*with_terms(self._texts.train, seed, self.corpus.tags)]
         sentences = texts.token_ids(lines, self.vocabulary.source)
@@ -254,8 +256,8 @@ class Translation(TextTask):
         return scheduled_sampling(self.values) or super().objective()
 
     def validation(self, model, batches):
-        """Cross-entropy, perplexity and accuracy per target token of all pairs; `quality` of the
-        first sentences, translated greedily by the rules of the flags.
+        """Measure cross-entropy, perplexity and accuracy per target token on all pairs, and
+        `quality` on the first sentences, translated greedily under the rules of the flags.
         """
         measures = super().validation(model, batches)
         if self.quality not in self.higher_is_better:
@@ -269,12 +271,12 @@ class Translation(TextTask):
         return measure
 
     def validation_quality(self, translations: Sequence[str]) -> float:
-        """The `quality` of translations of the first validation sentences: BLEU."""
+        """Return the `quality` of translations of the first validation sentences: BLEU."""
         references = self.corpus.valid.targets[: len(translations)]
         return bleu.score(translations, references, self._tokenize)["bleu"]
 
     def score(self, module):
-        """BLEU and chrF of the test set, translated as the options say."""
+        """Translate the test set by the options, and measure BLEU and chrF."""
         test = self.corpus.test
         translations = Translator(module).translate(test.sources)
         scores = bleu.score(translations, test.targets, self._tokenize)
@@ -289,7 +291,7 @@ class Translation(TextTask):
 
     @classmethod
     def convert(cls, folder, path, values):
-        """Write the weights for CTranslate2, the one other format."""
+        """Write the weights for CTranslate2, the only other format."""
         if values["version"] or values["precision"] != "float32":
             raise ValueError(
                 "--format=ctranslate2 writes one folder, in float32, which that engine rounds "
