@@ -21,11 +21,11 @@ def pieces():
 
 @pytest.fixture(scope="module")
 def model():
-    return drawn()
+    return random_model()
 
 
-def drawn(**arguments):
-    """A model whose weights are drawn: no gain is 1, no bias is 0."""
+def random_model(**arguments):
+    """A translator with random weights: no gain is 1, no bias is 0."""
     model = Transformer(**SIZES | arguments)
     # Not by Keras' seed: TensorFlow forgets the resources of ops, tokenizers among them, when it is
     # seeded.
@@ -36,8 +36,8 @@ def drawn(**arguments):
     return model
 
 
-def drawn_language_model(positions="rotary", **more):
-    """The same of a model that continues."""
+def random_language_model(positions="rotary", **more):
+    """A language model with random weights."""
     model = LanguageModel(**SIZES, norm="pre", positions=positions, **more)
     random = np.random.default_rng(1)
     model.set_weights([random.normal(weight, 0.3) for weight in model.get_weights()])
@@ -45,7 +45,7 @@ def drawn_language_model(positions="rotary", **more):
 
 
 class Some(ServedText):
-    """A module that exports some of a translator's functions: each takes seconds to trace."""
+    """Exports some of a translator's functions: tracing each takes seconds."""
 
     def __init__(self, module, *names):
         tf.Module.__init__(self)

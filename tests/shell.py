@@ -59,14 +59,14 @@ class Shell:
             status = self.warm.run(f"keras_transformer.{name}", flags, self.folder, streams)
             return subprocess.CompletedProcess((name, *flags), status, *map(contents, streams[1:]))
 
-    def done(self, name, *flags, stdin=b""):
-        """What a command gives, which must be no error."""
+    def run(self, name, *flags, stdin=b""):
+        """Run a command that must succeed; return the completed process."""
         answer = self(name, *flags, stdin=stdin)
         assert answer.returncode == 0, answer.stderr.decode()
         return answer
 
     def all(self, commands):
-        """What each of several commands gives, lists of a name and flags; some run at a time."""
+        """Run several commands, each a name and its flags, some at a time; return all results."""
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             return list(pool.map(lambda command: self(*command), commands))
 
@@ -74,7 +74,7 @@ class Shell:
         return [sys.executable, "-m", f"keras_transformer.{name}", *flags]
 
     def process(self, name, *flags, stdin=b""):
-        """What a command gives in a new process."""
+        """Run a command in a new process; return the completed process."""
         return subprocess.run(
             self.command(name, *flags),
             cwd=self.folder,
@@ -84,7 +84,7 @@ class Shell:
         )
 
     def start(self, name, *flags, **environment):
-        """A new process, under way, with variables added to its environment."""
+        """Start a command in a new process, with variables added to its environment."""
         pipe = subprocess.PIPE
         # Unbuffered, so that `communicate` gives what `read_until` left.
         return subprocess.Popen(
@@ -108,10 +108,10 @@ class Shell:
 
 
 def printed(*command, **options):
-    """What a program that ends well prints."""
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, **options)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    """Return what a program prints, which must succeed."""
+    process = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, **options)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def contents(file):

@@ -254,7 +254,7 @@ def test_a_student_is_the_one_that_train_makes_of_the_mixture(warm, tmp_path):
         ("alone", "train", *small, *mixture),
         ("other", "train", *small),
     ):
-        shell.done(*command, f"--model_dir={name}")
+        shell.run(*command, f"--model_dir={name}")
         with np.load(shell.folder / name / "averaged.npz") as archive:
             weights[name] = [archive[key] for key in sorted(archive.files)]
     for one, same in zip(weights["student"], weights["alone"], strict=True):

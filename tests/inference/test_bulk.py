@@ -14,7 +14,7 @@ import sys
 
 import pytest
 from command_flags import flags_of
-from drawn_models import drawn
+from drawn_models import random_model
 from without_tensorflow import BEGINNING
 
 pytest.importorskip("apache_beam")
@@ -49,7 +49,8 @@ def threads(monkeypatch):
 
 @pytest.fixture(scope="module")
 def folder(pieces, tmp_path_factory):
-    module = TranslationModule(drawn(), pieces, DecodingOptions(beam_size=2, max_length="+2"))
+    options = DecodingOptions(beam_size=2, max_length="+2")
+    module = TranslationModule(random_model(), pieces, options)
     path = tmp_path_factory.mktemp("bulk") / "model"
     portable_export.export(module, path, {"task": "translation"}, ["a b"])
     return path

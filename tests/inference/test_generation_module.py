@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
-from drawn_models import drawn_language_model
+from drawn_models import random_language_model
 from eager import eagerly
 
 from keras_transformer.inference.generator import Generator
@@ -23,7 +23,7 @@ def without_graphs():
 
 @pytest.fixture(scope="module")
 def model():
-    return drawn_language_model()
+    return random_language_model()
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_long_texts_go_through_the_model_few_at_a_time():
 
 
 def test_learned_positions_bound_a_text(pieces):
-    module = GenerationModule(drawn_language_model("learned", max_positions=9), pieces)
+    module = GenerationModule(random_language_model("learned", max_positions=9), pieces)
     ids, _ = module.search(module.options.search(), tf.constant(["two", "b" * 8]))
     assert ids.shape[2] <= 9
     generator = Generator.of(module)

@@ -4,7 +4,7 @@ SavedModel and in NumPy. Where that lacks one, and the model protects spans, all
 
 import numpy as np
 import pytest
-from drawn_models import drawn
+from drawn_models import random_model
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference import portable_export
@@ -37,7 +37,7 @@ def options(made, beam_size=BEAM, **given):
 def made_with(protected):
     text = corpora.load("reverse", source_language="a", target_language="b").train
     pieces = vocabularies.learn(text.sources, text.targets, "joint", 340, protected=protected)
-    return drawn(vocabulary_size=pieces.size), pieces
+    return random_model(vocabulary_size=pieces.size), pieces
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
-from drawn_models import drawn
+from drawn_models import random_model
 from eager import eagerly
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -166,7 +166,7 @@ SOURCE = np.array([[5, 9, 4, 17, 3], [11, 7, 3, 0, 0]])
 
 def test_a_search_asks_for_no_attention_of_the_encoder(monkeypatch):
     """A linear attention would take n^2 steps for it."""
-    graphs = AttentionGraphs(drawn(attention="linear"))
+    graphs = AttentionGraphs(random_model(attention="linear"))
     with eagerly():
         memory = graphs.encode(tf.constant(SOURCE))["memory"]
         read, weights = graphs.model.encode_with_attention(SOURCE)

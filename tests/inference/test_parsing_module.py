@@ -5,7 +5,7 @@ import types
 
 import pytest
 import tensorflow as tf
-from drawn_models import drawn
+from drawn_models import random_model
 from eager import eagerly
 from tensorflow.core.protobuf import meta_graph_pb2
 
@@ -30,7 +30,7 @@ def both():
     """A parser and a translator of the same model."""
     corpus = corpora.load("treebank", data_dir=TREEBANK)
     vocabulary = learn(corpus.train.sources + corpus.train.targets, 400, corpus.tags)
-    model = drawn(vocabulary_size=400)
+    model = random_model(vocabulary_size=400)
     options = DecodingOptions(beam_size=2, num_hypotheses=2, max_length=6, min_length=1)
     return ParsingModule(model, vocabulary, options), TranslationModule(model, vocabulary, options)
 
@@ -101,7 +101,7 @@ def constrained(leaves):
     corpus = corpora.load("treebank", data_dir=TREEBANK, tree_leaves=leaves)
     vocabulary = learn(corpus.train.sources + corpus.train.targets, 420, corpus.tags)
     options = DecodingOptions(beam_size=2, constrained=True, max_length="+20")
-    return ParsingModule(drawn(vocabulary_size=420), vocabulary, options)
+    return ParsingModule(random_model(vocabulary_size=420), vocabulary, options)
 
 
 @pytest.fixture(scope="module")

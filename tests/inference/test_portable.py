@@ -15,7 +15,7 @@ import types
 
 import numpy as np
 import pytest
-from drawn_models import drawn, drawn_language_model
+from drawn_models import random_language_model, random_model
 from shell import printed
 from without_tensorflow import BEGINNING
 
@@ -60,7 +60,7 @@ def form(request):
 @pytest.fixture(scope="module")
 def module(pieces):
     options = DecodingOptions(beam_size=3, max_length="+4")
-    return TranslationModule(drawn(), pieces, options)
+    return TranslationModule(random_model(), pieces, options)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def folder(module, form, tmp_path_factory):
 @functools.cache
 def with_options(pieces, **options):
     """A live translator, which both formats are compared with: to trace it takes seconds."""
-    return Translator(TranslationModule(drawn(), pieces, DecodingOptions(**options)))
+    return Translator(TranslationModule(random_model(), pieces, DecodingOptions(**options)))
 
 
 def assert_alike(found, expected):
@@ -243,7 +243,7 @@ def test_each_norm_is_one_operation_and_so_are_rows_of_a_table(folder, of_blocks
 @pytest.fixture(scope="module")
 def language_model(pieces):
     """The module of a language model that draws, and its `Generator` that searches."""
-    model = drawn_language_model()
+    model = random_language_model()
     drawing, searching = (
         GenerationModule(model, pieces, GenerationModule.options_of({**more, "max_length": "+5"}))
         for more in ({}, {"beam_size": 2})
@@ -310,7 +310,7 @@ def protected():
     text = corpora.load("reverse", source_language="a", target_language="b").train
     spans = ProtectedSpans(tuple(KINDS), truecase=True, cased_words=("B", "Cd"))
     pieces = vocabularies.learn(text.sources, text.targets, "joint", 340, protected=spans)
-    model = drawn(vocabulary_size=pieces.size)
+    model = random_model(vocabulary_size=pieces.size)
 
     @functools.cache
     def module_of(**options):
@@ -456,7 +456,7 @@ def test_an_export_that_cannot_be_is_refused_by_name(pieces, module, folder, for
         portable_export.export(module, tmp_path / "model", {}, (), "bfloat16", form=form)
     with pytest.raises(FileExistsError, match="never changed"):
         portable_export.export(module, folder.parent, {}, version=1, form=form)
-    covering = TranslationModule(drawn(), pieces, DecodingOptions(coverage_penalty=0.1))
+    covering = TranslationModule(random_model(), pieces, DecodingOptions(coverage_penalty=0.1))
     with pytest.raises(ValueError, match=r"coverage_penalty=0\.1"):
         portable_export.export(covering, tmp_path / "model", {})
     module_of_trees = types.SimpleNamespace(output="tree")
@@ -466,7 +466,7 @@ def test_an_export_that_cannot_be_is_refused_by_name(pieces, module, folder, for
 
 @pytest.fixture(scope="module")
 def variant(pieces):
-    model = drawn(positions="relative", norm="pre")
+    model = random_model(positions="relative", norm="pre")
     return TranslationModule(model, pieces, DecodingOptions(beam_size=2, max_length="+4"))
 
 
@@ -478,7 +478,7 @@ def test_a_variant_gives_what_the_live_model_gives(variant, form, tmp_path):
 @pytest.fixture(scope="module")
 def reading_blocks():
     # In steps of one token its state stops growing.
-    return drawn(positions="rotary", attention="local:2", block_size=3, num_layers=2)
+    return random_model(positions="rotary", attention="local:2", block_size=3, num_layers=2)
 
 
 @pytest.fixture(scope="module")
@@ -524,7 +524,7 @@ def test_blocks_of_rounded_weights(module_of_blocks, form, tmp_path):
 
 def test_operations_that_litert_has_not_are_refused_by_name(pieces, tmp_path, capfd):
     pytest.importorskip("ai_edge_litert")
-    module = TranslationModule(drawn(activation="gelu"), pieces, DecodingOptions())
+    module = TranslationModule(random_model(activation="gelu"), pieces, DecodingOptions())
     with pytest.raises(ValueError, match=r"no Erf, which this model's encoder .* --format=onnx\."):
         portable_export.export(module, tmp_path / "model", {}, form="litert")
     assert "tf.Erf" not in capfd.readouterr().err

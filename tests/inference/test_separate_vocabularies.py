@@ -8,7 +8,7 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 from checks_here import checks_here
-from drawn_models import drawn
+from drawn_models import random_model
 from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
@@ -39,7 +39,7 @@ def both():
 
 @pytest.fixture(scope="module")
 def model():
-    return drawn(vocabulary_size=SIZE, tie_embeddings="decoder")
+    return random_model(vocabulary_size=SIZE, tie_embeddings="decoder")
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ def of_word_pieces():
     random = np.random.default_rng(1)
     words = ["".join(random.choice(["ba", "be", "eba"], 3)) for _ in range(300)]
     pieces = vocabulary.learn([" ".join(words)], 290, model_type="word_piece")
-    module = TranslationModule(drawn(vocabulary_size=pieces.size), pieces, GREEDY)
+    module = TranslationModule(random_model(vocabulary_size=pieces.size), pieces, GREEDY)
     with eagerly():
         return module, Translator(module).translate(WORDS)
 

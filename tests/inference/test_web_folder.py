@@ -14,7 +14,7 @@ import tarfile
 import types
 
 import pytest
-from drawn_models import drawn
+from drawn_models import random_model
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference import web_folder
@@ -50,7 +50,7 @@ def packages(monkeypatch, tmp_path):
 
 
 def test_the_folder_has_all_that_its_page_loads_and_no_other_host(packages, pieces, tmp_path):
-    module = TranslationModule(drawn(), pieces, DecodingOptions(beam_size=3))
+    module = TranslationModule(random_model(), pieces, DecodingOptions(beam_size=3))
     web_folder.prepare(module)
     web_folder.write(tmp_path, module, "A translator, <a> to b", 12_345_678)
     page = (tmp_path / "index.html").read_text()

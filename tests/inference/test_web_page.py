@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("tf2onnx")
 
-from drawn_models import drawn
+from drawn_models import random_model
 from headless_browser import chromium, wait_for
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -58,7 +58,7 @@ def learned(**options):
 
 
 def exported(pieces, path, options, end=3):
-    model = drawn(vocabulary_size=pieces.size, output_bias=True)
+    model = random_model(vocabulary_size=pieces.size, output_bias=True)
     # Translations end before their limit, so that the penalty matters.
     [bias] = [one for one in model.weights if one.shape == (pieces.size,)]
     bias.assign(np.where(np.arange(pieces.size) == EOS, end, bias))

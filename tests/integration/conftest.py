@@ -93,7 +93,7 @@ def goes_on(fresh_shell):
         assert process.returncode == -signal.SIGKILL
         there = newest_weights(uninterrupted, run)
         assert not are_equal(newest_weights(fresh_shell, run), there)
-        resumed = fresh_shell.done(*command)
+        resumed = fresh_shell.run(*command)
         assert b"going on from step" in resumed.stdout
         assert are_equal(newest_weights(fresh_shell, run), there)
         assert not list(fresh_shell.folder.rglob("*.tmp"))

@@ -31,8 +31,8 @@ def shell(request, tmp_path_factory, warm, shared):
     """A `Shell` in the folder of a run that was interrupted and went on."""
     shell = Shell(tmp_path_factory.mktemp(request.param), warm)
     shell.training = (*TRAIN, f"--architecture={request.param}", *OF[request.param])
-    shell.done(*shell.training, "--max_epochs=3", "--norelease")
-    assert b"going on from step" in shell.done(*shell.training, "--max_epochs=8").stdout
+    shell.run(*shell.training, "--max_epochs=3", "--norelease")
+    assert b"going on from step" in shell.run(*shell.training, "--max_epochs=8").stdout
     shared.add(shell.folder)
     return shell
 

@@ -55,7 +55,7 @@ def asked(folder, model, texts):
 
 def test_each_kind_answers_as_theirs_does(folders, fresh_shell):
     for name, (folder, _) in folders.items():
-        fresh_shell.done("import_model", f"--from={folder}", f"--model_dir=runs/{name}")
+        fresh_shell.run("import_model", f"--from={folder}", f"--model_dir=runs/{name}")
     readers = {one: TextReader.load(fresh_shell.folder / "saved_models" / one) for one in folders}
 
     given, output = asked(*folders["BertForMaskedLM"], TEXTS[:2])
@@ -82,5 +82,5 @@ def test_each_kind_answers_as_theirs_does(folders, fresh_shell):
 
     described = json.loads((fresh_shell.folder / "runs/BertForMaskedLM/model.json").read_text())
     assert described["task"] == "masking"
-    fresh_shell.done("export", "--model_dir=runs/BertForMaskedLM", "--export_dir=again")
+    fresh_shell.run("export", "--model_dir=runs/BertForMaskedLM", "--export_dir=again")
     assert TextReader.load(fresh_shell.folder / "again").guesses(TEXTS[:2]) == guesses

@@ -28,7 +28,7 @@ RAW = ["The cat can't sing.", "", "Birds (small ones) fly", "Go"]
 def shell(tmp_path_factory, warm):
     """A `Shell` in the folder of a parser that has learned next to nothing."""
     shell = Shell(tmp_path_factory.mktemp("parser"), warm)
-    shell.done(*TRAIN)
+    shell.run(*TRAIN)
     (shell.folder / "sentences.txt").write_text("\n".join(SENTENCES) + "\n")
     return shell
 

@@ -96,7 +96,7 @@ def test_what_a_parser_loses_without_a_head_is_f1(trained, tmp_path):
     pytest.importorskip("matplotlib")
     asked = ("--picture=heads", "--measured_sentences=2", "--ablate", "--max_length=20")
     picture = f"--output={tmp_path}/heads.svg"
-    drawn = trained.done("visualize", f"--model={RUN}", *asked, picture)
+    drawn = trained.run("visualize", f"--model={RUN}", *asked, picture)
     header, *rows = drawn.stdout.decode().splitlines()
     assert header.endswith("  F1 lost")
     assert all(-100 <= float(row.split()[-1]) <= 100 for row in rows)

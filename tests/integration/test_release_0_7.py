@@ -35,7 +35,7 @@ def unpacked(tmp_path_factory, warm):
 @pytest.fixture(scope="module")
 def exported(unpacked):
     for shell in unpacked.values():
-        shell.done("export", "--model_dir=run", "--export_dir=exported")
+        shell.run("export", "--model_dir=run", "--export_dir=exported")
     return unpacked
 
 

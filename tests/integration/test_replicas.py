@@ -167,7 +167,7 @@ def test_on_sigterm_a_run_saves_and_the_command_goes_on_bit_for_bit(uninterrupte
     assert [line for line in stdout.decode().splitlines() if "SIGTERM" in line] == expected
     assert not (fresh_shell.folder / TOY_RUN / "averaged.npz").exists()
 
-    resumed = fresh_shell.done(*uninterrupted.training)
+    resumed = fresh_shell.run(*uninterrupted.training)
     assert f"going on from step {step} ".encode() in resumed.stdout
     assert are_equal(newest_weights(fresh_shell, TOY_RUN), whole)
     assert not are_equal(preempted, whole)

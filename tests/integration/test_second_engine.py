@@ -31,7 +31,7 @@ def engine(shell):
     """The exported folder, loaded there; and what a line is there: pieces."""
     ctranslate2 = pytest.importorskip("ctranslate2")
     sentencepiece = pytest.importorskip("sentencepiece")
-    exported = shell.done("export", f"--model_dir={RUN}", "--format=ctranslate2")
+    exported = shell.run("export", f"--model_dir={RUN}", "--format=ctranslate2")
     assert f"exported to {CONVERTED}".encode() in exported.stdout
     model_file = str(shell.folder / CONVERTED / "vocabulary.model")
     pieces = sentencepiece.SentencePieceProcessor(model_file=model_file)

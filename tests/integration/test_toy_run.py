@@ -53,7 +53,7 @@ def test_training_prints_sizes_progress_scores_and_translations(toy):
 )
 def test_a_finished_run_is_not_trained_again(toy, toy_copy, release):
     before = (toy_copy.folder / RUN / "history.jsonl").read_text()
-    again = toy_copy.done(*toy.training, release)
+    again = toy_copy.run(*toy.training, release)
     assert b"nothing is left to train" in again.stdout
     assert (toy_copy.folder / RUN / "history.jsonl").read_text() == before
     assert (toy_copy.folder / "elsewhere").exists() == (release != "--norelease")
@@ -63,7 +63,7 @@ def test_a_finished_run_is_not_trained_again(toy, toy_copy, release):
 @pytest.mark.parametrize(("form", "package"), [("onnx", "tf2onnx"), ("litert", "ai_edge_litert")])
 def test_its_graphs_translate_without_tensorflow(toy, toy_copy, sentences, batched, form, package):
     pytest.importorskip(package)
-    both = toy_copy.done(*toy.training, f"--export_formats=saved_model,{form}")
+    both = toy_copy.run(*toy.training, f"--export_formats=saved_model,{form}")
     graphs = f"{SAVED}_{form}"
     assert f"exported to {toy_copy.folder / graphs / '1'}" in both.stdout.decode()
     assert Translator.load(toy_copy.folder / graphs).translate(sentences) == batched
@@ -99,7 +99,7 @@ def test_the_saved_model_needs_only_tensorflow_and_tensorflow_text(toy, sentence
 
 
 def test_lines_in_are_lines_out(toy):
-    piped = toy.done("translate", f"--model={RUN}", stdin=b"a b c\n\n  \nd e f g\r\n")
+    piped = toy.run("translate", f"--model={RUN}", stdin=b"a b c\n\n  \nd e f g\r\n")
     lines = piped.stdout.decode().split("\n")
     assert len(lines) == 5
     assert lines[1] == lines[2] == lines[4] == ""
@@ -109,13 +109,13 @@ def test_lines_in_are_lines_out(toy):
 
 def test_files_in_and_out(toy_copy):
     (toy_copy.folder / "in.txt").write_text("a b c d\ne f g", encoding="utf-8")
-    result = toy_copy.done("translate", f"--model={SAVED}", "--input=in.txt", "--output=out.txt")
+    result = toy_copy.run("translate", f"--model={SAVED}", "--input=in.txt", "--output=out.txt")
     assert len((toy_copy.folder / "out.txt").read_text(encoding="utf-8").splitlines()) == 2
     assert result.stdout == result.stderr == b""
 
 
 def test_evaluate_scores_a_saved_model_as_training_did_and_tells_it_as_json(toy):
-    result = toy.done("evaluate", f"--model={SAVED}", "--json", "--confidence")
+    result = toy.run("evaluate", f"--model={SAVED}", "--json", "--confidence")
     trained = json.loads((toy.folder / RUN / "evaluation.json").read_text())
     told = json.loads(result.stdout)
     assert told.keys() == {"sentences", "scores"}
@@ -155,8 +155,8 @@ def test_evaluate_compares_with_another_system_on_two_files(toy_copy):
 
 @pytest.mark.slow
 def test_average_and_export_again(toy, toy_copy):
-    toy_copy.done("average", f"--model_dir={RUN}", "--average_checkpoints=2")
-    toy_copy.done("export", f"--model_dir={RUN}", "--export_dir=again", "--beam_size=2")
+    toy_copy.run("average", f"--model_dir={RUN}", "--average_checkpoints=2")
+    toy_copy.run("export", f"--model_dir={RUN}", "--export_dir=again", "--beam_size=2")
     assert sorted(path.name for path in (toy_copy.folder / "again").iterdir()) == ["1"]
     exported_weights, _ = starting_point(toy_copy.folder / "again")
     last_two = checkpoint.weights_of(toy_copy.folder / RUN / "averaged.npz")

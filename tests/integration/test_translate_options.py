@@ -200,7 +200,7 @@ def test_cells_are_those_of_single_searches_and_the_best_is_written(toy_copy, te
         alone = Translator.load(toy_copy.folder / SAVED, **options).translate(sources)
         expected[beam, alpha] = round(sacrebleu.corpus_bleu(alone, [references]).score, 2)
     flags = ("--max_length=30", f"--sentences={LINES}", "--output=best.flags")
-    result = toy_copy.done("tune", f"--model={SAVED}", *TRIED, *flags)
+    result = toy_copy.run("tune", f"--model={SAVED}", *TRIED, *flags)
     beam, alpha = best_of(expected)
     assert told_by_tune(result) == (expected, (beam, alpha))
     assert b"  of the first 60 lines of the validation split" in result.stdout

@@ -114,7 +114,7 @@ def test_a_vit_of_transformers_becomes_a_run_and_a_saved_model(fresh_shell):
     with torch.no_grad():
         expected = torch.softmax(theirs(pixel_values=scaled).logits, dim=-1).numpy()
     command = ("import_model", "--from=vit", "--model_dir=runs/pets")
-    done = fresh_shell.done(*command)
+    done = fresh_shell.run(*command)
     said = done.stdout.decode().splitlines()
     assert said[0] == "vit: image_classification, 5,058 weights read"
     assert said[-1].startswith("image_classification in runs/pets, exported to ")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from checks_here import checks_here, report_here
-from drawn_models import Some, drawn
+from drawn_models import Some, random_model
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 from unpacking import unpack
@@ -37,7 +37,7 @@ REFERENCES = ["c b", "d d"]
 @pytest.fixture(scope="module")
 def model():
     """Not the paper's norm and activation: an export has to keep both."""
-    return drawn(norm="pre", activation="gelu")
+    return random_model(norm="pre", activation="gelu")
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def test_a_server_has_the_table_laid_out(model, exported):
 
 
 def test_what_translates_beside_an_export_has_the_weights_of_then(pieces, tmp_path, quick):
-    model = drawn(norm="pre", activation="gelu")
+    model = random_model(norm="pre", activation="gelu")
     module = TranslationModule(model, pieces, DecodingOptions(beam_size=2, max_length="+3"))
     before = Translator(module).translate(LINES)
     export(module, tmp_path / "m", {})

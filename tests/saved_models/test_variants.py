@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 from checks_here import checks_here
-from drawn_models import Some, drawn
+from drawn_models import Some, random_model
 from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
@@ -61,7 +61,7 @@ def engine_of(pieces, tmp_path_factory):
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=name_of)
 def test_ctranslate2_gives_the_same_log_probabilities_and_translations(pieces, engine_of, variant):
-    model = drawn(**variant, num_layers=2)
+    model = random_model(**variant, num_layers=2)
     options = DecodingOptions(beam_size=1, max_length=9, min_length=1)
     live = Translator(TranslationModule(model, pieces, options))
     scores, translations = engine_of(model)
@@ -82,7 +82,7 @@ def test_ctranslate2_gives_the_same_log_probabilities_and_translations(pieces, e
 def test_what_ctranslate2_has_not_are_refused_in_a_line(pieces, tmp_path, name, value, known):
     pytest.importorskip("ctranslate2")
     with pytest.raises(ValueError) as raised:
-        ctranslate2_model.convert(drawn(**{name: value}), pieces, tmp_path / "model", {})
+        ctranslate2_model.convert(random_model(**{name: value}), pieces, tmp_path / "model", {})
     assert str(raised.value).startswith(f"CTranslate2 knows only {known}")
     given = f" as `{name}`. Received: {name}={value!r}. Export a SavedModel."
     assert str(raised.value).endswith(given)
@@ -103,7 +103,7 @@ EXPORTED = [
 
 
 def test_blocks_give_greedy_translations_live_and_as_a_signature(pieces, tmp_path):
-    model = drawn(positions="rotary", block_size=3)
+    model = random_model(positions="rotary", block_size=3)
     rules = {"max_length": "+3", "min_length": 1}
     beam, greedy, blocks = (
         TranslationModule(model, pieces, DecodingOptions(**search, **rules))
@@ -122,7 +122,7 @@ def test_blocks_give_greedy_translations_live_and_as_a_signature(pieces, tmp_pat
     with pytest.raises(ValueError, match="no scores of blockwise: leave out `blockwise`"):
         Translator.load(folder, blockwise=True).translate_in_detail(LINES)
     with pytest.raises(ValueError, match="`blockwise` needs the heads of a model that was"):
-        TranslationModule(drawn(), pieces, DecodingOptions(blockwise=True))
+        TranslationModule(random_model(), pieces, DecodingOptions(blockwise=True))
 
 
 @pytest.mark.slow
@@ -132,7 +132,7 @@ def test_a_saved_model_gives_what_the_live_one_gives(pieces, tmp_path, variant):
     draw = random.Random(2)
     lines = [" ".join(draw.choices("abcdefgh", k=draw.randint(1, 9))) for _ in range(100)]
     options = DecodingOptions(beam_size=2, max_length="+3")
-    module = TranslationModule(drawn(**variant), pieces, options)
+    module = TranslationModule(random_model(**variant), pieces, options)
     with checks_here():
         folder = export(module, tmp_path / "m", {}, lines[:3])
     live, reloaded = Translator(module), Translator.load(folder)

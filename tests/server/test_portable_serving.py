@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
-from drawn_models import drawn, pieces
+from drawn_models import pieces, random_model
 from without_tensorflow import BEGINNING
 
 pytest.importorskip("fastapi")
@@ -42,7 +42,7 @@ flags.run(serve.main, serve.SECTIONS)
 def live(pieces):
     """The functions that a SavedModel's signatures would have."""
     options = DecodingOptions(beam_size=3, max_length="+4")
-    module = TranslationModule(drawn(block_size=3), pieces, options)
+    module = TranslationModule(random_model(block_size=3), pieces, options)
     return {"serving_default": module.translate, **module.functions(), "module": module}
 
 

@@ -7,7 +7,7 @@ import types
 
 import numpy as np
 import pytest
-from drawn_models import drawn
+from drawn_models import random_model
 from oracles import paper
 
 from keras_transformer.evaluation.options import Files
@@ -139,14 +139,14 @@ def test_damaged_lines_and_voided_epochs_are_left_out(run):
 
 
 def test_sinusoids_are_the_paper_s():
-    encoding, products = maps_of(drawn(), 9)
+    encoding, products = maps_of(random_model(), 9)
     table = paper.sinusoidal_positions(range(9), 16)
     np.testing.assert_allclose(encoding.values, table, atol=1e-6)
     np.testing.assert_allclose(products.values, np.array(table) @ np.transpose(table), atol=1e-5)
 
 
 def test_source_and_target_have_a_map_each_where_their_embeddings_are_two():
-    model = drawn(positions="learned", max_positions=12, tie_embeddings="decoder")
+    model = random_model(positions="learned", max_positions=12, tie_embeddings="decoder")
     found = maps_of(model, 9)
     expected = ["encoding in source_embedding", "encoding in embedding"]
     assert [one.title for one in found[::2]] == expected
@@ -155,7 +155,7 @@ def test_source_and_target_have_a_map_each_where_their_embeddings_are_two():
 
 
 def test_relative_positions_are_biases_by_distance():
-    model = drawn(positions="relative")
+    model = random_model(positions="relative")
     encoder, decoder = maps_of(model, 9)
     assert (encoder.first_column, encoder.values.shape) == (-4, (2, 9))
     bias = model.encoder.layers[0].self_attention.heads.positions.bias.numpy()
@@ -169,7 +169,7 @@ def test_relative_positions_are_biases_by_distance():
 
 
 def test_shaw_s_positions_are_vectors_by_distance():
-    model = drawn(positions="shaw")
+    model = random_model(positions="shaw")
     encoder, decoder = maps_of(model, 9)
     keys = model.encoder.layers[0].self_attention.heads.positions.keys.numpy()
     assert encoder.first_column == decoder.first_column == -16
@@ -179,7 +179,7 @@ def test_shaw_s_positions_are_vectors_by_distance():
 
 
 def test_rotary_positions_are_what_turning_does_to_a_product():
-    model = drawn(positions="rotary")
+    model = random_model(positions="rotary")
     [found] = maps_of(model, 9)
     positions = model.decoder.layers[0].self_attention.heads.positions
     for pair in range(4):
@@ -191,9 +191,9 @@ def test_rotary_positions_are_what_turning_does_to_a_product():
 
 def test_all_other_positions_have_maps_and_a_model_without_any_is_told():
     for positions in {*POSITIONS} - {"none"}:
-        assert maps_of(drawn(positions=positions), 9), positions
+        assert maps_of(random_model(positions=positions), 9), positions
     with pytest.raises(ValueError, match="the model knows no positions"):
-        maps_of(drawn(positions="none"))
+        maps_of(random_model(positions="none"))
 
 
 # What a picture asks of a model, and what it refuses, before anything is drawn.

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from drawn_models import drawn
+from drawn_models import random_model
 from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
@@ -70,7 +70,7 @@ def test_a_head_without_its_rows_is_one_that_gives_zeros(stack, model):
 
 
 def test_what_is_lost_is_the_score_with_all_heads_less_that_without_one():
-    model = drawn()
+    model = random_model()
     kernels = {name: found[0].output_kernel for name, found in attentions_of(model).items()}
 
     def score():
@@ -104,7 +104,7 @@ def labelled(pieces):
     vocabulary = Vocabulary(in_order(pieces.model, own, labels=own[-1:])[0])
     options = DecodingOptions(beam_size=1, source_language="en", target_language="en")
     with eagerly():
-        model = drawn(vocabulary_size=vocabulary.size)
+        model = random_model(vocabulary_size=vocabulary.size)
         yield Translator(TranslationModule(model, vocabulary, options))
 
 
