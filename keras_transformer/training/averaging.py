@@ -28,14 +28,14 @@ def average(paths: Iterable[pathlib.Path]) -> dict[str, np.ndarray]:
 
 
 def _means(paths):
-    """The `average` of the first, of the first two, and so on, each read once."""
+    """Yield the `average` of the first path, of the first two, and so on; read each once."""
     total = {}
-    of_first = None
+    first_shapes = None
     for number, path in enumerate(paths, 1):
         weights = checkpoint.learned_of(path)
         shapes = {name: array.shape for name, array in weights.items()}
-        of_first = of_first or shapes
-        if shapes != of_first:
+        first_shapes = first_shapes or shapes
+        if shapes != first_shapes:
             raise ValueError(
                 f"{paths[0]} and {path} are not of one model: names or shapes of their weights "
                 "differ."
@@ -48,9 +48,9 @@ def _means(paths):
 def best_number(
     paths: Iterable[pathlib.Path], measure: Callable[[dict[str, np.ndarray]], float]
 ) -> tuple[int, list[float]]:
-    """Choose how many of the last checkpoints, which come oldest first, are averaged: the number
-    with the lowest validation cross-entropy, the smallest of several. Also returns the
-    cross-entropy of each number from 1 on.
+    """Choose how many of the last checkpoints to average (paths are oldest first): the number with
+    the lowest validation cross-entropy, and the smallest of equals. Also return the cross-entropy
+    of each number from 1 on.
     """
     losses = [measure(mean) for mean in _means([*paths][::-1])]
     ranked = [loss if math.isfinite(loss) else math.inf for loss in losses]
@@ -58,7 +58,7 @@ def best_number(
 
 
 def last_ones(folder: pathlib.Path, count: int) -> list[pathlib.Path]:
-    """The last `count` checkpoints of a folder that are there, or the newest state if none is."""
+    """List the last `count` checkpoints to average in a folder, or if it has none the newest."""
     return checkpoint.averaged_ones(folder)[-count:] or checkpoint.checkpoints(folder)[-1:]
 
 
@@ -69,7 +69,7 @@ def of_steps(paths: Iterable[pathlib.Path]) -> str:
 
 
 def cross_entropy_of(model, batches: Callable) -> Callable[[Mapping[str, np.ndarray]], float]:
-    """A function of weights by name: the cross-entropy of a model that takes them over."""
+    """Return a function that measures the cross-entropy of a model with given weights, by name."""
     measure = label_measures(model, batches)
 
     def measure_of(weights):
@@ -86,17 +86,17 @@ def choose_weights(
     averages: Mapping[str, np.ndarray] | None = None,
     measure: Callable[[Mapping[str, np.ndarray]], float] | None = None,
 ) -> str:
-    """Write the weights that are scored and served, `folder.averaged`, and say what was chosen:
+    """Write the weights that are scored and served to `folder.averaged`, and say which they are:
     those of the best epoch by the measure `best`; else moving averages, by name; else the mean of
-    the last checkpoints, `last` or as many as `measure`, a function of weights by name, finds best
-    of 1 to `last` by validation cross-entropy.
+    the `last` checkpoints, or of as many of them as `measure`, a function of weights by name, gives
+    the lowest validation cross-entropy.
     """
     if best:
         if kept_step(folder.best, f"val_{best}") is None:
             raise ValueError(
                 f"{folder.best} must hold the best epoch by --keep_best={best}, and no epoch of "
-                "this run was kept by it. Train longer (--max_steps, --max_minutes), or leave "
-                "--keep_best out."
+                "this run was kept by it. Train longer (--max_steps, --max_minutes), or leave out "
+                "--keep_best."
             )
         weights = average([folder.best])
         words = "best epoch"
@@ -108,8 +108,8 @@ def choose_weights(
         reason = ""
         if measure and len(checkpoints) > 1:
             number, losses = best_number(checkpoints, measure)
-            tried = ", ".join(f"{loss:.4g}" for loss in losses)
-            reason = f", chosen of 1 to {len(losses)} by validation cross-entropy: {tried}"
+            numbers = ", ".join(f"{loss:.4g}" for loss in losses)
+            reason = f", chosen of 1 to {len(losses)} by validation cross-entropy: {numbers}"
             checkpoints = checkpoints[-number:]
         weights = average(checkpoints)
         last_step = checkpoint.step_in(checkpoint.checkpoints(folder.checkpoints)[-1])

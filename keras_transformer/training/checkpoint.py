@@ -19,23 +19,23 @@ from pipelines.whole_files import DAMAGE, write_whole
 
 WEIGHTS = "weights/"
 OPTIMIZER = "optimizer/"
-# How the weights of an adapter are called, behind the name of the matrix: A, B and scale.
+# An adapter's weights A, B and scale have the name of the matrix with these ends.
 LOW_RANK = ("_lora_a", "_lora_b", "_lora_scale")
-# In the file of an adapter, of the weights that it was trained on.
+# In an adapter's file: a checksum of the weights that it was trained on.
 BASE = "base"
-# Of the system's errors: none, a place before a file's beginning, and a folder.
+# System errors that mean damage: no number, a seek before the beginning of a file, a folder.
 OF_DAMAGE = (None, errno.EINVAL, errno.EISDIR)
-# No run has as many steps or seconds.
+# More steps or seconds than any run has.
 MOST = 2**60
 
 
 def write_archive(
     path: pathlib.Path, arrays: Mapping[str, np.ndarray], outdated: Iterable[pathlib.Path] = ()
 ) -> None:
-    """Write arrays by name, whole or not at all, and remove files that are wrong with them."""
+    """Write arrays by name, whole or not at all, and remove the files that this makes outdated."""
 
     def write(temporary):
-        # An open file, because NumPy would append `.npz` to a name.
+        # Pass an open file: NumPy would append `.npz` to a name.
         with open(temporary, "wb") as file:
             np.savez(file, **arrays)
 
@@ -48,16 +48,16 @@ def read_archive(path: pathlib.Path, under: str = "") -> dict[str, np.ndarray]:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files if name.startswith(under)}
     except DAMAGE as error:
-        # What the system cannot do, such as reach a disk of a network, is no damage.
+        # Other failures of the system, such as a lost network disk, are no damage.
         if isinstance(error, OSError) and error.errno not in OF_DAMAGE:
             raise
-        told = f"{path} is damaged or no checkpoint ({error}). Remove it, or name another."
-        raise ValueError(told) from error
+        message = f"{path} is damaged or no checkpoint ({error}). Remove it, or name another."
+        raise ValueError(message) from error
 
 
 def save(path: pathlib.Path, model: keras.Model, progress: Mapping) -> None:
     """Write a compiled model in training and its progress, JSON-serializable, whole or not at all.
-    A weight that is not finite is a FloatingPointError before anything is written.
+    If a weight is not finite, raise a FloatingPointError before anything is written.
     """
     arrays = {name: np.asarray(variable) for name, variable in _state(model).items()}
     for name, array in arrays.items():
@@ -69,8 +69,8 @@ def save(path: pathlib.Path, model: keras.Model, progress: Mapping) -> None:
 def restore(
     path: pathlib.Path, model: keras.Model, arrays: Mapping[str, np.ndarray] | None = None
 ) -> dict:
-    """Set a model, its optimizer and its random generators to what `save` wrote, which is read
-    unless its arrays are given; the progress, with "step" and "seconds".
+    """Restore a model, its optimizer and its random generators from what `save` wrote, by `arrays`
+    if it was read already. Return the progress, with "step" and "seconds".
     """
     arrays = read_archive(path) if arrays is None else arrays
     progress = _progress_in(path, arrays)
@@ -79,57 +79,57 @@ def restore(
 
 
 def weights_of(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """The model's weights alone, by name: `weights/<path of the variable>`, with adapters added."""
+    """Read a model's weights, by name: `weights/<path of the variable>`, with adapters added."""
     return merged(learned_of(path))
 
 
 def learned_of(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """The model's weights as they are trained, by name: adapters apart from what they adapt."""
+    """Read a model's weights as they are trained, by name: adapters apart from their matrices."""
     return read_archive(path, WEIGHTS)
 
 
 def adapters_in(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Those of some weights, by name, that are of adapters."""
+    """Select the weights, by name, that belong to adapters."""
     return {name: array for name, array in weights.items() if name.endswith(LOW_RANK)}
 
 
 def merged(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Weights by name, with W + scale A B in the place of each W that has an adapter."""
+    """Return weights by name, with W + scale A B in place of each W that has an adapter."""
     adapters = adapters_in(weights)
-    made = {name: array for name, array in weights.items() if name not in adapters}
+    arrays = {name: array for name, array in weights.items() if name not in adapters}
     first, *_ = LOW_RANK
     for kernel in (name.removesuffix(first) for name in adapters if name.endswith(first)):
         a, b, scale = (adapters[kernel + end] for end in LOW_RANK)
-        made[kernel] = made[kernel] + scale * (a @ b)
-    return made
+        arrays[kernel] = arrays[kernel] + scale * (a @ b)
+    return arrays
 
 
 def with_adapter(weights: Mapping[str, np.ndarray], path: pathlib.Path) -> dict[str, np.ndarray]:
-    """Weights by name, with the adapter that `write_adapter` wrote added."""
+    """Return weights by name, with the adapter added that `write_adapter` wrote."""
     adapter = read_archive(path)
     if BASE not in adapter or not adapters_in(adapter):
         raise ValueError(f"{path} is no adapter. Name the adapter.npz of a run with --lora_rank.")
     if str(adapter.pop(BASE)) != _checksum(weights, adapter):
         raise ValueError(
-            f"{path} was trained on other weights than these. Name the model that the run of the "
-            "adapter began from by --init_from."
+            f"{path} was trained on other weights than these. Pass by --init_from the model that "
+            "the adapter's run began from."
         )
     return merged({**weights, **adapter})
 
 
 def write_adapter(path: pathlib.Path, weights: Mapping[str, np.ndarray]) -> None:
-    """Write the adapters of weights as they are trained, and a checksum of what they adapt."""
+    """Write the adapters among trained weights, and a checksum of the matrices that they adapt."""
     adapters = adapters_in(weights)
     write_archive(path, {**adapters, BASE: np.array(_checksum(weights, adapters))})
 
 
 def _checksum(weights, adapters):
-    """Of the matrices that are adapted; "" if one is missing."""
+    """Compute the checksum of the adapted matrices; "" if one is missing."""
     first, *_ = LOW_RANK
     kernels = [name.removesuffix(first) for name in sorted(adapters) if name.endswith(first)]
     if not weights.keys() >= set(kernels):
         return ""
-    return f"{zlib.crc32(b''.join(np.ascontiguousarray(weights[one]) for one in kernels)):08x}"
+    return f"{zlib.crc32(b''.join(np.ascontiguousarray(weights[name]) for name in kernels)):08x}"
 
 
 def load_weights(
@@ -166,17 +166,17 @@ def _progress_in(path, arrays):
 
 
 def read_newest(folder: pathlib.Path, log: Callable = print) -> tuple[pathlib.Path | None, dict]:
-    """Find the checkpoint of the highest step that can be read in a folder, and its arrays; None
-    and {} if there is none. `log` takes a line about each damaged one, which is passed over.
+    """Find a folder's readable checkpoint of the highest step, and its arrays; None and {} if there
+    is none. `log` takes a line about each damaged one, which is skipped.
     """
-    every = checkpoints(folder)
-    while every:
-        path = every.pop()
+    paths = checkpoints(folder)
+    while paths:
+        path = paths.pop()
         try:
             arrays = read_archive(path)
             _progress_in(path, arrays)
         except ValueError as error:
-            log(f"{error} {'Taking the one before.' if every else 'There is none before it.'}")
+            log(f"{error} {'Taking the one before.' if paths else 'There is none before it.'}")
         else:
             return path, arrays
     return None, {}
@@ -188,29 +188,29 @@ def remedy_of(error: OSError) -> str:
 
 
 def step_of(model: keras.Model) -> int:
-    # Under a distribution strategy int() does not take the variable itself.
+    # Under a distribution strategy, int() rejects the variable itself.
     return int(np.asarray(model.optimizer.iterations))
 
 
 def checkpoints(folder: pathlib.Path) -> list[pathlib.Path]:
-    """The checkpoint files of a folder, oldest first."""
+    """List the checkpoint files of a folder, oldest first."""
     return sorted([*averaged_ones(folder), *_of_kind(folder, "last")], key=step_in)
 
 
 def averaged_ones(folder: pathlib.Path) -> list[pathlib.Path]:
-    """The checkpoints of a folder that are there to be averaged, oldest first."""
+    """List the checkpoints of a folder that are written to be averaged, oldest first."""
     return sorted(_of_kind(folder, "step"), key=step_in)
 
 
 def _of_kind(folder, kind):
-    """The files that `save` wrote, and no copies that somebody made, such as last-best.npz."""
+    """List the files that `save` wrote, without copies that users made, such as last-best.npz."""
     # `path_of` writes nine digits or more.
     name = re.compile(rf"{kind}-([0-9]{{9}}|[1-9][0-9]{{9,17}})\.npz")
     return [path for path in pathlib.Path(folder).glob("*.npz") if name.fullmatch(path.name)]
 
 
 def path_of(folder: pathlib.Path, step: int, averaged: bool = True) -> pathlib.Path:
-    """Where the checkpoint of a step lies: one to be averaged, or only to resume from."""
+    """Return the path of a step's checkpoint: one to be averaged, or only to resume from."""
     return pathlib.Path(folder) / f"{'step' if averaged else 'last'}-{step:09d}.npz"
 
 
@@ -229,8 +229,8 @@ def _weights(model):
 
 def _state(model):
     weights = _weights(model)
-    others = [variable for variable in model.variables if WEIGHTS + variable.path not in weights]
-    random = {f"random/{index}": variable for index, variable in enumerate(others)}
+    states = [variable for variable in model.variables if WEIGHTS + variable.path not in weights]
+    random = {f"random/{index}": variable for index, variable in enumerate(states)}
     slots = enumerate(model.optimizer.variables)
     return {**weights, **random, **{f"{OPTIMIZER}{index}": variable for index, variable in slots}}
 
@@ -238,12 +238,12 @@ def _state(model):
 def _refuse_lack(path, name, arrays):
     if name not in arrays:
         raise ValueError(
-            f"{path} lacks {name}: it comes from a model of another make.{_remedy_for(name)}"
+            f"{path} lacks {name}: it comes from a model of another kind.{_remedy_for(name)}"
         )
 
 
 def _remedy_for(name):
-    remedy = " Go on with the --optimizer and the --ema that the run was begun with."
+    remedy = " Resume with the --optimizer and the --ema that the run began with."
     return remedy if name.startswith(OPTIMIZER) else ""
 
 

@@ -12,9 +12,9 @@ from keras_transformer.training.ending import diverged
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """The share of a run's end whose checkpoints are averaged: `count` of them, evenly, the last
-    weights among them. Where a run stands is the part of it that is done, from 0 to 1, by the limit
-    that it comes to first: most seconds, or most steps.
+    """The last `share` of a run, in which `count` checkpoints to average are written evenly;
+    the last one is the run's end. How much of a run is done, from 0 to 1, is measured by the nearer
+    limit, `seconds` or `steps`.
     """
 
     seconds: float
@@ -27,29 +27,29 @@ class Window:
 
     @property
     def begin(self) -> float:
-        """Where the first is written."""
+        """The share done at which the first one is due."""
         return 1 - (self.count - 1) * self.share / self.count
 
-    def next_after(self, done: float) -> float:
-        """Where the next is due but the last, which the run's end writes; infinite if none is."""
-        places = (1 - left * self.share / self.count for left in range(self.count - 1, 0, -1))
-        return next((place for place in places if place > done), math.inf)
+    def next_after(self, share: float) -> float:
+        """Return the share done at which the next one is due before the run's end, or infinity."""
+        due = (1 - left * self.share / self.count for left in range(self.count - 1, 0, -1))
+        return next((begin for begin in due if begin > share), math.inf)
 
 
 class Checkpointing(keras.callbacks.Callback):
     """Save the whole state every M minutes and at the end of every epoch.
 
-    Some of the checkpoints are averaged later: those of a share of the run's end, of a run that is
-    limited by minutes ("checkpoints, which were written at 10-minute intervals", section 6.1, cover
-    the last 7 % of the paper's run); else those of every M minutes; or those of the epochs. The
-    last K of these are kept, and the last two of all: if the newest is damaged, the run resumes
-    from the one before. The minutes are those of the whole run: no session or epoch shifts them.
+    Some of the checkpoints are averaged later: those of the run's last share, if the run is limited
+    by minutes ("checkpoints, which were written at 10-minute intervals", section 6.1, cover the
+    last 7 % of the paper's run); else those of every M minutes; or those of the epochs. The last K
+    of these are kept, and the last two of all: if the newest is damaged, the run resumes from the
+    one before. Minutes are counted over the whole run, so no session or epoch shifts them.
 
     If a checkpoint cannot be written, because the disk is full, a line says so, training continues,
-    and the checkpoints before it stay. `require_saved` refuses an end that is not saved.
+    and the checkpoints before it stay. `require_saved` fails if the run's end cannot be saved.
 
     Args:
-        folder: where the checkpoints lie.
+        folder: the folder of the checkpoints.
         stopwatch: the run's `Stopwatch`, saved with each.
         keep: K, at least 1.
         minutes: M; 0: after every step.
@@ -80,20 +80,20 @@ class Checkpointing(keras.callbacks.Callback):
         self._batches = 0
 
     def on_train_begin(self, logs=None):
-        # What a killed run left half written, the best and the averaged weights beside.
+        # Files that a killed run left half written, also of the best and the averaged weights.
         for stale in (*self.folder.glob(".*.npz.*.tmp"), *self.folder.parent.glob(".*.npz.*.tmp")):
             stale.unlink()
-        # What is newer than the step that the run resumes from could not be read. It must neither
-        # be averaged nor take the place of a good one.
+        # A checkpoint newer than the step from which the run resumes could not be read. It must
+        # neither be averaged nor take the place of a good one.
         for path in checkpoint.checkpoints(self.folder):
             if checkpoint.step_in(path) > checkpoint.step_of(self.model):
                 path.replace(path.with_name(f"{path.name}.damaged"))
         if self.window:
-            self._leave_to_resume()
+            self._exclude_earlier()
         self._plan()
 
-    def _leave_to_resume(self):
-        """Let checkpoints before the window be averaged no longer: the run goes on after an end."""
+    def _exclude_earlier(self):
+        """Exclude checkpoints before the window from the average: a run that had ended goes on."""
         for path in checkpoint.averaged_ones(self.folder):
             try:
                 seconds = checkpoint.progress_of(path)["seconds"]
@@ -106,7 +106,7 @@ class Checkpointing(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         self._batches = batch + 1
-        is_end = self._done() >= self._due_at_end
+        is_end = self._share_done() >= self._due_at_end
         if is_end or self.stopwatch.seconds >= self._due:
             self._plan()
             self.save(is_end or (self.average_over == "minutes" and self.window is None))
@@ -118,41 +118,40 @@ class Checkpointing(keras.callbacks.Callback):
             self.save(averaged)
 
     def keep_epoch(self, step: int, steps_per_epoch: int) -> None:
-        """Count the checkpoint of the step from which a run resumes among those that are averaged,
-        where a kill fell between the clock's save of an epoch's last step and the save of the
-        epoch.
+        """Count the checkpoint from which a run resumes among those to average, if the run was
+        killed between the timed save of an epoch's last step and the save of the epoch.
         """
         if self.average_over == "epochs" and step and step % steps_per_epoch == 0:
             self._average(step)
 
     def require_saved(self, model: keras.Model) -> None:
         step = checkpoint.step_of(model)
-        of_step = [checkpoint.path_of(self.folder, step, averaged) for averaged in (True, False)]
-        if step and not any(path.exists() for path in of_step):
-            self._write(of_step[1], model)
+        paths = [checkpoint.path_of(self.folder, step, averaged) for averaged in (True, False)]
+        if step and not any(path.exists() for path in paths):
+            self._write(paths[1], model)
 
     def keep_end(self, step: int) -> None:
         if self.window:
             self._average(step)
 
     def _average(self, step):
-        saved = checkpoint.path_of(self.folder, step, averaged=False)
-        kept = checkpoint.path_of(self.folder, step)
-        if saved.exists() and not kept.exists():
-            saved.rename(kept)
+        to_resume = checkpoint.path_of(self.folder, step, averaged=False)
+        to_average = checkpoint.path_of(self.folder, step)
+        if to_resume.exists() and not to_average.exists():
+            to_resume.rename(to_average)
 
     def _plan(self):
-        """Set when the next checkpoints are due: in seconds of the run, and in parts of it."""
+        """Set when the next checkpoints are due: in seconds of the run, and by the share done."""
         interval = self.minutes * 60
         self._due = (self.stopwatch.seconds // interval + 1) * interval if interval else 0
-        self._due_at_end = self.window.next_after(self._done()) if self.window else math.inf
+        self._due_at_end = self.window.next_after(self._share_done()) if self.window else math.inf
 
-    def _done(self):
+    def _share_done(self):
         step = checkpoint.step_of(self.model)
         return self.window.share_done(self.stopwatch.seconds, step) if self.window else 0.0
 
     def save(self, averaged: bool) -> None:
-        """Write a checkpoint of this step, and delete those that are not kept any more."""
+        """Write a checkpoint of this step, and delete those that need not be kept."""
         step = checkpoint.step_of(self.model)
         path = checkpoint.path_of(self.folder, step, averaged)
         try:
@@ -163,13 +162,13 @@ class Checkpointing(keras.callbacks.Callback):
                 f"before it stay. {checkpoint.remedy_of(error)}"
             )
             return
-        every = checkpoint.checkpoints(self.folder)
-        # Of a step that both kinds have, this is the one that is averaged.
-        of_step = {checkpoint.step_in(path): path for path in reversed(every)}
+        paths = checkpoint.checkpoints(self.folder)
+        # If a step has a checkpoint of either kind, this is the one to average.
+        of_step = {checkpoint.step_in(path): path for path in reversed(paths)}
         last_two = [of_step[step] for step in sorted(of_step)[-2:]]
-        kept = {path, *last_two, *checkpoint.averaged_ones(self.folder)[-self.keep :]}
-        for old in every:
-            if old not in kept:
+        needed = {path, *last_two, *checkpoint.averaged_ones(self.folder)[-self.keep :]}
+        for old in paths:
+            if old not in needed:
                 old.unlink()
 
     def _write(self, path, model):
@@ -177,6 +176,6 @@ class Checkpointing(keras.callbacks.Callback):
         try:
             checkpoint.save(path, model, {"step": step, "seconds": self.stopwatch.seconds})
         except FloatingPointError as error:
-            # The gradient of an update may be infinite while its loss is not.
+            # The gradient of an update may be infinite although its loss is finite.
             raise diverged(str(error), step) from error
         self.saved_step = step

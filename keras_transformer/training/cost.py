@@ -17,12 +17,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-# All turns of an LSTM on a GPU, in one operation.
+# All iterations of an LSTM on a GPU, in one operation.
 RECURRENT = "CudnnRNNV3"
 
 
 def _inner(flag):
-    """How many terms each number of a matrix product sums: the inner dimension."""
+    """Count the terms of each entry of a matrix product: the inner dimension."""
 
     def terms(operation):
         left = operation.inputs[0].shape
@@ -32,12 +32,12 @@ def _inner(flag):
 
 
 def _window(axes):
-    """How many terms each number of a convolution sums: the size of its filter."""
+    """Count the terms of each entry of a convolution: the size of its filter."""
     return lambda operation: math.prod(operation.inputs[1].shape[:axes])
 
 
 def _summed(operation):
-    """Of an einsum: the sizes of the letters that its result lacks."""
+    """Count the terms of each entry of an einsum: the sizes of letters that its result lacks."""
     inputs, _, result = operation.get_attr("equation").decode().partition("->")
     sizes = {}
     for letters, tensor in zip(inputs.split(","), operation.inputs, strict=True):
@@ -47,29 +47,29 @@ def _summed(operation):
     return math.prod(size for letter, size in sizes.items() if letter not in result)
 
 
-# Each sums terms that are products of two numbers.
+# The terms, products of two numbers, that each entry of an operation's result sums.
 TERMS = {
     "MatMul": _inner("transpose_a"),
     "BatchMatMulV2": _inner("adj_x"),
     "Conv2D": _window(3),
     "DepthwiseConv2dNative": _window(2),
     "Einsum": _summed,
-    # Of an LSTM that cuDNN computes: four gates from x and h.
-    RECURRENT: lambda one: 4 * (one.inputs[0].shape[-1] + one.outputs[0].shape[-1]),
+    # cuDNN's LSTM: four gates from x and h.
+    RECURRENT: lambda lstm: 4 * (lstm.inputs[0].shape[-1] + lstm.outputs[0].shape[-1]),
 }
-# Loops of TensorFlow; the second input is the most turns, which Keras sets to the length.
+# TensorFlow's loops. Their second input is the most iterations, which Keras sets to the length.
 LOOPS = ("While", "StatelessWhile")
-# From how many updates the operations of one are counted.
+# Number of updates whose mean operations are counted.
 SAMPLE = 300
-# Matrices that show what a device sustains, and how often they are multiplied: the median counts.
+# Width of the matrices that measure a device's rate, and how many products: the median counts.
 WIDTH = 2048
 ROUNDS = 5
 
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """Operations of a training: those counted of its matrix products and convolutions; its seconds
-    on so many devices; and what each sustains, operations a second of a large matrix product.
+    """The cost of a training: the counted operations of its matrix products and convolutions, its
+    seconds, its devices, and the operations a second that each sustains in a large matrix product.
     """
 
     counted: float
@@ -83,7 +83,7 @@ class Cost:
         return self.seconds * self.devices * self.sustained
 
     def as_dict(self) -> dict[str, float]:
-        """The four and the estimate, by name, for a file."""
+        """Return the four fields and the estimate, by name, for a file."""
         return {**dataclasses.asdict(self), "estimated": self.estimated}
 
     def describe(self) -> str:
@@ -96,8 +96,8 @@ class Cost:
 
 
 def forward_operations(model: keras.Model, inputs) -> int:
-    """Operations of a model's forward pass for arrays or specs of inputs, of which every dimension
-    is known, counted in its graph.
+    """Count the operations of a model's forward pass in its graph, for arrays or specs of inputs of
+    which every dimension is known.
     """
     specs = tf.nest.map_structure(lambda array: tf.TensorSpec(array.shape, array.dtype), inputs)
     forward = tf.function(lambda x: model(x), autograph=False).get_concrete_function(specs)
@@ -105,8 +105,8 @@ def forward_operations(model: keras.Model, inputs) -> int:
 
 
 def _operations(graph):
-    """Operations of what the outputs of a graph need."""
-    found = 0
+    """Count the operations that the outputs of a graph need."""
+    total = 0
     needed = {output.op for output in graph.outputs}
     # A graph lists each operation after those that it needs.
     for operation in reversed(graph.get_operations()):
@@ -114,28 +114,27 @@ def _operations(graph):
             continue
         needed |= {tensor.op for tensor in operation.inputs}
         if operation.type in TERMS:
-            found += (
-                2 * operation.outputs[0].shape.num_elements() * TERMS[operation.type](operation)
-            )
+            entries = operation.outputs[0].shape.num_elements()
+            total += 2 * entries * TERMS[operation.type](operation)
         elif operation.type in LOOPS:
-            found += turns(operation) * _operations(body(operation))
-    return found
+            total += turns(operation) * _operations(body(operation))
+    return total
 
 
 def turns(loop: tf.Operation) -> int:
-    """How often a loop over time runs, such as that of an LSTM."""
+    """Return the number of iterations of a loop over time, such as that of an LSTM."""
     with tf.compat.v1.Session(graph=loop.graph) as session:
         return int(session.run(loop.inputs[1]))
 
 
 def body(loop: tf.Operation) -> tf.Graph:
-    """What a loop does in each turn."""
+    """Return the graph of a loop's iteration."""
     return loop.graph._get_function(loop.get_attr("body").name).graph
 
 
 def operations_of_an_update(model: keras.Model, batches: Iterable, parts: int = 1) -> float:
-    """Mean operations of the forward pass of an update of so many parts, from the first updates of
-    a stream of triples (inputs, labels, weights) of arrays.
+    """Count the operations of the forward passes of an update of `parts` batches: the mean of the
+    first updates of a stream of triples (inputs, labels, weights) of arrays.
     """
     counts = {}
     total = 0
@@ -149,12 +148,12 @@ def operations_of_an_update(model: keras.Model, batches: Iterable, parts: int = 
 
 
 def sustained_rate(dtype: str) -> float:
-    """Operations a second of a product of two square matrices on TensorFlow's first device."""
+    """Measure operations a second of a product of square matrices on TensorFlow's first device."""
     a = tf.cast(tf.random.stateless_normal((WIDTH, WIDTH), (1, 2)), dtype)
     seconds = []
     for _ in range(ROUNDS + 1):
         began = time.perf_counter()
-        # One number is fetched, so that a GPU has finished.
+        # Fetch one number, to wait until a GPU has finished.
         tf.matmul(a, a)[0, 0].numpy()
         seconds.append(time.perf_counter() - began)
     return 2 * WIDTH**3 / statistics.median(seconds[1:])

@@ -12,16 +12,16 @@ from keras_transformer.training import checkpoint
 
 
 class Preempted(Exception):
-    """The machine is about to be taken away, and everything is saved."""
+    """The machine will be taken away, and everything is saved."""
 
 
 class Ending:
-    """Ends `model.fit`, for whatever reason a callback has; on several hosts, of which any may be
-    preempted, after the same step.
+    """Ends `model.fit` when a callback asks for it; on several hosts, after the same step, because
+    any of them may be preempted.
 
-    A host that left alone would leave the others waiting. So each host's wish, its votes, is added
-    up in the step itself: all hosts learn of it there, and stop after that step. The votes are
-    whether this host asks for an end, and for one by preemption; each 0.0 or 1.0.
+    If one host stopped alone, the others would wait for it. So the step itself adds up the votes of
+    all hosts: all learn of a request there, and stop after that step. A host's votes are whether it
+    asks for an end, and whether it does so because of a preemption; each 0.0 or 1.0.
     """
 
     def __init__(self, model: keras.Model, several_hosts: bool = False):
@@ -31,13 +31,13 @@ class Ending:
         self.is_preempted = False
 
     def ask(self, preempted: bool = False) -> None:
-        """End training after the step that is under way, because of a preemption or not."""
+        """End training after the current step, because of a preemption or not."""
         self.votes = [1.0, float(preempted)]
         if not self.several_hosts:
             self.model.stop_training = True
 
     def count(self, stop: float, preempted: float) -> None:
-        """Learn the sums of all hosts' votes of a step."""
+        """Take the sums of all hosts' votes of a step."""
         if stop:
             self.model.stop_training = True
         self.is_preempted = bool(preempted)
@@ -62,10 +62,10 @@ class StopOnDivergence(keras.callbacks.Callback):
             raise diverged(f"The loss became {logs['loss']}", checkpoint.step_of(self.model))
 
 
-def diverged(what: str, step: int) -> ValueError:
-    """The error of a run that diverged: what is no longer finite, in words, and at which step."""
+def diverged(reason: str, step: int) -> ValueError:
+    """Make the error of a run that diverged, from what became infinite or NaN, and the step."""
     return ValueError(
-        f"{what} at step {step}: training diverged. Lower --learning_rate or "
+        f"{reason} at step {step}: training diverged. Lower --learning_rate or "
         "--learning_rate_scale, or raise --warmup_steps. If it happens again at once, delete the "
         "newest checkpoint."
     )
@@ -87,7 +87,7 @@ class StopAtLimit(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         if checkpoint.step_of(self.model) >= self.last_step:
-            # All hosts are at the same step: none has to be asked.
+            # All hosts are at the same step, so they need not vote.
             self.model.stop_training = True
         elif self.is_out_of_time:
             self.ending.ask()
@@ -119,7 +119,7 @@ class StopOnSignal(keras.callbacks.Callback):
         self.ending.ask(preempted=True)
 
     def leave(self):
-        # `model.fit` does not come to the end of training.
+        # The exception prevents `model.fit` from calling this.
         self.on_train_end()
         raise Preempted
 

@@ -1,6 +1,6 @@
-"""How a run trains (Vaswani et al. 2017, section 5): a compiled model, what `model.fit` is fed
-with on any backend, and `model.fit` from where the run stopped; in float32, or in bfloat16 with
-float32 weights where the machine is fast at it.
+"""How a run trains (Vaswani et al. 2017, section 5): a compiled model, its data on any backend, and
+`model.fit` from where the run stopped; in float32, or in bfloat16 with float32 weights if the
+machine is fast at it.
 """
 
 import dataclasses
@@ -20,18 +20,18 @@ from keras_transformer.training.train_function import TrainFunction
 
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 FAST_BFLOAT16 = {"avx512_bf16", "amx_bf16"}
-# The limits of oneDNN, which multiplies, that leave it bfloat16. Under others it would abort.
+# Values of ONEDNN_MAX_CPU_ISA with which oneDNN can multiply bfloat16; with others it would abort.
 WITH_BFLOAT16 = re.compile("DEFAULT|BF16|FP16|AMX|AVX10")
 # GPUs from Ampere on.
 FAST_CAPABILITY = (8, 0)
-# What an update holds at once, in arrays as large as the logits: 6.1 at base's sizes
+# Peak memory of an update, in arrays as large as the logits: 6.1 at base's sizes
 # (benchmarks/limits/memory.py).
 ARRAYS_HELD = 6
 
 
 def dtype_policy(mixed_precision: str) -> str:
-    """The Keras dtype policy of "float32", "bfloat16", or "auto": bfloat16 where the GPU, or else
-    the processor, multiplies matrices in it, as they tell of themselves.
+    """Return the Keras dtype policy of "float32", "bfloat16", or "auto": bfloat16 if the GPU, or
+    without one the processor, reports that it multiplies matrices in it.
     """
     if mixed_precision == "auto":
         capability = gpu_capability()
@@ -57,9 +57,9 @@ def _cpu_flags():
 
 
 def in_words(mixed_precision: str, policy: str, tokens: int, parts: int, pieces: int) -> str:
-    """Say what is computed in, and with "auto" why. Another line says that a processor may not have
-    the memory for updates of so many tokens in so many parts: the system would kill the process
-    without a word.
+    """Say which dtype is computed in, and with "auto" why. Add a line if a processor may lack the
+    memory for updates of so many tokens in so many parts: the system would kill the process without
+    a message.
     """
     name = next(name for name, of_name in POLICIES.items() if of_name == policy)
     words = f"computing in {name}"
@@ -70,9 +70,9 @@ def in_words(mixed_precision: str, policy: str, tokens: int, parts: int, pieces:
             "float32": f"because this {device} does not multiply in bfloat16",
         }
         words += f", {reasons[name]}"
-    known = pathlib.Path("/proc/meminfo")
-    told = re.search(r"MemAvailable: +(\d+)", known.read_text("ascii")) if known.exists() else None
-    free = 1024 * int(told[1]) if told else math.inf
+    file = pathlib.Path("/proc/meminfo")
+    kilobytes = re.search(r"MemAvailable: +(\d+)", file.read_text("ascii") if file.exists() else "")
+    free = 1024 * int(kilobytes[1]) if kilobytes else math.inf
     needed = ARRAYS_HELD * 4 * tokens * pieces
     if needed / parts < free or gpu_capability() is not None:
         return words
@@ -88,9 +88,9 @@ def in_words(mixed_precision: str, policy: str, tokens: int, parts: int, pieces:
 def compile_model(
     model: keras.Model, optimizer: keras.optimizers.Optimizer, loss: keras.losses.Loss
 ) -> None:
-    """Give a model its optimizer, built, and its loss, whose `call` gives a loss for each label."""
+    """Compile a model with a loss, whose `call` gives a loss per label, and build the optimizer."""
     if keras.backend.backend() == "tensorflow":
-        # `TrainFunction` counts by itself, over all replicas.
+        # `TrainFunction` computes accuracy and count itself, over all replicas.
         model.compile(optimizer, loss, jit_compile=False)
     else:
         model.compile(optimizer, loss, weighted_metrics=[LabelAccuracy(), LabelCount()])
@@ -98,8 +98,8 @@ def compile_model(
 
 
 def resume(model: keras.Model, folder: pathlib.Path) -> tuple[int, float]:
-    """Set a compiled model to the newest checkpoint of a folder that can be read, if there is one:
-    the updates made, and the seconds that the run has trained.
+    """Restore a compiled model from the newest checkpoint of a folder that can be read, if there is
+    one. Return the updates made, and the seconds that the run has trained.
     """
     newest, arrays = checkpoint.read_newest(folder)
     progress = checkpoint.restore(newest, model, arrays) if newest else {"step": 0, "seconds": 0.0}
@@ -108,8 +108,8 @@ def resume(model: keras.Model, folder: pathlib.Path) -> tuple[int, float]:
 
 @dataclasses.dataclass(frozen=True)
 class Feed:
-    """What `fit` trains a model on: a function of the step from which `model.fit` continues to its
-    data, how the run ends before its last step, and callbacks that come before all others.
+    """What `fit` trains with: a function that makes the data from the step at which `model.fit`
+    continues, how the run ends before its last step, and callbacks that come before all others.
     """
 
     data_from: Callable
@@ -118,8 +118,8 @@ class Feed:
 
 
 def attach(model: keras.Model, strategy, batches, **of_tensorflow) -> Feed:
-    """Make `model.fit` train on many batches a step (section 5.1), of `TrainingBatches` of R times
-    K parts; the other arguments are those of `TrainFunction`, and for TensorFlow alone.
+    """Make `model.fit` train on many batches a step (section 5.1), from `TrainingBatches` of R
+    times K parts; `of_tensorflow` are arguments of `TrainFunction`, for TensorFlow alone.
     """
     if keras.backend.backend() == "tensorflow":
         function = TrainFunction(model, strategy, **of_tensorflow)
@@ -140,18 +140,18 @@ def fit(
     last_step: int,
     callbacks: Sequence[keras.callbacks.Callback],
 ) -> None:
-    """Train a model that `resume` has set until a callback ends it, or the last step.
+    """Train a model that `resume` has restored until the last step, or until a callback ends it.
 
     An interrupted epoch is finished first, in a call of `model.fit` of its own; then all others.
     """
     model.stop_training = False
     while (step := checkpoint.step_of(model)) < last_step and not model.stop_training:
-        epoch, done = divmod(step, steps_per_epoch)
+        epoch, steps_done = divmod(step, steps_per_epoch)
         model.fit(
             feed.data_from(step),
             initial_epoch=epoch,
-            epochs=epoch + 1 if done else math.ceil(last_step / steps_per_epoch),
-            steps_per_epoch=steps_per_epoch - done,
+            epochs=epoch + 1 if steps_done else math.ceil(last_step / steps_per_epoch),
+            steps_per_epoch=steps_per_epoch - steps_done,
             callbacks=[*feed.callbacks, *callbacks],
             shuffle=False,
             verbose=0,

@@ -1,5 +1,5 @@
-"""Label-smoothed cross-entropy over the target tokens (Vaswani et al. 2017, section 5.4), and what
-is measured of each label (section 6.1 and table 3).
+"""Label-smoothed cross-entropy over the target tokens (Vaswani et al. 2017, section 5.4), and the
+measures of each label (section 6.1 and table 3).
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from keras import ops
 
 
 def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
-    """Cross-entropy against q = (1 - epsilon) onehot(y) + epsilon / V, for every label.
+    """Compute the cross-entropy against q = (1 - epsilon) onehot(y) + epsilon / V, for every label.
 
         loss     = -sum_v q_v log p_v = log sum_v exp(z_v) - (1 - epsilon) z_y - epsilon mean_v z_v
         gradient = p - q
@@ -18,8 +18,8 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
     batch must have fewer than 2^31 logits: they are indexed by int32.
 
     Args:
-        labels: ids y, (B, T); or of any shape, (...). One that is not from 0 to V - 1 is an error
-            on a CPU, and elsewhere the loss is NaN, as Keras' own are.
+        labels: ids y, (B, T); or of any shape, (...). A label outside 0 to V - 1 is an error on a
+            CPU, and elsewhere its loss is NaN, as in Keras' own losses.
         logits: z, (B, T, V); or (..., V).
         label_smoothing: epsilon_ls, probability in [0, 1).
 
@@ -30,7 +30,7 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
     """
     vocabulary_size = logits.shape[-1]
     tokens = ops.reshape(ops.cast(labels, "int32"), (-1,))
-    # A label below 0 must not count from the end, as Keras lets an index.
+    # Keras lets an index below 0 count from the end; a label must not.
     tokens = ops.where(tokens < 0, tokens - vocabulary_size, tokens)
     # (token, label) of every entry that the one-hot part of q touches.
     at_label = ops.stack([ops.arange(ops.size(tokens), dtype="int32"), tokens], axis=-1)
@@ -48,7 +48,7 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
 
         def gradient(*args, upstream=None):
             upstream = args[-1] if upstream is None else upstream
-            # p is computed again: if it were kept, it would take as much memory as the logits.
+            # Compute p again: if it were kept, it would take as much memory as the logits.
             dense = (ops.softmax(z) - off) * upstream[:, None]
             p_label = ops.exp(z_label - z_max) * p_max
             return ops.scatter_update(dense, at_label, (p_label - off - on) * upstream)
@@ -94,8 +94,8 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 class _PerLabel(keras.metrics.Mean):
     """The mean over the labels of an epoch by their weights.
 
-    Keras would take the mean of each row before it adds up the batches, so that a label in a long
-    batch would count less. So it gets all labels of a batch as one row of a number each.
+    Keras would take the mean of each row before it adds up the batches, so a label in a long row
+    would count less. So each label is passed as a row of its own.
     """
 
     def __init__(self, name=None, dtype="float32"):
@@ -150,8 +150,8 @@ def _weights(labels, sample_weight):
 
 
 def label_measures(model: keras.Model, batches: Callable) -> Callable[[], dict[str, float]]:
-    """Make a function that measures cross-entropy, in nats, and accuracy per label that counts: of
-    a model's logits for the examples that `batches()` returns, as `model.evaluate` takes them.
+    """Make a function that measures a model's cross-entropy, in nats, and accuracy per label that
+    counts, on the examples that `batches()` returns, as `model.evaluate` takes them.
     """
     model.compile(
         loss=LabelSmoothedCrossEntropy(0.0),

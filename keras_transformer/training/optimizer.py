@@ -2,7 +2,7 @@
 0.98 and epsilon = 10^-9"), and others that came later.
 
 Later work added decoupled weight decay, clipping by the global norm, and a moving average of the
-weights. All of them hold for each optimizer.
+weights. Every optimizer here can have all of them.
 """
 
 import keras
@@ -12,22 +12,22 @@ from keras_transformer.training.checkpoint import WEIGHTS, step_of
 
 BETAS = {"beta_1": 0.9, "beta_2": 0.98}
 EPSILON = 1e-9
-# Weights with two axes that are no matrices of a hidden layer, for which Muon was not made: tables
-# that are looked up or give the logits, also of labels and classes; positions, also those by which
-# Linformer mixes keys; and the vectors of additive attention.
+# Weights with two axes for which Muon was not made, because they are no matrices of a hidden layer:
+# tables that are looked up or give the logits, also of labels and classes; positions, also those by
+# which Linformer mixes keys; and the vectors of additive attention.
 NOT_FOR_MUON = (
     *("/table$", "/positions/", "/vector$"),
     *("labels/kernel$", "classes/kernel$", "/(key|value)_projection$"),
 )
 
 
-class OfARun:
+class RunOptimizer:
     """What distinguishes our optimizers from Keras': vectors do not decay, and moving averages do
     not replace the weights.
 
-    With `weight_decay`, `theta <- theta - lrate * weight_decay * theta` before each update, but for
-    vectors: biases, and the gains and biases of layer normalization (Loshchilov and Hutter 2017,
-    "Decoupled Weight Decay Regularization"). The tied embedding decays: it is the projection too.
+    With `weight_decay`, `theta <- theta - lrate * weight_decay * theta` before each update, except
+    for vectors: biases, and the gains and biases of layer normalization (Loshchilov and Hutter
+    2017, "Decoupled Weight Decay Regularization"). A tied embedding decays: it projects, too.
 
     With `use_ema` it keeps `average_1 = theta_1`, `average_t = m average_(t-1) + (1 - m) theta_t`,
     where theta_t are the weights after update t. Neither zeros nor the initial weights are part of
@@ -45,17 +45,17 @@ class OfARun:
         """Leave the weights as they were trained.
 
         At the end of every `model.fit` Keras calls this to replace the weights by their averages. A
-        run is several calls of `fit`: from averages it would go on as another run.
+        run is several calls of `fit`, and each must continue from the weights.
         """
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Adam(OfARun, keras.optimizers.Adam):
+class Adam(RunOptimizer, keras.optimizers.Adam):
     """Keras' Adam; with `weight_decay`, AdamW."""
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Muon(OfARun, keras.optimizers.Muon):
+class Muon(RunOptimizer, keras.optimizers.Muon):
     """Keras' Muon (Jordan et al. 2024; Liu et al. 2025, "Muon is Scalable for LLM Training"): the
     momentum of a matrix, `M = U S V^T`, is made nearly orthogonal, `U V^T`, and scaled so that
     Adam's rates suit it. Vectors, embeddings, the last projection and tables of positions are
@@ -64,7 +64,7 @@ class Muon(OfARun, keras.optimizers.Muon):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class Adafactor(OfARun, keras.optimizers.Adafactor):
+class Adafactor(RunOptimizer, keras.optimizers.Adafactor):
     """Keras' Adafactor (Shazeer and Stern 2018): the second moment of a matrix is estimated from
     the means of its rows and columns; there is no first moment. An update has the length
     `rho RMS(theta)`, rho the smaller of the rate and `1 / sqrt(step)`, so that it needs rates above
@@ -79,8 +79,8 @@ def _adam(schedule, **settings):
 def _muon(schedule, **settings):
     betas = {f"adam_{name}": value for name, value in BETAS.items()}
     decay = {"adam_weight_decay": settings["weight_decay"]}
-    others = {"exclude_layers": list(NOT_FOR_MUON), "epsilon": EPSILON}
-    return Muon(schedule, **betas, **decay, **others, **settings)
+    own = {"exclude_layers": list(NOT_FOR_MUON), "epsilon": EPSILON}
+    return Muon(schedule, **betas, **decay, **own, **settings)
 
 
 MAKERS = {"adam": _adam, "adamw": _adam, "muon": _muon, "adafactor": Adafactor}
@@ -124,7 +124,7 @@ def optimizer(
 
 
 def averaged_weights(model: keras.Model) -> dict[str, np.ndarray]:
-    """Copy the weights to evaluate of a compiled model, by name as in a checkpoint, in the order
+    """Copy the weights of a compiled model for evaluation, by name as in a checkpoint, in the order
     of `model.weights`: the moving averages if the optimizer keeps them and has made an update, else
     the weights themselves.
     """
@@ -132,16 +132,16 @@ def averaged_weights(model: keras.Model) -> dict[str, np.ndarray]:
     averages = {}
     # Before the first update Keras' averages are zeros.
     if optimizer.use_ema and step_of(model):
-        variables = optimizer._trainable_variables
-        # Private attributes of Keras, which has no public way to an average.
+        trainable = optimizer._trainable_variables
+        # These attributes are private: Keras has no public way to an average.
         slots = optimizer._model_variables_moving_average
-        averages = {variable.path: slot for variable, slot in zip(variables, slots, strict=True)}
-    kept = {
+        averages = {variable.path: slot for variable, slot in zip(trainable, slots, strict=True)}
+    variables = {
         WEIGHTS + variable.path: averages.get(variable.path, variable) for variable in model.weights
     }
-    # Detached and copied: NumPy takes no weight of torch that has a gradient, and would share the
-    # memory of an average.
+    # Detach and copy: NumPy rejects a torch weight that has a gradient, and would share the memory
+    # of an average.
     return {
         name: np.array(np.asarray(keras.ops.stop_gradient(variable)))
-        for name, variable in kept.items()
+        for name, variable in variables.items()
     }

@@ -18,8 +18,8 @@ LINE_EVERY_SECONDS = 30
 
 class ProgressBar(keras.callbacks.Callback):
     """One bar for the whole run: loss, accuracy, labels a second, learning rate, time left. On a
-    terminal it is a bar; in a pipe or a file, a line every half minute. `labels` is what these are
-    called, such as "target tokens".
+    terminal it is a bar; in a pipe or a file, a line every half minute. `labels` is the user's word
+    for labels, such as "target tokens".
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class ProgressBar(keras.callbacks.Callback):
         self.max_minutes = max_minutes
         self.console = console or Console()
         self.labels = labels
-        self.is_heard = True
+        self.can_print = True
         words = TextColumn("{task.description}", table_column=Column(no_wrap=False))
         self.bar = Progress(BarColumn(24), words, console=self.console, auto_refresh=False)
         # A run that resumes inside an epoch is two calls of `fit`, and still one bar.
@@ -39,7 +39,7 @@ class ProgressBar(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self.step = self.first_step = checkpoint.step_of(self.model)
-        self.seen = self.seen_before = 0.0
+        self.label_count = self.count_before_epoch = 0.0
         self.training_seconds = 0.0
         self.printed_at = time.monotonic()
         if self.console.is_terminal:
@@ -49,13 +49,13 @@ class ProgressBar(keras.callbacks.Callback):
         self.batch_began = time.monotonic()
 
     def on_epoch_begin(self, epoch, logs=None):
-        self.seen_before = self.seen
+        self.count_before_epoch = self.label_count
 
     def on_train_batch_end(self, batch, logs=None):
         now = time.monotonic()
         self.step += 1
         self.training_seconds += now - self.batch_began
-        self.seen = self.seen_before + float(logs["labels"])
+        self.label_count = self.count_before_epoch + float(logs["labels"])
         if self.console.is_terminal:
             self.bar.update(
                 self.task, completed=self.share_done(), description=self.line(logs), refresh=True
@@ -69,20 +69,20 @@ class ProgressBar(keras.callbacks.Callback):
             self.bar.stop()
 
     def report(self, line):
-        """Print a line without tearing the bar. Training goes on where it cannot be printed."""
+        """Print a line without tearing the bar. If it cannot be printed, training goes on."""
         try:
             self.console.print(line, highlight=False, markup=False, soft_wrap=True)
         except (OSError, SystemExit):
-            # rich answers a reader that left, such as `head`, by SystemExit, and prints no more.
-            if self.is_heard:
+            # If the reader has left, such as `head`, rich raises SystemExit and prints no more.
+            if self.can_print:
                 with contextlib.suppress(OSError):
                     print("training goes on; standard output cannot be written", file=sys.stderr)
-            self.is_heard = False
+            self.can_print = False
 
     def share_done(self):
-        """Of the run, in [0, 1], by whichever limit is nearer."""
-        done = max(self.step / self.last_step, self.stopwatch.seconds / 60 / self.max_minutes)
-        return min(1.0, done)
+        """Return the share of the run that is done, in [0, 1], by the nearer limit."""
+        share = max(self.step / self.last_step, self.stopwatch.seconds / 60 / self.max_minutes)
+        return min(1.0, share)
 
     def line(self, logs):
         here = self.step - self.first_step
@@ -90,9 +90,10 @@ class ProgressBar(keras.callbacks.Callback):
             (self.last_step - self.step) * self.training_seconds / max(here, 1),
             self.max_minutes * 60 - self.stopwatch.seconds,
         )
+        rate = self.label_count / max(self.training_seconds, 1e-9)
         return (
             f"step {self.step}  loss {logs['loss']:.3f}  accuracy {logs['accuracy']:.3f}  "
-            f"{self.seen / max(self.training_seconds, 1e-9):,.0f} {self.labels}/s  learning rate "
+            f"{rate:,.0f} {self.labels}/s  learning rate "
             f"{float(np.asarray(self.model.optimizer.learning_rate)):.2e}  {_clock(left)} left"
         )
 

@@ -33,15 +33,15 @@ def make_strategy(distribution: str, tpu: str = "") -> tf.distribute.Strategy:
 
 
 def gpu_capability() -> tuple[int, ...] | None:
-    """CUDA's compute capability of the first GPU that Keras' backend trains on; (0, 0): it tells
-    none; None: there is no GPU.
+    """Return CUDA's compute capability of the first GPU that Keras' backend trains on; (0, 0) if it
+    reports none; None without a GPU.
     """
     if keras.backend.backend() == "jax":
         import jax
 
         device = jax.devices()[0]
-        told = getattr(device, "compute_capability", "0.0")
-        return tuple(map(int, told.split("."))) if device.platform == "gpu" else None
+        version = getattr(device, "compute_capability", "0.0")
+        return tuple(map(int, version.split("."))) if device.platform == "gpu" else None
     gpus = tf.config.get_visible_devices("GPU")
     if not gpus:
         return None
@@ -52,13 +52,13 @@ def _check_cluster(text):
     expected = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}'
     try:
         cluster, task = (json.loads(text)[name] for name in ("cluster", "task"))
-        is_in_it = task["index"] in range(len(cluster[task["type"]])) and task["type"] in (
+        is_in_cluster = task["index"] in range(len(cluster[task["type"]])) and task["type"] in (
             "worker",
             "chief",
         )
     except (ValueError, KeyError, TypeError):
-        is_in_it = False
-    if not is_in_it:
+        is_in_cluster = False
+    if not is_in_cluster:
         raise ValueError(
             f"--distribution=multi_worker needs the environment variable TF_CONFIG, {expected}. "
             f"Received: {text!r}."
@@ -126,7 +126,7 @@ def distribute(
     strategy: tf.distribute.Strategy, batches, start: int
 ) -> tf.distribute.DistributedDataset:
     """Make the distributed dataset of `TrainingBatches`, or of an object with its method `dataset`,
-    from part `start` on, a multiple of R. Of R parts in a row each of the R replicas takes one.
+    from part `start` on, a multiple of R. Each of the R replicas takes one of R parts in a row.
     """
     replicas = strategy.num_replicas_in_sync
 

@@ -1,8 +1,8 @@
 """The learning rate over time (Vaswani et al. 2017, section 5.3, eq. 3), and two curves that came
 after the paper.
 
-Steps count from 1, as in the paper. Keras hands a schedule the number of updates already made: the
-first update, at which Keras says 0, is step 1.
+Steps count from 1, as in the paper. Keras passes a schedule the number of updates already made: the
+first update, for which Keras passes 0, is step 1.
 """
 
 import math
@@ -53,7 +53,7 @@ class TransformerSchedule(LearningRateSchedule):
 
 
 def cosine_schedule(peak: float, warmup_steps: int, total_steps: int) -> LearningRateSchedule:
-    """Linear warm-up, then half a cosine from the peak down to 0 (Loshchilov and Hutter 2016,
+    """Make a linear warm-up, then half a cosine from the peak to 0 (Loshchilov and Hutter 2016,
     "SGDR: Stochastic Gradient Descent with Warm Restarts", eq. 5, without restarts).
 
         done  = (step - warmup_steps) / (total_steps - warmup_steps), within [0, 1]
@@ -74,8 +74,8 @@ def cosine_schedule(peak: float, warmup_steps: int, total_steps: int) -> Learnin
 
 
 def constant_schedule(rate: float, warmup_steps: int) -> LearningRateSchedule:
-    """Linear warm-up to a rate that stays: `lrate = rate * min(step / warmup_steps, 1)`."""
-    # A polynomial of power 1 that "decays" upwards. Keras wants one step of it at least: with
+    """Make a linear warm-up to a rate that stays: `lrate = rate * min(step / warmup_steps, 1)`."""
+    # A polynomial of power 1 that "decays" upwards. Keras requires at least one step of it: with
     # warmup_steps=1 both its ends are the rate.
     return PolynomialDecay(
         initial_learning_rate=rate / warmup_steps,
@@ -92,7 +92,7 @@ def schedule(
     Args:
         name: "transformer", the paper's; "cosine"; or "constant".
         d_model, warmup_steps, scale: see `TransformerSchedule`.
-        peak: highest rate of the two others; None: the highest of the paper's.
+        peak: highest rate of the cosine and the constant schedule; None: that of the paper's.
         total_steps: step at which the cosine ends.
     """
     if name not in NAMES:

@@ -16,7 +16,7 @@ from keras_transformer.training.replicas import has_hosts
 
 
 class TrainFunction:
-    """What `model.fit` calls for each update: it draws the step's batches, adds up their gradients,
+    """What `model.fit` calls for each update: it takes the step's batches, adds up their gradients,
     and applies them once.
 
     A batch is Keras' triple (inputs, labels, weights): labels int32 (B, T), weights float32 of that
@@ -53,16 +53,16 @@ class TrainFunction:
         self.ending = Ending(model, has_hosts(strategy))
         if jit_compile:
             self._gradients = tf.function(self._gradients, jit_compile=True)
-        # Keras adds the gradients up over the replicas after it has clipped each replica's share.
-        # Here they are added up before the optimizer gets them.
+        # Keras would sum the gradients over the replicas after clipping each replica's share. Here
+        # the optimizer gets the sums.
         model.optimizer._all_reduce_sum_gradients = list
-        # Keras builds a model that was made in a strategy's scope by the mean of a batch's
-        # replicas, which must then be of one shape. This model is built.
+        # Keras builds a model of a strategy's scope from the mean of the replicas' batches, which
+        # must then have one shape. This model is built already.
         model._distribute_strategy = None
         model.train_function = self
         with strategy.scope():
-            summed = model.trainable_variables if accumulate > 1 else []
-            self._sums = [_local(variable.shape) for variable in summed]
+            variables = model.trainable_variables if accumulate > 1 else []
+            self._sums = [_local(variable.shape) for variable in variables]
             self._counts = _local(3) if accumulate > 1 else None
         self._add_all = tf.function(self._add_all)
         self._update_all = tf.function(self._update_all)
@@ -93,7 +93,7 @@ class TrainFunction:
         }
 
     def _of_shape(self, batch, iterator):
-        """The two compiled functions for batches like this one: add up, and update."""
+        """Return the two compiled functions for batches of this shape: add up, and update."""
         shape = ()
         if self.static_shapes:
             shape = tuple(
@@ -111,8 +111,8 @@ class TrainFunction:
 
     def _gradients(self, batch, divisor):
         """Differentiate one batch on one replica: gradients of the summed losses divided by the sum
-        of the weights of the whole step; and counts, float32 (3,): sum of the weights, summed
-        losses, weights of the labels that were guessed right.
+        of the weights of the whole step; and counts, float32 (3,): sums of the weights, of the
+        losses, and of the weights of the labels that were predicted right.
         """
         inputs, labels, weights = batch
         with tf.GradientTape() as tape:
@@ -125,7 +125,7 @@ class TrainFunction:
         counts = tf.stack(
             [tf.reduce_sum(weights), losses, tf.reduce_sum(weights * tf.cast(right, weights.dtype))]
         )
-        # The counts are computed first: the gradient can then take the logits' place in memory.
+        # Compute the counts first: the gradient can then take the logits' place in memory.
         with tf.control_dependencies([counts]):
             upstream = 1.0 / divisor
         gradients = tape.gradient(losses, self.model.trainable_variables, upstream)
@@ -145,7 +145,7 @@ class TrainFunction:
             total.assign_add(value)
 
     def _update(self, batch, votes):
-        """Update the weights; give the step's counts and votes of all replicas, (5,)."""
+        """Update the weights; return the step's counts and votes of all replicas, (5,)."""
         replicas = tf.distribute.get_replica_context()
         if self.accumulate == 1:
             total_weight = replicas.all_reduce("SUM", tf.reduce_sum(batch[2]))
@@ -168,12 +168,12 @@ class TrainFunction:
 
 
 def _divisor(total_weight):
-    # Where no label of a step counts, all sums are 0.
+    # If no label of a step counts, all sums are 0.
     return tf.where(total_weight > 0, total_weight, 1.0)
 
 
 def _local(shape):
-    """A variable of which each replica has its own."""
+    """Make a variable of which each replica has its own copy."""
     on_read = tf.VariableSynchronization.ON_READ
     first = tf.VariableAggregation.ONLY_FIRST_REPLICA
     return tf.Variable(tf.zeros(shape), trainable=False, synchronization=on_read, aggregation=first)

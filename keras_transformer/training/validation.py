@@ -1,5 +1,5 @@
-"""What a run measures after each epoch, the best of its weights, and its end when they get no
-better: all is chosen "on the development set" (Vaswani et al. 2017, section 6.1).
+"""The measures of a run after each epoch, its best weights, and its end when they improve no more:
+all is chosen "on the development set" (Vaswani et al. 2017, section 6.1).
 """
 
 import contextlib
@@ -47,12 +47,12 @@ class Validation(keras.callbacks.Callback):
 
 
 def read_results(path: str | os.PathLike) -> list[dict]:
-    """The results that lead to the end of a run, from the history that `Validation` writes: a
+    """Read the results that lead to the end of a run, from the history that `Validation` writes: a
     dictionary for each line, with an integer "step", steps ascending; none without a file.
 
     A run that was killed resumes from its last checkpoint and validates again what came after it: a
-    line voids those before it of its own step or of a later one. A line that was cut has the next
-    one glued to it; what cannot be read is passed over.
+    line voids earlier lines of its own step or a later one. A line that was cut has the next one
+    glued to it; what cannot be read is skipped.
     """
     path = pathlib.Path(path)
     if not path.exists():
@@ -62,13 +62,13 @@ def read_results(path: str | os.PathLike) -> list[dict]:
         with contextlib.suppress(ValueError, KeyError, TypeError):
             result = json.loads(line[line.rfind("{") :])
             result["step"] = int(result["step"])
-            results = [one for one in results if one["step"] < result["step"]] + [result]
+            results = [old for old in results if old["step"] < result["step"]] + [result]
     return results
 
 
 def validations(path, name, last_step):
-    """(step, value) of the results by a name such as "val_bleu" that lead to the step from which a
-    run resumes. Lines beyond it are still to be repeated.
+    """List (step, value) of the results of a name such as "val_bleu", up to the step from which a
+    run resumes. Later results will be measured again.
     """
     results = []
     for result in read_results(path):
@@ -79,7 +79,7 @@ def validations(path, name, last_step):
 
 @dataclasses.dataclass(frozen=True)
 class Standing:
-    """What a run's validations amount to: the best finite result, the step where it was measured,
+    """The outcome of a run's validations: the best finite result, the step where it was measured,
     and how many validations since then were no better.
     """
 
@@ -88,7 +88,7 @@ class Standing:
     waited: int = 0
 
     def after(self, step, value, higher_is_better):
-        """The standing after one more validation. Equal, NaN and infinite results are no better."""
+        """Return the standing after a validation. Equal, NaN and infinite results are no better."""
         if math.isfinite(value) and (
             self.value is None or (value > self.value if higher_is_better else value < self.value)
         ):
@@ -101,8 +101,8 @@ class BestSoFar(keras.callbacks.Callback):
     `checkpoint.load_weights` reads; end training after `patience` validations that were no better,
     None: never.
 
-    It reads the results of `Validation`. What a killed run knew is read back from its history, up
-    to the step that the run resumes from.
+    It reads the results of `Validation`; after a restart, earlier ones from the history, up to the
+    step from which the run resumes.
     """
 
     def __init__(
@@ -137,8 +137,8 @@ class BestSoFar(keras.callbacks.Callback):
         is_kept = self._kept_step is not None and best is not None and self._kept_step >= best
         if best not in (None, step) and not is_kept:
             report(
-                f"{self.path} lacks the best weights of step {best}, or is damaged: the best is "
-                "sought anew."
+                f"{self.path} lacks the best weights of step {best}, or is damaged: the search for "
+                "the best starts again."
             )
             self.standing = Standing()
 
@@ -155,7 +155,7 @@ class BestSoFar(keras.callbacks.Callback):
         return self.patience is not None and self.standing.waited >= self.patience
 
     def on_train_begin(self, logs=None):
-        """Keep the weights of this step if they are best, but a kill came before the archive."""
+        """Keep the weights of this step if they are best, but a kill prevented the archive."""
         if self.standing.step == checkpoint.step_of(self.model) != self._kept_step:
             self._keep()
 
@@ -196,8 +196,8 @@ class BestSoFar(keras.callbacks.Callback):
 
 
 def kept_step(path: pathlib.Path, name: str) -> int | None:
-    """The step of the weights that `BestSoFar` kept by a result such as "val_bleu"; None if there
-    is no such file, it is damaged, or another result chose its weights.
+    """Return the step of the weights that `BestSoFar` kept by a result such as "val_bleu"; None if
+    there is no such file, it is damaged, or another result chose its weights.
     """
     try:
         progress = json.loads(str(checkpoint.read_archive(path)["progress"]))

@@ -1,4 +1,4 @@
-"""The callbacks that watch over a run, in the order that they need (for section 5 of Vaswani et al.
+"""The callbacks that watch over a run, in the necessary order (for section 5 of Vaswani et al.
 2017): limits, checkpoints, signals, validation, the best epoch, curves.
 """
 
@@ -56,7 +56,7 @@ class Board(keras.callbacks.TensorBoard):
 
 
 def window_of(values: Mapping, last_step: float = math.inf) -> Window | None:
-    """The `Window` of a run that is limited by minutes, and averages checkpoints of its time."""
+    """Make the `Window` of a run that is limited by minutes and averages timed checkpoints."""
     minutes = values["max_minutes"]
     if not minutes or values["average_over"] != "minutes":
         return None
@@ -68,7 +68,7 @@ class Watchers:
     the last step at the latest; `measure` takes the model, and returns numbers by name.
 
     Attributes:
-        callbacks: those of the host that writes files, or of another one, in their order.
+        callbacks: the callbacks of this host in order; only the chief's write files.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Watchers:
         window = window_of(values, last_step)
         divergence = StopOnDivergence()
         self.limit = StopAtLimit(ending, stopwatch, minutes, last_step)
-        # A host that writes nothing waits for the one that does: if it left, each would take the
+        # A host that writes nothing waits for the chief: if it left first, each would take the
         # other for lost.
         signal = StopOnSignal(ending, at_once=is_chief)
         self.bar = ProgressBar(last_step, stopwatch, minutes, labels=task.labels)
@@ -114,8 +114,8 @@ class Watchers:
             files = (folder.history, folder.best)
             rest = (monitor, is_higher, step, values["patience"], self.bar.report)
             self.best.append(BestSoFar(ending, *files, *rest))
-        # What diverged is not saved; a preempted run is, and does not wait for what validation
-        # takes; Keras' own callbacks read what all others report.
+        # A diverged state must not be saved; a preempted run is saved, and does not wait for
+        # validation; Keras' own callback reads the results of all others.
         after_saving = [self.validation, self.bar, *self.best, self.board]
         of_chief = [divergence, self.limit, self.saving, signal, *after_saving]
         self.callbacks = of_chief if is_chief else [divergence, self.limit, signal]
@@ -126,7 +126,7 @@ class Watchers:
         return self.limit.is_out_of_time or any(best.is_over for best in self.best)
 
     def catch_up(self, model: keras.Model, steps_per_epoch: int) -> None:
-        """Measure the end of an epoch or a run that a stopped run saved and did not measure."""
+        """Measure the end of an epoch or a run that was saved, but not measured before a stop."""
         step = self.step
         is_end = step % steps_per_epoch == 0 or step >= self.last_step
         if not step or not (is_end or self.limit.is_out_of_time):
@@ -139,7 +139,7 @@ class Watchers:
             watcher.on_epoch_end((step - 1) // steps_per_epoch, logs)
 
     def mend(self, model: keras.Model, steps_per_epoch: int) -> None:
-        """Write what a kill kept from being written after the checkpoint that the run resumes from.
+        """Write what a kill prevented after the checkpoint from which the run resumes.
 
         `model.fit` may never be called again: the run may be over.
         """
@@ -149,7 +149,7 @@ class Watchers:
             best.on_train_begin()
 
     def require_saved(self, model: keras.Model) -> None:
-        """See to it that what was trained is saved; raise an OSError that names what is lost."""
+        """Save what was trained, if it is not; raise an OSError that names what is lost."""
         step = checkpoint.step_of(model)
         try:
             self.saving.require_saved(model)

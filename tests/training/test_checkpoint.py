@@ -91,15 +91,15 @@ def test_another_size_is_refused_by_name_and_nothing_is_set(saved):
     assert state(model) == before
 
 
-ANOTHER_OPTIMIZER = "Go on with the --optimizer and the --ema that the run was begun with."
+ANOTHER_OPTIMIZER = "Resume with the --optimizer and the --ema that the run began with."
 
 
 @pytest.mark.parametrize(
     ("name", "array", "told"),
     [
-        ("optimizer/3", None, rf"comes from a model of another make\. {ANOTHER_OPTIMIZER}$"),
-        ("random/0", None, r"comes from a model of another make\.$"),
-        ("progress", None, r"comes from a model of another make\.$"),
+        ("optimizer/3", None, rf"comes from a model of another kind\. {ANOTHER_OPTIMIZER}$"),
+        ("random/0", None, r"comes from a model of another kind\.$"),
+        ("progress", None, r"comes from a model of another kind\.$"),
         ("optimizer/3", np.zeros(99), r"has shape \(99,\).*--optimizer and the --ema"),
     ],
 )

@@ -211,7 +211,8 @@ def test_without_the_archive_the_best_is_sought_anew(tmp_path, damage):
     damage(run.path)
     again = Run(tmp_path, [3.0, 2.0, 1.0, 0.5], step=30)
     assert again.said == [
-        f"{again.path} lacks the best weights of step 10, or is damaged: the best is sought anew."
+        f"{again.path} lacks the best weights of step 10, or is damaged: the search for the best "
+        "starts again."
     ]
     assert kept(again.go_on().path) == 40
 
@@ -257,4 +258,4 @@ def test_weights_that_another_measure_chose_are_not_the_best(tmp_path):
     write(first.history, {"step": 10, "val_bleu": 9.0}, {"step": 20, "val_bleu": 2.0})
     again = Run(tmp_path, [9.0, 2.0], "bleu", step=20)
     assert again.best.standing.step is None
-    assert "the best is sought anew" in again.said[0]
+    assert "the search for the best starts again" in again.said[0]
