@@ -15,7 +15,7 @@ def main(FLAGS):
     folder = RunFolder(flags.required(FLAGS, "model_dir"))
     folder.read_description()
     count = FLAGS.average_checkpoints
-    last = averaging.last_ones(folder.checkpoints, count)
+    last = averaging.last_checkpoints(folder.checkpoints, count)
     folder.write_averaged(averaging.average(last))
     note = f" (--average_checkpoints={count}: there are no more)" if len(last) < count else ""
     print(f"{folder.averaged}: {averaging.of_steps(last)}{note}")

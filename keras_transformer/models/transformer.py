@@ -157,8 +157,8 @@ def tied_tables(
     projection onto the vocabulary (section 3.4). Those that are tied are the same layer.
     """
     hp = hyperparameters
-    every = (*sides, "projection")
-    names = [name for name in TIES[hp.tie_embeddings] if name in every]
+    roles = (*sides, "projection")
+    names = [name for name in TIES[hp.tie_embeddings] if name in roles]
     tables = {}
     for name in names:
         if name == "projection":
@@ -167,7 +167,7 @@ def tied_tables(
             projects = name == "embedding" and "projection" not in names
             more = {"dropout": hp.dropout, "output_bias": hp.output_bias and projects}
             tables[name] = embeddings(hp, policy, encoding, name, **more)
-    return {name: tables.get(name, tables["embedding"]) for name in every}
+    return {name: tables.get(name, tables["embedding"]) for name in roles}
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

@@ -57,9 +57,9 @@ def best_number(
     return ranked.index(min(ranked)) + 1, losses
 
 
-def last_ones(folder: pathlib.Path, count: int) -> list[pathlib.Path]:
+def last_checkpoints(folder: pathlib.Path, count: int) -> list[pathlib.Path]:
     """List the last `count` checkpoints to average in a folder, or if it has none the newest."""
-    return checkpoint.averaged_ones(folder)[-count:] or checkpoint.checkpoints(folder)[-1:]
+    return checkpoint.checkpoints_to_average(folder)[-count:] or checkpoint.checkpoints(folder)[-1:]
 
 
 def of_steps(paths: Iterable[pathlib.Path]) -> str:
@@ -104,7 +104,7 @@ def choose_weights(
         weights = averages
         words = "moving average of the weights"
     else:
-        checkpoints = last_ones(folder.checkpoints, last)
+        checkpoints = last_checkpoints(folder.checkpoints, last)
         reason = ""
         if measure and len(checkpoints) > 1:
             number, losses = best_number(checkpoints, measure)

@@ -194,10 +194,10 @@ def step_of(model: keras.Model) -> int:
 
 def checkpoints(folder: pathlib.Path) -> list[pathlib.Path]:
     """List the checkpoint files of a folder, oldest first."""
-    return sorted([*averaged_ones(folder), *_of_kind(folder, "last")], key=step_in)
+    return sorted([*checkpoints_to_average(folder), *_of_kind(folder, "last")], key=step_in)
 
 
-def averaged_ones(folder: pathlib.Path) -> list[pathlib.Path]:
+def checkpoints_to_average(folder: pathlib.Path) -> list[pathlib.Path]:
     """List the checkpoints of a folder that are written to be averaged, oldest first."""
     return sorted(_of_kind(folder, "step"), key=step_in)
 

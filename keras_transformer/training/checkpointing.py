@@ -94,7 +94,7 @@ class Checkpointing(keras.callbacks.Callback):
 
     def _exclude_earlier(self):
         """Exclude checkpoints before the window from the average: a run that had ended goes on."""
-        for path in checkpoint.averaged_ones(self.folder):
+        for path in checkpoint.checkpoints_to_average(self.folder):
             try:
                 seconds = checkpoint.progress_of(path)["seconds"]
                 step = checkpoint.step_in(path)
@@ -166,7 +166,7 @@ class Checkpointing(keras.callbacks.Callback):
         # If a step has a checkpoint of either kind, this is the one to average.
         of_step = {checkpoint.step_in(path): path for path in reversed(paths)}
         last_two = [of_step[step] for step in sorted(of_step)[-2:]]
-        needed = {path, *last_two, *checkpoint.averaged_ones(self.folder)[-self.keep :]}
+        needed = {path, *last_two, *checkpoint.checkpoints_to_average(self.folder)[-self.keep :]}
         for old in paths:
             if old not in needed:
                 old.unlink()

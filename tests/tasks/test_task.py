@@ -295,7 +295,7 @@ def test_the_number_of_the_lowest_cross_entropy_is_averaged(trained, tmp_path, c
     )
     steps = [int(step.replace(",", "")) for step in found[1].split(", ")]
     losses = [float(loss) for loss in found[3].split(", ")]
-    kept = checkpoint.averaged_ones(run / "checkpoints")
+    kept = checkpoint.checkpoints_to_average(run / "checkpoints")
     assert len(losses) == int(found[2]) == min(4, len(kept))
     assert len(steps) == losses.index(min(losses)) + 1
     assert steps == [checkpoint.step_in(path) for path in kept[-len(steps) :]]

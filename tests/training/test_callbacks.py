@@ -42,7 +42,7 @@ def steps_in(folder):
 
 
 def averaged_in(folder):
-    return [checkpoint.step_in(path) for path in checkpoint.averaged_ones(folder)]
+    return [checkpoint.step_in(path) for path in checkpoint.checkpoints_to_average(folder)]
 
 
 def test_a_stopwatch_goes_on_from_the_sessions_before(monkeypatch):

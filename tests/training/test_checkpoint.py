@@ -195,7 +195,7 @@ def test_checkpoints_stand_in_the_order_of_their_steps_and_some_are_not_averaged
     (tmp_path / ".step-000000004.npz.0a1b.tmp").write_bytes(b"left by a killed run")
     assert checkpoint.checkpoints(tmp_path) == paths
     assert [checkpoint.step_in(path) for path in paths] == steps
-    assert checkpoint.averaged_ones(tmp_path) == [*paths[:2], *paths[3:]]
+    assert checkpoint.checkpoints_to_average(tmp_path) == [*paths[:2], *paths[3:]]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -239,7 +239,7 @@ def test_two_weights_of_one_path_are_refused(tmp_path):
 def test_only_names_of_ours_are_checkpoints(small, name):
     (small.parent / name).write_bytes(small.read_bytes())
     assert checkpoint.checkpoints(small.parent) == [small]
-    assert checkpoint.averaged_ones(small.parent) == [small]
+    assert checkpoint.checkpoints_to_average(small.parent) == [small]
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_the_checkpoints_of_the_share_of_the_end_are_averaged(model, stopwatch, 
     sessions, averaged = SESSIONS[name]
     for session in sessions:
         train_a_session(model, stopwatch, tmp_path, **session)
-    assert steps_of(checkpoint.averaged_ones(tmp_path)) == averaged
+    assert steps_of(checkpoint.checkpoints_to_average(tmp_path)) == averaged
 
 
 @given(st.floats(1e-6, 1), st.integers(1, 30), st.floats(0, 1, exclude_max=True))
@@ -432,9 +432,9 @@ def test_a_damaged_checkpoint_is_named_and_the_mean_of_the_others_is_there_witho
     paths[1].write_bytes(paths[1].read_bytes()[:-30])
     told = rf"^{paths[1]} is damaged or no checkpoint .*\. Remove it, or name another\.$"
     with pytest.raises(ValueError, match=told):
-        averaging.average(averaging.last_ones(tmp_path, 2))
+        averaging.average(averaging.last_checkpoints(tmp_path, 2))
     paths[1].unlink()
-    assert averaging.average(averaging.last_ones(tmp_path, 2))["weights/a/kernel"] == [1]
+    assert averaging.average(averaging.last_checkpoints(tmp_path, 2))["weights/a/kernel"] == [1]
     with pytest.raises(ValueError, match=r"^There is no checkpoint to average\. Train first"):
         averaging.average([])
 

@@ -226,10 +226,10 @@ def neighbours(x: Tensor, width: int | Tensor, before: int, behind: int) -> Tens
         [zeros(before * width), x, zeros((count + behind) * width - length)], axis=2
     )
     blocks = ops.reshape(padded, (batch, heads, before + count + behind, width, depth))
-    beside = [blocks[:, :, start : start + count] for start in range(before + 1 + behind)]
-    wide = ops.concatenate(beside, axis=3) if len(beside) > 1 else beside[0]
+    shifted = [blocks[:, :, start : start + count] for start in range(before + 1 + behind)]
+    wide = ops.concatenate(shifted, axis=3) if len(shifted) > 1 else shifted[0]
     rows = ops.transpose(wide, (0, 2, 1, 3, 4))
-    return ops.reshape(rows, (batch * count, heads, len(beside) * width, depth))
+    return ops.reshape(rows, (batch * count, heads, len(shifted) * width, depth))
 
 
 def from_blocks(blocks: Tensor, batch: int | Tensor, length: int | Tensor) -> Tensor:

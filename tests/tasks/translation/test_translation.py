@@ -668,7 +668,7 @@ def test_what_is_only_there_to_go_on_from_is_not_averaged(folder):
     assert choose_weights(folder, 2) == (
         "mean of the checkpoints of steps 20, 30, without what was learned up to step 45"
     )
-    for old in checkpoint.averaged_ones(folder.checkpoints):
+    for old in checkpoint.checkpoints_to_average(folder.checkpoints):
         old.unlink()
     assert choose_weights(folder, 2) == "checkpoint of step 45"
 
