@@ -38,8 +38,9 @@ def score(hypotheses, references, tokenize="13a"):
 
 def doubt(references, tokenize):
     """Return the `warning`, before a training starts; ValueError without the tokenizer."""
+    message = warning(references, tokenize)
     bleu_of(tokenize)
-    return warning(references, tokenize)
+    return message
 
 
 def warning(references: Sequence[str], tokenize: str) -> str | None:
