@@ -1,5 +1,5 @@
-"""Whatever comes as a request's path, headers and body is answered: with what it asks for, or with
-what is wrong with it. Hypothesis makes it, and the application answers in this process.
+"""Any path, headers and body get an answer: what the request asks for, or what is wrong with it.
+Hypothesis draws the requests, and the application answers them in this process.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ from keras_transformer.server.served_versions import Versions
 from keras_transformer.server.service import Service
 
 RELEASE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_7"
-# A GPT, a classifier and so on, of the sizes of toys. Together 10,000 requests.
+# Toy models: a GPT, a classifier and so on. Together they get 10,000 requests.
 TASKS = sorted(path.name.removesuffix(".tar.xz") for path in RELEASE.glob("*.tar.xz"))
 FEW = 300
 MANY = 1_430
-# What a request may be told. 500 is a fault of ours.
-TOLD = {400, 404, 405, 413, 415, 503}
+# Statuses of refused requests. 500 is a fault of the server.
+REFUSALS = {400, 404, 405, 413, 415, 503}
 PREDICT = "/v1/models/m:predict"
 INFER = "/v2/models/m/infer"
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(30)).decode()
@@ -62,14 +62,14 @@ HEADERS = st.dictionaries(
 
 
 def documents(signatures):
-    """Objects that are nearly requests to these signatures."""
-    # Half of the values are of the right type, or no request would come as far as the model.
-    right = {"object": TEXTS | st.fixed_dictionaries({"b64": BYTES}), "bool": st.booleans()}
+    """Objects that are requests to these signatures, or nearly."""
+    # Half of the values have the right type, so that some requests reach the model.
+    typed = {"object": TEXTS | st.fixed_dictionaries({"b64": BYTES}), "bool": st.booleans()}
 
-    def of(signature):
+    def requests_to(signature):
         fields = {
             name: st.one_of(
-                right.get(spec.dtype.name, NUMBERS), right.get(spec.dtype.name, NUMBERS), VALUES
+                typed.get(spec.dtype.name, NUMBERS), typed.get(spec.dtype.name, NUMBERS), VALUES
             )
             for name, spec in signature.inputs.items()
         }
@@ -87,7 +87,7 @@ def documents(signatures):
         )
 
     named = [
-        of(signature).map(lambda document, name=name: {"signature_name": name, **document})
+        requests_to(signature).map(lambda document, name=name: {"signature_name": name, **document})
         for name, signature in signatures.items()
     ]
     junk = st.fixed_dictionaries(
@@ -98,26 +98,26 @@ def documents(signatures):
 
 @st.composite
 def bodies(draw, signatures):
-    """Bytes that are JSON, or were."""
+    """A request's JSON, damaged in two cases of five."""
     document = draw(documents(signatures))
     body = json.dumps(document).encode()
-    kind = draw(st.integers(0, 19))
-    at = draw(st.integers(0, len(body)))
-    if kind == 0:
-        return body[:at]
-    if kind == 1:
-        return body[:at] + draw(st.binary(max_size=4)) + body[at + 1 :]
-    if kind == 2:
-        return body[:at] + draw(st.sampled_from([b"[", b'{"a":'])) * 100_000 + body[at:]
-    if kind == 3:
+    damage = draw(st.integers(0, 19))
+    place = draw(st.integers(0, len(body)))
+    if damage == 0:
+        return body[:place]
+    if damage == 1:
+        return body[:place] + draw(st.binary(max_size=4)) + body[place + 1 :]
+    if damage == 2:
+        return body[:place] + draw(st.sampled_from([b"[", b'{"a":'])) * 100_000 + body[place:]
+    if damage == 3:
         return body[:-1] + b", " + body[1:]
-    if kind == 4:
+    if damage == 4:
         return body.decode().encode("utf-16")
-    if kind == 5:
+    if damage == 5:
         return b'{"instances": ' + b"9" * draw(st.sampled_from([400, 5000, 10**6])) + b"}"
-    if kind == 6:
+    if damage == 6:
         return gzip.compress(body)[: draw(st.integers(0, 200))]
-    if kind == 7:
+    if damage == 7:
         return json.dumps(document, ensure_ascii=False).encode("utf-8", errors="surrogatepass")
     return body
 
@@ -125,29 +125,29 @@ def bodies(draw, signatures):
 @st.composite
 def inferences(draw, signatures):
     """The body of a request of the Open Inference Protocol, or nearly, and its headers."""
-    name, signature = draw(st.sampled_from(sorted(signatures.items())))
+    signature_name, signature = draw(st.sampled_from(sorted(signatures.items())))
     tensors = []
     blobs = b""
-    for one, spec in signature.inputs.items():
-        if one in signature.defaults and draw(st.integers(0, 3)):
+    for name, spec in signature.inputs.items():
+        if name in signature.defaults and draw(st.integers(0, 3)):
             continue
-        kind = open_inference.tensors({one: spec})[0]["datatype"]
+        kind = open_inference.tensors({name: spec})[0]["datatype"]
         size = draw(st.sampled_from([1, 1, 2, 0]))
-        tensor = {"name": one, "datatype": kind, "shape": [size]}
+        tensor = {"name": name, "datatype": kind, "shape": [size]}
         if draw(st.booleans()):
-            right = TEXTS if kind == "BYTES" else st.just(1) | NUMBERS
-            tensor["data"] = draw(st.lists(right, min_size=size, max_size=size) | VALUES)
+            elements = TEXTS if kind == "BYTES" else st.just(1) | NUMBERS
+            tensor["data"] = draw(st.lists(elements, min_size=size, max_size=size) | VALUES)
         else:
             texts = draw(st.lists(st.binary(max_size=8), min_size=size, max_size=size))
             blob = b"".join(struct.pack("<I", len(text)) + text for text in texts)
             blob = blob if kind == "BYTES" else draw(st.binary(max_size=16))
             tensor["parameters"] = {"binary_data_size": len(blob)}
             blobs += blob
-        strange = st.sampled_from(["data", "shape", "datatype", "parameters", "name"])
+        field = st.sampled_from(["data", "shape", "datatype", "parameters", "name"])
         if draw(st.integers(0, 4)) == 0:
-            tensor[draw(strange)] = draw(VALUES)
+            tensor[draw(field)] = draw(VALUES)
         tensors.append(tensor)
-    parameters = {"signature_name": name} | draw(
+    parameters = {"signature_name": signature_name} | draw(
         st.fixed_dictionaries(
             {},
             optional={
@@ -171,13 +171,13 @@ def inferences(draw, signatures):
 def ask(application, method, path, headers, body):
     """The status and the body of an answer."""
     messages = []
-    sent = [{"type": "http.request", "body": body, "more_body": False}]
+    pending = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive():
-        if not sent:
+        if not pending:
             # The client waits for its answer.
             await asyncio.Event().wait()
-        return sent.pop()
+        return pending.pop()
 
     async def send(message):
         messages.append(message)
@@ -186,12 +186,12 @@ def ask(application, method, path, headers, body):
     scope |= {"query_string": b"", "headers": [*headers.items()], "scheme": "http"}
     scope["server"] = ("x", 80)
     asyncio.run(application(scope, receive, send))
-    return messages[0]["status"], b"".join(one.get("body", b"") for one in messages[1:])
+    return messages[0]["status"], b"".join(message.get("body", b"") for message in messages[1:])
 
 
 def judge(status, body):
-    """An answer is what was asked for, or one line that says what is wrong."""
-    assert status in {200, *TOLD}, (status, body[:500])
+    """Check that an answer is a success, or a JSON object whose error has no traceback."""
+    assert status in {200, *REFUSALS}, (status, body[:500])
     if status != 200:
         error = json.loads(body)
         if error.get("ready") is False:
@@ -201,37 +201,33 @@ def judge(status, body):
         assert "Graph execution error" not in error["error"]
 
 
-def asked(examples):
-    return settings(
-        max_examples=examples,
-        derandomize=True,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],
-    )
-
-
 def check(folder, examples):
-    """Ask the SavedModel in a folder so many times."""
+    """Send this many requests to the SavedModel in a folder."""
     versions = Versions(folder)
     options = ServeOptions(batch_timeout_micros=0, num_batch_threads=1)
     batcher = Batcher(options)
     try:
-        answered = collections.defaultdict(bool)
+        has_success = collections.defaultdict(bool)
+        signatures = versions._current.model.signatures
         application = server_app.build(Service("m", versions, batcher, options), False, Vertex())
 
-        @asked(examples)
+        @settings(
+            max_examples=examples,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.generate],
+        )
         @given(st.data())
-        def one(data):
-            is_other = data.draw(st.integers(0, 4)) == 0
-            method = data.draw(METHODS) if is_other else "POST"
+        def check_request(data):
+            is_random = data.draw(st.integers(0, 4)) == 0
+            method = data.draw(METHODS) if is_random else "POST"
             is_v2 = data.draw(st.booleans())
-            path = data.draw(PATHS) if is_other else INFER if is_v2 else PREDICT
+            path = data.draw(PATHS) if is_random else INFER if is_v2 else PREDICT
             headers = data.draw(HEADERS) if data.draw(st.integers(0, 4)) == 0 else {}
-            signatures = versions._current.model.signatures
             if is_v2:
-                body, more = data.draw(inferences(signatures))
-                headers |= more
+                body, length_header = data.draw(inferences(signatures))
+                headers |= length_header
             else:
                 body = data.draw(bodies(signatures))
             status, answer = ask(application, method, path, headers, body)
@@ -239,13 +235,13 @@ def check(folder, examples):
                 assert status < 500
                 return
             judge(status, answer)
-            answered[path] |= status == 200
+            has_success[path] |= status == 200
 
-        one()
-        # Of what is nearly right some is right, or nothing but refusals would be tested. But drawn
-        # bytes are no picture.
-        inputs = {key for one in versions._current.model.signatures.values() for key in one.inputs}
-        assert "png" in inputs or (answered[INFER] and answered[PREDICT])
+        check_request()
+        # Some requests must succeed, or the test would see refusals only. But drawn bytes are no
+        # picture.
+        inputs = {name for signature in signatures.values() for name in signature.inputs}
+        assert "png" in inputs or (has_success[INFER] and has_success[PREDICT])
     finally:
         batcher.close()
         versions.close()

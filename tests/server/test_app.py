@@ -27,16 +27,16 @@ def predict(client, **document):
 
 
 def hold(client):
-    """Keep the model at work. Give an event that it has begun, and one that lets it go on."""
+    """Block the model. Return an event that says it has begun, and one that lets it go on."""
     model = client.service.versions._current.model
     run, begun, gate = model.run, threading.Event(), threading.Event()
 
-    def held(*arguments):
+    def blocked_run(*arguments):
         begun.set()
         gate.wait()
         return run(*arguments)
 
-    model.run = held
+    model.run = blocked_run
     return begun, gate
 
 
@@ -78,7 +78,7 @@ def test_requests_at_once_get_what_they_get_alone(exported, start, signature):
         assert together == list(map(ask, texts))
     refused = 400 if signature == "serving_default" else 200
     assert [status for status, _ in together] == [200, 200, refused, 200, 200]
-    # What the model refuses is told in a line.
+    # The model's refusal is told in one line.
     assert refused == 200 or re.fullmatch(".*this text fails.*", together[2][1]["error"])
 
 
@@ -98,11 +98,11 @@ def limited(exported, start):
         ({"instances": ["a"] * 100}, 413, "The request must be no longer than 200 bytes."),
     ],
 )
-def test_a_limit_is_told(limited, document, status, words):
-    found, answer = predict(limited, **document)
-    assert found == status
+def test_a_request_beyond_a_limit_is_refused(limited, document, status, words):
+    actual_status, answer = predict(limited, **document)
+    assert actual_status == status
     assert words in answer["error"]
-    # Sent in pieces, a body does not tell its length.
+    # A body that is sent in pieces has no Content-Length.
     body = json.dumps(document).encode()
     assert limited.post(PREDICT, content=iter([body[:100], body[100:]])).status_code == status
     assert predict(limited, instances=["a"] * 4)[0] == 200
@@ -120,16 +120,16 @@ def test_a_swap_of_versions_loses_no_request(exported, tmp_path, start):
         poll.start()
         while client.service.versions.states[1].state != "UNLOADING":
             pass
-        # The thread of batches is held by the old version, which its last request still needs.
-        states = [one["state"] for one in client.get("/v1/models/m").json()["model_version_status"]]
-        assert states == ["AVAILABLE", "UNLOADING"]
+        # The old version's last request still occupies the only thread of batches.
+        statuses = client.get("/v1/models/m").json()["model_version_status"]
+        assert [status["state"] for status in statuses] == ["AVAILABLE", "UNLOADING"]
         gate.set()
         assert old.result() == (200, {"predictions": ["A"]})
         poll.join()
         assert predict(client, instances=["a"]) == (200, {"predictions": ["A!"]})
         assert client.get("/health").json() == {"ready": True, "versions": [2]}
-        old = client.post("/v1/models/m/versions/1:predict", json={"instances": ["a"]})
-        assert old.status_code == 404
+        response = client.post("/v1/models/m/versions/1:predict", json={"instances": ["a"]})
+        assert response.status_code == 404
 
 
 def test_the_server_is_not_ready_once_it_has_unloaded_its_model(exported, start):
@@ -142,17 +142,17 @@ def test_the_server_is_not_ready_once_it_has_unloaded_its_model(exported, start)
 
 def test_requests_are_counted(exported, start):
     with start(exported / "m") as client:
-        for instances, more in (
+        for instances, extra in (
             (["a", "b"], {}),
             ([1], {}),
             (["a"], {"signature_name": "private"}),
         ):
-            predict(client, instances=instances, **more)
+            predict(client, instances=instances, **extra)
         lines = client.get("/metrics").text.splitlines()
     for line in (
         'serve_requests_total{signature="serving_default",status="200"} 1.0',
         'serve_requests_total{signature="serving_default",status="400"} 1.0',
-        # What a client makes up is no label: there would be no end of them.
+        # A name that a client makes up is no label: there would be no end of them.
         'serve_requests_total{signature="unknown",status="400"} 1.0',
         'serve_request_seconds_count{signature="serving_default"} 2.0',
         'serve_batch_rows_bucket{le="1.0"} 0.0',
@@ -186,8 +186,8 @@ def test_the_log_has_an_object_a_line_and_no_text_of_a_user(exported, start, mon
     [failure] = [line for line in lines if line["event"] == "failed"]
     assert failure["error"].startswith("KeyError at ")
     assert "private" not in json.dumps(lines).replace(__file__, "")
-    kept = {"time", "level", "signature", "rows", "version", "bytes", "milliseconds"}
-    assert kept <= lines[0].keys()
+    fields = {"time", "level", "signature", "rows", "version", "bytes", "milliseconds"}
+    assert fields <= lines[0].keys()
 
 
 def test_half_a_request_harms_nobody(client):
@@ -197,7 +197,7 @@ def test_half_a_request_harms_nobody(client):
         assert predict(client, instances=["a"]) == (200, {"predictions": ["A"]})
 
 
-def test_nothing_of_the_web_server_s_own_is_served(client):
+def test_pages_and_errors_of_the_web_framework_are_not_served(client):
     assert client.get("/docs").status_code == 404
     assert client.get("/v3").json() == {"error": "Not Found: GET /v3"}
     response = client.delete("/v1/models/m")

@@ -56,16 +56,16 @@ def run():
 
 @pytest.fixture
 def make():
-    """Makes batchers, and closes them."""
-    made = []
+    """A function that makes batchers, which are closed after the test."""
+    batchers = []
 
     def make(**options):
         options = {"num_batch_threads": 1, "batch_timeout_micros": HOUR, **options}
-        made.append(Batcher(ServeOptions(**options)))
-        return made[-1]
+        batchers.append(Batcher(ServeOptions(**options)))
+        return batchers[-1]
 
     yield make
-    for batcher in made:
+    for batcher in batchers:
         batcher.hurry()
         batcher.close()
 
@@ -75,7 +75,7 @@ def results(futures):
 
 
 ONE_KEY = ("key",) * 4
-# The size of a batch, what requests ask for, their keys, and the batches that are run.
+# The largest batch, the values of each request, their keys, and the batches that are run.
 SHARED = {
     "a full batch": (6, [[1], [2, 3], [4, 5, 6]], ONE_KEY, [[1, 2, 3, 4, 5, 6]]),
     "other keys": (64, [[1], [2]], ("a", "b"), [[1], [2]]),
@@ -90,16 +90,16 @@ SHARED = {
 def test_requests_share_a_batch_and_each_gets_its_own_rows(make, run, name):
     size, requests, keys, batches = SHARED[name]
     batcher = make(max_batch_size=size)
-    told = []
-    batcher.on_batch = told.append
+    batch_sizes = []
+    batcher.on_batch = batch_sizes.append
     pairs = zip(requests, keys, strict=False)
     futures = [batcher.submit(task(*values), run, key) for values, key in pairs]
-    # What is full is run at once.
+    # A full batch is run at once.
     if any(len(batch) < size for batch in batches):
         batcher.hurry()
     assert results(futures) == [[2 * value for value in values] for values in requests]
     assert run.batches == batches
-    assert told == [*map(len, batches)]
+    assert batch_sizes == [*map(len, batches)]
 
 
 def test_an_answer_leaves_the_memory_with_who_asked(make, run):
@@ -191,7 +191,7 @@ def test_no_large_batch_begins_while_a_version_is_loaded(make, run):
         assert not large.done()
     assert results([large]) == [[2]]
     assert run.batches == [[2], [1]]
-    # One that is loaded for long holds them no longer.
+    # A version that loads for long stops holding them back.
     with batcher.without_large(seconds=0):
         assert results([batcher.submit(large_task(1), run)]) == [[2]]
 
@@ -210,7 +210,7 @@ def test_large_batches_that_wait_take_no_place_of_small_ones(make, run):
     assert results(futures) == [[2], [2]]
 
 
-# What a request may take is known before it is computed, and until when it is waited for.
+# The memory that a request may take is known before it runs, and its time is limited.
 TEXT = TensorSpec("text:0", np.dtype(object), (None,))
 ALIGN = Signature(
     {"reference": TEXT, "text": TEXT},
@@ -220,42 +220,42 @@ ALIGN = Signature(
 SEARCH = Signature({"text": TEXT}, {"translation": TEXT}, {})
 
 
-def asked(count, size, *names, **options):
+def rows_of(count, size, *names, **options):
     text = np.full(count, b"x" * size, dtype=object)
     return Rows(count, dict.fromkeys(names, text), {k: np.array([v]) for k, v in options.items()})
 
 
-def within(name, signature, task, **limits):
-    return costs.within_limits(name, signature, task, costs.Sizes(), ServeOptions(**limits))
+def within(name, signature, rows, **limits):
+    return costs.within_limits(name, signature, rows, costs.Sizes(), ServeOptions(**limits))
 
 
 def test_weights_between_two_texts_are_bounded_by_the_answer_they_make():
-    task = asked(2, 98, "text", "reference")
+    pairs = rows_of(2, 98, "text", "reference")
     least = 2 * 3 * 4 * 100 * 100 * costs.WRITTEN
-    within("align", ALIGN, task, max_response_bytes=least)
+    within("align", ALIGN, pairs, max_response_bytes=least)
     with pytest.raises(RequestError, match="rows of 100 tokens may have"):
-        within("align", ALIGN, task, max_response_bytes=least - 1)
+        within("align", ALIGN, pairs, max_response_bytes=least - 1)
     with pytest.raises(RequestError, match=r"--max_response_bytes=268,435,456\. Send fewer rows"):
-        within("align", ALIGN, asked(1, 3960, "text", "reference"))
+        within("align", ALIGN, rows_of(1, 3960, "text", "reference"))
     # Controls: usual requests.
-    within("align", ALIGN, asked(1, 300, "text", "reference"))
-    assert within("serving_default", SEARCH, asked(64, 200, "text")).row_memory > 0
+    within("align", ALIGN, rows_of(1, 300, "text", "reference"))
+    assert within("serving_default", SEARCH, rows_of(64, 200, "text")).row_memory > 0
 
 
 def test_a_wide_long_search_is_refused_and_options_beyond_the_limits_count_as_the_limits():
     with pytest.raises(RequestError, match=r"`translate` may take .* of --max_memory_bytes"):
-        within("translate", SEARCH, asked(1, 1500, "text", beam_size=2**31 - 1, max_length=2**31))
-    short = (asked(1, 9, "text", beam_size=size) for size in (32, 2**31 - 1))
-    assert len({within("translate", SEARCH, one).row_memory for one in short}) == 1
+        within("translate", SEARCH, rows_of(1, 1500, "text", beam_size=2**31 - 1, max_length=2**31))
+    tasks = (rows_of(1, 9, "text", beam_size=size) for size in (32, 2**31 - 1))
+    assert len({within("translate", SEARCH, rows).row_memory for rows in tasks}) == 1
 
 
-def test_an_export_that_searches_wider_or_longer_counts_so(tmp_path):
+def test_an_export_that_searches_wider_or_longer_needs_more_memory(tmp_path):
     def memory(**decoding):
         decoding = {"beam_size": 4, "max_length": "+50", **decoding}
         card = {"hyperparameters": {"d_model": 64}, "decoding": decoding}
         (tmp_path / "model.json").write_text(json.dumps(card))
         sizes = costs.Sizes.of(types.SimpleNamespace(folder=tmp_path, sentencepiece_models=()))
-        return costs.row_memory("translate", SEARCH, asked(1, 9, "text"), sizes, [100])
+        return costs.row_memory("translate", SEARCH, rows_of(1, 9, "text"), sizes, [100])
 
     assert memory() == memory(max_length=150) < memory(max_length="3x") < memory(max_length="4x+9")
     assert memory(beam_size=32) < memory(beam_size=100)
@@ -275,7 +275,7 @@ def test_texts_are_counted_by_the_model_s_own_pieces_as_far_as_it_reads_them(tmp
     assert sizes.tokens(text) == pieces + 2
     assert sizes.tokens(text + b" \xff<mask>") >= pieces + 4
     assert dataclasses.replace(sizes, most_tokens=3).tokens(text) == 5
-    # The control: without a tokenizer each byte counts.
+    # A control: without a tokenizer each byte counts.
     assert costs.Sizes().tokens(text) == len(text) + 2
 
 

@@ -26,7 +26,7 @@ httpx = pytest.importorskip("httpx")
 COMMAND = [sys.executable, "-m", "keras_transformer.serve"]
 
 
-# A signal comes when all is ready, and the web server does not yet look for one.
+# Raises a signal when the model is loaded, and the web server has no handler for it yet.
 SIGNALLED = """
 import signal
 import sys
@@ -56,7 +56,7 @@ def started(request, folder, *flags):
     """A server's process, and its URL."""
     flags = [f"--model_base_path={folder}", "--rest_api_port=0", *flags]
     process = subprocess.Popen([*COMMAND, *flags], stderr=subprocess.PIPE, text=True)
-    # Where the test fails half way.
+    # In case the test fails.
     request.addfinalizer(process.kill)
     serving = line_of(process, "serving")
     assert serving["model"] == "m"
@@ -65,14 +65,14 @@ def started(request, folder, *flags):
 
 
 def line_of(process, event):
-    """The next line of a server's log that tells of an event."""
+    """The next line of a server's log with this event."""
     while (line := json.loads(process.stderr.readline()))["event"] != event:
         pass
     return line
 
 
 def test_sigterm_ends_the_server_when_all_is_answered(exported, request):
-    # A request waits an hour for another to share its batch with, unless the server ends.
+    # The request waits an hour for others in its batch, unless the server ends.
     process, url = started(request, exported / "m", f"--batch_timeout_micros={3600 * 10**6}")
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         answer = pool.submit(predict, url)
@@ -89,7 +89,7 @@ def test_sigterm_ends_the_server_when_all_is_answered(exported, request):
 
 
 @pytest.mark.slow
-def test_who_reads_no_answer_keeps_an_ending_server_no_longer_than_a_request(exported, request):
+def test_a_client_that_reads_no_answer_delays_the_end_by_one_timeout_at_most(exported, request):
     limits = [
         "--max_batch_size=8192",
         f"--max_request_bytes={2**25}",
@@ -99,7 +99,7 @@ def test_who_reads_no_answer_keeps_an_ending_server_no_longer_than_a_request(exp
     body = json.dumps({"instances": ["a" * 1024] * 8192}).encode()
     head = f"POST /v1/models/m:predict HTTP/1.1\r\nHost: m\r\nContent-Length: {len(body)}\r\n\r\n"
     with socket.socket() as client:
-        # The system keeps little of the answer.
+        # The operating system buffers little of the answer.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect(("127.0.0.1", int(url.rpartition(":")[2])))
         client.sendall(head.encode() + body)
@@ -113,22 +113,22 @@ def test_who_reads_no_answer_keeps_an_ending_server_no_longer_than_a_request(exp
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_a_signal_at_the_last_moment_before_requests_come_ends_the_server_too(exported, name):
-    given = [f"--model_base_path={exported / 'm'}", "--rest_api_port=0", name]
-    command = [sys.executable, "-c", SIGNALLED, *given]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0
-    events = [json.loads(line)["event"] for line in done.stderr.splitlines()]
+    arguments = [f"--model_base_path={exported / 'm'}", "--rest_api_port=0", name]
+    command = [sys.executable, "-c", SIGNALLED, *arguments]
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert process.returncode == 0
+    events = [json.loads(line)["event"] for line in process.stderr.splitlines()]
     assert events == ["loading", "available", "serving", "unloaded", "ended"]
 
 
-def test_a_port_that_is_taken_is_told_in_a_line(exported, fresh_shell):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+def test_a_port_in_use_is_told_in_a_line(exported, fresh_shell):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         flags = [f"--model_base_path={exported / 'm'}", f"--rest_api_port={port}"]
-        done = fresh_shell("serve", *flags)
-    assert done.returncode == 1
-    told = f"error: --rest_api_port={port} is taken. Choose another, or 0 for any that is free.\n"
-    assert done.stderr.decode() == told
+        process = fresh_shell("serve", *flags)
+    assert process.returncode == 1
+    error = f"error: --rest_api_port={port} is taken. Choose another, or 0 for any that is free.\n"
+    assert process.stderr.decode() == error
 
 
 def test_a_server_begun_anew_has_its_port_at_once():
@@ -138,7 +138,7 @@ def test_a_server_begun_anew_has_its_port_at_once():
         listener.listen()
         address = listener.getsockname()
         with socket.create_connection(address) as client:
-            # Who hangs up first waits for a minute, and its port with it.
+            # The side that hangs up first keeps its port in TIME_WAIT for a minute.
             listener.accept()[0].close()
             assert client.recv(1) == b""
     bind(*address).close()
@@ -146,7 +146,7 @@ def test_a_server_begun_anew_has_its_port_at_once():
 
 @pytest.mark.parametrize(
     ("host", "words"),
-    [(one, "is no address") for one in ("no.such.host.invalid", "a" * 64)]
+    [(name, "is no address") for name in ("no.such.host.invalid", "a" * 64)]
     + [("192.0.2.1", "cannot listen at --host=")],
 )
 def test_an_address_of_another_machine_is_refused(host, words):
@@ -156,14 +156,14 @@ def test_an_address_of_another_machine_is_refused(host, words):
         bind(host, 0)
 
 
-def test_what_is_not_installed_is_told(monkeypatch):
+def test_a_missing_package_is_told_with_its_remedy(monkeypatch):
     from keras_transformer import serve
 
     for name in [name for name in sys.modules if name.startswith("keras_transformer.server")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "fastapi", None)
-    told = r"^the server needs fastapi, which is not installed: pip install '.*\[serve\]'\.$"
-    with pytest.raises(ValueError, match=told):
+    message = r"^the server needs fastapi, which is not installed: pip install '.*\[serve\]'\.$"
+    with pytest.raises(ValueError, match=message):
         serve.main(None)
 
 
@@ -172,21 +172,21 @@ ROOT = pathlib.Path(__file__).parents[2]
 SERVE = ["python", "-m", "keras_transformer.serve"]
 
 
-def of_the_page(file):
-    """The block of docs/serving.md that is such a file."""
+def block_of(file):
+    """The block of docs/serving.md that shows this file."""
     page = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
     [block] = re.findall(rf"^```text {file}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     return block
 
 
 def settings():
-    found = configparser.ConfigParser()
-    found.read(ROOT / "setup.cfg")
-    return found
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    return config
 
 
-def served_by(arguments):
-    """The options of `serve` with such arguments."""
+def options_of(arguments):
+    """The options that `serve` reads from arguments."""
     from absl import flags as absl_flags
 
     values = absl_flags.FlagValues()
@@ -237,7 +237,7 @@ def faults(dockerfile):
             if command[:3] != SERVE:
                 yield "does not run serve"
                 continue
-            options = served_by(command[3:])
+            options = options_of(command[3:])
             if options.model_base_path not in copied:
                 yield f"serves {options.model_base_path}, which was not copied"
             if options.host != "0.0.0.0":
@@ -251,7 +251,7 @@ def faults(dockerfile):
 
 
 def test_each_line_of_the_dockerfile_is_right():
-    assert list(faults(of_the_page("Dockerfile"))) == []
+    assert list(faults(block_of("Dockerfile"))) == []
 
 
 @pytest.mark.parametrize(
@@ -269,26 +269,26 @@ def test_each_line_of_the_dockerfile_is_right():
     ],
 )
 def test_control_a_wrong_line_is_noticed(line, wrong, words):
-    found = of_the_page("Dockerfile")
-    assert line in found
-    assert any(words in fault for fault in faults(found.replace(line, wrong)))
+    dockerfile = block_of("Dockerfile")
+    assert line in dockerfile
+    assert any(words in fault for fault in faults(dockerfile.replace(line, wrong)))
 
 
 @pytest.mark.skipif(not shutil.which("hadolint"), reason="hadolint is not installed")
 def test_hadolint_has_no_complaint():
-    done = subprocess.run(["hadolint", "-"], input=of_the_page("Dockerfile").encode())
-    assert done.returncode == 0
+    process = subprocess.run(["hadolint", "-"], input=block_of("Dockerfile").encode())
+    assert process.returncode == 0
 
 
 def test_each_line_of_the_manifest_is_right(client):
     yaml = pytest.importorskip("yaml")
-    manifest = yaml.safe_load(of_the_page("inference_service.yaml"))
+    manifest = yaml.safe_load(block_of("inference_service.yaml"))
     expected = ("serving.kserve.io/v1beta1", "InferenceService")
     assert (manifest["apiVersion"], manifest["kind"]) == expected
     [container] = manifest["spec"]["predictor"]["containers"]
     assert container["name"] == "kserve-container"
-    port = served_by(["--model_base_path=m", *container["args"]]).rest_api_port
-    assert [one["containerPort"] for one in container["ports"]] == [port]
+    port = options_of(["--model_base_path=m", *container["args"]]).rest_api_port
+    assert [entry["containerPort"] for entry in container["ports"]] == [port]
     probe = container["readinessProbe"]["httpGet"]
     assert probe["port"] == port
     assert client.get(probe["path"]).status_code == 200
@@ -302,21 +302,21 @@ VARIABLES = {
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"AIP_HEALTH_ROUTE": "/v1/models/x", "AIP_PREDICT_ROUTE": "/v1/models/x:predict"}]
+    "paths", [{}, {"AIP_HEALTH_ROUTE": "/v1/models/x", "AIP_PREDICT_ROUTE": "/v1/models/x:predict"}]
 )
-def test_the_server_answers_at_the_paths_of_vertex_ai(exported, start, more):
-    vertex = Vertex.of({**VARIABLES, **more})
+def test_the_server_answers_at_the_paths_of_vertex_ai(exported, start, paths):
+    vertex = Vertex.of({**VARIABLES, **paths})
     assert vertex.port == 8080
     with start(exported / "m", vertex=vertex) as client:
         health = client.get(vertex.health)
         assert (health.status_code, health.json()["ready"]) == (200, True)
-        # As google.cloud.aiplatform sends it.
+        # google.cloud.aiplatform sends it so.
         plain = {"instances": ["a", "b"], "parameters": None}
         assert client.post(vertex.predict, json=plain).json() == {"predictions": ["A", "B"]}
         parameters = {"signature_name": "translate", "beam_size": 2}
         answer = client.post(vertex.predict, json={"instances": ["a"], "parameters": parameters})
-        expected = {"signature_name": "translate", "instances": [{"text": "a", "beam_size": 2}]}
-        expected = client.post("/v1/models/m:predict", json=expected)
+        document = {"signature_name": "translate", "instances": [{"text": "a", "beam_size": 2}]}
+        expected = client.post("/v1/models/m:predict", json=document)
         assert answer.status_code == 200
         assert answer.json() == expected.json()
         for wrong in ([], {"beam_size": 2}, {"signature_name": 3}, {"timeout": -1}):
@@ -326,7 +326,7 @@ def test_the_server_answers_at_the_paths_of_vertex_ai(exported, start, more):
         assert client.get("/v1/models/m").status_code == 200
 
 
-def test_without_its_variables_there_are_no_such_paths(client):
+def test_without_the_variables_of_vertex_ai_its_paths_do_not_exist(client):
     assert Vertex.of({"AIP_HTTP_PORT": ""}) == Vertex()
     assert client.post("/v1/endpoints/7/deployedModels/8:predict", json={}).status_code == 400
 

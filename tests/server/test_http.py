@@ -1,5 +1,5 @@
-"""What HTTP clients may send: gzip, HEAD, OPTIONS, pages of other sites, and whatever goes over a
-socket.
+"""HTTP beyond a plain request: gzip, HEAD, OPTIONS, CORS, names of models, and any bytes that come
+over a socket.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ GZIP = {"Content-Encoding": "gzip"}
 
 
 def zipped(body):
-    """The same bytes at any time: workers of the suite must find the same tests."""
+    """The same bytes at any time, as the workers of the suite must collect the same tests."""
     return gzip.compress(body, mtime=0)
 
 
@@ -65,7 +65,7 @@ def test_a_gzip_body_is_inflated_beside_the_event_loop(client, body, is_in_piece
         (zipped(zipped(BODY)), 400, "the body is not UTF-8"),
     ],
 )
-def test_a_gzip_body_that_is_none_or_too_long_is_told(client, body, status, words):
+def test_a_gzip_body_that_is_broken_or_too_long_is_refused(client, body, status, words):
     for content in (body, iter([body])):
         response = client.post(PREDICT, content=content, headers=GZIP)
         assert (response.status_code, words in response.json()["error"]) == (status, True)
@@ -79,7 +79,7 @@ def test_another_encoding_is_refused(client, encoding):
 
 
 @pytest.mark.parametrize("encoding", ["GZIP", "x-gzip", "identity", ""])
-def test_names_of_encodings(client, encoding):
+def test_gzip_and_identity_have_several_names(client, encoding):
     body = ZIPPED if "gzip" in encoding.lower() else BODY
     response = client.post(PREDICT, content=body, headers={"Content-Encoding": encoding})
     assert response.json() == ANSWER
@@ -109,7 +109,7 @@ def test_options_are_the_methods_of_a_path(client, path, methods):
 
 
 @pytest.mark.parametrize(("path", "status"), [("/v3", 404), ("/v1/models/m:predikt", 400)])
-def test_options_of_a_path_that_is_none_are_its_error(client, path, status):
+def test_options_of_an_unknown_path_gives_its_error(client, path, status):
     response = client.options(path)
     assert (response.status_code, response.json().keys()) == (status, {"error"})
 
@@ -138,7 +138,7 @@ def test_pages_of_other_sites_may_ask_where_that_is_allowed(exported, start):
         assert [answer.status_code for answer in answers] == [200, 200, 400, 200, 500]
         for answer in answers:
             assert expected.items() <= answer.headers.items()
-        # Counters and the page are for those who run the server.
+        # Metrics are for those who run the server.
         assert not expected.keys() & client.get("/metrics", headers=origin).headers.keys()
 
 
@@ -154,7 +154,7 @@ def test_a_name_that_no_url_can_have_is_refused(name):
 
 
 @pytest.mark.parametrize("name", ["m", "my model", "übersetzer", "50%", "a?b#c", "a.b-c_d"])
-def test_a_name_is_asked_in_percent_signs(exported, start, name):
+def test_a_name_in_a_url_may_be_percent_encoded(exported, start, name):
     quoted = "".join(f"%{byte:02X}" for byte in name.encode())
     with start(exported / "m", name=name) as client:
         assert client.post(f"/v1/models/{quoted}:predict", content=BODY).json() == ANSWER
@@ -166,7 +166,7 @@ ASK = b"POST " + PREDICT.encode()
 HEAD = b" HTTP/1.1\r\nHost: x\r\n"
 CHUNKS = b"5\r\n" + BODY[:5] + b"\r\nf;a=b\r\n" + BODY[5:] + b"\r\n0\r\n\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
-SENT = {
+MESSAGES = {
     "HTTP/1.0": (ASK + b" HTTP/1.0\r\n" + LENGTH + b"\r\n" + BODY, 200),
     "HTTP/1.0 without a length": (ASK + b" HTTP/1.0\r\n\r\n" + BODY, 400),
     "an absolute URI": (ASK.replace(b" /", b" http://x/") + HEAD + LENGTH + b"\r\n" + BODY, 200),
@@ -226,16 +226,16 @@ def answer(open_socket, method="GET"):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("which", SENT)
-def test_whatever_is_sent_is_answered(client, which):
-    sent, status = SENT[which]
+@pytest.mark.parametrize("which", MESSAGES)
+def test_any_bytes_are_answered(client, which):
+    message, status = MESSAGES[which]
     with connection(client) as open_socket:
-        open_socket.sendall(sent)
+        open_socket.sendall(message)
         try:
             assert answer(open_socket)[0] == status
         except ConnectionResetError:
-            # The rest of what was sent came after the answer and the end.
-            assert len(sent) > 2**16
+            # The server answered and closed before the rest of the message came.
+            assert len(message) > 2**16
     assert client.post(PREDICT, content=BODY).json() == ANSWER
 
 
@@ -250,29 +250,29 @@ def test_a_connection_goes_on_after_the_server_failed(exported, start):
             assert answer(open_socket)[0] == status
 
 
-def test_a_connection_goes_on_after_what_was_refused(client):
+def test_a_connection_goes_on_after_a_refused_request(client):
     with connection(client) as open_socket:
-        for sent, status in [
+        for message, expected in [
             (ASK + HEAD + b"Content-Length: 7\r\n\r\nno JSON", 400),
             (b"GET /v3" + HEAD + b"\r\n", 404),
             (b"HEAD /health" + HEAD + b"\r\n", 200),
             (ASK + HEAD + LENGTH + b"Content-Encoding: br\r\n\r\n" + BODY, 415),
             (ASK + HEAD + LENGTH + b"\r\n" + BODY, 200),
         ]:
-            open_socket.sendall(sent)
-            method = sent.split()[0].decode()
-            found, body = answer(open_socket, method)
-            assert (found, body == b"") == (status, method == "HEAD")
+            open_socket.sendall(message)
+            method = message.split()[0].decode()
+            status, body = answer(open_socket, method)
+            assert (status, body == b"") == (expected, method == "HEAD")
 
 
-@pytest.mark.parametrize(("length", "first"), [(len(BODY), 100), (2**30, 413)])
-def test_who_waits_for_100_gets_it_or_the_refusal(client, length, first):
+@pytest.mark.parametrize(("length", "status"), [(len(BODY), 100), (2**30, 413)])
+def test_a_client_that_expects_100_gets_it_or_the_refusal(client, length, status):
     with connection(client) as open_socket:
-        told = b"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n" % length
-        open_socket.sendall(ASK + HEAD + told)
+        headers = b"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n" % length
+        open_socket.sendall(ASK + HEAD + headers)
         with open_socket.makefile("rb") as lines:
             line = lines.readline()
-        assert int(line.split()[1]) == first
+        assert int(line.split()[1]) == status
 
 
 def test_all_requests_in_one_piece_are_answered(client):
@@ -285,7 +285,7 @@ def test_all_requests_in_one_piece_are_answered(client):
     assert text.count(json.dumps(ANSWER).encode()) == 4
 
 
-def test_a_low_limit_holds_for_what_is_inflated(exported, start):
+def test_a_low_limit_holds_for_the_inflated_body(exported, start):
     with start(exported / "m", max_request_bytes=len(BODY)) as client:
         longer = zipped(BODY + b" ")
         assert client.post(PREDICT, content=BODY).status_code == 200

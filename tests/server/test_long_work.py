@@ -1,5 +1,5 @@
-"""Long work over HTTP: who waits for it is told when the time is over, nobody else waits, and what
-is not wanted is not begun; a long answer is bounded, and comes in pieces.
+"""Long requests over HTTP: they time out, delay no others, and stop or never begin when their
+client leaves; long answers are bounded, and come in chunks.
 """
 
 import concurrent.futures
@@ -34,7 +34,7 @@ def predict(client, text="a", **headers):
 
 
 class Work:
-    """Stands in for a model's work: on the text "slow" it ends only when `end` is set."""
+    """Replaces a model's `run`: for the text "slow" it returns only when `end` is set."""
 
     def __init__(self, client):
         model = client.service.versions._current.model
@@ -51,7 +51,7 @@ class Work:
 
 
 def leaving(client, document):
-    """A connection that has asked. To close it is to leave."""
+    """A connection that has sent a request. A client that closes it has left."""
     connection = socket.create_connection((client.base_url.host, client.base_url.port))
     body = json.dumps(document).encode()
     head = f"POST {PREDICT} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -60,7 +60,7 @@ def leaving(client, document):
 
 
 def wait_for(client, status):
-    """Until an answer of this status was counted."""
+    """Wait until an answer of this status was counted."""
     while f'status="{status}"' not in client.get("/metrics").text:
         pass
 
@@ -78,12 +78,12 @@ def is_idle(client):
         (60_000, {"x-envoy-expected-rq-timeout-ms": "50"}),
     ],
 )
-def test_who_waits_is_told_when_the_time_is_over(exported, start, milliseconds, headers):
+def test_a_request_is_answered_when_its_time_is_over(exported, start, milliseconds, headers):
     with start(exported / "m", request_timeout_ms=milliseconds) as client:
         work = Work(client)
         status, answer = predict(client, "slow", **headers)
-        words = "Timed out waiting for notification: it took longer than 0.05 s."
-        assert (status, answer) == (504, {"error": words})
+        message = "Timed out waiting for notification: it took longer than 0.05 s."
+        assert (status, answer) == (504, {"error": message})
         work.end.set()
         client.service.options = ServeOptions()
         assert predict(client) == QUICK
@@ -162,12 +162,12 @@ def test_control_work_goes_on_for_the_other_client_of_its_batch(exported, start)
         client.service.batcher.max_batch_size = 2
         work = Work(client)
         with leaving(client, SLOW):
-            stays = pool.submit(predict, client)
+            future = pool.submit(predict, client)
             work.begun.acquire()
         wait_for(client, 499)
-        assert not stays.done()
+        assert not future.done()
         work.end.set()
-        assert stays.result() == QUICK
+        assert future.result() == QUICK
 
 
 def test_health_is_answered_while_all_threads_are_held(exported, start):
@@ -175,12 +175,12 @@ def test_health_is_answered_while_all_threads_are_held(exported, start):
         start(exported / "m", num_batch_threads=2) as client,
         concurrent.futures.ThreadPoolExecutor(20) as pool,
     ):
-        # Else the second batch may be all of them, and nothing waits.
+        # Otherwise one batch could take all requests, and none would wait.
         client.service.batcher.max_batch_size = 2
         work = Work(client)
-        # More than the threads that parse.
-        held = [pool.submit(predict, client, "slow") for _ in range(20)]
-        # Threads work at the same time.
+        # More requests than threads that parse.
+        futures = [pool.submit(predict, client, "slow") for _ in range(20)]
+        # Both threads of batches are at work.
         for _ in range(2):
             work.begun.acquire()
         while client.service.batcher.depth == 0:
@@ -188,30 +188,30 @@ def test_health_is_answered_while_all_threads_are_held(exported, start):
         assert client.get("/health").json() == {"ready": True, "versions": [1]}
         assert "serve_loaded_versions 1.0" in client.get("/metrics").text
         assert client.get("/v1/models/m").status_code == 200
-        assert not any(one.done() for one in held)
+        assert not any(future.done() for future in futures)
         work.end.set()
-        assert {one.result()[0] for one in held} == {200}
+        assert {future.result()[0] for future in futures} == {200}
 
 
 def test_an_answer_that_may_be_too_long_is_refused_before_it_is_computed(exported, start):
     with start(exported / "m", max_response_bytes=20) as client:
         model = client.service.versions._current.model
-        run, asked = model.run, []
-        model.run = lambda *arguments: asked.append(arguments) or run(*arguments)
+        run, calls = model.run, []
+        model.run = lambda *arguments: calls.append(arguments) or run(*arguments)
         rows = [{"text": "ab", "reference": "c"}] * 2
         document = {"signature_name": "score", "instances": rows}
         response = client.post(PREDICT, json=document)
         assert response.status_code == 400
         assert "--max_response_bytes=20. Send fewer rows" in response.json()["error"]
-        assert not asked
+        assert not calls
         document["instances"].pop()
         assert client.post(PREDICT, json=document).status_code == 200
-        assert len(asked) == 1
+        assert len(calls) == 1
 
 
 @pytest.fixture
 def numbers():
-    """Float32 numbers whose JSON is longer than what is sent whole."""
+    """Float32 numbers whose JSON is too long to be sent whole."""
     array = np.random.default_rng(1).normal(size=(1, 200, 300)).astype(np.float32)
     array[0, 0, :3] = [np.nan, np.inf, -np.inf]
     return array
@@ -224,9 +224,9 @@ def test_a_long_answer_comes_in_pieces(exported, start, numbers):
             assert response.headers["transfer-encoding"] == "chunked"
             assert "content-length" not in response.headers
             body = b"".join(response.iter_bytes())
-        read = np.array(json.loads(body)["predictions"], np.float32)
-        np.testing.assert_array_equal(read, numbers)
-        # A short one tells its length.
+        predictions = np.array(json.loads(body)["predictions"], np.float32)
+        np.testing.assert_array_equal(predictions, numbers)
+        # A short answer tells its length.
         client.service.versions._current.model.run = lambda *_: {"score": numbers[:, :9]}
         short = client.post(PREDICT, json=SLOW)
         assert short.headers["content-length"] == str(len(short.content))
@@ -244,16 +244,16 @@ def test_a_client_that_leaves_within_a_long_answer_harms_nobody(exported, start,
         assert predict(client) == QUICK
 
 
-def test_who_takes_nothing_of_a_long_answer_holds_no_memory(exported, start, numbers, monkeypatch):
+def test_a_long_answer_that_nobody_reads_is_freed(exported, start, numbers, monkeypatch):
     monkeypatch.setattr(running, "TAKING_SECONDS", 1)
     with start(exported / "m") as client:
         answers = [{"score": np.tile(numbers, (1, 100, 1))}]
-        held = weakref.ref(answers[0]["score"])
+        array = weakref.ref(answers[0]["score"])
         client.service.versions._current.model.run = lambda *_: answers.pop()
         with leaving(client, SLOW):
             wait_for(client, 200)
             until = time.monotonic() + 20
-            while held() is not None:
+            while array() is not None:
                 assert time.monotonic() < until
                 gc.collect()
 
@@ -265,7 +265,7 @@ def test_a_request_without_rows_takes_no_memory(exported, start):
 
 
 def test_a_request_in_parts_takes_one_place_of_the_queue(exported, start):
-    # So little memory that each row is a part of its own.
+    # There is so little memory that each row becomes a part of its own.
     with (
         start(exported / "m", max_memory_bytes=40_000_000, max_enqueued_batches=1) as client,
         concurrent.futures.ThreadPoolExecutor(1) as pool,

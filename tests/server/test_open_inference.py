@@ -1,6 +1,5 @@
-"""Two protocols. What TF Serving's own code answered to 17 bodies, and what its URLs give, is what
-our server gives. The Open Inference Protocol's answers are those of the other one, to Triton's
-client too.
+"""The server's two protocols. Recorded bodies and URLs are answered as TF Serving answers them; the
+Open Inference Protocol gives the same answers, also to Triton's client.
 """
 
 import asyncio
@@ -30,9 +29,14 @@ def infer(client, *inputs, path=INFER, headers=None, **more):
 
 
 def predicted(client, signature, **inputs):
-    """What TF Serving's JSON gives."""
+    """The outputs by TF Serving's protocol."""
     document = {"signature_name": signature, "inputs": inputs}
     return client.post("/v1/models/m:predict", json=document).json()["outputs"]
+
+
+def outputs_of(answer):
+    outputs = answer["outputs"]
+    return {each["name"]: np.reshape(each["data"], each["shape"]).tolist() for each in outputs}
 
 
 def test_the_server_describes_itself(client):
@@ -63,7 +67,7 @@ def test_the_server_describes_itself(client):
         ("/v2/nothing", 404),
     ],
 )
-def test_what_is_not_there_is_said_in_the_protocol_s_form(client, path, status):
+def test_an_unknown_path_is_refused_in_the_protocol_s_form(client, path, status):
     answer = client.get(path)
     assert (answer.status_code, list(answer.json())) == (status, ["error"])
     ready = client.get(path.partition("?")[0] + "/ready")
@@ -80,24 +84,21 @@ def test_answers_are_those_of_the_other_protocol(client):
     expected = predicted(client, "translate", text=TEXTS, **options)
     parameters = {"signature_name": "translate", **options}
     _, answer = infer(client, tensor("text", *TEXTS), parameters=parameters)
-    found = {one["name"]: np.reshape(one["data"], one["shape"]) for one in answer["outputs"]}
-    assert found["translations"].tolist() == expected["translations"]
-    assert found["scores"].tolist() == expected["scores"]
+    assert outputs_of(answer) == expected
     # Options may be tensors as well, one for each row.
     beams = tensor("beam_size", 1, 2, 3, 4, datatype="INT32")
     parameters = {"signature_name": "translate"}
     _, answer = infer(client, tensor("text", *TEXTS), beams, parameters=parameters)
     expected = predicted(client, "translate", text=TEXTS, beam_size=[1, 2, 3, 4])
-    found = {one["name"]: one["data"] for one in answer["outputs"]}
-    assert [[one] for one in found["translations"]] == expected["translations"]
+    assert outputs_of(answer) == expected
 
 
 def test_outputs_are_given_in_the_order_in_which_they_are_asked_for(client):
     parameters = {"signature_name": "nbest"}
-    asked = [{"name": "translations"}, {"name": "scores"}]
-    for outputs in (asked, asked[::-1], asked[:1]):
+    for names in (["translations", "scores"], ["scores", "translations"], ["translations"]):
+        outputs = [{"name": name} for name in names]
         _, answer = infer(client, tensor("text", "a"), parameters=parameters, outputs=outputs)
-        assert [one["name"] for one in answer["outputs"]] == [one["name"] for one in outputs]
+        assert [output["name"] for output in answer["outputs"]] == names
 
 
 def test_data_may_be_nested(client):
@@ -108,18 +109,18 @@ def test_data_may_be_nested(client):
     assert "has the shape [1, 2]" in answer["error"]
 
 
-def test_what_is_null_is_left_out(client):
-    """So MLServer's clients write a request, by `dict()` of their model of it."""
-    given = tensor("text", *TEXTS)
-    expected = infer(client, given)
+def test_null_is_the_same_as_nothing(client):
+    """MLServer's clients write null where a request has nothing."""
+    text = tensor("text", *TEXTS)
+    expected = infer(client, text)
     assert expected[0] == 200
     nulls = {"id": None, "outputs": None, "parameters": {"timeout": None}}
-    assert infer(client, {**given, "parameters": None}, **nulls) == expected
+    assert infer(client, {**text, "parameters": None}, **nulls) == expected
     row = {"text": "a", "beam_size": None}
     nulls = {"signature_name": "translate", "parameters": None, "glossary": None}
     answers = [
-        client.post("/v1/models/m:predict", json={**nulls, "instances": [one]}).json()
-        for one in (row, {"text": "a"})
+        client.post("/v1/models/m:predict", json={**nulls, "instances": [instance]}).json()
+        for instance in (row, {"text": "a"})
     ]
     assert answers[0] == answers[1]
     assert "predictions" in answers[0]
@@ -141,7 +142,7 @@ def test_bytes_go_in_and_out_behind_the_json(client):
     assert sizes["data"] == [1, 2, 0]
     assert texts["parameters"] == {"binary_data_size": len(binary)}
     assert answer.content[length:] == binary
-    # One byte less, or more, is refused.
+    # One byte too few or too many is refused.
     for wrong in (binary[:-1], binary + b"x", b""):
         answer = client.post(INFER, content=head + wrong, headers=headers)
         assert (answer.status_code, list(answer.json())) == (400, ["error"])
@@ -174,14 +175,14 @@ def test_bytes_go_in_and_out_behind_the_json(client):
             {"inputs": [tensor("text", "a" * 5001)], "parameters": {"glossary": {"a": "b"}}},
             "`text` must be no longer than 5,000 bytes. Received: 5,001",
         ),
-        # Marks lengthen it.
+        # The marks of a glossary lengthen the text.
         (
             {"inputs": [tensor("text", "a " * 20)], "parameters": {"glossary": {"a": "b" * 300}}},
             "`text` must be no longer than 5,000 bytes. Received: 6,140",
         ),
     ],
 )
-def test_what_is_wrong_is_said(client, change, words):
+def test_a_wrong_request_is_refused_with_its_cause(client, change, words):
     answer = client.post(INFER, json={"inputs": [tensor("text", "a")], **change})
     assert (answer.status_code, list(answer.json())) == (400, ["error"])
     assert words in answer.json()["error"]
@@ -206,16 +207,16 @@ def test_limits_and_time_hold_for_both_protocols(exported, start):
 
 def test_requests_of_both_protocols_share_a_batch(exported, start):
     rows = []
-    # Full at two rows: an hour is not waited for.
+    # Two rows fill a batch: it does not wait for an hour.
     with start(exported / "m", max_batch_size=2, batch_timeout_micros=3600 * 10**6) as client:
         client.service.batcher.on_batch = rows.append
 
         async def ask():
             body = json.dumps({"instances": ["a"]}).encode()
-            two = json.dumps({"inputs": [tensor("text", "b")]}).encode()
+            inference = json.dumps({"inputs": [tensor("text", "b")]}).encode()
             return await asyncio.gather(
                 client.service.predict("m", None, body, {}),
-                client.service.infer("m", None, two, None, {}),
+                client.service.infer("m", None, inference, None, {}),
             )
 
         first, (second, _) = asyncio.run(ask())
@@ -239,7 +240,7 @@ def test_triton_s_client_finds_the_model(triton):
     assert not triton.is_model_ready("m", "2")
     assert "binary_tensor_data" in triton.get_server_metadata()["extensions"]
     about = triton.get_model_metadata("m", query_params={"signature_name": "nbest"})
-    assert [one["name"] for one in about["outputs"]] == ["scores", "translations"]
+    assert [output["name"] for output in about["outputs"]] == ["scores", "translations"]
 
 
 @pytest.mark.parametrize("binary_in", [True, False])
@@ -269,9 +270,9 @@ def test_triton_s_client_gets_what_curl_gets(client, triton, binary_in, binary_o
     assert answer.get_response()["id"] == "x"
     scores = answer.as_numpy("scores")
     assert (scores.dtype, scores.tolist()) == (np.float32, expected["scores"])
-    found = answer.as_numpy("translations")
-    found = [[one if isinstance(one, str) else one.decode() for one in row] for row in found]
-    assert found == expected["translations"]
+    rows = answer.as_numpy("translations")
+    lines = [[line if isinstance(line, str) else line.decode() for line in row] for row in rows]
+    assert lines == expected["translations"]
 
 
 def test_triton_s_client_understands_errors(triton):
@@ -282,15 +283,14 @@ def test_triton_s_client_understands_errors(triton):
         triton.infer("m", [text])
 
 
-# TF Serving's.
+# TF Serving's protocol.
 PREDICT = "/v1/models/m:predict"
 JAPANESE = '日本語 😀 "quoted" \\ / \u00e4'
 NBEST = {"signature_name": "nbest"}
 BOTH = ["ZWEI HUNDE", "Zwei Hunde"]
 SCORES = [-0.2, -float("inf")]
 
-# Each body, and the answer: as recorded from TF Serving, but for the translations, which are this
-# model's.
+# Bodies, with the answers that were recorded from TF Serving; the translations are this model's.
 ANSWERED = {
     "rows": (
         {"instances": ["Ein Mann.", "Zwei Hunde."]},
@@ -356,7 +356,6 @@ def test_a_recorded_body_is_refused_as_tf_serving_does(client, which):
     assert (response.status_code, response.json()) == (400, {"error": error})
 
 
-# A version is asked by its number.
 @pytest.mark.parametrize(
     "path",
     [
@@ -396,7 +395,7 @@ NO_LABEL = "Unrecognized servable version label"
         ),
     ],
 )
-def test_what_there_is_none_of_is_refused_as_tf_serving_does(client, method, path, status, error):
+def test_an_unknown_model_or_path_is_refused_as_by_tf_serving(client, method, path, status, error):
     response = client.request(method, path, content='{"instances": ["a"]}')
     assert (response.status_code, response.json()) == (status, {"error": error})
 
@@ -428,15 +427,15 @@ def test_the_metadata_are_tf_serving_s_message(client, exported, path):
         expected.signature_def[name].CopyFrom(signature)
     answer = client.get(path).json()
     assert answer["model_spec"] == {"name": "m", "signature_name": "", "version": "1"}
-    said = answer["metadata"]["signature_def"]
+    definitions = answer["metadata"]["signature_def"]
     # Fields have the names of the message, which another reader may insist on.
-    assert "method_name" in said["signature_def"]["serving_default"]
-    assert json_format.ParseDict(said, metadata.SignatureDefMap()) == expected
+    assert "method_name" in definitions["signature_def"]["serving_default"]
+    assert json_format.ParseDict(definitions, metadata.SignatureDefMap()) == expected
 
 
 def test_bytes_go_in_and_come_out_as_base64(client):
-    sent = bytes(range(256))
-    body = {"signature_name": "raw", "instances": [{"b64": base64.b64encode(sent).decode()}]}
+    original = bytes(range(256))
+    body = {"signature_name": "raw", "instances": [{"b64": base64.b64encode(original).decode()}]}
     [answer] = client.post(PREDICT, json=body).json()["predictions"]
-    assert base64.b64decode(answer["text_bytes"]["b64"]) == sent
+    assert base64.b64decode(answer["text_bytes"]["b64"]) == original
     assert answer["length"] == 256

@@ -1,7 +1,7 @@
-"""The OpenAPI document says what the server does: schemathesis asks what it says, and looks at the
-answers.
+"""The server does what its OpenAPI document says: schemathesis draws requests from the document and
+checks the answers.
 
-`SCHEMATHESIS_EXAMPLES=1000 make test-slow` asks each question 1,000 times.
+`SCHEMATHESIS_EXAMPLES=1000 make test-slow` draws 1,000 requests for each operation.
 """
 
 import os
@@ -34,7 +34,7 @@ def small(exported, start):
 
 @pytest.fixture(scope="module")
 def document(small):
-    # Wrong data may be too long as well, which schemathesis does not count as a refusal.
+    # Wrong data may also be too long: by default schemathesis counts no 413 as a refusal.
     refusals = {"negative_data_rejection": {"expected-statuses": ["400", "404", "405", "413"]}}
     return schemathesis.openapi.from_url(
         f"{small.base_url}/openapi.json", config=schemathesis.Config.from_dict({"checks": refusals})
@@ -56,13 +56,12 @@ def test_the_server_does_what_its_document_says(document, number, mode, examples
     )
     @given(case=operation.as_strategy(generation_mode=mode))
     def ask(case):
-        # What a signature takes is in a model's metadata: not all that the document allows is
-        # answered.
+        # The document does not know the model's signatures: what it allows may still be refused.
         case.call_and_validate(excluded_checks=[positive_data_acceptance])
 
     try:
         ask()
-    except Unsatisfiable:  # what takes nothing cannot be asked wrongly
+    except Unsatisfiable:  # no request is wrong where nothing is sent
         assert mode is schemathesis.GenerationMode.NEGATIVE
 
 
@@ -88,6 +87,6 @@ def test_the_document_has_every_url_and_every_answer(client):
         assert paths[f"{base}:predict"]["post"]["responses"].keys() == {"200", *ERRORS}
     for base in (model_2, version_2):
         assert paths[f"{base}/infer"]["post"]["responses"].keys() == {"200", *ERRORS}
-    found = {"PredictRequest", "Predictions", "Outputs", "Error", "ModelStatus", "ModelMetadata"}
-    assert found <= document["components"]["schemas"].keys()
+    names = {"PredictRequest", "Predictions", "Outputs", "Error", "ModelStatus", "ModelMetadata"}
+    assert names <= document["components"]["schemas"].keys()
     assert "422" not in str(document)

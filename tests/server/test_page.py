@@ -1,4 +1,4 @@
-"""The page in a browser without a window: what a user types is translated, and errors are told."""
+"""The page in a browser without a window: what a user types is translated, and errors are shown."""
 
 import os
 
@@ -15,13 +15,13 @@ from string_model import StringParser, StringReader
 
 @pytest.fixture(scope="module")
 def browser():
-    with chromium() as one:
-        yield one
+    with chromium() as driver:
+        yield driver
 
 
 @pytest.fixture
 def page(browser, client):
-    """The page, just opened; a function that gives what an element shows."""
+    """Open the page. Gives a function that tells the text of an element."""
     browser.get(str(client.base_url))
 
     def shown(name):
@@ -51,7 +51,7 @@ def type_and_wait(browser, text, element, *keys):
 def test_a_text_is_translated(browser, page):
     type_and_wait(browser, "two dogs <b>run</b>", "best")
     assert page("best") == "TWO DOGS <B>RUN</B>"
-    # The second hypothesis has no score: there is none.
+    # The second hypothesis has no finite score, and is left out.
     assert page("hypotheses") == "TWO DOGS <B>RUN</B> -0.200"
     assert page("version") == "version 1"
     assert page("error") == page("lacking") == ""
@@ -63,9 +63,9 @@ def test_ctrl_enter_translates_unless_an_answer_is_waited_for(browser, page):
     browser.execute_script("get('go').disabled = false; get('text').value = ''")
     type_and_wait(browser, "it's", "best", Keys.CONTROL, Keys.ENTER)
     assert page("best") == "IT'S"
-    asked = "return performance.getEntries().filter(({ name }) => name.endsWith(':predict')).length"
-    wait_for(browser, lambda: browser.execute_script(asked) >= 3)
-    assert browser.execute_script(asked) == 3
+    count = "return performance.getEntries().filter(({ name }) => name.endsWith(':predict')).length"
+    wait_for(browser, lambda: browser.execute_script(count) >= 3)
+    assert browser.execute_script(count) == 3
 
 
 def test_the_curl_line_does_the_same(browser, page, client):
@@ -93,12 +93,12 @@ def test_every_head_is_drawn_and_can_be_chosen(browser, page):
 def test_a_click_on_a_bar_takes_its_piece(browser, page):
     type_and_wait(browser, "two dogs", "bars")
     assert page("bars").split() == ["\u24230", "75.0", "%", "</s>", "25.0", "%"]
-    fillings = browser.find_elements(By.CSS_SELECTOR, "#bars .filling")
-    assert [one.get_attribute("style") for one in fillings] == ["width: 75%;", "width: 25%;"]
+    bars = browser.find_elements(By.CSS_SELECTOR, "#bars .filling")
+    assert [bar.get_attribute("style") for bar in bars] == ["width: 75%;", "width: 25%;"]
     browser.find_element(By.CSS_SELECTOR, "#bars button").click()
     wait_for(browser, lambda: page("bars").startswith("\u24231"))
     assert page("came") == "\u24230"
-    # The end: nothing comes behind it. A click on a piece that came goes back.
+    # Nothing follows the end. A click on a piece that was chosen goes back.
     browser.find_elements(By.CSS_SELECTOR, "#bars button")[1].click()
     wait_for(browser, lambda: browser.find_element(By.ID, "ended").is_displayed())
     assert page("bars") == ""
@@ -125,8 +125,8 @@ def test_a_parser_s_tree_is_drawn(browser, parser_page):
     type_and_wait(browser, "two dogs", "tree")
     assert shown("what") == "Tree"
     texts = browser.find_elements(By.CSS_SELECTOR, "#tree svg text")
-    assert [one.text for one in texts] == ["S", "NP", "two", "dogs"]
-    assert [one.get_attribute("class") for one in texts] == ["label", "label", "word", "word"]
+    assert [text.text for text in texts] == ["S", "NP", "two", "dogs"]
+    assert [text.get_attribute("class") for text in texts] == ["label", "label", "word", "word"]
     assert len(browser.find_elements(By.CSS_SELECTOR, "#tree svg path")) == 3
     assert not browser.find_element(By.ID, "best").is_displayed()
     assert "next pieces" in shown("lacking")
@@ -134,18 +134,18 @@ def test_a_parser_s_tree_is_drawn(browser, parser_page):
         browser.save_screenshot(f"{folder}/tree.png")
 
 
-def test_an_error_is_told_in_words(browser, page):
+def test_an_error_is_shown_in_words(browser, page):
     type_and_wait(browser, "fail", "error")
     assert "this text fails" in page("error")
     assert not browser.find_element(By.ID, "answer").is_displayed()
 
 
-def test_the_browser_has_nothing_to_complain_of(browser, page):
+def test_the_browser_logs_no_error_and_asks_no_other_host(browser, page):
     type_and_wait(browser, "a", "best")
     severe = [line for line in browser.get_log("browser") if "400" not in line["message"]]
     assert severe == []
     urls = browser.execute_script(
-        "return performance.getEntriesByType('resource').map((one) => new URL(one.name).host)"
+        "return performance.getEntriesByType('resource').map(({ name }) => new URL(name).host)"
     )
     assert set(urls) == {browser.execute_script("return location.host")}
 

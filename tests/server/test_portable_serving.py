@@ -51,7 +51,7 @@ PLATFORMS = {"onnx": "onnxruntime_onnx", "litert": "litert_tflite"}
 
 @pytest.fixture(scope="module", params=["onnx", pytest.param("litert", marks=pytest.mark.slow)])
 def form(request):
-    # ONNX Runtime is imported as the product does, without its reports.
+    # ONNX Runtime is left to the program, which imports it without its reports.
     pytest.importorskip({"onnx": "tf2onnx", "litert": "ai_edge_litert"}[request.param])
     return request.param
 
@@ -71,7 +71,7 @@ def served(folder, start):
         yield client
 
 
-def asked(client, signature, **inputs):
+def predict(client, signature, **inputs):
     document = {"signature_name": signature, "inputs": inputs}
     answer = client.post("/v1/models/m:predict", json=document)
     assert answer.status_code == 200, answer.text
@@ -79,9 +79,9 @@ def asked(client, signature, **inputs):
 
 
 def expected(live, signature, **inputs):
-    types = {one.name: one.dtype for one in live[signature].input_signature}
-    given = {name: tf.constant(value, types[name]) for name, value in inputs.items()}
-    return {name: one.numpy() for name, one in live[signature](**given).items()}
+    types = {spec.name: spec.dtype for spec in live[signature].input_signature}
+    tensors = {name: tf.constant(value, types[name]) for name, value in inputs.items()}
+    return {name: output.numpy() for name, output in live[signature](**tensors).items()}
 
 
 def texts(array):
@@ -89,21 +89,21 @@ def texts(array):
 
 
 def test_translations_and_scores_are_those_of_the_live_model(served, live):
-    found = asked(served, "serving_default", text=LINES)
-    assert found == texts(expected(live, "serving_default", text=LINES)["translation"])
-    assert len(set(found)) > 3
-    in_blocks = asked(served, "blockwise", text=LINES)
-    assert in_blocks == texts(expected(live, "blockwise", text=LINES)["translation"]) != found
-    found = asked(served, "nbest", text=LINES)
-    nbest = expected(live, "nbest", text=LINES)
-    real = [number for number, line in enumerate(LINES) if line]
-    assert np.array(found["translations"])[real].tolist() == texts(nbest["translations"][real])
-    scores = np.array(found["scores"])[real]
-    np.testing.assert_allclose(scores, nbest["scores"][real], rtol=1e-3, atol=1e-4)
-    found = asked(served, "score", text=LINES, reference=REFERENCES)
-    scores = expected(live, "score", text=LINES, reference=REFERENCES)
-    assert found["tokens"] == scores["tokens"].tolist()
-    np.testing.assert_allclose(found["log_probability"], scores["log_probability"], rtol=1e-3)
+    best = predict(served, "serving_default", text=LINES)
+    assert best == texts(expected(live, "serving_default", text=LINES)["translation"])
+    assert len(set(best)) > 3
+    in_blocks = predict(served, "blockwise", text=LINES)
+    assert in_blocks == texts(expected(live, "blockwise", text=LINES)["translation"]) != best
+    nbest = predict(served, "nbest", text=LINES)
+    of_live = expected(live, "nbest", text=LINES)
+    full = [number for number, line in enumerate(LINES) if line]
+    assert np.array(nbest["translations"])[full].tolist() == texts(of_live["translations"][full])
+    scores = np.array(nbest["scores"])[full]
+    np.testing.assert_allclose(scores, of_live["scores"][full], rtol=1e-3, atol=1e-4)
+    scored = predict(served, "score", text=LINES, reference=REFERENCES)
+    of_live = expected(live, "score", text=LINES, reference=REFERENCES)
+    assert scored["tokens"] == of_live["tokens"].tolist()
+    np.testing.assert_allclose(scored["log_probability"], of_live["log_probability"], rtol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -114,30 +114,30 @@ def test_translations_and_scores_are_those_of_the_live_model(served, live):
         {"beam_size": [5], "num_hypotheses": [4], "length_penalty": [1.5]},
         {"length_penalty_form": ["length"], "length_penalty": [0.5], "num_hypotheses": [2]},
         {"max_length": [3]},
-        # Beyond the bounds.
+        # Options beyond their bounds.
         {"beam_size": [-1], "num_hypotheses": [9]},
         {"length_penalty": [-3.0]},
-        # Each row its own.
+        # Options of each row.
         {"beam_size": [1, 2, 3, 4], "num_hypotheses": [1, 2, 1, 3], "max_length": [0, 3, 5, 0]},
     ],
     ids=str,
 )
-def test_the_options_of_a_request_mean_what_they_mean_in_a_savedmodel(served, live, options):
+def test_options_of_a_request_mean_what_they_mean_in_a_savedmodel(served, live, options):
     lines = [line for line in LINES if line]
-    found = asked(served, "translate", text=lines, **options)
-    whole = expected(live, "translate", text=lines, **options)
-    assert found["translations"] == texts(whole["translations"])
-    np.testing.assert_allclose(found["scores"], whole["scores"], rtol=1e-3, atol=1e-4)
+    nbest = predict(served, "translate", text=lines, **options)
+    of_live = expected(live, "translate", text=lines, **options)
+    assert nbest["translations"] == texts(of_live["translations"])
+    np.testing.assert_allclose(nbest["scores"], of_live["scores"], rtol=1e-3, atol=1e-4)
 
 
-def test_samples_are_of_their_line_and_seed(served):
-    one, other, again = (
-        asked(served, "sample", text=LINES, seed=[seed], temperature=[2.0]) for seed in (1, 2, 1)
+def test_samples_depend_on_their_line_and_seed(served):
+    first, second, again = (
+        predict(served, "sample", text=LINES, seed=[seed], temperature=[2.0]) for seed in (1, 2, 1)
     )
-    assert one == again != other
-    assert asked(served, "sample", text=LINES[3:4], seed=[1], temperature=[2.0]) == one[3:4]
-    cold = asked(served, "sample", text=LINES, temperature=[1e-9])
-    greedy = asked(served, "translate", text=LINES, beam_size=[1])["translations"]
+    assert first == again != second
+    assert predict(served, "sample", text=LINES[3:4], seed=[1], temperature=[2.0]) == first[3:4]
+    cold = predict(served, "sample", text=LINES, temperature=[1e-9])
+    greedy = predict(served, "translate", text=LINES, beam_size=[1])["translations"]
     assert cold == [row[0] for row in greedy]
 
 
@@ -148,17 +148,17 @@ def test_it_describes_itself_as_a_savedmodel_does(served, live, form):
     assert set(definitions) == names
     for name, definition in definitions.items():
         function = live[name]
-        inputs = {one.name: one for one in function.input_signature}
-        assert definition["inputs"].keys() == inputs.keys()
-        for one, spec in inputs.items():
-            shown = definition["inputs"][one]
-            assert shown["dtype"] == f"DT_{spec.dtype.name.upper()}".replace("FLOAT32", "FLOAT")
-            assert [size["size"] for size in shown["tensor_shape"]["dim"]] == ["-1"]
+        specs = {spec.name: spec for spec in function.input_signature}
+        assert definition["inputs"].keys() == specs.keys()
+        for key, tensor in definition["inputs"].items():
+            dtype = f"DT_{specs[key].dtype.name.upper()}".replace("FLOAT32", "FLOAT")
+            assert tensor["dtype"] == dtype
+            assert [size["size"] for size in tensor["tensor_shape"]["dim"]] == ["-1"]
         outputs = function.get_concrete_function().structured_outputs
         assert definition["outputs"].keys() == outputs.keys()
     about = served.get("/v2/models/m").json()
     assert about["platform"] == PLATFORMS[form]
-    assert [one["name"] for one in about["outputs"]] == ["translation"]
+    assert [output["name"] for output in about["outputs"]] == ["translation"]
 
 
 NEXT = [
@@ -171,9 +171,9 @@ NEXT = [
 
 @pytest.mark.parametrize("options", NEXT)
 def test_the_pieces_that_come_next_are_those_of_the_savedmodel(served, live, options):
-    whole = {"prefix": "", "temperature": 1.0, "top_k": 0, "top_p": 1.0, **options}
-    rows = {name: [value] * len(LINES) for name, value in whole.items()}
-    bars = asked(served, "next_pieces", text=LINES, **rows)
+    options = {"prefix": "", "temperature": 1.0, "top_k": 0, "top_p": 1.0, **options}
+    rows = {name: [value] * len(LINES) for name, value in options.items()}
+    bars = predict(served, "next_pieces", text=LINES, **rows)
     of_live = expected(live, "next_pieces", text=LINES, **rows)
     assert bars["pieces"] == texts(of_live["pieces"])
     for name in ("probabilities", "model_probabilities"):
@@ -184,15 +184,15 @@ def test_the_pieces_that_come_next_are_those_of_the_savedmodel(served, live, opt
 def test_no_texts_get_no_answers_in_the_shapes_of_the_savedmodel(folder, live, name):
     model = ServedPortable(folder / "1")
     signature = model.signatures[name]
-    given = dict.fromkeys(signature.required, np.empty(0, object)) | signature.defaults
-    of_live = expected(live, name, **{one: array.tolist() for one, array in given.items()})
-    came = model.run(name, given)
-    found = {one: array.shape for one, array in came.items()}
-    assert found == {one: array.shape for one, array in of_live.items()}
+    inputs = dict.fromkeys(signature.required, np.empty(0, object)) | signature.defaults
+    of_live = expected(live, name, **{key: array.tolist() for key, array in inputs.items()})
+    outputs = model.run(name, inputs)
+    shapes = {key: array.shape for key, array in outputs.items()}
+    assert shapes == {key: array.shape for key, array in of_live.items()}
 
 
 @pytest.mark.parametrize("name", ["align", "none"])
-def test_what_it_has_not_is_refused_by_name(served, name):
+def test_a_signature_that_it_lacks_is_refused_by_name(served, name):
     document = {"signature_name": name, "instances": ["a"]}
     answer = served.post("/v1/models/m:predict", json=document)
     assert answer.status_code == 400
@@ -208,62 +208,62 @@ def test_a_run_that_nobody_waits_for_stops_before_its_next_step(folder):
     for name in ("serving_default", "nbest"):
         with pytest.raises(RequestError, match="Nobody waits"):
             model.run(name, text, cancellation)
-    # The control.
+    # A control.
     model.run("serving_default", text, Cancellation())
 
 
 def test_a_newer_version_takes_the_place_of_the_old_one(folder, form, exported, start, tmp_path):
     shutil.copytree(folder, tmp_path / "m")
     with start(tmp_path / "m") as client:
-        before = asked(client, "serving_default", text=["a b"])
-        # A SavedModel: TensorFlow comes in with it.
+        before = predict(client, "serving_default", text=["a b"])
+        # The newer version is a SavedModel, which loads TensorFlow.
         shutil.copytree(exported / "m" / "1", tmp_path / "m" / "2")
         client.service.versions.poll()
-        assert asked(client, "serving_default", text=["a b"]) == ["A B"] != before
+        assert predict(client, "serving_default", text=["a b"]) == ["A B"] != before
         assert ModelPath.of(tmp_path / "m").version == tmp_path / "m" / "2"
         assert client.get("/v2/models/m").json()["platform"] == "tensorflow_savedmodel"
         (tmp_path / "m" / "3").mkdir()
         (tmp_path / "m" / "3" / DECODERS[form]).write_bytes(b"half")
         client.service.versions.poll()
-        assert asked(client, "serving_default", text=["a b"]) == ["A B"]
+        assert predict(client, "serving_default", text=["a b"]) == ["A B"]
         states = client.get("/v1/models/m").json()["model_version_status"]
         assert states[0]["status"]["error_code"] == "UNKNOWN"
 
 
-def test_of_a_version_that_lost_a_file_the_file_is_told(folder, tmp_path):
-    copied = shutil.copytree(folder, tmp_path / "m")
-    versions = Versions(copied)
-    for number, lost in enumerate(["model.json", "vocabulary.model"], 2):
-        path = shutil.copytree(copied / "1", copied / str(number)) / lost
+def test_a_version_that_lost_a_file_says_which(folder, tmp_path):
+    model = shutil.copytree(folder, tmp_path / "m")
+    versions = Versions(model)
+    for number, name in enumerate(["model.json", "vocabulary.model"], 2):
+        path = shutil.copytree(model / "1", model / str(number)) / name
         path.unlink()
         versions.poll()
-        told = f"{path}: No such file or directory. Copy it again from where it was made."
-        assert versions.states[number] == State("END", told)
+        error = f"{path}: No such file or directory. Copy it again from where it was made."
+        assert versions.states[number] == State("END", error)
         assert versions.available() == [1]
     versions.close()
 
 
-def test_a_language_model_goes_on(pieces, form, start, tmp_path):
+def test_a_language_model_continues_texts(pieces, form, start, tmp_path):
     sizes = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
     model = LanguageModel(vocabulary_size=300, norm="pre", positions="rotary", **sizes)
     module = GenerationModule(model, pieces, GenerationModule.options_of({"max_length": "+5"}))
     description = {"task": "language_modelling"}
     portable_export.export(module, tmp_path / "m", description, ["a b", "c"], form=form)
     with start(tmp_path / "m") as client:
-        found = asked(client, "serving_default", text=["a b c", "d"])
-        assert [text[:1] for text in found] == ["a", "d"]
-        scores = asked(client, "score", text=["a b c", "d"])
-        whole = expected(module.functions(), "score", text=["a b c", "d"])
-        np.testing.assert_allclose(scores["log_probability"], whole["log_probability"], rtol=1e-3)
-        assert scores["tokens"] == whole["tokens"].tolist()
-        given = {"text": ["a b c", "d"], "prefix": ["d", ""], "top_k": [0], "top_p": [1.0]}
-        bars = asked(client, "next_pieces", **given, temperature=[1.0])
-        whole = expected(module.functions(), "next_pieces", **given, temperature=[1.0])
-        assert bars["pieces"] == texts(whole["pieces"])
-        nbest = asked(client, "nbest", text=["a", "b"])
+        continued = predict(client, "serving_default", text=["a b c", "d"])
+        assert [text[:1] for text in continued] == ["a", "d"]
+        scores = predict(client, "score", text=["a b c", "d"])
+        of_live = expected(module.functions(), "score", text=["a b c", "d"])
+        np.testing.assert_allclose(scores["log_probability"], of_live["log_probability"], rtol=1e-3)
+        assert scores["tokens"] == of_live["tokens"].tolist()
+        inputs = {"text": ["a b c", "d"], "prefix": ["d", ""], "top_k": [0], "top_p": [1.0]}
+        bars = predict(client, "next_pieces", **inputs, temperature=[1.0])
+        of_live = expected(module.functions(), "next_pieces", **inputs, temperature=[1.0])
+        assert bars["pieces"] == texts(of_live["pieces"])
+        nbest = predict(client, "nbest", text=["a", "b"])
         assert np.shape(nbest["generated"]) == np.shape(nbest["scores"]) == (2, 1)
-        short = asked(client, "sample", text=["a b c"], max_length=[1], seed=[5])
-        assert short[0].startswith("a b c")
+        samples = predict(client, "sample", text=["a b c"], max_length=[1], seed=[5])
+        assert samples[0].startswith("a b c")
 
 
 def test_a_process_without_tensorflow_and_keras_serves_it(folder, live):
@@ -277,7 +277,7 @@ def test_a_process_without_tensorflow_and_keras_serves_it(folder, live):
             line = json.loads(process.stderr.readline())
         with httpx.Client(base_url=line["url"], timeout=60) as client:
             translations = texts(expected(live, "serving_default", text=LINES)["translation"])
-            assert asked(client, "serving_default", text=LINES) == translations
+            assert predict(client, "serving_default", text=LINES) == translations
             tensor = {"name": "text", "datatype": "BYTES", "shape": [5], "data": LINES}
             answer = client.post("/v2/models/m/infer", json={"inputs": [tensor]})
             assert answer.json()["outputs"][0]["data"] == translations

@@ -1,4 +1,4 @@
-"""JSON to arrays and back, and what a request's arrays mean."""
+"""Arrays from JSON and to JSON, and how a request's arrays become rows and options."""
 
 import base64
 import json
@@ -36,12 +36,12 @@ def through_json(array, dtype):
 @given(data=st.data())
 def test_numbers_come_back_from_json_to_the_last_bit(dtype, data):
     array = data.draw(arrays_of.arrays(dtype, SHAPES))
-    found = through_json(array, dtype)
-    assert found.dtype == array.dtype
-    np.testing.assert_array_equal(found, array)
+    restored = through_json(array, dtype)
+    assert restored.dtype == array.dtype
+    np.testing.assert_array_equal(restored, array)
 
 
-def test_a_number_beyond_the_type_is_infinite_and_a_complex_one_no_json():
+def test_a_number_beyond_its_type_is_infinite_and_a_complex_one_is_refused():
     expected = [np.inf, -np.inf, np.inf]
     assert from_json.array([1e300, -1e39, 10**400], np.float32).tolist() == expected
     assert binary_tensors.datatype(np.dtype(np.complex64)) == "COMPLEX64"
@@ -56,11 +56,11 @@ def test_an_answer_in_pieces_is_the_answer(monkeypatch, piece):
     numbers[1, 1, 1:] = [np.nan, -np.inf, np.inf]
     outputs = {"text": np.array([b"a", b"\xff"], dtype=object), "numbers": numbers}
     for in_rows in (True, False):
-        whole = json.loads(b"".join(to_json.response(outputs, in_rows)))
-        predictions = whole.get("predictions", [])
-        found = [row["numbers"] for row in predictions] or whole["outputs"]["numbers"]
-        np.testing.assert_array_equal(np.array(found, np.float32), numbers)
-    assert whole["outputs"]["text"] == ["a", "\ufffd"]
+        answer = json.loads(b"".join(to_json.response(outputs, in_rows)))
+        predictions = answer.get("predictions", [])
+        restored = [row["numbers"] for row in predictions] or answer["outputs"]["numbers"]
+        np.testing.assert_array_equal(np.array(restored, np.float32), numbers)
+    assert answer["outputs"]["text"] == ["a", "\ufffd"]
 
 
 def test_an_output_that_stands_alone_is_base64_by_its_name():
@@ -72,7 +72,7 @@ def test_an_output_that_stands_alone_is_base64_by_its_name():
 
 
 def test_base64_may_be_broken_into_lines():
-    """As TF Serving's may."""
+    """TF Serving allows it."""
     lines = base64.encodebytes(bytes(100)).decode()
     assert from_json.array({"b64": lines}, object).item() == bytes(100)
     assert lines.count("\n") == 2  # control
@@ -82,9 +82,9 @@ def test_base64_may_be_broken_into_lines():
     arrays_of.arrays(object, SHAPES, elements=st.text(st.characters(codec="utf-8")).map(str.encode))
 )
 def test_strings_come_back_from_json(array):
-    found = through_json(array, object)
-    assert found.shape == array.shape
-    assert found.tolist() == array.tolist()
+    restored = through_json(array, object)
+    assert restored.shape == array.shape
+    assert restored.tolist() == array.tolist()
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_strings_come_back_from_json(array):
         ([[[[[[[[[1]]]]]]]]], np.int32, "Encountered more than 8 lists in one another"),
     ],
 )
-def test_a_value_that_is_none_of_its_type_is_refused(value, dtype, words):
+def test_a_value_of_another_type_or_shape_is_refused(value, dtype, words):
     with pytest.raises(RequestError) as refused:
         from_json.array(value, dtype)
     assert words in refused.value.message
@@ -131,8 +131,8 @@ def read(**document):
     return rows(from_json.arrays(document, SEARCH, LIMITS), SEARCH, LIMITS)
 
 
-def options(found):
-    return {name: array.tolist() for name, array in found.options.items()}
+def options(task):
+    return {name: array.tolist() for name, array in task.options.items()}
 
 
 @pytest.mark.parametrize(
@@ -147,28 +147,28 @@ def options(found):
     ],
 )
 def test_a_value_that_is_the_same_for_all_rows_is_an_option(document, beam_sizes):
-    found = read(**document)
-    assert options(found) == {"beam_size": beam_sizes}
-    assert list(found.inputs) == ["text"]
+    task = read(**document)
+    assert options(task) == {"beam_size": beam_sizes}
+    assert list(task.inputs) == ["text"]
 
 
-def test_what_a_row_leaves_out_is_the_default():
-    found = read(instances=[{"text": "a", "beam_size": 2}, {"text": "b"}])
-    assert found.inputs["beam_size"].tolist() == [2, 4]
-    assert found.options == {}
+def test_an_option_that_a_row_leaves_out_is_the_default():
+    task = read(instances=[{"text": "a", "beam_size": 2}, {"text": "b"}])
+    assert task.inputs["beam_size"].tolist() == [2, 4]
+    assert task.options == {}
 
 
-def test_keys_that_are_nearly_none_of_a_request_are_passed_over():
-    """As TF Serving does."""
-    others = {f"key {number}": number for number in range(100)}
-    assert read(instances=["a"], id="7", **others).inputs["text"].tolist() == [b"a"]
+def test_keys_that_resemble_none_of_a_request_are_ignored():
+    """TF Serving ignores them."""
+    unknown = {f"key {number}": number for number in range(100)}
+    assert read(instances=["a"], id="7", **unknown).inputs["text"].tolist() == [b"a"]
 
 
-def test_equal_options_have_equal_keys_and_others_do_not():
-    two, again, other = (
+def test_options_have_equal_keys_where_they_are_equal():
+    two, again, three = (
         read(inputs={"text": ["a"], "beam_size": size}).options_key for size in (2, [2], 3)
     )
-    assert two == again != other
+    assert two == again != three
 
 
 @pytest.mark.parametrize(
@@ -216,20 +216,20 @@ def test_equal_options_have_equal_keys_and_others_do_not():
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(document, words):
+def test_a_request_that_breaks_the_signature_or_a_limit_is_refused(document, words):
     with pytest.raises(RequestError, match=words) as refused:
         read(**document)
     assert refused.value.status == 400
 
 
-def test_what_is_joined_is_parted_again():
-    several = [read(inputs=texts) for texts in (["a"], ["b", "c"], [])]
-    together = joined(several)
+def test_joined_requests_are_parted_again():
+    tasks = [read(inputs=texts) for texts in (["a"], ["b", "c"], [])]
+    together = joined(tasks)
     assert together["text"].tolist() == [b"a", b"b", b"c"]
     assert together["beam_size"].tolist() == [4]
-    parts = parted({"out": together["text"]}, [one.count for one in several])
+    parts = parted({"out": together["text"]}, [task.count for task in tasks])
     assert [part["out"].tolist() for part in parts] == [
-        one.inputs["text"].tolist() for one in several
+        task.inputs["text"].tolist() for task in tasks
     ]
 
 
@@ -244,7 +244,7 @@ def test_signatures_whose_width_may_depend_on_the_longest_text_share_no_batch():
     assert not mergeable(())
 
 
-def test_a_picture_has_no_length_of_text():
+def test_a_picture_may_be_longer_than_a_text():
     signature = Signature({"png": TEXT}, {"out": TEXT}, {})
-    found = rows({"png": np.array([b"123456"], object)}, signature, LIMITS)
-    assert found.inputs["png"].tolist() == [b"123456"]
+    task = rows({"png": np.array([b"123456"], object)}, signature, LIMITS)
+    assert task.inputs["png"].tolist() == [b"123456"]

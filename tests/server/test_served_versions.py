@@ -1,4 +1,4 @@
-"""The newest version is served; an old one goes when nobody uses it."""
+"""The newest version is served; an old one is unloaded when no request uses it."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 
 class Model:
-    """Stands for a SavedModel; its folder's file says what becomes of it."""
+    """Stands for a SavedModel; the file in its folder says whether it can be loaded."""
 
     def __init__(self, folder):
         if (folder / "saved_model.pb").read_text() == "broken":
@@ -67,10 +67,10 @@ NO_VERSIONS = ("x", "11.tmp", "-12", "+13", " 14", "15 copy", "16.0", "1e2", "\u
         (("10", "9"), "10"),
         (("00000009", "00000010"), "00000010"),
         (("00000002", "1"), "00000002"),
-        # As in TF Serving, whatever was written first.
+        # As in TF Serving, in any order of writing.
         (("1", "00000001"), "1"),
         (("0",), "0"),
-        # A time in nanoseconds; and a number that has no 64 bits.
+        # A time in nanoseconds, and a number beyond 64 bits.
         (("1764000000000000000", str(2**63)), "1764000000000000000"),
         (("7", *NO_VERSIONS), "7"),
     ],
@@ -108,7 +108,7 @@ def test_a_version_that_goes_while_it_is_loaded_leaves_the_old_one(versions, fol
     versions._load = Model
     versions.poll()
     assert served(versions) == 2
-    # One is loaded once its graph is there.
+    # A version is loaded once its graph is there.
     (folder / "3" / "variables").mkdir(parents=True)
     versions.poll()
     assert 3 not in versions.states
@@ -117,8 +117,8 @@ def test_a_version_that_goes_while_it_is_loaded_leaves_the_old_one(versions, fol
     assert served(versions) == 3
 
 
-def test_of_a_graph_that_fails_the_cause_is_told(versions, folder):
-    """What TensorFlow says of weights that are lacking."""
+def test_the_error_of_a_graph_is_its_cause_alone(versions, folder):
+    """TensorFlow's error for weights that are missing."""
 
     def fail(path):
         raise tf.errors.NotFoundError(
@@ -143,7 +143,7 @@ def test_a_version_that_cannot_have_the_terms_of_a_glossary_is_not_served(folder
         put(folder, 2)
         versions.poll()
         assert served(versions) == 1
-        # No request waits until its terms are read.
+        # Its terms are read already, so that no request waits for them.
         with versions.use("m") as version:
             assert "glossary" in vars(version)
 
@@ -174,13 +174,13 @@ def test_the_old_version_stays_as_long_as_a_request_uses_it(versions, folder):
 
 
 def test_a_broken_version_leaves_the_old_one_and_is_tried_once(versions, folder):
-    told = []
-    versions._log = lambda event, **details: told.append((event, details))
+    events = []
+    versions._log = lambda event, **details: events.append((event, details))
     put(folder, 2, "broken")
     versions.poll()
     versions.poll()
     assert served(versions) == 1
-    assert told == [
+    assert events == [
         ("loading", {"version": 2}),
         ("broken", {"version": 2, "error": "cannot be parsed"}),
     ]
@@ -214,7 +214,7 @@ def test_the_version_before_is_served_again_and_stays_when_folders_are_removed(v
         assert served(versions) == 1
 
 
-def test_a_watched_folder_is_looked_into_also_when_a_version_cannot_be_unloaded(folder):
+def test_a_folder_is_still_watched_when_a_version_cannot_be_unloaded(folder):
     class Stuck(Model):
         def close(self):
             raise RuntimeError("no session")
@@ -252,7 +252,7 @@ def test_without_a_model_there_is_no_server(tmp_path, content, error, words):
 def test_a_version_is_loaded_and_warmed_up_while_nothing_large_begins(folder):
     events = []
 
-    class Told(Model):
+    class Recording(Model):
         def warm_up(self):
             events.append("warm")
 
@@ -262,7 +262,7 @@ def test_a_version_is_loaded_and_warmed_up_while_nothing_large_begins(folder):
         yield
         events.append("free")
 
-    versions = Versions(folder, Told, alone=alone)
+    versions = Versions(folder, Recording, alone=alone)
     versions.close()
     assert events == ["held", "warm", "free"]
 
