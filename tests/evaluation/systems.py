@@ -1,4 +1,4 @@
-"""Translations of two made-up systems, and sacrebleu's command line, which tells their scores."""
+"""Translations of two made-up systems, and sacrebleu's command line, which scores them."""
 
 import json
 import random
@@ -15,25 +15,25 @@ REFERENCES = [
 ] * 4
 
 
-def damaged(seed, kept):
-    """The references without some of their words, and some words with a capital."""
+def damaged(seed, share):
+    """The references with this share of their words, a tenth of them with a capital."""
     draw = random.Random(seed)
     return [
         " ".join(
             word.title() if draw.random() < 0.1 else word
             for word in line.split()
-            if draw.random() < kept
+            if draw.random() < share
         )
         for line in REFERENCES
     ]
 
 
-GOOD = damaged(seed=1, kept=0.9)
-BAD = damaged(seed=2, kept=0.7)
+GOOD = damaged(seed=1, share=0.9)
+BAD = damaged(seed=2, share=0.7)
 
 
 def sacrebleu(folder, systems, *arguments):
-    """What sacrebleu's command line tells of translations, from JSON.
+    """What sacrebleu's command line prints for translations, parsed from JSON.
 
     Args:
         folder: for files.
@@ -44,8 +44,8 @@ def sacrebleu(folder, systems, *arguments):
     for name, lines in {"references": REFERENCES, **texts}.items():
         (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     command = [sys.executable, "-m", "sacrebleu", "references", "-i", *texts, *arguments]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, "--quiet", "--format", "json", "-w", "6"], cwd=folder, capture_output=True
     )
-    assert done.returncode == 0, done.stderr.decode()
-    return json.loads(done.stdout)
+    assert process.returncode == 0, process.stderr.decode()
+    return json.loads(process.stdout)

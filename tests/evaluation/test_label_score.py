@@ -10,36 +10,36 @@ import pytest
 from keras_transformer.evaluation import label_score, span_score
 
 
-def test_they_are_those_of_scikit_learn():
+def test_accuracy_and_macro_f1_are_those_of_scikit_learn():
     metrics = pytest.importorskip("sklearn.metrics", reason="install the extra [vision]")
     draw = random.Random(1)
     truth = draw.choices("abc", k=60)
-    found = [label if draw.random() < 0.6 else draw.choice("abcd") for label in truth]
-    known = sorted(set(truth))
-    expected = metrics.f1_score(truth, found, labels=known, average="macro")
-    scores = label_score.measure(found, truth)
+    predicted = [label if draw.random() < 0.6 else draw.choice("abcd") for label in truth]
+    labels = sorted(set(truth))
+    expected = metrics.f1_score(truth, predicted, labels=labels, average="macro")
+    scores = label_score.measure(predicted, truth)
     assert scores["texts"] == 60
-    assert scores["accuracy"] == pytest.approx(metrics.accuracy_score(truth, found), abs=1e-4)
+    assert scores["accuracy"] == pytest.approx(metrics.accuracy_score(truth, predicted), abs=1e-4)
     assert scores["macro_f1"] == pytest.approx(expected, abs=1e-4)
 
 
-def test_by_hand():
+def test_accuracy_and_macro_f1_worked_out_by_hand():
     # a: 2 of 2 found, 1 too often. b: 1 of 2 found.
     scores = label_score.measure(["a", "a", "a", "b"], ["a", "a", "b", "b"])
     assert scores == {"texts": 4, "accuracy": 0.75, "macro_f1": round((4 / 5 + 2 / 3) / 2, 4)}
 
 
-# Accuracy and the table of what was taken for what, against scikit-learn's.
-def test_it_is_scikit_learn_s():
+# Accuracy and confusion matrix, against scikit-learn's.
+def test_the_confusion_matrix_is_that_of_scikit_learn():
     metrics = pytest.importorskip("sklearn.metrics", reason="install the extra [vision]")
     rng = np.random.default_rng(5)
-    right = rng.integers(0, 4, 200)
-    told = np.where(rng.random(200) < 0.6, right, rng.integers(0, 4, 200))
-    counts = label_score.confusion(right, told, 4)
-    np.testing.assert_array_equal(counts, metrics.confusion_matrix(right, told))
-    assert label_score.accuracy(counts) == pytest.approx(metrics.accuracy_score(right, told))
+    truth = rng.integers(0, 4, 200)
+    predicted = np.where(rng.random(200) < 0.6, truth, rng.integers(0, 4, 200))
+    counts = label_score.confusion(truth, predicted, 4)
+    np.testing.assert_array_equal(counts, metrics.confusion_matrix(truth, predicted))
+    assert label_score.accuracy(counts) == pytest.approx(metrics.accuracy_score(truth, predicted))
     # A control: the other way round it is the transpose.
-    assert not np.array_equal(label_score.confusion(told, right, 4), counts)
+    assert not np.array_equal(label_score.confusion(predicted, truth, 4), counts)
 
 
 def test_the_table_has_a_row_for_each_class():
@@ -52,7 +52,7 @@ def test_the_table_has_a_row_for_each_class():
     ]
 
 
-# Spans that tags tell: those of nltk, and the figures of a sum by hand.
+# Spans of tags and their scores, against nltk's and against a sum by hand.
 TAGS = st.sampled_from(["O", "B-area", "I-area", "B-name", "I-name"])
 ROWS = st.lists(st.tuples(TAGS, TAGS), min_size=1, max_size=12)
 
@@ -67,18 +67,18 @@ def nltk_tree(chunk, tags):
 
 
 def nltk_spans(chunk, tags):
-    found = set()
+    spans = set()
     place = 0
     for child in nltk_tree(chunk, tags):
         length = 1 if isinstance(child, tuple) else len(child)
         if not isinstance(child, tuple):
-            found.add((child.label(), place, place + length))
+            spans.add((child.label(), place, place + length))
         place += length
-    return found
+    return spans
 
 
 def well_formed(tags):
-    """The same with a B where a span begins, which nltk asks for."""
+    """The tags with a B wherever a span begins, as nltk needs them."""
     before = "O"
     fixed = []
     for tag in tags:
@@ -95,21 +95,21 @@ def test_the_spans_are_those_of_nltk(chunk, tags):
 
 @hypothesis.given(st.lists(ROWS, min_size=1, max_size=4))
 def test_the_figures_are_those_of_nltk(chunk, rows):
-    found, truth = ([[pair[side] for pair in row] for row in rows] for side in (0, 1))
+    predicted, truth = ([[pair[side] for pair in row] for row in rows] for side in (0, 1))
     score = chunk.ChunkScore()
-    for ours, theirs in zip(found, truth, strict=True):
-        made = (nltk_tree(chunk, well_formed(tags)) for tags in (theirs, ours))
-        score.score(*made)
-    measured = span_score.measure(found, truth)
+    for predicted_tags, true_tags in zip(predicted, truth, strict=True):
+        trees = (nltk_tree(chunk, well_formed(tags)) for tags in (true_tags, predicted_tags))
+        score.score(*trees)
+    measured = span_score.measure(predicted, truth)
     assert measured["precision"] == pytest.approx(100 * score.precision(), abs=0.006)
     assert measured["recall"] == pytest.approx(100 * score.recall(), abs=0.006)
     assert measured["f1"] == pytest.approx(100 * score.f_measure(), abs=0.006)
 
 
-def test_a_sum_by_hand():
+def test_span_scores_worked_out_by_hand():
     truth = [["O", "B-area", "I-area", "B-name"], ["B-name", "O"]]
-    found = [["O", "B-area", "O", "B-name"], ["B-name", "B-area"]]
-    measured = span_score.measure(found, truth)
+    predicted = [["O", "B-area", "O", "B-name"], ["B-name", "B-area"]]
+    measured = span_score.measure(predicted, truth)
     assert measured == {
         "words": 6,
         "accuracy": 0.6667,

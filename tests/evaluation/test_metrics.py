@@ -32,7 +32,8 @@ def measured(name, tokenize="13a", confidence=False):
 @pytest.mark.parametrize("arguments", ARGUMENTS)
 def test_scores_and_intervals_are_those_of_the_command_line(tmp_path, arguments):
     printed = command_line(tmp_path, [GOOD], *arguments.split(), "--confidence")
-    theirs = {one["name"]: one for one in (printed if isinstance(printed, list) else [printed])}
+    entries = printed if isinstance(printed, list) else [printed]
+    theirs = {entry["name"]: entry for entry in entries}
     for name, their_name in ARGUMENTS[arguments].items():
         scored = measured(name, confidence=True)
         assert scored.pop("label")
@@ -49,10 +50,10 @@ def test_scores_and_intervals_are_those_of_the_command_line(tmp_path, arguments)
 @pytest.mark.parametrize(("name", "tokenize"), [("bleu", "char"), ("bleu_lc", "none")])
 def test_bleu_is_counted_with_the_tokenizer_that_is_asked_for(tmp_path, name, tokenize):
     case = ["-lc"] if name == "bleu_lc" else []
-    told = command_line(tmp_path, [GOOD], "-m", "bleu", "-tok", tokenize, "--force", *case)
+    printed = command_line(tmp_path, [GOOD], "-m", "bleu", "-tok", tokenize, "--force", *case)
     scored = measured(name, tokenize)
-    assert scored["score"] == round(told["score"], 2)
-    assert scored["signature"] == told["signature"]
+    assert scored["score"] == round(printed["score"], 2)
+    assert scored["signature"] == printed["signature"]
 
 
 def test_chrf_has_an_interval_where_some_resamples_score_0():
@@ -136,11 +137,12 @@ WITHOUT_SPACES = {
 @pytest.mark.parametrize("language", WITHOUT_SPACES)
 def test_a_perfect_translation_without_spaces_has_the_best_score_of_each_metric(language):
     lines = WITHOUT_SPACES[language]
-    [bleu] = metrics.measure(metrics.choose(["bleu"], None, language), lines, lines).values()
-    assert f"|tok:{metrics.tokenizer_of(language)}|" in bleu["signature"]
-    for name, found in metrics.measure(metrics.choose(None, None, language), lines, lines).items():
+    [scored] = metrics.measure(metrics.choose(["bleu"], None, language), lines, lines).values()
+    assert f"|tok:{metrics.tokenizer_of(language)}|" in scored["signature"]
+    scores = metrics.measure(metrics.choose(None, None, language), lines, lines)
+    for name, scored in scores.items():
         if name != "bleu_language":
-            assert found["score"] == pytest.approx(0 if name == "ter" else 100), name
+            assert scored["score"] == pytest.approx(0 if name == "ter" else 100), name
     # The control: sacrebleu#147.
     if language != "ko":
         assert metrics.measure(metrics.choose(["bleu"], "13a"), lines, lines)["bleu"]["score"] == 0
@@ -148,12 +150,12 @@ def test_a_perfect_translation_without_spaces_has_the_best_score_of_each_metric(
 
 def test_an_ideograph_is_a_word_of_ter():
     """One of 7 characters is another, of 8 tokens with the full stop."""
-    [found] = metrics.measure(
+    [ter] = metrics.measure(
         metrics.choose(["ter"], None, "zh"), ["请打开小的门。"], ["请打开大的门。"]
     ).values()
-    assert found["score"] == pytest.approx(100 / 7, abs=0.01)
-    assert "norm:yes" in found["signature"]
-    assert "asian:yes" in found["signature"]
+    assert ter["score"] == pytest.approx(100 / 7, abs=0.01)
+    assert "norm:yes" in ter["signature"]
+    assert "asian:yes" in ter["signature"]
 
 
 @pytest.mark.parametrize("language", ["ja", "ko"])
@@ -165,14 +167,14 @@ def test_a_missing_tokenizer_is_said_in_the_label_and_characters_are_counted(lan
     remedy = f"pip install 'sacrebleu[{language}]'"
     assert named.label == f"BLEU char ({language}-mecab needs: {remedy})"
     expected = metrics.measure(metrics.choose(["bleu"], "char"), GOOD, REFERENCES)["bleu"]
-    [found] = metrics.measure({"x": named}, GOOD, REFERENCES).values()
-    assert found["score"] == expected["score"]
-    told = rf"^the tokenizer {language}-mecab is not installed: pip install .*--tokenize=char\.$"
-    # And before a training.
-    asked = (lambda name: metrics.choose(["bleu"], name), lambda name: bleu.doubt(REFERENCES, name))
-    for refused in asked:
-        with pytest.raises(ValueError, match=told):
-            refused(f"{language}-mecab")
+    [scored] = metrics.measure({"x": named}, GOOD, REFERENCES).values()
+    assert scored["score"] == expected["score"]
+    message = rf"^the tokenizer {language}-mecab is not installed: pip install .*--tokenize=char\.$"
+    with pytest.raises(ValueError, match=message):
+        metrics.choose(["bleu"], f"{language}-mecab")
+    # Training asks `doubt` before it begins.
+    with pytest.raises(ValueError, match=message):
+        bleu.doubt(REFERENCES, f"{language}-mecab")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_a_missing_tokenizer_is_said_in_the_label_and_characters_are_counted(lan
         (["bleu_language"], "", r"the target language is not known"),
     ],
 )
-def test_a_metric_that_there_is_not_is_refused(names, language, message):
+def test_bleu_language_is_refused_where_the_language_has_none(names, language, message):
     with pytest.raises(ValueError, match=message):
         metrics.choose(names, "13a", language)
 
@@ -216,10 +218,10 @@ def test_an_interval_has_a_column_where_there_is_one():
 
 
 def test_a_comparison_names_the_other_system_and_the_test():
-    one = {**SCORE, "baseline": 40.0, "difference": 1.5, "p_value": 0.031}
+    better = {**SCORE, "baseline": 40.0, "difference": 1.5, "p_value": 0.031}
     # Equal translations have no p.
     same = {**SCORE, "baseline": 41.5, "difference": 0.0, "p_value": None}
-    compared = {"bleu": one, "same": same}
+    compared = {"bleu": better, "same": same}
     assert table.of_comparison(compared, "old.de", "bootstrap").splitlines() == [
         "baseline: old.de; paired test: bootstrap",
         "metric    baseline  score  difference       p  signature",
@@ -229,7 +231,7 @@ def test_a_comparison_names_the_other_system_and_the_test():
 
 
 # Paired tests.
-NEAR = damaged(seed=3, kept=0.87)
+NEAR = damaged(seed=3, share=0.87)
 PAIRED = {"bootstrap": ["--paired-bs"], "approximate_randomization": ["--paired-ar"]}
 
 
@@ -249,10 +251,10 @@ def test_kinds_of_bleu_are_told_apart():
     names = ["bleu", "bleu_lc", "bleu_compounds"]
     compared = metrics.compare(metrics.choose(names), BAD, GOOD, REFERENCES)
     alone = metrics.measure(metrics.choose(names), GOOD, REFERENCES)
-    scores = {name: one["score"] for name, one in compared.items()}
-    assert scores == {name: one["score"] for name, one in alone.items()}
+    scores = {name: result["score"] for name, result in compared.items()}
+    assert scores == {name: result["score"] for name, result in alone.items()}
     assert len({*scores.values()}) == 3
-    assert all("bs:1000|seed:12345" in one["signature"] for one in compared.values())
+    assert all("bs:1000|seed:12345" in result["signature"] for result in compared.values())
 
 
 def test_one_system_twice_has_no_p_value():
@@ -260,17 +262,17 @@ def test_one_system_twice_has_no_p_value():
     [same] = metrics.compare(metrics.choose(["bleu"]), GOOD, list(GOOD), REFERENCES).values()
     assert same["difference"] == 0
     assert same["p_value"] is None
-    # Another system with the same score is tested.
-    other = [*GOOD[1:6], GOOD[0], *GOOD[6:]]
-    shuffled = [*REFERENCES[1:6], REFERENCES[0], *REFERENCES[6:]]
-    found = metrics.compare(metrics.choose(["bleu"]), other, GOOD, shuffled)["bleu"]["p_value"]
-    assert found is not None
+    # Another system is tested, even if it has the same score.
+    rotated = [*GOOD[1:6], GOOD[0], *GOOD[6:]]
+    references = [*REFERENCES[1:6], REFERENCES[0], *REFERENCES[6:]]
+    [compared] = metrics.compare(metrics.choose(["bleu"]), rotated, GOOD, references).values()
+    assert compared["p_value"] is not None
 
 
 # BLEU and chrF against sacrebleu, called directly.
 @pytest.mark.parametrize("seed", range(5))
 def test_scores_are_sacrebleus_of_the_corpus(seed):
-    hypotheses = damaged(seed, kept=0.8)
+    hypotheses = damaged(seed, share=0.8)
     scores = bleu.score(hypotheses, REFERENCES)
     assert scores["bleu"] == round(sacrebleu.corpus_bleu(hypotheses, [REFERENCES]).score, 2)
     assert scores["chrf"] == round(sacrebleu.corpus_chrf(hypotheses, [REFERENCES]).score, 2)
@@ -278,7 +280,7 @@ def test_scores_are_sacrebleus_of_the_corpus(seed):
     assert scores["sentences"] == len(REFERENCES)
 
 
-def test_the_signatures_tell_how_it_was_counted():
+def test_the_signatures_tell_how_scores_are_counted():
     scores = bleu.score(REFERENCES, REFERENCES)
     parts = scores["bleu_signature"].split("|")
     expected = {"nrefs:1", "case:mixed", "tok:13a", "smooth:exp"}
@@ -296,11 +298,12 @@ def test_as_many_references_as_translations_are_needed_and_at_least_one(hypothes
 
 def test_tokenized_text_is_counted_as_it_stands():
     """13a splits at commas once more."""
-    found = ["a,b c,d läuft e,f .", "zwei Hunde laufen über das Gras ."]
-    truth = ["a,b c,d sitzt e,f .", "zwei Hunde laufen auf dem Gras ."]
-    scores = bleu.score(found, truth, "none")
-    assert scores["bleu"] == round(sacrebleu.corpus_bleu(found, [truth], tokenize="none").score, 2)
-    assert scores["bleu"] != bleu.score(found, truth)["bleu"]
+    hypotheses = ["a,b c,d läuft e,f .", "zwei Hunde laufen über das Gras ."]
+    references = ["a,b c,d sitzt e,f .", "zwei Hunde laufen auf dem Gras ."]
+    scores = bleu.score(hypotheses, references, "none")
+    expected = sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none").score
+    assert scores["bleu"] == round(expected, 2)
+    assert scores["bleu"] != bleu.score(hypotheses, references)["bleu"]
     assert "tok:none" in scores["bleu_signature"]
 
 
@@ -341,7 +344,7 @@ def test_bleu_of_split_compounds_worked_out_by_hand():
 
 
 @pytest.mark.parametrize("tokenize", ["13a", "none"])
-def test_it_is_sacrebleus_bleu_of_text_that_is_tokenized_and_split_beforehand(tokenize):
+def test_bleu_of_compounds_is_sacrebleus_bleu_of_text_that_is_split_beforehand(tokenize):
     tokenizer = sacrebleu.BLEU(tokenize=tokenize).tokenizer
     ready = [
         [re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", tokenizer(line)) for line in lines]
@@ -357,7 +360,7 @@ def test_it_is_sacrebleus_bleu_of_text_that_is_tokenized_and_split_beforehand(to
     assert expected.score > whole.score
 
 
-def test_it_is_not_smoothed():
+def test_bleu_of_compounds_is_not_smoothed():
     assert CompoundBLEU().corpus_score(["a b c x"], [["a b c d"]]).score == 0
     assert sacrebleu.BLEU().corpus_score(["a b c x"], [["a b c d"]]).score > 0
 
@@ -380,16 +383,16 @@ def test_traces_of_a_tokenizer_are_found_and_nothing_else():
     assert not any(map(bleu.TRACES.search, PLAIN))
 
 
-def test_tokenized_references_are_told_with_an_example_and_what_to_do():
-    told = bleu.doubt([LOOKS_TOKENIZED[0]] * 3 + [PLAIN[0]], "13a")
-    assert told.startswith(f"75% of the references look tokenized, such as {LOOKS_TOKENIZED[0]!r}.")
-    assert told.endswith("Pass --tokenize=none for the latter.")
-    assert "\n" not in told
+def test_tokenized_references_are_doubted_with_an_example_and_a_remedy():
+    text = bleu.doubt([LOOKS_TOKENIZED[0]] * 3 + [PLAIN[0]], "13a")
+    assert text.startswith(f"75% of the references look tokenized, such as {LOOKS_TOKENIZED[0]!r}.")
+    assert text.endswith("Pass --tokenize=none for the latter.")
+    assert "\n" not in text
 
 
 @pytest.mark.parametrize(
     ("references", "tokenize"),
     [(REFERENCES, "13a"), (LOOKS_TOKENIZED, "none"), ([LOOKS_TOKENIZED[0], *PLAIN * 2], "13a")],
 )
-def test_control_nothing_is_told_of_other_references(references, tokenize):
+def test_control_other_references_are_not_doubted(references, tokenize):
     assert bleu.doubt(references, tokenize) is None

@@ -55,7 +55,7 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_what_differs_is_counted(name):
+def test_equal_and_crossing_brackets_and_equal_tags_are_counted(name):
     gold, test, parameters, expected = DIFFERENT[name]
     assert counts(compare(parse(gold), parse(test), parameters)) == expected
 
@@ -70,9 +70,9 @@ def test_parts_of_speech_are_compared_as_they_are():
 
 def test_a_sentence_is_complete_if_no_bracket_differs_that_counts():
     unlabeled = dataclasses.replace(PLAIN, labeled=False)
-    others = "(S (X (DT the) (NN cat)) (Y (VB saw) (Z (DT a) (NN dog))))"
+    relabelled = "(S (X (DT the) (NN cat)) (Y (VB saw) (Z (DT a) (NN dog))))"
     equal = ("(S (ADVP (RB up)) (V go))", "(S (PRT (RB up)) (V go))")
-    for pair, parameters in (((CAT, CAT), PLAIN), (equal, COLLINS), ((CAT, others), unlabeled)):
+    for pair, parameters in (((CAT, CAT), PLAIN), (equal, COLLINS), ((CAT, relabelled), unlabeled)):
         sentence = compare(*map(parse, pair), parameters)
         assert sentence.is_complete
         assert summarize([sentence]).f1 == pytest.approx(100)
@@ -156,7 +156,7 @@ def test_a_hash_may_be_a_tag():
 @pytest.mark.parametrize(
     "line", ["EQ_LABEL A", "CUTOFF_LEN abc", "CUTOFF_LEN", "DELETE_LABEL A B", "WHAT", "EQ_WORD"]
 )
-def test_a_line_that_is_not_evalb_s_is_told(line):
+def test_a_line_that_evalb_does_not_know_is_refused(line):
     with pytest.raises(ValueError, match=rf"a\.prm, line 2: '{line}' is no line of EVALB's"):
         read_parameters(f"DEBUG 1\n{line}", "a.prm")
 
@@ -192,9 +192,9 @@ def test_figures_are_those_of_parseval():
     gold_tagged = with_leaves_of(GOLD_TREES[0], parse(FLAT))
     sentences = [compare(GOLD_TREES[0], gold_tagged), compare(GOLD_TREES[1], GOLD_TREES[1])]
     summary = dataclasses.asdict(summarize(sentences))
-    found = measure([FLAT, RIGHT[1]], GOLD_TREES)["all"]
-    assert found == {name: pytest.approx(summary[name], abs=0.005) for name in found}
-    assert found["recall"] == pytest.approx(100 * 4 / 7, abs=0.005)
+    scores = measure([FLAT, RIGHT[1]], GOLD_TREES)["all"]
+    assert scores == {name: pytest.approx(summary[name], abs=0.005) for name in scores}
+    assert scores["recall"] == pytest.approx(100 * 4 / 7, abs=0.005)
 
 
 def test_short_sentences_have_figures_of_their_own():
@@ -239,8 +239,8 @@ def test_the_table_has_a_row_for_short_sentences_and_one_for_all():
     assert everything.split() == ["2", *["100.00"] * 5, "0.00", "all"]
 
 
-# Scores beside what EVALB prints: of its own sample where the team's shared folder is, and of a
-# small one that was worked out by hand.
+# Our report of a small sample is the one worked out by hand; that of EVALB's own sample, which lies
+# in the team's shared folder, is the one that EVALB prints.
 HEADER = """  Sent.                        Matched  Bracket   Cross        Correct Tag
  ID  Len.  Stat. Recal  Prec.  Bracket gold test Bracket Words  Tags Accracy
 ============================================================================"""
@@ -384,17 +384,17 @@ def test_a_sample_that_was_worked_out_by_hand(tmp_path):
     paths = [tmp_path / name for name in ("a.gld", "a.tst")]
     for path, text in zip(paths, (GOLD_FILE, TEST_FILE), strict=True):
         path.write_text(text, encoding="utf-8")
-    found = compared(*paths, COLLINS)
-    assert report(found, cutoff=2).splitlines() == EXPECTED.splitlines()
+    sentences = compared(*paths, COLLINS)
+    assert report(sentences, cutoff=2).splitlines() == EXPECTED.splitlines()
 
 
 def test_every_figure_of_evalb_s_sample_is_equal():
     if not EVALB.is_dir():
         pytest.skip(f"{EVALB} is not on this machine")
     parameters = read_parameters((EVALB / "sample.prm").read_text(), "sample.prm")
-    found = compared(EVALB / "sample.gld", EVALB / "sample.tst", parameters)
+    sentences = compared(EVALB / "sample.gld", EVALB / "sample.tst", parameters)
     expected = (EVALB / "sample.rsl").read_text()
-    assert report(found, parameters.cutoff).splitlines() == expected.splitlines()
+    assert report(sentences, parameters.cutoff).splitlines() == expected.splitlines()
 
 
 def test_collins_is_evalb_s_file():

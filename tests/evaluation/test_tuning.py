@@ -1,4 +1,4 @@
-"""The table of searches against scores that are known, and how its best is chosen."""
+"""The scores of a grid of searches are sacrebleu's, and the best search is chosen by rule."""
 
 import pytest
 import sacrebleu
@@ -7,7 +7,7 @@ from evaluation.systems import BAD, GOOD, REFERENCES, damaged
 from keras_transformer.evaluation import tuning
 from keras_transformer.evaluation.tuning import Grid
 
-MIDDLE = damaged(seed=4, kept=0.8)
+MIDDLE = damaged(seed=4, share=0.8)
 # Translations by beam size and length penalty.
 SYSTEMS = {1: {0.0: BAD, 0.6: BAD}, 4: {0.0: MIDDLE, 0.6: GOOD}}
 
@@ -17,21 +17,21 @@ def grid(scores, beam_sizes=(1, 4), length_penalties=(0.0, 0.6)):
 
 
 def test_each_cell_is_the_quality_of_its_translations():
-    asked = []
+    calls = []
 
-    def quality(answers):
-        return sacrebleu.corpus_bleu(answers, [REFERENCES]).score
+    def quality(translations):
+        return sacrebleu.corpus_bleu(translations, [REFERENCES]).score
 
     def translate(beam_size, length_penalties):
-        asked.append((beam_size, list(length_penalties)))
+        calls.append((beam_size, list(length_penalties)))
         systems = [SYSTEMS[beam_size][alpha] for alpha in length_penalties]
         return [list(row) for row in zip(*systems, strict=True)]
 
-    found = tuning.score_searches(translate, quality, [1, 4], [0.6, 0.0])
-    assert asked == [(1, [0.6, 0.0]), (4, [0.6, 0.0])]
+    scored = tuning.score_searches(translate, quality, [1, 4], [0.6, 0.0])
+    assert calls == [(1, [0.6, 0.0]), (4, [0.6, 0.0])]
     expected = [[quality(SYSTEMS[size][alpha]) for alpha in (0.6, 0.0)] for size in (1, 4)]
-    assert found.scores == expected
-    assert found.best == (4, 0.6, found.scores[1][0])
+    assert scored.scores == expected
+    assert scored.best == (4, 0.6, scored.scores[1][0])
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_each_cell_is_the_quality_of_its_translations():
     [
         ([[1.0, 2.0], [3.0, 2.5]], (4, 0.0, 3.0), (1, 4)),
         ([[1.0, 2.0], [1.0, 3.0]], (4, 0.6, 3.0), (1, 4)),
-        # Of equal ones the smallest beam, and then the first penalty.
+        # Of equal scores, the smallest beam's is best, and then the first penalty's.
         ([[2.0, 3.0], [3.0, 3.0]], (1, 0.6, 3.0), (1, 4)),
         ([[3.0, 3.0], [3.0, 3.0]], (1, 0.0, 3.0), (1, 4)),
         ([[3.0, 1.0], [3.0, 1.0]], (2, 0.0, 3.0), (8, 2)),
@@ -64,7 +64,7 @@ def test_the_table_marks_the_best():
         (tuning.length_penalties_of, ["0", ".6", "1e0"], [0.0, 0.6, 1.0]),
     ],
 )
-def test_numbers_are_read(read, texts, numbers):
+def test_beam_sizes_and_length_penalties_are_read(read, texts, numbers):
     assert read(texts) == numbers
 
 

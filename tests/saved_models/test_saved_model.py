@@ -1,5 +1,5 @@
-"""What an export leaves in its folder, that it holds what the model is, and that nothing else ever
-appears there.
+"""An export's folder: its files hold and describe the whole model, and no version that is broken or
+incomplete ever appears there.
 """
 
 import json
@@ -47,7 +47,7 @@ def module(model, pieces):
 
 @pytest.fixture(scope="module")
 def checked(module, model, tmp_path_factory):
-    """A version, checked as every one is, and what the checks reported."""
+    """An exported version, and the reports of its checks."""
     scores = {"bleu": 12.3, "chrf": 45.6, "weights": "best epoch"}
     scores["bleu_signature"] = "nrefs:1|case:mixed"
     corpus = {"name": "reverse", "source_language": "words", "target_language": "reversed"}
@@ -56,12 +56,12 @@ def checked(module, model, tmp_path_factory):
     report = self_check.report
     reports = []
 
-    def kept(folder):
+    def recorded_report(folder):
         reports.append(report(folder))
         return reports[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(self_check, "report", kept)
+        patch.setattr(self_check, "report", recorded_report)
         folder = tmp_path_factory.mktemp("exported") / "m"
         path = export(module, folder, description, EXAMPLES)
     return path, reports
@@ -90,7 +90,7 @@ def reloaded(exported):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Exports of nothing, not checked, where what is exported is not what a test is about."""
+    """Exports that save no graph and check nothing, for tests that do not look at the graph."""
     monkeypatch.setattr(self_check, "check", lambda folder: None)
     monkeypatch.setattr(tf.saved_model, "save", lambda module, path, signatures, options: None)
 
@@ -99,8 +99,8 @@ def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def held(table):
-    """What a module has laid out since it was loaded; None where it has nothing."""
+def array_of(table):
+    """The array that a module laid out when it was loaded, or None before that."""
     handle = table.resource_handle
     if not tf.raw_ops.VarIsInitializedOp(resource=handle):
         return None
@@ -109,20 +109,20 @@ def held(table):
 
 def translated(loaded):
     [translations] = loaded.signatures["serving_default"](tf.constant(LINES)).values()
-    return [one.decode() for one in translations.numpy()]
+    return [line.decode() for line in translations.numpy()]
 
 
-def test_an_export_has_its_table_laid_out_from_when_it_is_loaded(module, model, exported, live):
-    [of_live] = module.tables
-    assert held(of_live) is None
+def test_an_export_lays_out_its_table_when_it_is_loaded(module, model, exported, live):
+    [live_table] = module.tables
+    assert array_of(live_table) is None
     first, second = (tf.saved_model.load(str(exported)) for _ in range(2))
     expected = np.transpose(model.projection.table)
     for loaded in (first, second):
-        np.testing.assert_array_equal(held(*loaded.tables), expected)
-    # Each has its own, which goes with it.
+        np.testing.assert_array_equal(array_of(*loaded.tables), expected)
+    # Each loaded model has a table of its own.
     resource = second.tables[0].resource_handle
     tf.raw_ops.AssignVariableOp(resource=resource, value=np.zeros_like(expected))
-    np.testing.assert_array_equal(held(*first.tables), expected)
+    np.testing.assert_array_equal(array_of(*first.tables), expected)
     assert translated(first) == live.translate(LINES) != translated(second)
 
 
@@ -137,7 +137,7 @@ def test_a_server_has_the_table_laid_out(model, exported):
     np.testing.assert_array_equal(table, np.transpose(model.projection.table))
 
 
-def test_what_translates_beside_an_export_has_the_weights_of_then(pieces, tmp_path, quick):
+def test_a_live_model_translates_with_its_new_weights_after_an_export(pieces, tmp_path, quick):
     model = random_model(norm="pre", activation="gelu")
     module = TranslationModule(model, pieces, DecodingOptions(beam_size=2, max_length="+3"))
     before = Translator(module).translate(LINES)
@@ -156,20 +156,20 @@ def test_versions_count_up_or_are_named_and_none_is_written_twice(module, tmp_pa
     assert versions == ["1", "7", "8"]
     (folder / "00000009").mkdir()
     for version, name in ((7, "7"), (9, "00000009")):
-        told = rf"m/{name} exists: a served version is never changed\. Leave --version out"
-        with pytest.raises(FileExistsError, match=told):
+        message = rf"m/{name} exists: a served version is never changed\. Leave --version out"
+        with pytest.raises(FileExistsError, match=message):
             export(module, folder, {}, version=version)
     assert sorted(path.name for path in folder.iterdir()) == ["00000009", "1", "7", "8"]
     assert export(module, folder, {}).name == "10"
 
 
-@pytest.mark.parametrize("what", ["graph", "vocabulary"])
-def test_a_version_that_was_not_written_whole_is_none(module, tmp_path, monkeypatch, quick, what):
+@pytest.mark.parametrize("part", ["graph", "vocabulary"])
+def test_a_version_that_cannot_be_written_is_removed(module, tmp_path, monkeypatch, quick, part):
     def full_disk(*args, **kwargs):
         raise OSError("No space left on device")
 
     monkeypatch.setattr(
-        *((tf.saved_model, "save") if what == "graph" else (module.vocabulary, "save")), full_disk
+        *((tf.saved_model, "save") if part == "graph" else (module.vocabulary, "save")), full_disk
     )
     with pytest.raises(OSError, match="No space"):
         export(module, tmp_path / "m", {})
@@ -180,13 +180,13 @@ def test_a_process_of_its_own_checks_once_and_imports_nothing_of_ours(checked):
     _, [report] = checked
     assert (report["different"], report["not_served"]) == ([], [])
     assert not {"keras_transformer", "pipelines", "sentencepiece"} & set(report["modules"])
-    own = ("", "Tokenize", "Detokenize", "IdToString", "StringToId")
-    found = {op for op in report["ops"] if op.startswith("Sentencepiece")}
-    assert found == {f"Sentencepiece{name}Op" for name in own}
+    names = ("", "Tokenize", "Detokenize", "IdToString", "StringToId")
+    ops = {op for op in report["ops"] if op.startswith("Sentencepiece")}
+    assert ops == {f"Sentencepiece{name}Op" for name in names}
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("faults", "message"),
     [
         (
             {"different": [{"inputs": "b'a'", "way": "alone", "expected": "b'x'", "came": "b'y'"}]},
@@ -195,24 +195,25 @@ def test_a_process_of_its_own_checks_once_and_imports_nothing_of_ours(checked):
         ({"not_served": ["EagerPyFunc"]}, "stock TF Serving does not link EagerPyFunc"),
     ],
 )
-def test_what_fails_the_check_never_appears(module, tmp_path, monkeypatch, found, said):
+def test_a_version_that_fails_its_check_never_appears(
+    module, tmp_path, monkeypatch, faults, message
+):
     monkeypatch.setattr(tf.saved_model, "save", lambda module, path, signatures, options: None)
-    monkeypatch.setattr(
-        self_check, "report", lambda folder: {"different": [], "not_served": [], **found}
-    )
-    with pytest.raises(ValueError, match=f"nothing was exported: {said}"):
+    report = {"different": [], "not_served": [], **faults}
+    monkeypatch.setattr(self_check, "report", lambda folder: report)
+    with pytest.raises(ValueError, match=f"nothing was exported: {message}"):
         export(module, tmp_path / "m", {}, EXAMPLES)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_does_not_load_is_told_in_a_line(tmp_path, monkeypatch):
+def test_a_version_that_cannot_be_loaded_is_refused_in_a_line(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError):
         self_check.main(tmp_path)
     program = tmp_path / "program.py"
     program.write_text("import sys\nopen(sys.argv[1] + '/saved_model.pb')\n", encoding="utf-8")
     monkeypatch.setattr(self_check, "PROGRAM", program)
-    told = r"does not run in a new process \(FileNotFoundError"
-    with pytest.raises(ValueError, match=told):
+    message = r"does not run in a new process \(FileNotFoundError"
+    with pytest.raises(ValueError, match=message):
         self_check.report(tmp_path)
     # Packages may lie where a user installed them, or where PYTHONPATH says.
     program.write_text("import json, sys\nprint(json.dumps(sys.path))\n", encoding="utf-8")
@@ -231,21 +232,22 @@ def test_calls_of_python_are_found_in_functions_too():
     assert self_check.PYTHON & self_check.ops_of(graph) == {"EagerPyFunc"}
 
 
-def test_golden_sentences_are_those_of_the_test_set_and_what_is_seldom(exported, module, live):
-    found = lines(exported / "assets.extra" / "golden.jsonl")
-    assert [one["text"] for one in found[: len(EXAMPLES)]] == EXAMPLES
-    assert {"b64": "/yBubyBVVEYtOCD+"} in [one["text"] for one in found]
-    assert [one["translation"] for one in found[: len(EXAMPLES)]] == live.translate(EXAMPLES)
-    made = served_module.golden_texts(module.vocabulary.source.pieces, [])
-    assert len(set(made)) == len(made) == served_module.SENTENCES + len(served_module.EDGES)
+def test_golden_sentences_are_those_of_the_test_set_and_edge_cases(exported, module, live):
+    golden = lines(exported / "assets.extra" / "golden.jsonl")
+    first = golden[: len(EXAMPLES)]
+    assert [line["text"] for line in first] == EXAMPLES
+    assert {"b64": "/yBubyBVVEYtOCD+"} in [line["text"] for line in golden]
+    assert [line["translation"] for line in first] == live.translate(EXAMPLES)
+    texts = served_module.golden_texts(module.vocabulary.source.pieces, [])
+    assert len(set(texts)) == len(texts) == served_module.SENTENCES + len(served_module.EDGES)
 
 
 def test_signatures_and_defaults_of_their_options_are_as_documented(exported, by_tensorflow):
     graph = saved_model_pb2.SavedModel.FromString((exported / "saved_model.pb").read_bytes())
     definitions = graph.meta_graphs[0].signature_def
     defaults = {
-        name: {key: tf.make_ndarray(value).tolist() for key, value in one.defaults.items()}
-        for name, one in definitions.items()
+        name: {key: tf.make_ndarray(value).tolist() for key, value in definition.defaults.items()}
+        for name, definition in definitions.items()
     }
     options = {"beam_size": [2], "length_penalty": [np.float32(0.6)], "length_penalty_form": [b""]}
     options |= {"max_length": [0], "num_hypotheses": [1]}
@@ -271,15 +273,15 @@ def warmups(version):
 
 def test_every_request_to_warm_up_with_is_answered(exported, by_tensorflow):
     signatures = by_tensorflow.signatures
-    asked = []
+    names = []
     for request, inputs in warmups(exported):
-        asked.append(request.model_spec.signature_name)
+        names.append(request.model_spec.signature_name)
         # The others have defaults, which TF Serving fills in, and Python does not.
-        if asked[-1] not in ("translate", "sample", "next_pieces"):
-            signatures[asked[-1]](**inputs)
+        if names[-1] not in ("translate", "sample", "next_pieces"):
+            signatures[names[-1]](**inputs)
         assert request.model_spec.name == "m"
-    assert set(asked) == set(signatures)
-    assert asked.count("serving_default") == 7
+    assert set(names) == set(signatures)
+    assert names.count("serving_default") == 7
 
 
 def test_batching_parameters_name_every_size_up_to_the_largest(exported):
@@ -297,14 +299,14 @@ def test_a_package_of_another_name_has_no_version(module, tmp_path):
     assert versions["tensorflow-of-another-name"] is None
 
 
-def test_the_card_says_what_it_is(exported):
-    card = json.loads((exported / "model.json").read_text())
+def test_the_card_describes_the_model(exported):
+    fields = json.loads((exported / "model.json").read_text())
     text = (exported / "README.md").read_text()
-    assert card["scores"]["bleu"] == 12.3
-    assert card["precision"] == "float32"
-    assert card["decoding"]["beam_size"] == 2
-    assert card["versions"]["tensorflow"] == tf.__version__
-    assert card["versions"]["keras_transformer"] == keras_transformer.__version__
+    assert fields["scores"]["bleu"] == 12.3
+    assert fields["precision"] == "float32"
+    assert fields["decoding"]["beam_size"] == 2
+    assert fields["versions"]["tensorflow"] == tf.__version__
+    assert fields["versions"]["keras_transformer"] == keras_transformer.__version__
     assert "| languages | words to reversed |" in text
     assert r"| signature of BLEU | nrefs:1\|case:mixed |" in text
     assert "serving_default, translate" in text
@@ -320,7 +322,7 @@ def test_the_saved_model_holds_each_weight_once(exported, model):
 @pytest.mark.slow
 @pytest.mark.parametrize("only", [["serving_default"], []])
 def test_bfloat16_weighs_half_and_translates_as_it_does_here(model, pieces, tmp_path, only):
-    # What has learned nothing has near ties, which a graph may round otherwise: not for this seed.
+    # An untrained model has near ties, which a graph may round otherwise; this seed gives none.
     keras.utils.set_random_seed(1)
     module = TranslationModule(
         Transformer(model.hyperparameters, dtype=translation_policy("bfloat16")),
@@ -336,8 +338,8 @@ def test_bfloat16_weighs_half_and_translates_as_it_does_here(model, pieces, tmp_
 
 
 def test_a_version_holds_what_another_model_is_trained_from(exported, by_tensorflow, model, pieces):
-    kept = vocabulary.Vocabulary.load(exported / "assets.extra" / "vocabulary.model")
-    assert kept.fingerprint == pieces.fingerprint
+    loaded = vocabulary.Vocabulary.load(exported / "assets.extra" / "vocabulary.model")
+    assert loaded.fingerprint == pieces.fingerprint
     stored = {
         f"weights/{variable.name.removesuffix(':0')}": variable.numpy()
         for variable in by_tensorflow.weights
@@ -374,10 +376,10 @@ class Doubling(ServedModule):
         row = tf.TensorSpec([None, None], tf.float32, name="row")
         times = tf.TensorSpec([None], tf.int32, name="times")
         self.scale = tf.function(self._scale, input_signature=[row, times])
-        # An input of another name than any golden one: the first of its dtype is taken.
-        other = tf.TensorSpec([None, None], tf.float32, name="other")
+        # No golden input has this name: the first one of its dtype is taken.
+        matrix = tf.TensorSpec([None, None], tf.float32, name="matrix")
         self.total = tf.function(
-            lambda other: {"total": tf.reduce_sum(other, 1)}, input_signature=[other]
+            lambda matrix: {"total": tf.reduce_sum(matrix, 1)}, input_signature=[matrix]
         )
 
     def _scale(self, row, times):
@@ -413,9 +415,9 @@ def test_arrays_in_arrays_out_are_exported_checked_and_described_too(doubling):
         {"row": [1.5, 2.0], "times": 3, "scaled": [9.0, 12.0], "length": 2},
         {"row": [4.0, 5.0, 6.0], "times": 3, "scaled": [24.0, 30.0, 36.0], "length": 3},
     ]
-    card = json.loads((doubling / "model.json").read_text())
-    assert (card["factor"], card["parameters"], card["task"]) == (2, 1, "doubling")
-    assert card["signatures"] == ["serving_default", "total"]
+    fields = json.loads((doubling / "model.json").read_text())
+    assert (fields["factor"], fields["parameters"], fields["task"]) == (2, 1, "doubling")
+    assert fields["signatures"] == ["serving_default", "total"]
     text = (doubling / "README.md").read_text()
     assert text.startswith("# A model of the task doubling\n\nIt multiplies.\n")
     assert "| factor | 2 |" in text
@@ -423,14 +425,14 @@ def test_arrays_in_arrays_out_are_exported_checked_and_described_too(doubling):
 
 def test_every_request_to_warm_up_with_fits_its_signature(doubling):
     signatures = tf.saved_model.load(str(doubling)).signatures
-    asked = {}
+    shapes = {name: [] for name in signatures}
     for request, inputs in warmups(doubling):
-        signatures[request.model_spec.signature_name](**inputs)
-        shapes = {name: tuple(tensor.shape) for name, tensor in inputs.items()}
-        asked.setdefault(request.model_spec.signature_name, []).append(shapes)
+        signature = request.model_spec.signature_name
+        signatures[signature](**inputs)
+        shapes[signature].append({name: tuple(tensor.shape) for name, tensor in inputs.items()})
     expected = [{"row": (size, 2), "times": (size,)} for size in assets.BATCH_SIZES]
-    assert asked["serving_default"] == expected
-    assert asked["total"] == [{"other": (1, 2)}]
+    assert shapes["serving_default"] == expected
+    assert shapes["total"] == [{"matrix": (1, 2)}]
 
 
 @pytest.mark.parametrize(
@@ -453,9 +455,9 @@ def test_the_check_finds_an_array_that_differs(doubling, tmp_path, line, ways):
     default = definitions["serving_default"]
     infos = self_check.infos_of(definitions, default)
     golden = [self_check.typed(line, infos) for line in lines(path)]
-    found = self_check.different(model.signatures["serving_default"], default, golden)
-    assert [one["way"] for one in found] == ways
-    assert all("[1.5, 2.0]" in one["inputs"] for one in found)
+    differences = self_check.different(model.signatures["serving_default"], default, golden)
+    assert [difference["way"] for difference in differences] == ways
+    assert all("[1.5, 2.0]" in difference["inputs"] for difference in differences)
 
 
 def test_an_output_with_the_name_of_an_input_is_refused():
@@ -482,7 +484,8 @@ def test_the_check_finds_what_differs_alone_and_in_a_batch_in_a_saved_model_of_0
     report = report_here(graph.parent)
     texts = [repr(self_check.from_json(line["text"])) for line in altered]
     expected = [(text, way, "b'other'") for way in ("in a batch", "alone") for text in texts]
-    assert [(one["inputs"], one["way"], one["expected"]) for one in report["different"]] == expected
+    different = report["different"]
+    assert [(each["inputs"], each["way"], each["expected"]) for each in different] == expected
     assert report["not_served"] == []
 
 

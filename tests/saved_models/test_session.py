@@ -42,27 +42,27 @@ def model(exported):
 def test_a_signature_gives_what_tensorflow_s_reload_gives(model, exported, name):
     reloaded = tf.saved_model.load(str(exported)).signatures[name]
     inputs = dict.fromkeys(model.signatures[name].required, TEXT) | model.signatures[name].defaults
-    found = model.run(name, inputs)
-    expected = reloaded(**{one: tf.constant(value) for one, value in inputs.items()})
-    assert found.keys() == expected.keys()
-    for one in expected:
-        np.testing.assert_array_equal(found[one], expected[one].numpy())
+    outputs = model.run(name, inputs)
+    expected = reloaded(**{key: tf.constant(array) for key, array in inputs.items()})
+    assert outputs.keys() == expected.keys()
+    for key in expected:
+        np.testing.assert_array_equal(outputs[key], expected[key].numpy())
 
 
 def test_defaults_are_read_from_the_folder(model):
     defaults = model.signatures["translate"].defaults
-    found = {name: value.tolist() for name, value in defaults.items() if name != "length_penalty"}
-    assert found == {"beam_size": [4], "max_length": [50], "num_hypotheses": [1]}
+    sizes = {name: array.tolist() for name, array in defaults.items() if name != "length_penalty"}
+    assert sizes == {"beam_size": [4], "max_length": [50], "num_hypotheses": [1]}
     assert model.signatures["translate"].required == ["text"]
     assert model.signatures["score"].required == ["reference", "text"]
 
 
-def test_what_needs_no_input_is_no_signature(model):
+def test_a_function_without_inputs_is_no_signature(model):
     assert "__saved_model_init_op" in model.definitions
     assert "__saved_model_init_op" not in model.signatures
 
 
-def test_what_is_asked_for_alone_is_loaded(model, exported):
+def test_only_the_signatures_asked_for_are_loaded(model, exported):
     only = SavedModel(exported, ("score", "absent"))
     assert list(only.signatures) == ["score"]
     assert only.definitions.keys() == model.definitions.keys()
@@ -70,7 +70,7 @@ def test_what_is_asked_for_alone_is_loaded(model, exported):
     np.testing.assert_equal(only.run("score", inputs), model.run("score", inputs))
 
     def nodes(model):
-        return sum(len(one.graph.get_operations()) for one in model._loaded._wrapped)
+        return sum(len(function.graph.get_operations()) for function in model._loaded._wrapped)
 
     assert nodes(only) < nodes(model) / 2
     only.close()
@@ -94,7 +94,7 @@ def test_a_dropped_model_leaves_nothing(exported):
     model = SavedModel(exported)
     model.warm_up()
     graph = weakref.ref(model._loaded._wrapped[0].graph)
-    functions = [one.signature.name for one in model._loaded._graph.library.function]
+    functions = [function.signature.name for function in model._loaded._graph.library.function]
     assert functions
     assert graph() is not None
     assert all(map(context.context().has_function, functions))
@@ -163,12 +163,12 @@ def test_a_run_ends_when_it_is_cancelled_and_the_model_can_be_run_again(slow, na
     timer.start()
     with pytest.raises(tf.errors.CancelledError):
         slow.run(name, {"n": np.array([most], "int32")}, cancellation)
-    # All of it takes more than 10 s.
+    # The whole run would take more than 10 s.
     assert time.monotonic() - times[0] < 5
     slow.run(name, {"n": np.array([3], "int32")})
 
 
-def test_what_is_cancelled_before_it_begins_is_not_begun(slow):
+def test_a_run_that_is_cancelled_before_it_begins_never_begins(slow):
     cancellation = CancellationManager()
     cancellation.start_cancel()
     with pytest.raises(tf.errors.CancelledError):
@@ -179,22 +179,21 @@ def test_control_the_cancellation_of_one_run_ends_no_other(slow):
     cancellation = CancellationManager()
     counts = []
     number = {"n": np.array([200_000], "int32")}
-    other = threading.Thread(target=lambda: counts.append(slow.run("count", number)["n"].tolist()))
-    other.start()
+    thread = threading.Thread(target=lambda: counts.append(slow.run("count", number)["n"].tolist()))
+    thread.start()
     threading.Timer(0.05, cancellation.start_cancel).start()
     with pytest.raises(tf.errors.CancelledError):
         slow.run("count", {"n": np.array([2**31 - 1], "int32")}, cancellation)
-    other.join()
+    thread.join()
     assert counts == [[200_000]]
 
 
 def test_a_run_can_be_cancelled_before_each_large_operation_outside_of_loops(slow):
     graph = tf.Graph().as_graph_def()
-    for concrete in (Slow().attend, Slow().count):
-        one = concrete.get_concrete_function().graph.as_graph_def()
-        graph.library.MergeFrom(one.library)
-        function = graph.library.function.add()
-        function.CopyFrom(concrete.get_concrete_function().function_def)
+    for method in (Slow().attend, Slow().count):
+        concrete = method.get_concrete_function()
+        graph.library.MergeFrom(concrete.graph.as_graph_def().library)
+        graph.library.function.add().CopyFrom(concrete.function_def)
     make_cancellable(graph)
     calls = [
         node.name
@@ -212,8 +211,7 @@ def test_inputs_that_do_not_fit_are_refused(model):
         model.run("translate", inputs)
 
 
-# The gRPC client in docs/serving.md, against a server of TF Serving's own service definition that
-# answers from a function.
+# The gRPC client in docs/serving.md, against a server that has TF Serving's service definition.
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "serving.md"
 
 

@@ -1,5 +1,5 @@
-"""Variants in what leaves: CTranslate2 gives what the model gives, or refuses it; a SavedModel of
-each gives what the live model gives (of the paper's: test_saved_model.py).
+"""Exports of each variant of the model: CTranslate2 gives what the model gives, or refuses it; a
+SavedModel gives what the live model gives (for the paper's variant: test_saved_model.py).
 """
 
 import random
@@ -42,7 +42,7 @@ def log_probabilities(scored):
 
 @pytest.fixture(scope="module")
 def engine_of(pieces, tmp_path_factory):
-    """A model in CTranslate2: its log-probabilities and greedy translations of `LINES`."""
+    """A function from a model to its log-probabilities and greedy translations by CTranslate2."""
     ctranslate2 = pytest.importorskip("ctranslate2")
     sentencepiece = pytest.importorskip("sentencepiece")
 
@@ -72,20 +72,20 @@ def test_ctranslate2_gives_the_same_log_probabilities_and_translations(pieces, e
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "known"),
+    ("name", "value", "choices"),
     [
         ("positions", "relative", "sinusoidal or tensor2tensor or marian_mt or learned or none or"),
         ("attention", "local:4", "scaled_dot_product"),
         ("scaled_embeddings", False, "True"),
     ],
 )
-def test_what_ctranslate2_has_not_are_refused_in_a_line(pieces, tmp_path, name, value, known):
+def test_a_variant_that_ctranslate2_lacks_is_refused(pieces, tmp_path, name, value, choices):
     pytest.importorskip("ctranslate2")
     with pytest.raises(ValueError) as raised:
         ctranslate2_model.convert(random_model(**{name: value}), pieces, tmp_path / "model", {})
-    assert str(raised.value).startswith(f"CTranslate2 knows only {known}")
-    given = f" as `{name}`. Received: {name}={value!r}. Export a SavedModel."
-    assert str(raised.value).endswith(given)
+    assert str(raised.value).startswith(f"CTranslate2 knows only {choices}")
+    ending = f" as `{name}`. Received: {name}={value!r}. Export a SavedModel."
+    assert str(raised.value).endswith(ending)
     assert not (tmp_path / "model").exists()
 
 
@@ -109,12 +109,12 @@ def test_blocks_give_greedy_translations_live_and_as_a_signature(pieces, tmp_pat
         TranslationModule(model, pieces, DecodingOptions(**search, **rules))
         for search in ({"beam_size": 2}, {"beam_size": 1}, {"blockwise": True})
     )
-    details = [Translator(one).translate_in_detail(LINES) for one in (greedy, blocks)]
-    expected = [one[0].text for one in details[0]]
-    # A control: a beam finds others.
+    details = [Translator(module).translate_in_detail(LINES) for module in (greedy, blocks)]
+    expected = [hypotheses[0].text for hypotheses in details[0]]
+    # A control: a beam finds other translations.
     assert expected != Translator(beam).translate(LINES)
-    assert [one[0].text for one in details[1]] == expected
-    scores = [[one[0].score for one in of_module] for of_module in details]
+    assert [hypotheses[0].text for hypotheses in details[1]] == expected
+    scores = [[hypotheses[0].score for hypotheses in of_module] for of_module in details]
     np.testing.assert_allclose(*scores, rtol=1e-4)
     with checks_here():
         folder = export(Some(beam, "serving_default", "blockwise"), tmp_path / "m", {}, LINES)
@@ -128,7 +128,7 @@ def test_blocks_give_greedy_translations_live_and_as_a_signature(pieces, tmp_pat
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", EXPORTED, ids=name_of)
 def test_a_saved_model_gives_what_the_live_one_gives(pieces, tmp_path, variant):
-    """100 sentences, in a batch and their first ones alone."""
+    """100 sentences are translated in a batch, and the first five alone."""
     draw = random.Random(2)
     lines = [" ".join(draw.choices("abcdefgh", k=draw.randint(1, 9))) for _ in range(100)]
     options = DecodingOptions(beam_size=2, max_length="+3")
@@ -141,7 +141,7 @@ def test_a_saved_model_gives_what_the_live_one_gives(pieces, tmp_path, variant):
     assert [reloaded.translate([line])[0] for line in lines[:5]] == translations[:5]
     assert reloaded.translate([]) == []
     assert len(set(translations)) > 20
-    scores = [log_probabilities(one.score(LINES, REFERENCES)) for one in (live, reloaded)]
+    scores = [log_probabilities(each.score(LINES, REFERENCES)) for each in (live, reloaded)]
     np.testing.assert_allclose(*scores, rtol=0, atol=1e-4)
     attention = reloaded.attention(LINES[0], REFERENCES[0])
     assert {len(attention[part].shape) for part in ("encoder", "decoder", "cross")} == {4}
