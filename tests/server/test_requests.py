@@ -164,7 +164,7 @@ def test_keys_that_resemble_none_of_a_request_are_ignored():
     assert read(instances=["a"], id="7", **unknown).inputs["text"].tolist() == [b"a"]
 
 
-def test_options_have_equal_keys_where_they_are_equal():
+def test_equal_options_alone_have_equal_keys():
     two, again, three = (
         read(inputs={"text": ["a"], "beam_size": size}).options_key for size in (2, [2], 3)
     )
