@@ -18,7 +18,7 @@ PICTURES_A_CALL = 64
 # The input whose lines name files.
 PNG = "png"
 # The signature of a picture classifier that takes files; its default one takes pixels.
-OF_FILES = "classify_png"
+FILE_SIGNATURE = "classify_png"
 # The output of a signature that fills masks.
 FILLED = "filled"
 
@@ -50,7 +50,7 @@ class Predictor:
             if [spec.inputs[required].is_text for required in spec.required] == [True]
         )
         if signature is None:
-            signature = OF_FILES if OF_FILES in possible else DEFAULT_SIGNATURE
+            signature = FILE_SIGNATURE if FILE_SIGNATURE in possible else DEFAULT_SIGNATURE
         if signature not in possible:
             raise ValueError(
                 f"signature must be one of {functions.name} that takes one string: "

@@ -30,8 +30,8 @@ REMARK = (
     "--directory=FOLDER`,\nand open http://localhost:8000/. `runtime` has {}.\n"
 )
 # The options that the page cannot change, with their only values; and those that it reads as is.
-PLAIN = {"samples": 0, "num_hypotheses": 1}
-PASSED_ON = (
+FIXED_OPTIONS = {"samples": 0, "num_hypotheses": 1}
+PASSED_OPTIONS = (
     *("length_penalty_form", "beam_form", "barred", "protect_all", *LANGUAGES),
     *("no_repeat_ngram_size", "repetition_penalty"),
 )
@@ -88,7 +88,7 @@ def prepare(module: TextModule) -> None:
             "--format=onnx."
         )
     options = module.options
-    for name, value in PLAIN.items():
+    for name, value in FIXED_OPTIONS.items():
         if getattr(options, name) != value:
             raise ValueError(
                 f"the page of --format=web searches without it: {name}={getattr(options, name)}. "
@@ -148,7 +148,7 @@ def settings(module: TextModule) -> dict:
         lengths[name] = [relative.numerator, relative.denominator, more]
     return {
         **dict(zip(("beam_size", "length_penalty"), beam_and_penalty(options), strict=True)),
-        **{name: getattr(options, name) for name in PASSED_ON},
+        **{name: getattr(options, name) for name in PASSED_OPTIONS},
         "pieces": vocabulary.size,
         "labels": module.labels and module.labels.ids,
         "forbidden": module.forbidden and _automaton(module.forbidden),
