@@ -115,7 +115,8 @@ async function searchSentences() {
     const body = { signature_name: "embed", instances: [translated, ...texts] };
     const answer = await ask(`${base}:predict`, body);
     const [query, ...vectors] = answer.predictions;
-    const rows = nearest(query, vectors).map(([n, cosine]) => scoreRow(texts[n], cosine.toFixed(3)));
+    const rows = nearest(query, vectors).map(([n, cosine]) =>
+      scoreRow(texts[n], cosine.toFixed(3)));
     get("found").replaceChildren(...rows);
   } catch (error) {
     get("error").textContent = error.message;
