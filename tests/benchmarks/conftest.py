@@ -1,4 +1,4 @@
-"""Benchmarks are programs, each with flags of its own under names that others have too."""
+"""Import benchmarks freshly: different benchmarks define flags of the same names."""
 
 import importlib
 import sys
@@ -10,10 +10,10 @@ from absl import flags
 @pytest.fixture
 def benchmark_of():
     """A function from the name of a benchmark and arguments to its module, freshly imported, with
-    no flags but those of what it imports.
+    only the flags of its imports.
     """
     state = flags.FLAGS.__dict__
-    kept = dict(state)
+    saved = dict(state)
     state.clear()
     state.update(flags.FlagValues().__dict__)
     before = {name for name in sys.modules if name.startswith("benchmarks.")}
@@ -26,8 +26,8 @@ def benchmark_of():
     yield load
     for name in {name for name in sys.modules if name.startswith("benchmarks.")} - before:
         del sys.modules[name]
-        # `from benchmarks.paper import x` looks here first.
+        # `from benchmarks.paper import x` reads this attribute first.
         parent, _, own = name.rpartition(".")
         vars(sys.modules.get(parent, sys)).pop(own, None)
     state.clear()
-    state.update(kept)
+    state.update(saved)

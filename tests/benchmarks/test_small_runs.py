@@ -1,5 +1,5 @@
-"""What tables keep of trainings and measurements, and what they take of it; nothing is trained. And
-the memory that the input takes.
+"""When tables reuse the results of trainings and measurements (nothing is trained), and the memory
+that the input takes.
 """
 
 import json
@@ -22,11 +22,11 @@ from keras_transformer.runs import run as runs
 from keras_transformer.training import checkpoint
 
 
-# What was kept with other settings is not taken for what is asked.
-def test_a_folder_keeps_the_settings_that_it_was_begun_with(tmp_path):
+# Results of other settings are not reused.
+def test_a_folder_with_results_keeps_its_settings(tmp_path):
     folder = tmp_path / "run"
     keep_settings(folder, {"rate": 0.1})
-    # Nothing lies there yet: the training had a flag that is none.
+    # The folder does not exist yet: the training failed at a wrong flag.
     keep_settings(folder, {"rate": 0.3})
     folder.mkdir()
     (folder / "score.json").write_text("{}")
@@ -43,7 +43,7 @@ def test_results_of_unknown_settings_are_refused(tmp_path):
         keep_settings(tmp_path / "run", {"rate": 0.1})
 
 
-# Benchmarks whose results are kept with the flags that they depend on; nothing is trained here.
+# Results are stored with the flags that they depend on; nothing is trained here.
 def test_layers_that_were_measured_at_other_sizes_are_refused(benchmark_of, tmp_path, monkeypatch):
     table1 = benchmark_of("paper.table1", "--layers=linear", f"--output_dir={tmp_path / 'table1'}")
     measured = {of: {"256": 1.0, "8192": 2.0} for of in ("seconds", "bytes", "layers", "depth")}
@@ -61,7 +61,7 @@ def test_layers_that_were_measured_at_other_sizes_are_refused(benchmark_of, tmp_
         table1.main([])
 
 
-# Trainings that tables compare: which weights are scored, and which kept scores are taken.
+# Trainings that tables compare: which weights are scored, and which stored scores are reused.
 def saved(path):
     progress = np.array('{"step": 2000, "seconds": 1.0}')
     checkpoint.write_archive(path, {"weights/kernel": np.zeros(1), "progress": progress})
@@ -83,7 +83,7 @@ def test_the_last_weights_are_those_of_the_end_and_not_of_the_last_minutes(bench
     assert small_runs.last_weights(tmp_path).name == "last-000002000.npz"
 
 
-def test_what_is_scored_are_the_last_weights(benchmark_of, tmp_path, monkeypatch):
+def test_the_last_weights_are_scored(benchmark_of, tmp_path, monkeypatch):
     small_runs = benchmark_of("paper.small_runs")
     scored = []
 
@@ -101,22 +101,22 @@ def test_what_is_scored_are_the_last_weights(benchmark_of, tmp_path, monkeypatch
     assert scored == [tmp_path / "last.npz"]
 
 
-def test_a_text_is_told_by_what_is_in_it(benchmark_of, tmp_path):
+def test_a_text_is_identified_by_its_content(benchmark_of, tmp_path):
     text_of = benchmark_of("paper.small_runs").text_of
     assert text_of(text_in(tmp_path / "a")) == text_of(text_in(tmp_path / "b"))
     assert text_of(tmp_path / "a") != text_of(text_in(tmp_path / "c", "another"))
 
 
 @pytest.mark.parametrize("differs", [None, "text", "arithmetic", "steps", "flags", "batch_tokens"])
-def test_kept_scores_of_something_else_are_not_taken(benchmark_of, tmp_path, monkeypatch, differs):
+def test_scores_of_another_training_are_not_reused(benchmark_of, tmp_path, monkeypatch, differs):
     data = text_in(tmp_path / "data")
-    kept = tmp_path / "kept.json"
+    scores_file = tmp_path / "scores.json"
     small_runs = benchmark_of(
-        "paper.small_runs", f"--data_dir={data}", f"--kept={kept}", "--updates=5"
+        "paper.small_runs", f"--data_dir={data}", f"--kept={scores_file}", "--updates=5"
     )
     scores = {**small_runs.asked_of([], "1"), "bleu": 1.0}
     another = {**scores, differs: "another"} if differs else scores
-    kept.write_text(json.dumps({"row-1": another}))
+    scores_file.write_text(json.dumps({"row-1": another}))
     trained = []
 
     monkeypatch.setattr(small_runs, "score", lambda folder: {**scores, "bleu": 2.0})
@@ -132,44 +132,45 @@ def test_kept_scores_of_something_else_are_not_taken(benchmark_of, tmp_path, mon
         ("--help", "was stopped"),
     ],
 )
-def test_a_training_that_fails_or_stops_is_told(benchmark_of, tmp_path, flag, message):
+def test_a_training_that_fails_or_stops_is_reported(benchmark_of, tmp_path, flag, message):
     train = benchmark_of("paper.small_runs").train_to_the_end
     with pytest.raises(SystemExit, match=message):
         train(tmp_path / "run-1", [flag])
     assert (tmp_path / "run-1.log").read_text()
 
 
-# Which kept scores of table 3 are set beside each other.
-def scored(**other):
+# Which stored scores of table 3 are compared.
+def scored(**changed):
     same = {"steps": 2000, "text": "a", "batch_tokens": 1024, "arithmetic": "float32"}
-    return {**same, "bleu": 1.0, **other}
+    return {**same, "bleu": 1.0, **changed}
 
 
 @pytest.mark.parametrize(
-    "other",
+    "changed",
     [{"steps": 500}, {"text": "b"}, {"batch_tokens": 512}, {"arithmetic": "mixed_bfloat16"}],
 )
-def test_only_scores_of_equal_updates_are_averaged(other):
-    kept = {"base-1": scored(), "base-2": scored(**other), "big-1": scored(), "big-2": scored()}
-    found, left_out = comparable(kept)
-    assert found == {"table3/base": [kept["base-1"]], "big": [kept["big-1"], kept["big-2"]]}
+def test_only_scores_of_equal_updates_are_averaged(changed):
+    scores = {"base-1": scored(), "base-2": scored(**changed), "big-1": scored(), "big-2": scored()}
+    averaged, left_out = comparable(scores)
+    big = [scores["big-1"], scores["big-2"]]
+    assert averaged == {"table3/base": [scores["base-1"]], "big": big}
     assert left_out == ["base-2"]
 
 
-def test_all_seeds_of_equal_updates_are_taken_and_what_is_no_row_is_left_out():
-    kept = {f"a_1_head-{seed}": scored() for seed in (1, 2)}
-    assert comparable(kept) == ({"table3/a_1_head": list(kept.values())}, [])
+def test_all_seeds_of_equal_updates_are_averaged_and_other_names_left_out():
+    scores = {f"a_1_head-{seed}": scored() for seed in (1, 2)}
+    assert comparable(scores) == ({"table3/a_1_head": list(scores.values())}, [])
     assert comparable({"recurrent-1": scored()}) == ({}, ["recurrent-1"])
     assert comparable({}) == ({}, [])
 
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_pairs_that_are_mapped(tmp_path):
-    """The control: of pairs that are held it does, by 110 bytes each."""
+    """A control: pairs that are held take 110 bytes each."""
     command = [sys.executable, "-m", "benchmarks.limits.input_memory", f"--folder={tmp_path}"]
     command += ["--pairs=200000,2000000", "--ids=mapped,held"]
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-    rows = re.findall(r"^\| [\d,]+ \| (\w+) .* ([\d.]+) \|$", done.stdout, re.MULTILINE)
+    completed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    rows = re.findall(r"^\| [\d,]+ \| (\w+) .* ([\d.]+) \|$", completed.stdout, re.MULTILINE)
     assert [how for how, _ in rows] == ["mapped", "held"] * 2
     mapped, held, mapped_of_more, held_of_more = (float(own) for _, own in rows)
     assert mapped_of_more - mapped < 0.05
@@ -179,7 +180,7 @@ def test_memory_does_not_grow_with_pairs_that_are_mapped(tmp_path):
 # A training on one core, by its clock; nothing is trained here.
 @pytest.fixture
 def processor(monkeypatch):
-    """A clock of processor seconds that stands still."""
+    """A clock of processor seconds that stands still until a test moves it."""
     clock = types.SimpleNamespace(process_time=lambda: clock.now, now=30.0)
     monkeypatch.setattr(one_core, "time", clock)
     return clock
@@ -194,7 +195,7 @@ def test_one_and_a_half_processor_seconds_are_a_second(processor):
 
 @pytest.fixture
 def started(processor, monkeypatch):
-    """What the command does to this process, undone; and what it lets run."""
+    """The cores that the command chooses and the modules that it runs; its changes are undone."""
     cores = []
     ran = []
     monkeypatch.setattr(sys, "argv", sys.argv)
@@ -213,7 +214,7 @@ def command(*arguments):
     one_core.main()
 
 
-def test_a_run_is_trained_on_one_core_by_this_clock(started, processor, tmp_path):
+def test_a_run_is_trained_on_one_core_by_processor_seconds(started, processor, tmp_path):
     cores, ran = started
     command("--cores_worth=2", "--", "--seed=2", "--max_minutes=1")
     assert cores == [{2}]
@@ -229,14 +230,14 @@ def test_a_report_is_refused(started):
     assert started == ([], [])
 
 
-def test_two_seeds_run_side_by_side(started):
+def test_a_run_may_choose_its_core(started):
     command("--core=5", "--", "--seed=2")
     assert started[0] == [{5}]
     with pytest.raises(SystemExit, match=r"--core must be one of \[2, 5\]. Received: 0"):
         command("--core=0", "--", "--seed=2")
 
 
-def test_the_flags_of_the_training_stand_behind_two_dashes(started, capsys):
+def test_the_flags_of_the_training_follow_two_dashes(started, capsys):
     with pytest.raises(SystemExit):
         command("--core=2")
     assert "the flags of the training are missing" in capsys.readouterr().err

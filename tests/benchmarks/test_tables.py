@@ -1,4 +1,4 @@
-"""What the tables say beside the paper's, counted by hand; what other benchmarks tell."""
+"""Numbers of the tables, counted by hand or quoted from the paper; output of other benchmarks."""
 
 import contextlib
 import subprocess
@@ -56,11 +56,11 @@ def layers_to_reach(name, length):
         ("self-attention", 14, 1),
     ],
 )
-def test_as_many_layers_lie_between_both_ends_as_can_be_counted_by_hand(name, length, layers):
+def test_layers_that_connect_both_ends_are_as_many_as_counted_by_hand(name, length, layers):
     assert layers_to_reach(name, length) == layers
 
 
-def test_each_layer_has_what_the_paper_says_of_it():
+def test_each_layer_has_a_row_of_the_paper():
     assert table1_layers.PAPER.keys() == table1_layers.LAYERS.keys()
     paths = {name: path for name, (_, _, path) in table1_layers.PAPER.items()}
     # Table 1 has this row's; n / k stands in section 4's text.
@@ -68,7 +68,7 @@ def test_each_layer_has_what_the_paper_says_of_it():
     assert paths["convolution"] == "n / k (contiguous)"
 
 
-def test_what_is_timed_computes_in_float32(benchmark_of):
+def test_timed_layers_compute_in_float32(benchmark_of):
     """Layers and depth are counted in float64, in the same process and before."""
     benchmark_of("paper.table1").counts("convolution")
     assert table1_layers.make("convolution", 16, **SIZES).compute_dtype == "float32"
@@ -149,13 +149,13 @@ def test_a_language_is_trained_by_the_command_that_users_type(tmp_path, language
     subprocess.run(command, check=True, capture_output=True)
 
 
-# What benchmarks of decoding and serving say of what they have measured; nothing is decoded.
+# What benchmarks of decoding and serving print of their measurements; nothing is decoded.
 LINES = ["one", "two", "three"]
 SAVED_MODEL = "--model_base_path=saved_models/none"
 
 
 @pytest.mark.parametrize("answer", [str.upper, str.title])
-def test_what_is_served_as_called_is_not_told_to_differ(benchmark_of, monkeypatch, capsys, answer):
+def test_served_translations_must_equal_direct_ones(benchmark_of, monkeypatch, capsys, answer):
     serving = benchmark_of("limits.serving", SAVED_MODEL, "--clients=1,3", "--alone=2")
     server = types.SimpleNamespace(seconds=1.0, ended=0, memory=lambda: 1e6)
     direct = {"loaded": 1.0, "first": 1.0, "seconds": 1.0, "translations": ["ONE", "TWO", "THREE"]}
@@ -177,7 +177,7 @@ def test_what_is_served_as_called_is_not_told_to_differ(benchmark_of, monkeypatc
     assert "| served, 3 clients | 6.0 | 500 | 500 |" in printed
 
 
-def test_cores_are_shared_out_before_a_corpus_is_loaded(benchmark_of, monkeypatch):
+def test_cores_are_chosen_before_a_corpus_is_loaded(benchmark_of, monkeypatch):
     pytest.importorskip("ctranslate2")
     agreement = benchmark_of("peers.agreement")
     called = []

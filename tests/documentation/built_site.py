@@ -1,4 +1,4 @@
-"""What is wrong with the pages of a built site."""
+"""Find faults in the pages of a built site."""
 
 import html.parser
 import pathlib
@@ -6,10 +6,10 @@ import re
 import urllib.parse
 from collections.abc import Iterator
 
-# Attributes that let a browser load something by itself, and those that a reader follows.
+# Attributes whose addresses a browser loads by itself, and those that a reader follows.
 LOADED = {"src", "srcset", "poster", "data"}
 FOLLOWED = {"href"}
-# What a page may consist of: anything else was text between "<" and ">".
+# All tags of our pages: any other was text between "<" and ">".
 TAGS = {
     *("a", "article", "aside", "b", "blockquote", "body", "br", "button", "code", "dd", "details"),
     *("div", "dl", "dt", "em", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6"),
@@ -20,7 +20,7 @@ TAGS = {
 
 
 class Page(html.parser.HTMLParser):
-    """A page's tags, ids, links and what it loads.
+    """The tags, ids, links and loaded addresses of a page.
 
     Args:
         text: its HTML.
@@ -35,41 +35,40 @@ class Page(html.parser.HTMLParser):
         self.loads: list[str] = []
         self.feed(text)
 
-    def handle_starttag(self, tag, attributes):
-        given = {name: value or "" for name, value in attributes}
+    def handle_starttag(self, tag, attrs):
+        attributes = {name: value or "" for name, value in attrs}
         self.tags.add(tag)
-        self.ids.update(given[name] for name in ("id", "name") if name in given)
-        self.classes.update(given.get("class", "").split())
-        loaded = [value for name, value in given.items() if name in LOADED]
-        followed = [value for name, value in given.items() if name in FOLLOWED]
+        self.ids.update(attributes[name] for name in ("id", "name") if name in attributes)
+        self.classes.update(attributes.get("class", "").split())
+        loaded = [value for name, value in attributes.items() if name in LOADED]
+        followed = [value for name, value in attributes.items() if name in FOLLOWED]
         # A browser fetches what <link> names.
         self.loads += loaded + (followed if tag == "link" else [])
         self.links += loaded + followed
 
 
 def is_foreign(address: str) -> bool:
-    """Whether another host gives it."""
+    """Whether the address is on another host."""
     parts = urllib.parse.urlsplit(address)
     return bool(parts.netloc) or parts.scheme not in ("", "data")
 
 
 def offences(site: pathlib.Path) -> Iterator[str]:
-    """What is wrong with a site, in words: foreign hosts, links that lead nowhere, text that was
-    taken for HTML.
-    """
+    """Describe the faults of a site: foreign hosts, broken links, text that was taken for HTML."""
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
     for path, page in pages.items():
         where = path.relative_to(site)
-        yield from (f"{where} loads {one}" for one in page.loads if is_foreign(one))
+        yield from (f"{where} loads {address}" for address in page.loads if is_foreign(address))
         yield from (f"{where}: <{tag}>" for tag in sorted(page.tags - TAGS))
         if "mermaid" in page.classes:
             yield f"{where}: the theme loads mermaid from a foreign host"
-        # It is sent for any address that does not exist: its links begin at the site's root.
+        # The server sends 404.html for any address, so that its links begin at the site's root.
         if path.name != "404.html":
-            yield from (f"{where}: no {one}" for one in page.links if _is_broken(one, path, pages))
+            broken = (link for link in page.links if _is_broken(link, path, pages))
+            yield from (f"{where}: no {link}" for link in broken)
     for path in site.rglob("*.css"):
-        named = re.findall(r"(?:url\(|@import)\s*[\"']?([^\"')]+)", path.read_text("utf-8"))
-        yield from (f"{path.relative_to(site)} loads {one}" for one in named if is_foreign(one))
+        urls = re.findall(r"(?:url\(|@import)\s*[\"']?([^\"')]+)", path.read_text("utf-8"))
+        yield from (f"{path.relative_to(site)} loads {url}" for url in urls if is_foreign(url))
 
 
 def _is_broken(address, path, pages):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).parents[2]
 README = ROOT / "README.md"
-# Their blocks are run; of the others only words, links and lines are checked.
+# Blocks of PAGES are run; of OTHER_PAGES only words, links and lines are checked.
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 OTHER_PAGES = [
     ROOT / name
@@ -38,19 +38,17 @@ def prose(text: str) -> str:
 
 
 def commands(code: str) -> list[str]:
-    """The commands of a shell block: a line each, or more where a line ends in a backslash or
-    inside quotes.
-    """
-    found = []
-    rest = ""
+    """The commands of a shell block: one per line, unless it ends in a backslash or in quotes."""
+    complete = []
+    command = ""
     for line in code.splitlines(keepends=True):
-        rest += line
-        if rest.rstrip("\n").endswith("\\") or not _quotes_are_closed(rest):
+        command += line
+        if command.rstrip("\n").endswith("\\") or not _quotes_are_closed(command):
             continue
-        if rest.strip():
-            found.append(rest.strip())
-        rest = ""
-    return found
+        if command.strip():
+            complete.append(command.strip())
+        command = ""
+    return complete
 
 
 def _quotes_are_closed(text):

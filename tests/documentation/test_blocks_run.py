@@ -1,5 +1,5 @@
-"""Each block of README and docs/ is run, at toy size, in the order of its page; what is not run is
-listed with the reason (`toy_size.NOT_RUN`).
+"""Each block of README and docs/ runs at toy size, in the order of its page, unless
+`toy_size.NOT_RUN` has a reason not to run it.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from documentation.pages import PAGES, blocks, commands, words
 from documentation.toy_size import NOT_RUN, SMALLER, reason_not_to_run, smaller, write_files
 from shell import Shell
 
-# TFDS asks protobuf for what protobuf 6 deprecates, whenever it reads the metadata of a set.
+# TFDS calls what protobuf 6 deprecates whenever it reads the metadata of a set.
 pytestmark = pytest.mark.filterwarnings(r"ignore:label\(\) is deprecated:DeprecationWarning")
 RUN = "runs/home_assistant_en_de"
 NEEDED = {
@@ -40,7 +40,7 @@ def texts():
 
 
 def pieces(text):
-    """What is run one by one: a shell block's commands, and whole blocks of Python."""
+    """The units that are run: the commands of shell blocks, and whole blocks of Python."""
     for block in blocks(text):
         if block.language == "sh":
             yield from commands(block.code)
@@ -49,13 +49,13 @@ def pieces(text):
 
 
 class Reader:
-    """Does in a folder what a page says.
+    """Runs the blocks of a page in a folder.
 
     Args:
         shell: the folder's `Shell`.
 
     Attributes:
-        url: where the server listens that the page has started.
+        url: address of the server that the page has started.
     """
 
     def __init__(self, shell):
@@ -77,7 +77,7 @@ class Reader:
                 exec(code, self.namespace)
 
     def run(self, command):
-        """One command: `[NAME=value] [echo text |] python -m module flags [< file] [> file]`, or
+        """Run a command: `[NAME=value] [echo text |] python -m module flags [< file] [> file]`, or
         `curl [-d data] url`.
         """
         if command[0] == "curl":
@@ -109,7 +109,7 @@ class Reader:
             assert output.count(b"\n") == lines.count(b"\n")
 
     def command(self, name, flags, stdin, environment):
-        """Run a command to its end, but for the server. Returns what it printed."""
+        """Run a command, the server in the background, and return what it printed."""
         if name == "serve":
             return self.serve(flags)
         if environment:
@@ -117,13 +117,13 @@ class Reader:
             output, errors = process.communicate(stdin)
             status = process.returncode
         else:
-            done = self.shell(name, *flags, stdin=stdin)
-            output, errors, status = (done.stdout, done.stderr, done.returncode)
+            completed = self.shell(name, *flags, stdin=stdin)
+            output, errors, status = (completed.stdout, completed.stderr, completed.returncode)
         assert status == 0, f"{name} {flags}: {errors.decode()}"
         return output
 
     def serve(self, flags):
-        """Start the server, to be stopped when the page ends. Returns what it printed: nothing."""
+        """Start the server, which stops at the end of the page. Its output is empty."""
         process = self.cleanup.enter_context(self.shell.start("serve", *flags, "--rest_api_port=0"))
         self.cleanup.callback(process.terminate)
         for line in process.stderr:
@@ -143,8 +143,8 @@ class Reader:
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory, warm):
-    """A `Shell` in a folder with all that the pages take as given; tests take copies."""
-    shell = Shell(tmp_path_factory.mktemp("given"), warm)
+    """A `Shell` in a folder with the files that the pages assume; tests use copies of it."""
+    shell = Shell(tmp_path_factory.mktemp("assumed"), warm)
     write_files(shell.folder)
     trained = shell("train", "--flagfile=tiny.flags", "--release", f"--model_dir={RUN}")
     assert trained.returncode == 0, trained.stderr.decode()
@@ -171,7 +171,7 @@ def test_every_block_of_a_page_runs(page, reader):
         if missing and part in text:
             pytest.skip(f"{page} needs {', '.join(missing)}")
     if page == "visualization.md":
-        # It draws what the first block of another page trains.
+        # It draws the model that the first block of bert.md trains.
         reader.read(texts()["bert.md"].partition("trains for")[0])
     reader.read(text)
 
@@ -202,11 +202,11 @@ def test_every_block_is_run_or_is_listed_with_a_reason():
 
 
 @pytest.mark.parametrize("table", [NOT_RUN, SMALLER])
-def test_no_entry_of_the_tables_is_out_of_use(table):
+def test_every_entry_of_the_tables_is_used(table):
     code = "".join(block.code for text in texts().values() for block in blocks(text))
     assert [entry for entry in table if entry not in code] == []
 
 
-def test_most_of_what_the_pages_say_is_run():
-    found = [piece for text in texts().values() for piece in pieces(text)]
-    assert sum(not reason_not_to_run(piece) for piece in found) > 2 / 3 * len(found)
+def test_most_pieces_of_the_pages_are_run():
+    every_piece = [piece for text in texts().values() for piece in pieces(text)]
+    assert sum(not reason_not_to_run(piece) for piece in every_piece) > 2 / 3 * len(every_piece)

@@ -45,10 +45,10 @@ OTHER_PROGRAMS = {
         *("trees_dir", "write_default", "write_joined"),
     },
 }
-# The last commit with the benchmarks that LOG.md tells of and that are gone.
+# The last commit that has the removed benchmarks of LOG.md.
 WITH_REMOVED = "fcb88bf7"
 
-# A copy of the files has no history, and a shallow clone a part of it.
+# False in a copy without .git and in a shallow clone.
 HISTORY = (
     subprocess.run(
         ["git", "rev-parse", "--is-shallow-repository"], cwd=ROOT, capture_output=True
@@ -90,19 +90,19 @@ def _is_option(value):
 
 
 def unknown_flags(text):
-    known = defined_flags().union(*OTHER_PROGRAMS.values())
-    return sorted(set(re.findall(r"(?<![\w-])--([a-z]\w*)", text)) - known)
+    defined = defined_flags().union(*OTHER_PROGRAMS.values())
+    return sorted(set(re.findall(r"(?<![\w-])--([a-z]\w*)", text)) - defined)
 
 
 def anchors(text):
-    """What links can name of a page: its headings, as GitHub and mkdocs write them."""
+    """The anchors of a page: its headings, as GitHub and mkdocs write them."""
     headings = re.findall(r"^#+ (.*)$", FENCE.sub("", text), flags=re.MULTILINE)
     words = [re.sub(r"[^\w\s-]", "", heading).strip().lower() for heading in headings]
     return {re.sub(r"[\s-]+", "-", word) for word in words}
 
 
 def broken_links(page, text):
-    """Relative links, pictures of <picture>, and anchors, that lead nowhere."""
+    """Relative links, pictures of <picture>, and anchors that do not exist."""
     broken = []
     links = re.findall(r"\]\(([^)#\s]*)#?([^)]*)\)", text)
     pictures = re.findall(r"(?:src|srcset)=\"([^\"]*)\"", text)
@@ -118,18 +118,18 @@ def broken_links(page, text):
 
 
 def missing_files(text):
-    """Files that are named in backticks, with a folder, and are nowhere in the repository."""
+    """Files named with a folder in backticks that the repository does not have."""
     named = re.findall(r"`([\w.]+(?:/[\w.]+)+\.(?:py|md|cc|flags|png))`", text)
     rooms = (ROOT, ROOT / "keras_transformer")
     return [name for name in named if not any((room / name).exists() for room in rooms)]
 
 
 def unknown_commits(text):
-    """Words that look like commits, and name none of this repository."""
-    found = sorted(set(re.findall(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7}\b", text)))
+    """Words that look like commits of this repository but are none."""
+    candidates = sorted(set(re.findall(r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7}\b", text)))
     return [
         word
-        for word in found
+        for word in candidates
         if subprocess.run(
             ["git", "cat-file", "-e", f"{word}^{{commit}}"], cwd=ROOT, capture_output=True
         ).returncode
@@ -142,7 +142,7 @@ def long_lines(text):
 
 
 def missing_modules(text):
-    """Modules that `python -m` is said to run, and that are not there."""
+    """Modules named after `python -m` that do not exist."""
     named = set(re.findall(r"python -m ((?:keras_transformer|pipelines|benchmarks)[\w.]*)", text))
     return [
         name
@@ -152,7 +152,7 @@ def missing_modules(text):
 
 
 def was_there(name):
-    """Whether a module is in the commit that has the removed benchmarks."""
+    """Whether a module exists in the commit that has the removed benchmarks."""
     file = f"{WITH_REMOVED}:{name.replace('.', '/')}.py"
     return not subprocess.run(["git", "cat-file", "-e", file], cwd=ROOT).returncode
 
@@ -196,7 +196,7 @@ def test_what_a_page_names_exists(page):
     assert missing_files(text) == []
     gone = missing_modules(text)
     if page.name == "CHANGELOG.md":
-        # It tells of programs as they were called then.
+        # It names programs as they were called then.
         gone = [name for name in gone if not name.startswith("benchmarks.")]
     if page.name == "LOG.md":
         gone = [name for name in gone if HISTORY and not was_there(name)]
@@ -212,7 +212,7 @@ def test_every_commit_that_a_page_cites_is_in_the_repository():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_is_fenced_so_that_it_is_run(page):
+def test_all_code_is_fenced(page):
     text = page.read_text(encoding="utf-8")
     assert text.count("\n```") == 2 * len(blocks(text))
     assert not re.search(r"\n\n {4}\S", prose(text))
@@ -227,7 +227,7 @@ def test_the_readme_is_short_and_leads_to_every_page():
 
 
 def pictures(text):
-    """The pictures of a page that has <picture>: (for dark pages, for light ones, its words)."""
+    """The <picture>s of a page: (file for dark pages, file for light pages, alternative text)."""
     dark = r'<source media="\(prefers-color-scheme: dark\)" srcset="(.*)">'
     return re.findall(dark + r'\s*<img src="(.*)" alt="(.*)">', text)
 
@@ -254,9 +254,9 @@ def test_the_readme_describes_each_command_with_flags_that_it_has(warm):
     described = described_commands(README.read_text(encoding="utf-8"))
     assert described.keys() == commands_of_the_package()
     for name, flags in described.items():
-        shown = Shell(ROOT, warm)(name, "--help").stdout.decode()
-        known = [flag for flag in flags if re.search(rf"--(\[no\])?{flag}\b", shown)]
-        assert known + ["flagfile"] * ("flagfile" in flags and "flagfile" not in known) == flags
+        help_page = Shell(ROOT, warm)(name, "--help").stdout.decode()
+        shown = [flag for flag in flags if re.search(rf"--(\[no\])?{flag}\b", help_page)]
+        assert shown + ["flagfile"] * ("flagfile" in flags and "flagfile" not in shown) == flags
 
 
 @pytest.mark.parametrize(
@@ -297,22 +297,21 @@ def test_control_words_are_not_taken_for_commits_or_flags():
     assert unknown_flags("a--b ---c x--") == []
 
 
-# Each command of README and docs/, in a block or in a sentence, has only flags and values that its
-# program takes with the package's own flag files; nothing is run.
+# Commands in blocks and sentences of README and docs/ have only flags and values that their program
+# accepts with the package's own flag files; nothing is run.
 COMMAND = re.compile(r"python -m keras_transformer\.([a-z_]\w*)(.*)", re.DOTALL)
 IN_A_SENTENCE = re.compile(r"`(python -m keras_transformer\.[^`]*)`")
 
 
 def programs(text):
     """The programs that a page calls, each with its arguments."""
-    called = [
-        one for block in blocks(text) if block.language == "sh" for one in commands(block.code)
-    ]
+    scripts = (block.code for block in blocks(text) if block.language == "sh")
+    called = [command for script in scripts for command in commands(script)]
     called += IN_A_SENTENCE.findall(FENCE.sub("", text))
-    for found in filter(None, map(COMMAND.search, called)):
-        arguments = words(found[2])
+    for match in filter(None, map(COMMAND.search, called)):
+        arguments = words(match[2])
         end = next((at for at, word in enumerate(arguments) if word in "<>|"), None)
-        yield found[1], arguments[:end]
+        yield match[1], arguments[:end]
 
 
 @pytest.fixture
@@ -324,7 +323,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_of_a_page_has_flags_that_its_program_takes(page, folder):
+def test_every_command_of_a_page_has_flags_that_its_program_accepts(page, folder):
     for name, arguments in programs(page.read_text(encoding="utf-8")):
         flags_of(name, *arguments)
 
@@ -343,7 +342,7 @@ def test_most_pages_have_commands():
         "Call `python -m keras_transformer.train\n--task=translating` for it.",
     ],
 )
-def test_control_a_flag_or_value_that_is_not_taken_is_noticed(text, folder):
+def test_control_a_flag_or_value_that_is_not_accepted_is_noticed(text, folder):
     [(name, arguments)] = programs(text)
     with pytest.raises(WrongFlag):
         flags_of(name, *arguments)

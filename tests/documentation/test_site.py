@@ -1,4 +1,4 @@
-"""The site that `make docs` builds: whole, without a foreign host, and the same each time."""
+"""The site that `make docs` builds is complete, uses no foreign host, and is reproducible."""
 
 import importlib.util
 import os
@@ -25,12 +25,13 @@ def part_of_the_site(name):
 def build(folder):
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1", "SOURCE_DATE_EPOCH": "0"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    completed = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
 
 
 def files_of(folder):
-    return {one.relative_to(folder): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {file.relative_to(folder): file.read_bytes() for file in files}
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def test_the_same_sources_give_the_same_site(site, tmp_path):
         ('<pre class="mermaid">', "a.html: the theme loads mermaid from a foreign host"),
     ],
 )
-def test_control_what_is_wrong_with_a_page_is_noticed(html, offence, tmp_path):
+def test_control_each_fault_of_a_page_is_noticed(html, offence, tmp_path):
     (tmp_path / "a.html").write_text(html)
     (tmp_path / "b.html").write_text('<h1 id="here">')
     assert list(offences(tmp_path)) == [offence]

@@ -1,5 +1,5 @@
-"""What the documentation's blocks are run with: small files in place of big ones, and what is not
-run at all, with the reason.
+"""Small files and values that replace big ones when the documentation's blocks run, and reasons not
+to run others.
 """
 
 import pathlib
@@ -54,7 +54,7 @@ FLAG_FILES = {
     "t5.flags": f"--corpus=mixture\n--norm=pre_rms\n--positions=relative{OF_TRANSLATORS}",
 }
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
-# In the pages, and in its place here.
+# Text of the pages, and its replacement.
 SMALLER = {
     '"home_assistant"': '"reverse"',  # A corpus that nobody has to download.
     "--corpus=tfds": "--corpus=tfds --data_dir=my_sets",
@@ -98,15 +98,15 @@ def reason_not_to_run(code: str) -> str | None:
 
 
 def smaller(code: str) -> str:
-    """The same at toy size."""
+    """Replace the sizes of a block by toy sizes."""
     for big, small in SMALLER.items():
         code = code.replace(big, small)
     return code
 
 
 def write_files(folder: pathlib.Path) -> None:
-    """What the pages take as given: flag files, and text of reversed words in the places of
-    English and German.
+    """Write the files that the pages assume: flag files, and reversed words in place of English and
+    German.
     """
     for name, text in FLAG_FILES.items():
         (folder / name).write_text(text)

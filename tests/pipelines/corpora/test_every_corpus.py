@@ -1,5 +1,5 @@
-"""Laws of all corpora: what is an option of one is refused by the others, what is dropped is
-counted, and refused by `strict`; parts give what loading gives; a mixture of one is that one.
+"""Laws of all corpora: an option of another corpus is refused; dropped pairs are counted, or
+refused by `strict`; parts give what loading gives; a mixture of one corpus equals that corpus.
 """
 
 import dataclasses
@@ -29,11 +29,11 @@ class Row:
     """A corpus of files.
 
     Attributes:
-        names: of the files of a split, where {} stands for the split.
-        good: lines of them, all of which are kept.
-        bad: a line that is dropped, of the first file; the others have a good one beside it.
-        reason: why.
-        empty: what is said of an empty file.
+        names: file names of a split, where {} stands for the split.
+        good: lines of these files, all of which are kept.
+        bad: a line of the first file that is dropped; the other files have a good line there.
+        reason: why it is dropped.
+        empty: the message about an empty file.
     """
 
     names: tuple[str, ...]
@@ -59,14 +59,14 @@ def name(request):
 
 
 def write(folder, name, lines=None, split="train", zipped=False):
-    """Write good files of a corpus, with other lines in the first file of a split."""
+    """Write good files of a corpus; `lines` replace those of the first file of `split`."""
     row = ROWS[name]
-    for one in SPLITS:
-        text = lines if lines is not None and one == split else row.good
+    for prefix in SPLITS:
+        text = lines if lines is not None and prefix == split else row.good
         for number, file in enumerate(row.names):
             content = list(text) if number == 0 else ["good words"] * len(text)
             data = "".join(f"{line}\n" for line in content).encode("utf-8", "surrogateescape")
-            path = folder / file.format(one)
+            path = folder / file.format(prefix)
             if zipped:
                 path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(data))
             else:
@@ -74,7 +74,7 @@ def write(folder, name, lines=None, split="train", zipped=False):
     return {"data_dir": folder}
 
 
-def test_gzipped_files_are_read_alike(name, tmp_path):
+def test_gzipped_files_are_read_like_plain_files(name, tmp_path):
     plain = corpora.load(name, **write(tmp_path, name))
     (tmp_path / "zipped").mkdir()
     assert corpora.load(name, **write(tmp_path / "zipped", name, zipped=True)) == plain
@@ -84,7 +84,7 @@ def test_gzipped_files_are_read_alike(name, tmp_path):
     assert (plain.source_language, plain.target_language) == CORPORA[name].languages("en", "de")
 
 
-def test_what_is_dropped_is_counted_with_its_place_and_refused_by_strict(name, tmp_path):
+def test_dropped_lines_are_counted_with_their_place_and_refused_by_strict(name, tmp_path):
     row = ROWS[name]
     arguments = write(tmp_path, name, [row.good[0], row.bad, row.good[1], row.bad], "valid")
     corpus = corpora.load(name, **arguments)
@@ -96,14 +96,14 @@ def test_what_is_dropped_is_counted_with_its_place_and_refused_by_strict(name, t
     assert corpus.valid.place(1, "") == last
     with pytest.raises(ValueError, match=r"line 2: "):
         corpora.load(name, **arguments, strict=True)
-    # The control: what is good is not refused.
+    # A control: good lines are not refused.
     assert corpora.load(name, **write(tmp_path, name), strict=True).dropped == {}
     write(tmp_path, name, [row.good[0], row.bad])
     with pytest.raises(ValueError, match=r"train\.\w+, line 2: "):
         list(corpora.stream(name, **arguments, strict=True))
 
 
-def test_a_missing_folder_or_file_is_told(name, tmp_path):
+def test_a_missing_folder_or_file_is_refused(name, tmp_path):
     with pytest.raises(ValueError, match=rf"^Corpus {name} needs `data_dir`.*Pass --data_dir=FOL"):
         corpora.load(name)
     for nowhere in (tmp_path / "nowhere", "~nobody_here/x"):
@@ -111,26 +111,28 @@ def test_a_missing_folder_or_file_is_told(name, tmp_path):
             corpora.load(name, data_dir=nowhere)
     path = tmp_path / ROWS[name].names[0].format("train")
     path.symlink_to("gone")
-    file = re.escape(path.name)
-    told = rf"{file} nor {file}\.gz exists. .* holds: {file} \(a link to nothing\)\..*train_prefix"
-    with pytest.raises(FileNotFoundError, match=told):
+    link = re.escape(path.name)
+    expected = (
+        rf"{link} nor {link}\.gz exists. .* holds: {link} \(a link to nothing\)\..*train_prefix"
+    )
+    with pytest.raises(FileNotFoundError, match=expected):
         corpora.load(name, data_dir=tmp_path)
     path.unlink()
-    # What is missing is told before anything is read.
+    # A missing file is refused before any other is read.
     write(tmp_path, name, ["\udcff"])
     with pytest.raises(FileNotFoundError, match=r"dev.* The folder holds: test"):
         corpora.load(name, data_dir=tmp_path, prefixes=("train", "dev", "test"))
 
 
 @pytest.mark.parametrize("lines", [[], ["", " "], ["\r".join(TEXT)]])
-def test_a_file_without_text_or_line_feeds_is_told(name, tmp_path, lines):
+def test_a_file_without_text_or_line_feeds_is_refused(name, tmp_path, lines):
     expected = ROWS[name].empty if not lines else "no usable pair|holds no|with line feeds"
     with pytest.raises(ValueError, match=expected):
         corpora.load(name, **write(tmp_path, name, lines, "test"))
 
 
 @pytest.mark.parametrize("line", ["\udcff", "\0".join("two cats")])
-def test_what_is_no_utf8_is_told_with_its_line(name, tmp_path, line):
+def test_invalid_utf8_is_refused_with_its_line(name, tmp_path, line):
     lines = [ROWS[name].good[0], line]
     with pytest.raises(ValueError, match=r"test\.\w+, line 2: must be UTF-8"):
         corpora.load(name, **write(tmp_path, name, lines, "test"))
@@ -138,12 +140,12 @@ def test_what_is_no_utf8_is_told_with_its_line(name, tmp_path, line):
 
 def test_a_line_that_is_too_long_is_dropped(name, tmp_path):
     if name == "treebank":
-        pytest.skip("a word too long makes its tree too long: test_treebank.py")
+        pytest.skip("test_treebank.py tests words that make a tree too long")
     lines = ["two words", f"a {'b' * 100_000}", "two more"]
     assert corpora.load(name, **write(tmp_path, name, lines)).dropped == {"huge line": 1}
 
 
-def test_prefixes_are_three_names(name, tmp_path):
+def test_prefixes_must_be_three_different_names(name, tmp_path):
     arguments = write(tmp_path, name)
     for prefixes in (["train", "valid"], ["train", "", "test"], "train,valid,test"):
         with pytest.raises(ValueError, match="`prefixes` must name three splits"):
@@ -155,7 +157,7 @@ def test_prefixes_are_three_names(name, tmp_path):
     assert [len(split) for split in (corpus.train, corpus.valid, corpus.test)] == [2, 2, 0]
 
 
-def test_a_mixture_of_one_is_that_one_with_its_tag(name, tmp_path):
+def test_a_mixture_of_one_corpus_is_that_corpus_with_its_tag(name, tmp_path):
     write(tmp_path, name)
     languages = {"source_language": "en", "target_language": "de"}
     member = {"corpus": name, "data_dir": ".", "tag": "<a>", **languages}
@@ -169,7 +171,7 @@ def test_a_mixture_of_one_is_that_one_with_its_tag(name, tmp_path):
 
 
 def streamed(name, parts, **arguments):
-    """What each part gives, and what all of them leave out."""
+    """The pairs of each part, and the counts of what all parts drop."""
     dropped = Dropped()
     streams = [
         list(corpora.stream(name, part=part, parts=parts, dropped=dropped, **arguments))
@@ -200,7 +202,7 @@ def test_parts_of_text_files_give_each_pair_and_each_reason_once(tmp_path_factor
 
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("name", ["reverse", "lines", "treebank"])
-def test_a_corpus_that_is_loaded_whole_is_cut_too(name, parts, tmp_path):
+def test_a_corpus_that_is_loaded_whole_is_split_into_parts_too(name, parts, tmp_path):
     arguments = {"seed": 2} if name == "reverse" else write(tmp_path, name)
     corpus = corpora.load(name, **arguments)
     streams, dropped = streamed(name, parts, **arguments)
@@ -212,7 +214,7 @@ def test_a_corpus_that_is_loaded_whole_is_cut_too(name, parts, tmp_path):
     assert len(held_out.train) == 0
 
 
-def test_what_is_held_out_is_read_without_the_training_side(tmp_path):
+def test_held_out_splits_are_read_without_the_training_files(tmp_path):
     arguments = write(tmp_path, "text_files")
     (tmp_path / "train.en").write_bytes(b"\xff\n")
     held_out = corpora.held_out("text_files", **arguments)
@@ -223,30 +225,30 @@ def test_what_is_held_out_is_read_without_the_training_side(tmp_path):
 
 @pytest.mark.parametrize("part", [0, 1, 2])
 @pytest.mark.parametrize(("english", "german"), [(5, 3), (2, 9), (3, 0), (0, 3), (0, 0)])
-def test_every_part_tells_unequal_line_counts(tmp_path, part, english, german):
+def test_every_part_refuses_unequal_line_counts(tmp_path, part, english, german):
     arguments = write(tmp_path, "text_files", ["x"] * english)
     (tmp_path / "train.de").write_text("y\n" * german)
-    told = complaint(ValueError, corpora.load, "text_files", **arguments)
+    message = complaint(ValueError, corpora.load, "text_files", **arguments)
     stream = corpora.stream("text_files", **arguments, part=part, parts=3)
-    assert complaint(ValueError, list, stream) == told
+    assert complaint(ValueError, list, stream) == message
     empty = "train.en" if not english else "train.de"
     expected = f"Received: {english} and {german}"
     if not english * german:
         expected = f"{tmp_path / empty} must hold one sentence a line. Received: an empty file."
-    assert expected in told
+    assert expected in message
 
 
-def test_bad_utf8_is_told_with_its_line_by_the_part_that_reads_it(tmp_path):
+def test_invalid_utf8_is_refused_with_its_line_by_the_part_that_reads_it(tmp_path):
     arguments = write(tmp_path, "text_files", ["a"] * 5)
     (tmp_path / "train.de").write_bytes(b"b\nb\nb\nM\xfc\nb\n")
     with pytest.raises(ValueError, match=r"train\.de, line 4: must be UTF-8"):
         list(corpora.stream("text_files", **arguments, part=1, parts=2))
-    # The control: the other part reads lines 1, 3, 5.
+    # A control: the other part reads lines 1, 3, 5.
     assert len(list(corpora.stream("text_files", **arguments, part=0, parts=2))) == 3
 
 
 @pytest.mark.parametrize("call", [corpora.load, corpora.stream, corpora.held_out])
-def test_what_can_be_told_at_once_is(call, tmp_path):
+def test_wrong_options_are_refused_at_the_call(call, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"train\.en"):
         call("text_files", data_dir=tmp_path)
     with pytest.raises(ValueError, match=r"must be one of home_assistant, intents.*Received: 'wm"):
@@ -265,7 +267,7 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("call", [corpora.load, corpora.stream, corpora.held_out])
-def test_an_option_of_another_corpus_is_never_silently_passed_over(call):
+def test_an_option_of_another_corpus_is_never_silently_ignored(call):
     for corpus, option in FOREIGN:
         if option in corpora.PASSED_OVER:
             continue
@@ -283,7 +285,7 @@ NEEDED = {"records": "data_dir", "tfds": "dataset", "mixture": "mixture", "tsv":
 
 
 @pytest.mark.parametrize(("name", "needed"), NEEDED.items())
-def test_a_corpus_without_what_it_needs_says_so(name, needed):
+def test_a_corpus_without_the_option_it_needs_is_refused(name, needed):
     with pytest.raises(ValueError, match=rf"^Corpus {name} needs `{needed}`.*Pass --{needed}="):
         corpora.load(name, source_language="en", target_language="de")
 
@@ -294,8 +296,8 @@ def test_home_assistant_gets_its_cache_folder(tmp_path):
         corpora.load("home_assistant", cache_dir=tmp_path)
 
 
-def test_it_imports_neither_tensorflow_nor_the_model():
+def test_corpora_import_neither_tensorflow_nor_the_model():
     heavy = {"tensorflow", "keras", "keras_transformer"}
     code = f"import sys, pipelines.corpora; print({heavy} & {{*sys.modules}})"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "set()"
+    printed = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert printed.strip() == "set()"

@@ -1,5 +1,5 @@
-"""Home Assistant from a wheel: a small one of the same build, and pip played by a function, prove
-download, cache and splits.
+"""Home Assistant from a wheel: download, cache and splits, tested with a small wheel of the same
+build and a function in place of pip.
 """
 
 import importlib.util
@@ -33,9 +33,7 @@ DOCUMENTS = {
 
 
 def wheel_bytes(documents):
-    """A wheel with a RECORD of its members, and one file beside the translations; pip takes it for
-    whole.
-    """
+    """A wheel that pip accepts: a RECORD of its members, and a file beside the translations."""
     info = os.path.dirname(home_assistant.RECORD)
     version = f"Version: {home_assistant.RELEASE}\nRequires-Python: >=3.99\n"
     members = {
@@ -56,13 +54,13 @@ def wheel_bytes(documents):
 
 
 WHOLE = wheel_bytes(DOCUMENTS)
-# Not in its compressed RECORD.
+# The compressed RECORD keeps the old name.
 RENAMED = WHOLE.replace(b"translations/de.json", b"translations/xx.json")
 DAMAGED = WHOLE.replace(b"components/lamp/strings", b"components/lump/strings", 1)
 
 
 class Pip:
-    """Brings its content, or fails with its stderr. Its `calls` are the commands it was given."""
+    """Writes `content` as the wheel, or fails with `stderr`; records the commands in `calls`."""
 
     def __init__(self):
         self.content = WHOLE
@@ -91,7 +89,7 @@ def load(cache, source="en", target="de"):
     return HomeAssistant(**languages, cache_dir=str(cache)).load()
 
 
-def test_no_english_sentence_stands_on_two_sides(tmp_path, pip):
+def test_no_english_sentence_is_in_two_splits(tmp_path, pip):
     second = {"title": {key: f"{text}, anders" for key, text in GERMAN["title"].items()}}
     pip.content = wheel_bytes({**DOCUMENTS, "door/en": ENGLISH, "door/de": second})
     corpus = load(tmp_path)
@@ -113,7 +111,7 @@ def test_directions_mirror_each_other(tmp_path, pip):
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "told"),
+    ("source", "target", "message"),
     [
         ("de", "fr", "must be 'en'. Received: source_language='de'"),
         ("en", "en", "must be 'en'. Received: source_language='en'"),
@@ -122,10 +120,10 @@ def test_directions_mirror_each_other(tmp_path, pip):
         *((name, "en", f"'{name}': 0 usable pair(s) (train 0, val") for name in ("en-GB", "fr")),
     ],
 )
-def test_languages_that_it_cannot_give_are_told(tmp_path, pip, source, target, told):
-    assert told in complaint(ValueError, load, tmp_path, source, target)
-    # For two that are wrong by themselves pip is not troubled.
-    assert bool(pip.calls) == ("must be 'en'" not in told)
+def test_languages_that_it_does_not_have_are_refused(tmp_path, pip, source, target, message):
+    assert message in complaint(ValueError, load, tmp_path, source, target)
+    # Two languages that are wrong by themselves are refused without a download.
+    assert bool(pip.calls) == ("must be 'en'" not in message)
 
 
 # Download and cache
@@ -160,7 +158,7 @@ def test_cache_folder_default(tmp_path, pip, monkeypatch):
 @pytest.mark.parametrize(
     "cached", [WHOLE[:-100], WHOLE[: len(WHOLE) // 2], b"", b"<html>please log in</html>", RENAMED]
 )
-def test_broken_cache_is_told_in_one_line_and_downloaded_again(tmp_path, pip, caplog, cached):
+def test_a_broken_cache_is_reported_in_one_line_and_downloaded_again(tmp_path, pip, caplog, cached):
     wheel = tmp_path / home_assistant.WHEEL
     wheel.write_bytes(cached)
     load(tmp_path)
@@ -188,7 +186,7 @@ TWO_ERRORS = "ERROR: No versions\nERROR: No such thing."
 
 
 @pytest.mark.parametrize(
-    ("stderr", "said"),
+    ("stderr", "reason"),
     [
         (f"WARNING: Retrying\n{TWO_ERRORS}\n[notice] new pip", "pip said: No such thing ("),
         ("something odd\n\n", "pip said: something odd ("),
@@ -200,27 +198,27 @@ TWO_ERRORS = "ERROR: No versions\nERROR: No such thing."
     ],
 )
 @pytest.mark.parametrize("cached", [None, WHOLE[:-100]])
-def test_failing_download_says_why_and_what_to_do_and_changes_nothing(
-    tmp_path, pip, stderr, said, cached
+def test_a_failing_download_says_why_and_what_to_do_and_changes_nothing(
+    tmp_path, pip, stderr, reason, cached
 ):
     wheel = tmp_path / home_assistant.WHEEL
     if cached:
         wheel.write_bytes(cached)
-    pip.stderr, pip.content = stderr, WHOLE[:1000]  # it dies in the middle
+    pip.stderr, pip.content = stderr, WHOLE[:1000]  # it fails halfway
     message = complaint(OSError, load, tmp_path)
-    assert said in message
+    assert reason in message
     assert "--corpus=text_files" in message
     assert f"put the wheel at {wheel}" in message
     assert [path.read_bytes() for path in tmp_path.iterdir()] == ([cached] if cached else [])
 
 
-def test_download_that_is_not_whole_is_refused_and_leaves_nothing(tmp_path, pip):
+def test_an_incomplete_download_is_refused_and_leaves_no_file(tmp_path, pip):
     broken = "the file is broken"
-    for content, said in ((DAMAGED, broken), (WHOLE[:-100], broken), (None, "pip downloaded no")):
+    for content, reason in ((DAMAGED, broken), (WHOLE[:-100], broken), (None, "pip downloaded no")):
         pip.content = content
-        assert said in complaint(OSError, load, tmp_path)
+        assert reason in complaint(OSError, load, tmp_path)
         assert not list(tmp_path.iterdir())
-    # Nor does one that is interrupted.
+    # An interrupted download leaves none either.
     pip.content = WHOLE[:1000]
     pip.is_interrupted = True
     with pytest.raises(KeyboardInterrupt):
@@ -241,7 +239,7 @@ HomeAssistant(source_language="en", target_language="de", cache_dir=sys.argv[1])
 """
 
 
-def test_what_a_killed_download_left_goes_with_the_next(tmp_path, pip):
+def test_the_next_download_removes_what_a_killed_one_left(tmp_path, pip):
     command = [sys.executable, "-c", KILLED, str(tmp_path)]
     assert subprocess.Popen(command).wait() == -signal.SIGTERM
     [left] = tmp_path.iterdir()
@@ -250,8 +248,8 @@ def test_what_a_killed_download_left_goes_with_the_next(tmp_path, pip):
     assert [path.name for path in tmp_path.iterdir()] == [home_assistant.WHEEL]
 
 
-def test_every_member_is_checked_at_download_and_only_those_read_later(tmp_path, pip):
-    # The damage lies outside the translations.
+def test_members_that_are_not_read_are_not_checked_in_the_cache(tmp_path, pip):
+    # The damage lies outside the translations: a download of it would be refused.
     (tmp_path / home_assistant.WHEEL).write_bytes(DAMAGED)
     assert len(load(tmp_path).train) > 0
     assert not pip.calls
@@ -263,14 +261,14 @@ def test_real_pip_from_a_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "links"))
-    told = complaint(OSError, load, tmp_path / "cache")
-    assert "pip said: No matching distribution found" in told
+    message = complaint(OSError, load, tmp_path / "cache")
+    assert "pip said: No matching distribution found" in message
     (tmp_path / "links").mkdir()
     (tmp_path / "links" / home_assistant.WHEEL).write_bytes(WHOLE)
     assert len(load(tmp_path / "cache").train) > 0
 
 
-# Home Assistant: which pairs are kept, which split they go to, and what the real wheel gives.
+# Which pairs are kept, which split they go to, and what the real wheel gives.
 def test_pairs_align_by_key_path():
     english = {"a": {"x": " One ", "y": "Two"}, "b": {"x": "Three"}, "only": "English", "n": 1}
     german = {"b": {"x": "Drei"}, "a": {"y": "Zwei", "x": "Eins\n"}, "other": "Deutsch", "n": 1}
@@ -284,8 +282,8 @@ def test_pairs_align_by_key_path():
     ["{n}", "<b>", "`x`", "a\nb", "[a](b)", "http://a", "https://a", "www.a", "**a**", "[%key%]"],
 )
 def test_markup_on_either_side_drops_the_pair(mark):
-    kept = ({"k": "a [b] * (c) www http"}, {"k": "control"})
-    documents = [({"k": mark}, {"k": "b"}), ({"k": "a"}, {"k": f"b {mark} c"}), kept]
+    plain = ({"k": "a [b] * (c) www http"}, {"k": "control"})
+    documents = [({"k": mark}, {"k": "b"}), ({"k": "a"}, {"k": f"b {mark} c"}), plain]
     pairs, dropped = home_assistant.select_pairs(documents)
     assert (pairs, dropped) == ([("a [b] * (c) www http", "control")], {"markup": 2})
 
@@ -306,19 +304,19 @@ DOCUMENT = st.dictionaries(WORD, TREE, max_size=4)
 
 
 @given(st.lists(st.tuples(DOCUMENT, DOCUMENT), max_size=4))
-def test_every_kept_pair_is_stripped_different_plain_and_once(documents):
+def test_kept_pairs_are_stripped_translated_without_markup_and_unique(documents):
     pairs, dropped = home_assistant.select_pairs(documents)
     assert len(set(pairs)) == len(pairs)
     assert set(dropped) <= {"empty", "untranslated", "markup", "duplicate"}
-    for english, other in pairs:
-        assert "" != english != other != ""
-        assert (english, other) == (english.strip(), other.strip())
-        assert not home_assistant.MARKUP.search(english + other)
+    for english, translation in pairs:
+        assert "" != english != translation != ""
+        assert (english, translation) == (english.strip(), translation.strip())
+        assert not home_assistant.MARKUP.search(english + translation)
 
 
 def test_split_is_the_same_on_every_machine():
-    found = [home_assistant.split_of(f"Text number {number}") for number in (0, 24, 13)]
-    assert found == ["train", "valid", "test"]
+    splits = [home_assistant.split_of(f"Text number {number}") for number in (0, 24, 13)]
+    assert splits == ["train", "valid", "test"]
 
 
 def test_real_wheel():

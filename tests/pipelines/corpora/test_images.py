@@ -1,4 +1,4 @@
-"""Sets of pictures: what packages bring, idx files, and folders of PNG files."""
+"""Sets of pictures: from packages, idx files, and folders of PNG files."""
 
 import gzip
 import struct
@@ -22,13 +22,13 @@ SPLITS = ("train", "valid", "test")
 
 
 def keys_of(split):
-    """Its pictures with their classes, in order."""
+    """The pictures of a split with their classes, in order."""
     labelled = zip(split.pixels, split.classes, strict=True)
     return [(pixels.tobytes(), int(label)) for pixels, label in labelled]
 
 
 def all_keys(pictures):
-    """Of all splits, sorted."""
+    """The keys of all splits, sorted."""
     return sorted(key for split in SPLITS for key in keys_of(getattr(pictures, split)))
 
 
@@ -54,7 +54,7 @@ def write_idx(path, numbers):
 
 @pytest.fixture
 def garments(tmp_path):
-    """A folder as Debian's, with few garments, and their pixels and classes."""
+    """A folder like that of Debian's package, with few garments; their pixels and classes."""
     pixels = RNG.integers(0, 256, (2010, 2, 3))
     classes = RNG.integers(0, 10, 2010)
     write_idx(tmp_path / "train-images-idx3-ubyte.gz", pixels)
@@ -66,21 +66,21 @@ def garments(tmp_path):
 
 def test_files_of_fashion_mnist_are_read_with_their_own_test_split(garments):
     folder, pixels, classes = garments
-    found = images.load("fashion_mnist", folder)
-    assert (len(found.train), len(found.valid), len(found.test)) == (10, 2000, 7)
-    np.testing.assert_array_equal(found.test.pixels, pixels[:7, ..., None])
-    np.testing.assert_array_equal(found.test.classes, classes[:7])
+    pictures = images.load("fashion_mnist", folder)
+    assert (len(pictures.train), len(pictures.valid), len(pictures.test)) == (10, 2000, 7)
+    np.testing.assert_array_equal(pictures.test.pixels, pixels[:7, ..., None])
+    np.testing.assert_array_equal(pictures.test.classes, classes[:7])
     whole = keys_of(images.Split(pixels.astype(np.uint8), classes))
-    assert sorted(keys_of(found.train) + keys_of(found.valid)) == sorted(whole)
+    assert sorted(keys_of(pictures.train) + keys_of(pictures.valid)) == sorted(whole)
 
 
-def test_damaged_idx_files_are_told(garments):
+def test_damaged_idx_files_are_refused(garments):
     folder, _, _ = garments
     path = folder / "t10k-labels-idx1-ubyte"
     packed = path.with_suffix(".gz")
     flipped = bytearray(gzip.compress(bytes(range(256)) * 40))
     flipped[len(flipped) // 2] ^= 255
-    for file, content, told in (
+    for file, content, message in (
         (path, path.read_bytes()[:-1], r"must hold 7 bytes .*Received: 6\. Fetch it again"),
         (path, b"\0\0\x08\x01\0\0\0\x01\0", r"Received: 7 pictures and 1 labels\. Fetch"),
         (path, b"\0\0\x0d\x01", "is no idx file of bytes"),
@@ -89,7 +89,7 @@ def test_damaged_idx_files_are_told(garments):
     ):
         path.unlink(missing_ok=True)
         file.write_bytes(content)
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             images.load("fashion_mnist", folder)
     packed.unlink()
     with pytest.raises(FileNotFoundError, match=r"has no t10k-labels.*\[\.gz\]\. Install Debian's"):
@@ -98,7 +98,7 @@ def test_damaged_idx_files_are_told(garments):
 
 @pytest.fixture
 def photographs(tmp_path):
-    """A folder with 12 cats and 9 dogs in colour, and their pixels by class."""
+    """A folder with colour pictures of 12 cats and 9 dogs, and their pixels by class."""
     written = {
         name: RNG.integers(0, 256, (n, 4, 6, 3), np.uint8) for name, n in (("cat", 12), ("dog", 9))
     }
@@ -109,32 +109,32 @@ def photographs(tmp_path):
     return tmp_path, written
 
 
-def test_a_folder_s_subfolders_are_its_classes(photographs):
+def test_the_subfolders_of_a_folder_are_its_classes(photographs):
     folder, written = photographs
-    found = images.load("folder", folder)
-    assert found.classes == ("cat", "dog")
-    assert [len(getattr(found, split)) for split in SPLITS] == [17, 2, 2]
+    pictures = images.load("folder", folder)
+    assert pictures.classes == ("cat", "dog")
+    assert [len(getattr(pictures, split)) for split in SPLITS] == [17, 2, 2]
     numbered = enumerate(written.values())
     expected = [(pixels.tobytes(), number) for number, many in numbered for pixels in many]
-    assert all_keys(found) == sorted(expected)
+    assert all_keys(pictures) == sorted(expected)
 
 
-def test_names_of_files_and_classes_are_taken_as_they_are(photographs):
+def test_names_of_files_and_classes_may_have_any_characters(photographs):
     folder, _ = photographs
     whole = images.load("folder", folder)
     (folder / "cat" / "3.png").rename(folder / "cat" / "3.PNG")
     (folder / "cat").rename(folder / "cat [1]*")
     (folder / "dog" / "notes.txt").write_text("no picture")
-    found = images.load("folder", folder)
-    assert found.classes == ("cat [1]*", "dog")
+    renamed = images.load("folder", folder)
+    assert renamed.classes == ("cat [1]*", "dog")
     for split in SPLITS:
-        assert {*keys_of(getattr(found, split))} == {*keys_of(getattr(whole, split))}
+        assert {*keys_of(getattr(renamed, split))} == {*keys_of(getattr(whole, split))}
 
 
 def test_the_digest_changes_with_the_splits(photographs):
     folder, _ = photographs
     before = images.load("folder", folder)
-    # A control: content and other files leave it as it is.
+    # A control: neither the content of pictures nor other files change it.
     picture_files.write(folder / "dog" / "0.png", np.zeros((4, 6, 3), np.uint8))
     (folder / "dog" / "notes.txt").write_text("no picture")
     assert images.load("folder", folder).digest == before.digest
@@ -151,11 +151,11 @@ def test_grey_files_have_one_channel(photographs):
     picture_files.write(paths[0], grey[0])
     picture_files.write(paths[1], np.repeat(grey[1], 3, axis=-1))
     np.testing.assert_array_equal(picture_files.read_all(paths)[0], grey)
-    # A control: one in colour, and all have three channels.
+    # A control: beside a colour picture all have three channels.
     assert picture_files.read_all([*paths, folder / "dog" / "0.png"])[0].shape == (3, 4, 6, 3)
 
 
-def test_pictures_that_cannot_be_used_are_told(photographs, tmp_path_factory):
+def test_pictures_that_cannot_be_used_are_refused(photographs, tmp_path_factory):
     folder, _ = photographs
     picture_files.write(folder / "dog" / "0.png", np.zeros((5, 6, 3), np.uint8))
     with pytest.raises(ValueError, match=r"0\.png must be 4 x 6 pixels, .* 5 x 6\. Resize it\.$"):
@@ -164,7 +164,7 @@ def test_pictures_that_cannot_be_used_are_told(photographs, tmp_path_factory):
     with pytest.raises(ValueError, match=r"0\.png is no PNG or JPEG file that can be read"):
         images.load("folder", folder, strict=True)
     (folder / "empty").mkdir()
-    for arguments, told in (
+    for arguments, message in (
         (("folder", folder), r"two subfolders or more.*Received: none in empty\.$"),
         (("folder", tmp_path_factory.mktemp("nothing")), r"Received: 0 subfolders\.$"),
         (("folder", folder / "nowhere"), r"there is no folder .*nowhere\. It must have"),
@@ -173,12 +173,12 @@ def test_pictures_that_cannot_be_used_are_told(photographs, tmp_path_factory):
         (("digits", folder), "Only pictures=folder or fashion_mnist reads a folder"),
         (("digits", None, True), "Only pictures=folder reads `strict`"),
     ):
-        error = FileNotFoundError if "there is no" in told else ValueError
-        with pytest.raises(error, match=told):
+        error = FileNotFoundError if "there is no" in message else ValueError
+        with pytest.raises(error, match=message):
             images.load(*arguments)
 
 
-def test_jpeg_files_are_read_and_others_counted_by_their_endings(photographs):
+def test_jpeg_files_are_read_and_other_files_counted_by_their_endings(photographs):
     image = pytest.importorskip("PIL.Image")
     folder, _ = photographs
     pixels = RNG.integers(0, 256, (4, 6, 3), np.uint8)
@@ -186,26 +186,26 @@ def test_jpeg_files_are_read_and_others_counted_by_their_endings(photographs):
         image.fromarray(pixels).save(folder / "dog" / name)
     for name in ("a.gif", "b.gif", "c.TXT", ".DS_Store"):
         (folder / "cat" / name).write_text("")
-    found = images.load("folder", folder)
-    assert sum(map(len, (found.train, found.valid, found.test))) == 24
-    assert found.passed_over == {".DS_Store": 1, ".gif": 2, ".txt": 1}
-    assert not found.dropped
+    pictures = images.load("folder", folder)
+    assert sum(map(len, (pictures.train, pictures.valid, pictures.test))) == 24
+    assert pictures.passed_over == {".DS_Store": 1, ".gif": 2, ".txt": 1}
+    assert not pictures.dropped
 
 
-def test_an_unreadable_file_moves_no_other_to_another_split(photographs):
+def test_an_unreadable_file_moves_no_other_file_to_another_split(photographs):
     folder, _ = photographs
     whole = images.load("folder", folder)
     path = folder / "cat" / "5.png"
     for spoil in (lambda: path.write_bytes(b""), lambda: path.symlink_to("gone")):
         path.unlink()
         spoil()
-        found = images.load("folder", folder)
-        assert found.dropped == {"unreadable": 1}
-        assert found.dropped.firsts == {"unreadable": str(path)}
-        assert found.digest == whole.digest
-        assert len(all_keys(found)) == len(all_keys(whole)) - 1
+        spoilt = images.load("folder", folder)
+        assert spoilt.dropped == {"unreadable": 1}
+        assert spoilt.dropped.firsts == {"unreadable": str(path)}
+        assert spoilt.digest == whole.digest
+        assert len(all_keys(spoilt)) == len(all_keys(whole)) - 1
         for split in SPLITS:
-            assert {*keys_of(getattr(found, split))} <= {*keys_of(getattr(whole, split))}
+            assert {*keys_of(getattr(spoilt, split))} <= {*keys_of(getattr(whole, split))}
 
 
 def test_pictures_that_nothing_can_be_learned_from_are_refused(photographs):

@@ -1,5 +1,5 @@
-"""The corpus of intents: every template, no template in two splits, sentences of the language of
-their templates.
+"""The corpus of intents: it has every template, none of them in two splits, and sentences that
+their templates match.
 """
 
 import collections
@@ -28,16 +28,16 @@ def test_no_template_of_the_package_has_sentences_in_two_splits(templates):
     for split, template in intents.split_templates(templates):
         splits[template.intent, template.text].add(split)
         of_intent[template.intent].add(split)
-    assert {len(found) for found in splits.values()} == {1}
-    assert all("train" in found for found in of_intent.values())
+    assert {len(names) for names in splits.values()} == {1}
+    assert all("train" in names for names in of_intent.values())
     texts = collections.defaultdict(set)
     for template in templates:
         texts[template.intent].add(template.text)
-    assert all("test" in of_intent[name] for name, found in texts.items() if len(found) > 1)
+    assert all("test" in of_intent[name] for name, wordings in texts.items() if len(wordings) > 1)
 
 
-def test_a_sentence_is_one_of_those_that_its_template_stands_for(templates):
-    """Hassil itself, which reads sentences, finds the intent of what we wrote."""
+def test_a_sentence_is_one_that_its_template_matches(templates):
+    """Hassil, the parser of these templates, recognizes the intent of our sentences."""
     import home_assistant_intents
     from hassil.intents import Intents, TextSlotList
     from hassil.recognize import recognize_all
@@ -52,12 +52,12 @@ def test_a_sentence_is_one_of_those_that_its_template_stands_for(templates):
     }
     for template in templates[:: len(templates) // 12]:
         sentence, _ = intents.sentences(template)[0]
-        # What depends on the place or the device is not known here.
-        found = {result.intent.name for result in recognize_all(sentence, parsed, slot_lists=lists)}
+        # Templates that depend on a place or a device are left out.
+        names = {result.intent.name for result in recognize_all(sentence, parsed, slot_lists=lists)}
         contexts = parsed.intents[template.intent].data
         free = [data for data in contexts if not data.requires_context]
-        if template.text in {one.text for data in free for one in data.sentences}:
-            assert template.intent in found, sentence
+        if template.text in {pattern.text for data in free for pattern in data.sentences}:
+            assert template.intent in names, sentence
 
 
 def test_the_corpus_is_always_the_same_and_names_every_intent():
@@ -72,20 +72,20 @@ def test_the_corpus_is_always_the_same_and_names_every_intent():
         corpora.load("intents", source_language="de")
 
 
-def test_the_tags_are_those_of_the_slots_that_hassil_reads():
+def test_the_tags_mark_the_slots_that_hassil_fills():
     corpus = corpora.load("intents", target_language="slots")
     pairs = [*pairs_of(corpus.train), *pairs_of(corpus.valid), *pairs_of(corpus.test)]
     rows = [(sentence.split(), tags.split()) for sentence, tags in pairs]
     assert all(len(words) == len(tags) for words, tags in rows)
-    found = collections.defaultdict(set)
+    texts = collections.defaultdict(set)
     for words, tags in rows:
         for name, begin, end in spans_of(tags):
-            found[name].add(" ".join(words[begin:end]).rstrip("?,%'s"))
+            texts[name].add(" ".join(words[begin:end]).rstrip("?,%'s"))
     rooms = {room.rstrip("s") for room in intents.ROOMS}
-    assert found["area"] >= rooms
-    # A word may hang together with what the template has behind the slot.
-    assert len(found["area"] - rooms) <= 3
-    assert found["floor"] >= set(intents.FLOORS)
+    assert texts["area"] >= rooms
+    # The template may join a word to the end of a slot.
+    assert len(texts["area"] - rooms) <= 3
+    assert texts["floor"] >= set(intents.FLOORS)
     assert len(corpus.test) > 0
     assert {tag for _, tags in rows for tag in tags} > {"O", "B-name", "I-name", "B-area"}
 
@@ -101,7 +101,7 @@ def test_the_tags_are_those_of_the_slots_that_hassil_reads():
         ("<a>x> <a>y>", "x y", "B-a B-a"),
     ],
 )
-def test_words_get_the_slots_that_the_marks_tell(marked, sentence, tags):
+def test_words_between_marks_get_the_tags_of_their_slots(marked, sentence, tags):
     begin, named, end = intents.MARKS
     for name in ("area", "name", "a", "b"):
         marked = marked.replace(f"<{name}>", f"{begin}{name}{named}")

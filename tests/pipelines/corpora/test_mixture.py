@@ -1,5 +1,5 @@
-"""A mixture: its members one behind the other, each pair with its member's tag and weight; every
-fault told with file, member and key.
+"""A mixture: its members one after another, each pair with its member's tag and weight; errors
+name file, member and key.
 """
 
 import dataclasses
@@ -46,9 +46,9 @@ def load(folder, *members, **options):
 
 def complaint(folder, content, error_type=ValueError):
     path = write(folder, content)
-    told = token_lists.complaint(error_type, corpora.load, "mixture", mixture=path)
-    assert str(path) in told
-    return told
+    message = token_lists.complaint(error_type, corpora.load, "mixture", mixture=path)
+    assert str(path) in message
+    return message
 
 
 def text_files(folder, name, languages=("en", "de"), lines=2):
@@ -62,7 +62,7 @@ def text_files(folder, name, languages=("en", "de"), lines=2):
 
 @dataclasses.dataclass(frozen=True)
 class InMemory(Target):
-    """A corpus of the test's."""
+    """A corpus with the pairs of `SPLITS`."""
 
     name = "in_memory"
     seed: int = option(0, "Number of its splits among `SPLITS`.")
@@ -78,16 +78,16 @@ SPLITS = []
 
 
 @given(st.lists(MEMBER, min_size=1, max_size=4))
-def test_members_stand_one_behind_the_other_with_their_tags_and_weights(tmp_path_factory, members):
+def test_members_follow_each_other_with_their_tags_and_weights(tmp_path_factory, members):
     SPLITS[:] = [member["splits"] for member in members]
-    said = []
+    definitions = []
     for number, member in enumerate(members):
         languages = zip(("source_language", "target_language"), member["languages"], strict=True)
         own = {key: member[key] for key in ("tag", "weight") if member.get(key)}
-        said.append({"corpus": "in_memory", "seed": number, **dict(languages), **own})
+        definitions.append({"corpus": "in_memory", "seed": number, **dict(languages), **own})
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(CORPORA, "in_memory", InMemory)
-        mixed = load(tmp_path_factory.mktemp("mixture"), *said)
+        mixed = load(tmp_path_factory.mktemp("mixture"), *definitions)
 
     for number, text in enumerate((mixed.train, mixed.valid, mixed.test)):
         expected = [
@@ -107,13 +107,12 @@ def test_members_stand_one_behind_the_other_with_their_tags_and_weights(tmp_path
     each = {str(number): 2 for number in range(len(members))}
     assert mixed.dropped == {"empty": len(members), **each}
     assert mixed.name == "mixture"
-    for side, found in enumerate((mixed.source_language, mixed.target_language)):
-        assert found.split("+") == [*dict.fromkeys(one["languages"][side] for one in members)]
+    for side, joined in enumerate((mixed.source_language, mixed.target_language)):
+        languages = [member["languages"][side] for member in members]
+        assert joined.split("+") == [*dict.fromkeys(languages)]
 
 
-def test_paths_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere(
-    tmp_path, monkeypatch
-):
+def test_relative_paths_start_at_the_folder_of_the_mixture(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", "/home/someone")
     text = {**REVERSE, "corpus": "text_files"}
     members = [
@@ -127,15 +126,15 @@ def test_paths_are_those_beside_the_file_unless_they_are_absolute_or_elsewhere(
         {**REVERSE, "corpus": "home_assistant"},
     ]
     path = write(tmp_path, {"corpora": members})
-    made = [one.corpus for one in Mixture(mixture=str(path), cache_dir="given").members()]
+    loaded = Mixture(mixture=str(path), cache_dir="given").members()
     names = ("data_dir", "data_file", "cache_dir")
-    places = [next(filter(None, (getattr(one, name, None) for name in names))) for one in made]
+    options = [[getattr(member.corpus, name, None) for name in names] for member in loaded]
     expected = [str(tmp_path / "a/b"), str(tmp_path / "d"), "/home/someone/e", "gs://bucket/f"]
-    others = [str(tmp_path / "~nobody_here/i"), str(tmp_path / "g/h.tsv")]
-    assert places == [*expected, "/c", *others, "given"]
+    expected += ["/c", str(tmp_path / "~nobody_here/i"), str(tmp_path / "g/h.tsv"), "given"]
+    assert [next(filter(None, paths)) for paths in options] == expected
 
 
-def test_treebanks_alone_are_told_how_trees_are_written(tmp_path):
+def test_tree_leaves_reach_treebanks_alone(tmp_path):
     path = str(write(tmp_path, {"corpora": [REVERSE, {**REVERSE, "corpus": "treebank"}]}))
     of_reverse, of_trees = Mixture(mixture=path, tree_leaves="words", strict=True).members()
     assert (of_trees.corpus.tree_leaves, of_trees.corpus.strict) == ("words", True)
@@ -150,9 +149,9 @@ NO_TAGS = ("2de", "<2 de>", "<2de>\n", "<>", "<größe>", 2)
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        *(("weight", one, "0 or a number of at least 1e-6") for one in NO_WEIGHTS),
-        *(("tag", one, "a string such as <2de>") for one in NO_TAGS),
-        *(("seed", one, "an integer") for one in (1.5, False)),
+        *(("weight", value, "0 or a number of at least 1e-6") for value in NO_WEIGHTS),
+        *(("tag", value, "a string such as <2de>") for value in NO_TAGS),
+        *(("seed", value, "an integer") for value in (1.5, False)),
         ("seed", -1, "an integer, at least 0"),
         ("data_dir", "", "set"),
         ("data_dir", ["a"], "a string"),
@@ -168,7 +167,7 @@ def test_a_wrong_value_names_file_member_and_key(tmp_path, key, value, expected)
     assert f"{value!r}." in message
 
 
-# A member that is wrong, and what is said of it.
+# A wrong member, and what the message says.
 MEMBERS = [
     *(
         ({**REVERSE, "corpus": corpus, key: value}, f"`{key}` must name three splits: ")
@@ -181,8 +180,8 @@ MEMBERS = [
         ]
     ),
     *(
-        ({**REVERSE, "corpus": "treebank", "prefixes": prefixes}, told)
-        for prefixes, told in [
+        ({**REVERSE, "corpus": "treebank", "prefixes": prefixes}, message)
+        for prefixes, message in [
             (["a", None, 1], "`test_prefix` must be a s"),
             (None, "`prefixes` must be set"),
         ]
@@ -212,12 +211,12 @@ MEMBERS = [
 ]
 
 
-@pytest.mark.parametrize(("member", "told"), MEMBERS)
-def test_a_member_that_cannot_be_is_told_with_its_number(tmp_path, member, told):
+@pytest.mark.parametrize(("member", "expected"), MEMBERS)
+def test_a_wrong_member_is_refused_with_its_number(tmp_path, member, expected):
     message = complaint(tmp_path, {"corpora": [REVERSE, member]})
     assert "mixture.json, member 2: " in message
-    assert told in message
-    assert ("`corpus` must be one of " in message) == ("no mixture" in told)
+    assert expected in message
+    assert ("`corpus` must be one of " in message) == ("no mixture" in expected)
 
 
 OTHER_OBJECTS = ({}, {"corpora": []}, {"corpora": {}}, {"corpora": [REVERSE], "weight": 2})
@@ -227,19 +226,19 @@ NO_JSON = ("", "{", '{"corpora": [,]}', "{'corpora': []}")
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
-        *((one, f"{ONE_OR_MORE}{str(one)[:200]}. List the members.") for one in OTHER_OBJECTS),
-        *((one, NO_OBJECT) for one in ([], "3", '"corpora"')),
-        *((one, " is damaged: it is not JSON (") for one in NO_JSON),
+        *((root, f"{ONE_OR_MORE}{str(root)[:200]}. List the members.") for root in OTHER_OBJECTS),
+        *((root, NO_OBJECT) for root in ([], "3", '"corpora"')),
+        *((text, " is damaged: it is not JSON (") for text in NO_JSON),
         ('{"corpora": "\udcff"}', " is damaged: it must be UTF-8. Received: byte 13 is not."),
     ],
 )
-def test_a_file_that_is_no_mixture_is_refused(tmp_path, content, told):
-    assert f"mixture.json{told}" in complaint(tmp_path, content)
+def test_a_file_that_is_no_mixture_is_refused(tmp_path, content, message):
+    assert f"mixture.json{message}" in complaint(tmp_path, content)
 
 
-def test_what_is_wrong_with_a_member_is_told_with_its_number(tmp_path):
+def test_an_error_in_the_files_of_a_member_has_its_number(tmp_path):
     good, bad = text_files(tmp_path, "good"), text_files(tmp_path, "bad")
     path = tmp_path / "bad" / "train.de"
     path.write_bytes(b"\xff\n")
@@ -247,20 +246,20 @@ def test_what_is_wrong_with_a_member_is_told_with_its_number(tmp_path):
     assert f"member 2: {path}, line 1: must be UTF-8." in complaint(tmp_path, both)
     path.unlink()
     assert "member 2: Neither " in complaint(tmp_path, both, OSError)
-    # A control.
+    # A control: without the damaged member.
     assert load(tmp_path, good, good).train.sources == ["good train en 0", "good train en 1"] * 2
 
 
-def test_a_missing_file_is_told(tmp_path):
-    told = r"`mixture` must be an existing JSON file\. Received: .*nowhere\.json\."
-    with pytest.raises(FileNotFoundError, match=told):
+def test_a_missing_file_is_refused(tmp_path):
+    message = r"`mixture` must be an existing JSON file\. Received: .*nowhere\.json\."
+    with pytest.raises(FileNotFoundError, match=message):
         corpora.load("mixture", mixture=tmp_path / "nowhere.json")
-    told = r"Corpus mixture needs `mixture`, .* Pass --mixture=FILE\."
-    with pytest.raises(ValueError, match=told):
+    message = r"Corpus mixture needs `mixture`, .* Pass --mixture=FILE\."
+    with pytest.raises(ValueError, match=message):
         corpora.load("mixture", mixture="")
 
 
-def test_a_mixture_is_read_in_parts_only_where_no_weight_would_be_lost(tmp_path):
+def test_a_mixture_with_weights_is_not_read_in_parts(tmp_path):
     member = text_files(tmp_path, "news")
     options = {"source_language": "en", "target_language": "de"}
     options["mixture"] = write(tmp_path, {"corpora": [{**member, "tag": "<2de>"}]})
@@ -274,18 +273,20 @@ def test_a_mixture_is_read_in_parts_only_where_no_weight_would_be_lost(tmp_path)
     assert (len(held_out.train), len(held_out.valid)) == (0, 2)
 
 
-def test_a_corpus_takes_one_weight_a_pair():
+def test_a_corpus_takes_one_weight_per_pair():
     text = ParallelText(["a", "b"], ["A", "B"])
     corpus = Corpus("name", "en", "de", text, text, text, {})
     assert (corpus.tags, corpus.weights) == ((), None)
     assert corpus == Corpus("name", "en", "de", text, text, text, {}, weights=np.ones(2))
-    told = r"`weights` must have one weight for each of the 2 training pairs\. Received: shape \("
+    expected = (
+        r"`weights` must have one weight for each of the 2 training pairs\. Received: shape \("
+    )
     for weights in (np.ones(3), np.ones((2, 1)), np.ones(())):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=expected):
             Corpus("name", "en", "de", text, text, text, {}, weights=weights)
 
 
-def test_a_split_that_no_member_has_is_told(tmp_path):
+def test_a_split_that_no_member_has_is_refused(tmp_path):
     names = ("a", "b", "c")
     for name in names:
         (tmp_path / f"{name}.trees").write_text("(S (XX a))\n" * 3)

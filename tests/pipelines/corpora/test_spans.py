@@ -1,5 +1,5 @@
-"""Spans cut out of text: put back they give the text, as many words are cut as T5 cuts, and others
-each time that a text is trained on.
+"""Spans cut out of text: put back they give the text, they have as many words as those of T5, and
+they differ each time that a text is trained on.
 """
 
 import collections
@@ -32,18 +32,18 @@ TEXTS = st.lists(
 )
 
 
-# Of hundreds of examples: operation by operation each takes several times as long.
+# Traced, since hypothesis calls it hundreds of times and eager calls take several times as long.
 traced_cut = tf.function(cut, ARGUMENTS, autograph=False)
 
 
 def cut_all(texts, seed):
-    """Sources and targets of texts, by numbers that follow from a seed."""
+    """Sources and targets of texts, each cut by a random number of this seed."""
     sides = traced_cut(tf.constant(texts), key(seed, np.arange(len(texts))))
     return [[text.decode() for text in side.numpy()] for side in sides]
 
 
 @given(TEXTS, st.integers(0, 2**32))
-def test_what_is_cut_out_can_be_put_back(texts, seed):
+def test_spans_can_be_put_back(texts, seed):
     for words, source, target in zip(
         texts, *cut_all([" ".join(words) for words in texts], seed), strict=True
     ):
@@ -60,10 +60,10 @@ def test_what_is_cut_out_can_be_put_back(texts, seed):
 
 
 def test_every_span_is_as_likely():
-    """Of three words one is cut out; of 14 two, in one span of two."""
-    found = collections.Counter(cut_all(["a b c"] * 600, 1)[0])
-    assert set(found) == {"<x0> b c", "a <x0> c", "a b <x0>"}
-    assert min(found.values()) > 150
+    """One of three words is cut out; of 14 words, one span of two."""
+    sources = collections.Counter(cut_all(["a b c"] * 600, 1)[0])
+    assert set(sources) == {"<x0> b c", "a <x0> c", "a b <x0>"}
+    assert min(sources.values()) > 150
     words = [f"w{number}" for number in range(14)]
     places = [source.split().index("<x0>") for source in cut_all([" ".join(words)] * 1300, 2)[0]]
     counts = np.bincount(places, minlength=13)
@@ -71,12 +71,12 @@ def test_every_span_is_as_likely():
     assert ((counts - 100) ** 2 / 100).sum() < 36
 
 
-def test_what_a_model_leaves_out_is_left_out():
+def test_spans_that_a_model_does_not_name_stay_empty():
     assert restored("a <x0> sat <x1>", "<x1> there <x2>") == "a sat there"
     assert restored("a <x0> sat", "nonsense") == "a sat"
 
 
-def test_the_corpus_names_its_sentinels_and_drops_what_has_no_span(tmp_path):
+def test_the_corpus_names_its_sentinels_and_drops_lines_without_a_span(tmp_path):
     for name in ("train", "valid", "test"):
         (tmp_path / f"{name}.en").write_text("Thank you for it .\nYes\na <x3> b\n")
     settings = {"source_language": "en", "target_language": "en", "data_dir": tmp_path}
@@ -96,7 +96,7 @@ def test_the_corpus_names_its_sentinels_and_drops_what_has_no_span(tmp_path):
         corpora.load("spans", **settings)
 
 
-# A mixture, in which spans are cut anew.
+# Spans of a mixture that are cut anew in each epoch.
 TAG = "<restore>"
 LINES = [
     "Thank you for inviting me to your party last week .",
@@ -129,7 +129,7 @@ def vocabulary(mixture):
 
 
 def batches(mixture, vocabulary, longest=100, anew=True, dropout=None):
-    """The stream that a run with these spans is trained on: pairs of texts of each batch."""
+    """The batches that a run with these spans is trained on, as pairs of texts."""
     train = tokenize_pairs(mixture.train, vocabulary)
     texts = whole_texts(mixture.train, mixture.tags)
     both = {
@@ -139,56 +139,56 @@ def batches(mixture, vocabulary, longest=100, anew=True, dropout=None):
     stream = training_batches(train.examples(both if anew else {}), 48, seed=5).dataset()
     for (source, _), target, _ in stream.as_numpy_iterator():
         sides = (vocabulary.detokenize(tf.constant(ids)).numpy() for ids in (source, target))
-        yield [(one.decode(), other.decode()) for one, other in zip(*sides, strict=True)]
+        yield [tuple(map(bytes.decode, pair)) for pair in zip(*sides, strict=True)]
 
 
-def taken(stream, count):
+def first(stream, count):
     """The first batches of a stream."""
     return [*islice(stream, count)]
 
 
 def pairs(stream):
     """Source and target of each example of the first 40 batches."""
-    return [*chain(*taken(stream, 40))]
+    return [*chain(*first(stream, 40))]
 
 
-def test_each_epoch_has_other_spans_of_the_same_texts(mixture, vocabulary):
-    found = collections.defaultdict(set)
+def test_each_epoch_cuts_other_spans_of_the_same_texts(mixture, vocabulary):
+    sources = collections.defaultdict(set)
     for source, target in pairs(batches(mixture, vocabulary)):
         if target.startswith("<x0>"):
             assert source.startswith(f"{TAG} ")
             text = source.removeprefix(f"{TAG} ")
-            found[restored(text, target)].add(text)
+            sources[restored(text, target)].add(text)
         else:
-            # The other task is as it was.
+            # The other task is unchanged.
             assert source == target
             assert source in LINES
-    assert set(found) == set(LINES)
-    assert len(found[LINES[0]]) > 5
-    # The control: spans that are cut once.
+    assert set(sources) == set(LINES)
+    assert len(sources[LINES[0]]) > 5
+    # A control: spans that are cut once.
     fixed = pairs(batches(mixture, vocabulary, anew=False))
     assert len({source for source, _ in fixed if source.startswith(TAG)}) == len(LINES)
 
 
-def test_a_pair_that_became_too_long_stays_on_both_sides(mixture, vocabulary):
+def test_a_pair_that_would_become_too_long_keeps_its_first_spans(mixture, vocabulary):
     plain = {*zip(mixture.train.sources, mixture.train.targets, strict=True)}
     texts = {restored(*pair) for pair in plain}
     fewest, most = [len(vocabulary.tokenize(tf.constant([text]))[0]) for text in (LINES[2], TAG)]
     assert {*pairs(batches(mixture, vocabulary, longest=most))} == plain
     for longest in range(fewest, 60, 16):
-        found = {*pairs(batches(mixture, vocabulary, longest=longest))}
-        assert {restored(*pair) for pair in found} == texts
-        for pair in found - plain:
+        fitting = {*pairs(batches(mixture, vocabulary, longest=longest))}
+        assert {restored(*pair) for pair in fitting} == texts
+        for pair in fitting - plain:
             assert vocabulary.tokenize(tf.constant(pair)).row_lengths().numpy().max() <= longest
-    assert found - plain
+    assert fitting - plain
 
 
-def test_new_spans_are_cut_by_the_segmentation_too(mixture, vocabulary):
-    varied = taken(batches(mixture, vocabulary, dropout=BpeDropout(vocabulary, 0.5, 3)), 10)
-    assert varied == taken(batches(mixture, vocabulary), 10)
+def test_segmentations_that_vary_leave_the_spans_as_they_are(mixture, vocabulary):
+    varied = first(batches(mixture, vocabulary, dropout=BpeDropout(vocabulary, 0.5, 3)), 10)
+    assert varied == first(batches(mixture, vocabulary), 10)
 
 
-def test_a_run_cuts_spans_anew_to_train_alone(tmp_path, tasks):
+def test_a_run_cuts_spans_anew_only_for_training(tmp_path, tasks):
     def variations(*more):
         flags = ("--flagfile=toy.flags", "--vocabulary_size=350", "--norelease", "--seed=7", *more)
         corpus = ("--corpus=mixture", f"--mixture={tasks}", f"--model_dir={tmp_path / 'run'}")
@@ -199,11 +199,13 @@ def test_a_run_cuts_spans_anew_to_train_alone(tmp_path, tasks):
         assert run.task.examples("valid").variations == {}
         return run.task.examples("train").variations
 
-    found = variations("--bpe_dropout=0.1", "--max_train_length=90")
-    assert [(name, type(one), one.seed) for name, one in found.items()] == [
+    sides = variations("--bpe_dropout=0.1", "--max_train_length=90")
+    assert [(side, type(spans), spans.seed) for side, spans in sides.items()] == [
         ("source", SpansAnew, 7),
         ("target", SpansAnew, 7),
     ]
-    assert {(one.longest, type(one.variation)) for one in found.values()} == {(90, BpeDropout)}
+    assert {(spans.longest, type(spans.variation)) for spans in sides.values()} == {
+        (90, BpeDropout)
+    }
     # Sequences of any length have no static shape.
     assert variations("--static_shapes", "--max_train_length=90") == {}

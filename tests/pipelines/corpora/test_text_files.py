@@ -1,5 +1,5 @@
-"""Own text: what is written is read back, and every fault is told with its file and, where it has
-one, its line.
+"""Text of users: what is written is read back, and every error names its file and, if it has one,
+its line.
 """
 
 import collections
@@ -74,22 +74,22 @@ def test_pairs_round_trip_in_either_direction(tmp_path_factory, pairs):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("test_de_gz", gzip.compress(b"", mtime=0), "{}.de.gz must hold one sentence a line."),
         ("test_de_gz", b"", "{}.de.gz must hold one sentence a line. Received: an empty file"),
         ("valid_de", b"\n \n", "no usable pair: all 2 "),
     ],
 )
-def test_files_without_pairs_are_told(tmp_path, name, content, told):
-    told = told.replace("{}", str(tmp_path / name.partition("_")[0]))
-    assert told in complaint(ValueError, load, write(tmp_path, **{name: content}))
+def test_files_without_pairs_are_refused(tmp_path, name, content, message):
+    message = message.replace("{}", str(tmp_path / name.partition("_")[0]))
+    assert message in complaint(ValueError, load, write(tmp_path, **{name: content}))
 
 
 def test_plain_and_packed_twins_are_ambiguous_and_two_languages_must_differ(tmp_path):
     write(tmp_path)
-    told = complaint(ValueError, load, tmp_path, target_language="en")
-    assert "must differ. Received: 'en' twice" in told
+    message = complaint(ValueError, load, tmp_path, target_language="en")
+    assert "must differ. Received: 'en' twice" in message
     (tmp_path / "train.en.gz").write_bytes(gzip.compress(b"a\nb\n"))
     message = complaint(ValueError, load, tmp_path)
     assert f"Both {tmp_path / 'train.en'} and {tmp_path / 'train.en.gz'} exist" in message
@@ -103,8 +103,8 @@ def test_damaged_gzip_never_passes_unnoticed(tmp_path_factory, data):
     cut = data.draw(st.integers(1, len(whole) - 1))
     path = tmp_path_factory.mktemp("gz") / "train.en.gz"
     path.write_bytes(whole[:cut])
-    told = complaint(ValueError, line_files.read_lines, path)
-    assert "train.en.gz must be a whole gzip file" in told
+    message = complaint(ValueError, line_files.read_lines, path)
+    assert "train.en.gz must be a whole gzip file" in message
     flipped = bytearray(whole)
     # The check sum and the length.
     flipped[-data.draw(st.integers(1, 8))] ^= data.draw(st.integers(1, 255))
@@ -115,7 +115,7 @@ def test_damaged_gzip_never_passes_unnoticed(tmp_path_factory, data):
     assert line_files.read_lines(path) == lines
 
 
-def test_multi30k_as_it_lies():
+def test_multi30k_is_read_as_downloaded():
     if not MULTI30K.is_dir():
         pytest.skip(f"{MULTI30K} is not on this machine")
     corpus = load(MULTI30K, prefixes=("train", "val", "test_2016_flickr"))
@@ -126,9 +126,9 @@ def test_multi30k_as_it_lies():
     assert corpus.train.targets[0] == expected
 
 
-# ParallelText: sources and targets stay aligned.
+# ParallelText has one target for each source.
 @given(st.lists(st.text(), max_size=5), st.lists(st.text(), max_size=5))
-def test_refuses_exactly_the_unequal_lengths(sources, targets):
+def test_sources_and_targets_of_different_lengths_are_refused(sources, targets):
     if len(sources) == len(targets):
         assert len(ParallelText(sources, targets)) == len(sources)
     else:
@@ -141,10 +141,11 @@ def test_pairs_of_a_mixture_know_the_lines_of_its_members(tmp_path):
         (tmp_path / f"{split}.en").write_text("a\n\nb\nc\n")
         (tmp_path / f"{split}.de").write_text("A\nB\nC\nD\n")
     languages = {"source_language": "en", "target_language": "de"}
-    members = [{"corpus": "reverse", "seed": 1}, {"corpus": "text_files", "data_dir": "."}]
+    toy = {"corpus": "reverse", "seed": 1, **languages}
+    text = {"corpus": "text_files", "data_dir": ".", **languages}
     mixture = tmp_path / "mixture.json"
-    # With the mark that Windows' programs put there.
-    mixture.write_text("\ufeff" + json.dumps({"corpora": [one | languages for one in members]}))
+    # With the byte order mark of Windows' programs.
+    mixture.write_text("\ufeff" + json.dumps({"corpora": [toy, text]}))
     settings = dict.fromkeys(languages)
     corpus = corpora.load("mixture", **settings, mixture=mixture)
     assert corpus.test.place(len(corpus.test) - 1, "") == f"{tmp_path}/test.de, line 4"
@@ -152,12 +153,12 @@ def test_pairs_of_a_mixture_know_the_lines_of_its_members(tmp_path):
     assert corpus.dropped.firsts["empty"] == f"{tmp_path}/train.en, line 2"
     with pytest.raises(ValueError, match=r"mixture\.json, member 2: .*train\.en, line 2: empty"):
         corpora.load("mixture", **settings, mixture=mixture, strict=True)
-    # Of a text of unknown origin it is a number.
+    # A text of unknown origin has numbers for places.
     assert ParallelText(["a", "b"], ["A", "B"]).place(1, "the test side") == "the test side, text 2"
 
 
-# The toy corpus: reversed, deterministic, disjoint.
-def test_sizes_reversal_disjointness_and_every_length_and_letter_in_training():
+# The toy corpus.
+def test_the_toy_corpus_is_reversed_disjoint_and_trains_every_length_and_word():
     corpora_by_seed = [Reverse(seed=seed).load() for seed in (0, 1, 2, 1)]
     # The seed decides everything.
     assert corpora_by_seed[1] == corpora_by_seed[3] != corpora_by_seed[2]
@@ -179,16 +180,16 @@ PAIRS = [(f"source {number}", f"Ziel {number}") for number in range(300)]
 
 def tmx(pairs, source="en", target="de"):
     units = "".join(
-        f'<tu><tuv xml:lang="{source}"><seg>{escape(one)}</seg></tuv>'
-        f'<tuv xml:lang="{target}"><seg>{escape(other)}</seg></tuv></tu>'
-        for one, other in pairs
+        f'<tu><tuv xml:lang="{source}"><seg>{escape(source_text)}</seg></tuv>'
+        f'<tuv xml:lang="{target}"><seg>{escape(target_text)}</seg></tuv></tu>'
+        for source_text, target_text in pairs
     )
     head = '<?xml version="1.0"?><tmx version="1.4"><header srclang="en"/>'
     return f"{head}<body>{units}</body></tmx>"
 
 
 def tsv(pairs):
-    return "".join(f"{one}\t{other}\n" for one, other in pairs)
+    return "".join(f"{source}\t{target}\n" for source, target in pairs)
 
 
 KINDS = {"tsv": tsv, "tmx": tmx}
@@ -212,26 +213,26 @@ def rows(corpus):
 
 
 def test_a_pairs_split_is_decided_by_its_source(written):
-    found = rows(written(PAIRS))
+    splits = rows(written(PAIRS))
     expected = collections.defaultdict(list)
     for pair in PAIRS:
         expected[split_of(pair[0])].append(pair)
-    assert found == expected
+    assert splits == expected
 
 
-def test_files_that_are_named_have_their_own_pairs_which_are_not_trained_on(written, tmp_path):
-    other = tmp_path / "other"
+def test_pairs_of_a_held_out_file_are_not_trained_on(written, tmp_path):
+    held_out = tmp_path / "held_out"
     own = [("one", "eins"), *PAIRS[:9]]
-    other.write_text(KINDS[written.kind](own))
-    found = rows(written(PAIRS, valid_file=other, test_file=other))
-    assert found["valid"] == found["test"] == own
-    assert not set(found["train"]) & set(own)
+    held_out.write_text(KINDS[written.kind](own))
+    splits = rows(written(PAIRS, valid_file=held_out, test_file=held_out))
+    assert splits["valid"] == splits["test"] == own
+    assert not set(splits["train"]) & set(own)
     whole = tmp_path / f"pairs.{written.kind}"
     (tmp_path / "link").symlink_to(whole)
     same = (whole, tmp_path / "link", os.path.relpath(whole))
-    for name, one in itertools.product(("valid_file", "test_file"), same):
+    for name, path in itertools.product(("valid_file", "test_file"), same):
         with pytest.raises(ValueError, match=f"^`{name}` must be another file than `data_file`"):
-            written(PAIRS, **{name: one})
+            written(PAIRS, **{name: path})
 
 
 def test_faulty_pairs_are_counted_with_the_first_place(written):
@@ -248,12 +249,12 @@ def test_faulty_pairs_are_counted_with_the_first_place(written):
         written(PAIRS[:2])
 
 
-def test_columns_have_numbers_or_names(tmp_path):
+def test_columns_are_chosen_by_number_or_name(tmp_path):
     path = tmp_path / "pairs.tsv"
-    table = "".join(f'7\t"{other}\t{one}\n' for one, other in PAIRS)
+    table = "".join(f'7\t"{target}\t{source}\n' for source, target in PAIRS)
     path.write_text(f"id\tde\ten\n{table}", encoding="utf-8")
     named = corpora.load("tsv", data_file=path, source_column="en", target_column="de")
-    # Quotes stand as they are.
+    # Quotes are text, not delimiters.
     assert named.train.targets[0].startswith('"Ziel')
     numbered = corpora.load("tsv", data_file=path, source_column="3", target_column="2")
     assert len(numbered.train) in (len(named.train), len(named.train) + 1)
@@ -273,10 +274,10 @@ def test_regions_of_a_language_fall_back(tmp_path):
         source, target = languages
         corpus = corpora.load("tmx", data_file=path, source_language=source, target_language=target)
         assert corpus.train.sources[0] == PAIRS[0][0]
-    # No segment is the translation of itself.
-    for other in ("fr", "en-GB"):
+    # No segment is its own translation.
+    for target in ("fr", "en-GB"):
         with pytest.raises(ValueError, match="300 without one of the languages"):
-            corpora.load("tmx", data_file=path, target_language=other)
+            corpora.load("tmx", data_file=path, target_language=target)
 
 
 def test_codes_within_a_segment_stay_and_line_breaks_are_spaces(tmp_path):
@@ -288,7 +289,7 @@ def test_codes_within_a_segment_stay_and_line_breaks_are_spaces(tmp_path):
     assert "a <b>b</b>" in [*corpus.train.sources, *corpus.valid.sources, *corpus.test.sources]
 
 
-ENCODED = [f"<?xml version='1.0' encoding='{one}'?><tmx/>" for one in ("shift_jis", "none")]
+ENCODED = [f"<?xml version='1.0' encoding='{name}'?><tmx/>" for name in ("shift_jis", "none")]
 
 
 @pytest.mark.parametrize("text", ["", "<tmx", "<tmx><body><tu></body></tmx>", "a\tb\n", *ENCODED])
@@ -297,21 +298,21 @@ def test_a_damaged_memory_is_refused(tmp_path, text):
     path.write_text(text, encoding="utf-8")
     cut = tmp_path / "cut.tmx.gz"
     cut.write_bytes(gzip.compress(tmx(PAIRS).encode())[:-9])
-    for one in (path, cut):
-        with pytest.raises(ValueError, match=f"^{one} is no translation memory, or is damaged"):
-            corpora.load("tmx", data_file=one)
+    for memory in (path, cut):
+        with pytest.raises(ValueError, match=f"^{memory} is no translation memory, or is damaged"):
+            corpora.load("tmx", data_file=memory)
 
 
-def test_a_file_may_be_compressed_and_one_that_is_missing_is_told(tmp_path):
+def test_a_table_may_be_compressed_and_a_missing_one_is_refused(tmp_path):
     path = tmp_path / "pairs.tsv.gz"
     with pytest.raises(FileNotFoundError):
         corpora.load("tsv", data_file=path)
     path.write_bytes(gzip.compress(tsv(PAIRS).encode()))
     assert len(corpora.load("tsv", data_file=path).train) > 200
-    # As old programs of Macs write it.
+    # With the line ends of old Macs.
     path.write_bytes(gzip.compress(tsv(PAIRS).replace("\n", "\r").encode()))
-    told = complaint(ValueError, corpora.load, "tsv", data_file=path)
-    assert f"{path} must end its lines" in told
+    message = complaint(ValueError, corpora.load, "tsv", data_file=path)
+    assert f"{path} must end its lines" in message
 
 
 TEXTS = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Cn")), max_size=20)
@@ -320,13 +321,12 @@ TEXTS = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Cn")), max_size
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=20))
 def test_each_usable_pair_comes_once(tmp_path, pairs):
-    expected = {
-        (one.strip(), other.strip()) for one, other in pairs if one.strip() and other.strip()
-    } | set(PAIRS)
+    stripped = [(source.strip(), target.strip()) for source, target in pairs]
+    expected = {*PAIRS, *(pair for pair in stripped if all(pair))}
     for kind, text in KINDS.items():
         path = tmp_path / f"any.{kind}"
         path.write_text(text([*PAIRS, *pairs]), encoding="utf-8")
         splits = rows(corpora.load(kind, data_file=path)).values()
-        found = [pair for split in splits for pair in split]
-        assert len(found) == len(set(found))
-        assert set(found) == expected
+        kept_pairs = [pair for split in splits for pair in split]
+        assert len(kept_pairs) == len(set(kept_pairs))
+        assert set(kept_pairs) == expected

@@ -1,5 +1,5 @@
-"""TensorFlow Datasets, without a network: sets prepared here by TFDS' own code, its mock, and
-folders of text.
+"""TensorFlow Datasets without a network: sets that TFDS' own code prepares here, and folders of
+text.
 """
 
 import collections
@@ -23,7 +23,7 @@ from pipelines.corpora import tfds
 from pipelines.corpora.parallel_text import LONGEST_LINE
 from pipelines.dropped import Dropped
 
-# TFDS asks protobuf for what protobuf 6 deprecates, whenever it reads the metadata of a set.
+# TFDS calls what protobuf 6 deprecates whenever it reads the metadata of a set.
 pytestmark = pytest.mark.filterwarnings(r"ignore:label\(\) is deprecated:DeprecationWarning")
 
 SIZES = {"train": 300, "validation": 20, "test": 30}
@@ -52,9 +52,9 @@ def sentence(language, split, number):
 
 
 def written(split, source="de", target="en"):
-    """The pairs of a split of all sets."""
+    """The pairs of a split, the same in all sets."""
     numbers = range(SIZES[split])
-    return [(sentence(source, split, one), sentence(target, split, one)) for one in numbers]
+    return [(sentence(source, split, n), sentence(target, split, n)) for n in numbers]
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +108,8 @@ def complaint(error_type, call=load, *, source="de", target="en", **options):
 def test_sets_of_the_catalogue_in_either_direction(prepared, dataset, languages):
     for source, target in (languages, languages[::-1]):
         corpus = load(source, target, dataset=dataset, data_dir=prepared)
-        found = (corpus.name, corpus.source_language, corpus.target_language, corpus.dropped)
-        assert found == ("tfds", source, target, {})
+        assert (corpus.name, corpus.dropped) == ("tfds", {})
+        assert (corpus.source_language, corpus.target_language) == (source, target)
         for split, text in zip(SIZES, (corpus.train, corpus.valid, corpus.test), strict=True):
             assert sorted(pairs_of(text)) == sorted(written(split, source, target))
 
@@ -118,8 +118,8 @@ def test_a_folder_of_text_in_either_direction_and_in_its_order(tmp_path):
     folder = write_folder(tmp_path, languages=("de", "en", "fr"))
     for source, target in itertools.permutations(("de", "en", "fr"), 2):
         corpus = load(source, target, dataset=FOLDER, data_dir=folder)
-        found = [pairs_of(text) for text in (corpus.train, corpus.valid, corpus.test)]
-        assert found == [written(split, source, target) for split in SIZES]
+        splits = [pairs_of(text) for text in (corpus.train, corpus.valid, corpus.test)]
+        assert splits == [written(split, source, target) for split in SIZES]
 
 
 @BOTH
@@ -159,19 +159,19 @@ def test_the_parts_of_a_split_are_even_and_give_each_pair_once(
     assert max(map(len, cut)) - min(map(len, cut)) <= summands
 
 
-def test_a_stream_reads_no_further_than_it_is_asked(prepared, tmp_path, monkeypatch):
+def test_a_stream_reads_only_what_is_consumed(prepared, tmp_path, monkeypatch):
     folder = shutil.copytree(prepared, tmp_path / "copy")
     for shard in folder.glob("wmt14_translate/de-en/*/*train*"):
         shard.write_bytes(shard.read_bytes()[:-20])
     monkeypatch.setattr(tfds, "EXAMPLES_A_READ", 8)
     rows = stream("de", "en", dataset=WMT, data_dir=folder)
     assert set(itertools.islice(rows, 40)) < set(written("train"))
-    # A control: it was not all read before.
+    # A control: the rest is damaged.
     with pytest.raises(OSError, match="A set of TFDS is damaged"):
         list(rows)
 
 
-def test_the_registry_hands_over_what_the_user_named(tmp_path):
+def test_the_user_names_which_splits_are_read(tmp_path):
     options = {"dataset": FOLDER, "data_dir": write_folder(tmp_path)}
     options["splits"] = ["train[:5]", "test", "validation"]
     corpus = load("en", "de", **options)
@@ -184,7 +184,7 @@ def test_unusable_pairs_are_dropped_and_counted_and_line_breaks_become_spaces(tm
     limit = LONGEST_LINE
     german = ["zwei\nZeilen\r\nund\u2028drei", "", " \n", "d", "x" * limit, "x" * (limit + 1), "g"]
     english = ["two\x85lines", "b", "c", "\t", "e", "f", "y" * (limit + 1)]
-    examples = [{"de": one, "en": other} for one, other in zip(german, english, strict=True)]
+    examples = [{"de": de, "en": en} for de, en in zip(german, english, strict=True)]
     splits = {"train": examples, "validation": examples[:1], "test": examples[:2]}
     prepare(WMT, tmp_path, splits, shards=1)
     corpus = load("de", "en", dataset=WMT, data_dir=tmp_path)
@@ -210,21 +210,21 @@ def test_without_a_network_it_gives_up_after_half_a_minute(tmp_path, monkeypatch
     assert 0 < sum(waits) < 40
 
 
-def test_a_language_that_the_set_lacks_lists_those_it_has_before_anything_is_downloaded(
+def test_a_language_that_the_set_lacks_is_refused_before_anything_is_downloaded(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(tensorflow_datasets.core.DatasetBuilder, "download_and_prepare", None)
     options = {"dataset": WMT, "data_dir": tmp_path}
-    told = f"`source_language` must be a language of {WMT}. Received: 'fr'. It has: de, en."
-    assert told in complaint(ValueError, source="fr", **options)
+    message = f"`source_language` must be a language of {WMT}. Received: 'fr'. It has: de, en."
+    assert message in complaint(ValueError, source="fr", **options)
     assert "`target_language` must be" in complaint(ValueError, target="fr", **options)
     for dataset, columns in (("ted_multi_translate", "talk_name"), ("mnist", "none")):
-        told = complaint(ValueError, dataset=dataset, data_dir=tmp_path)
-        assert f"It has: {columns}." in told
+        message = complaint(ValueError, dataset=dataset, data_dir=tmp_path)
+        assert f"It has: {columns}." in message
 
 
 @BOTH
-def test_a_split_that_there_is_not_lists_those_there_are(prepared, tmp_path, dataset):
+def test_an_unknown_split_is_refused_with_a_list_of_the_known_ones(prepared, tmp_path, dataset):
     folder = write_folder(tmp_path) if dataset == FOLDER else prepared
     options = {"dataset": dataset, "data_dir": folder}
     for split in ("dev", "train[:10%]+dev", "train[", "train[40:30]", "train[:1000]", "all[:1%]"):
@@ -240,11 +240,11 @@ def test_a_split_that_there_is_not_lists_those_there_are(prepared, tmp_path, dat
 def test_a_split_without_a_usable_pair_is_refused(tmp_path):
     folder = write_folder(tmp_path, test_de=b"\n\n", test_en=b"a\nb\n")
     options = {"dataset": FOLDER, "data_dir": folder}
-    told = "Split '{}' of translate_folder has no usable pair: "
-    assert told.format("test") in complaint(ValueError, **options)
-    with pytest.raises(ValueError, match=re.escape(told.format("train[:0]"))):
+    message = "Split '{}' of translate_folder has no usable pair: "
+    assert message.format("test") in complaint(ValueError, **options)
+    with pytest.raises(ValueError, match=re.escape(message.format("train[:0]"))):
         next(stream("de", "en", split="train[:0]", **options))
-    for part in (0, 1):  # parts may
+    for part in (0, 1):  # a part may be empty
         assert list(stream("de", "en", split="test", part=part, parts=2, **options)) == []
 
 
@@ -257,22 +257,20 @@ def test_a_split_without_a_usable_pair_is_refused(tmp_path):
         RuntimeError("bad archive"),
     ],
 )
-def test_a_set_that_cannot_be_had_is_told_in_one_line_with_its_name_and_its_place(
-    tmp_path, monkeypatch, error
-):
+def test_a_failed_preparation_is_reported_with_the_set_and_its_folder(tmp_path, monkeypatch, error):
     def fail(_):
         raise error
 
     monkeypatch.setattr(tensorflow_datasets.core.DatasetBuilder, "download_and_prepare", fail)
     for call in (load, stream):
         message = complaint(OSError, call, dataset=WMT, data_dir=tmp_path)
-        told = f"{WMT} is not prepared in {tmp_path}, and TFDS could not download or prepare it: "
-        assert message.startswith(told)
+        reason = f"{WMT} is not prepared in {tmp_path}, and TFDS could not download or prepare it: "
+        assert message.startswith(reason)
         assert type(error).__name__ in message
         assert message.endswith("pass its folder with --data_dir.")
 
 
-def test_a_damaged_set_is_told(prepared, tmp_path):
+def test_a_damaged_set_is_refused(prepared, tmp_path):
     folder = shutil.copytree(prepared, tmp_path / "copy")
     shard = next(folder.glob("wmt14_translate/de-en/*/*train*00001-of*"))
     shard.write_bytes(shard.read_bytes()[:-20])
@@ -287,22 +285,22 @@ def test_a_damaged_set_is_told(prepared, tmp_path):
 @pytest.mark.parametrize("dataset", ["wmt", "wmt14_translate/xx-en", f"{WMT}:0.0.1", "wmt 14"])
 def test_an_unknown_set_is_refused_by_name(tmp_path, dataset):
     message = complaint(ValueError, dataset=dataset, data_dir=tmp_path)
-    told = f"`dataset` must name a set of TFDS, such as {WMT}. Received: {dataset!r} ("
-    assert told in message
+    expected = f"`dataset` must name a set of TFDS, such as {WMT}. Received: {dataset!r} ("
+    assert expected in message
     assert len(message) < 600
 
 
-def test_bad_arguments(tmp_path):
+def test_wrong_arguments_are_refused(tmp_path):
     folder = write_folder(tmp_path)
     options = {"dataset": FOLDER, "data_dir": folder}
     assert "must differ. Received: 'de' twice" in complaint(ValueError, target="de", **options)
     for part, parts in ((-1, 2), (2, 2), (0, 0)):
-        told = complaint(ValueError, stream, part=part, parts=parts, **options)
-        assert f"Received: part={part}, parts={parts}" in told
+        message = complaint(ValueError, stream, part=part, parts=parts, **options)
+        assert f"Received: part={part}, parts={parts}" in message
     assert "needs `data_dir`" in complaint(ValueError, dataset=FOLDER)
-    told = complaint(FileNotFoundError, dataset=FOLDER, data_dir=tmp_path / "no")
-    assert f"Received: {tmp_path / 'no'}" in told
-    # Something else in the folder.
+    message = complaint(FileNotFoundError, dataset=FOLDER, data_dir=tmp_path / "no")
+    assert f"Received: {tmp_path / 'no'}" in message
+    # The folder holds a file that is not of the set.
     (folder / "README").write_text("notes")
     (folder / "old.train.txt").mkdir()
     assert "Received: README, old.train.txt. Move" in complaint(ValueError, **options)
@@ -311,23 +309,23 @@ def test_bad_arguments(tmp_path):
 @pytest.mark.parametrize("content", [b"a\nb\n", b"\xff\n" * SIZES["test"]])
 def test_a_folder_whose_files_do_not_fit_is_refused(tmp_path, content):
     folder = write_folder(tmp_path, test_de=content)
-    told = complaint(ValueError, dataset=FOLDER, data_dir=folder)
-    assert f"{folder} cannot be read as a TranslateFolder: " in told
+    message = complaint(ValueError, dataset=FOLDER, data_dir=folder)
+    assert f"{folder} cannot be read as a TranslateFolder: " in message
 
 
 @pytest.mark.parametrize("separator", ["\u2028", "\x85", "\x0c", "\r"])
-def test_separators_at_which_tfds_would_shift_the_pairs_are_refused(tmp_path, separator):
+def test_separators_at_which_tfds_would_misalign_pairs_are_refused(tmp_path, separator):
     lines = [sentence("de", "test", number) for number in range(SIZES["test"])]
     early, late = (
         "".join(f"{line}{separator * (number == place)}x\n" for number, line in enumerate(lines))
         for place in (3, 9)
     )
     folder = write_folder(tmp_path, test_de=early.encode(), test_en=late.encode())
-    # A control: TFDS sees nothing wrong.
+    # A control: TFDS itself finds no fault.
     builder = tfds.package().TranslateFolder(root_dir=str(folder))
     assert builder.info.splits["test"].num_examples == SIZES["test"] + 1
-    told = complaint(ValueError, dataset=FOLDER, data_dir=folder)
-    assert f"30 lines, but TranslateFolder reads {SIZES['test'] + 1}" in told
+    message = complaint(ValueError, dataset=FOLDER, data_dir=folder)
+    assert f"30 lines, but TranslateFolder reads {SIZES['test'] + 1}" in message
     write_folder(folder, test_de="\r\n".join([*lines, ""]).encode())
     assert len(load(dataset=FOLDER, data_dir=folder).test) == SIZES["test"]
 

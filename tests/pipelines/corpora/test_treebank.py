@@ -1,4 +1,4 @@
-"""Trees from files: what a parser learns from them, is measured by, and is told of broken ones."""
+"""Trees from files: a parser's training pairs, its gold trees, and messages about broken trees."""
 
 import json
 import pathlib
@@ -51,16 +51,16 @@ def test_parts_of_speech_or_words_are_kept_if_asked_for(tmp_path, leaves, symbol
     assert set(corpus.tags) == {"\u2581" + tag for tag in tags}
 
 
-def test_a_tree_may_stand_on_several_lines_and_parts_of_a_damaged_one_are_no_trees(tmp_path):
+def test_a_tree_may_span_lines_and_parts_of_a_damaged_tree_are_dropped(tmp_path):
     whole = [*GO.replace(" (VP", "\n    (VP").splitlines(), CALL]
     assert len(load(write(tmp_path, train=whole)).train) == 2
-    # A bracket too many in line 2 would leave lines 3 and 4 a tree.
+    # After the bracket too many in line 2, lines 3 and 4 would look like a tree.
     broken = ["(S", "  (NP (N a)))", "  (VP (V b))", ")", GO]
     assert load(write(tmp_path, train=broken)).train.sources == ["Go home ."]
 
 
 @pytest.mark.parametrize("leaves", ["xx", "parts_of_speech"])
-def test_each_symbol_is_one_piece_and_comes_back(tmp_path, leaves):
+def test_each_symbol_is_one_piece_and_is_restored(tmp_path, leaves):
     corpus = load(write(tmp_path, train=[GO, CALL]), tree_leaves=leaves)
     vocabulary = learn(corpus.train.sources + corpus.train.targets, 300, corpus.tags)
     for line in corpus.train.targets:
@@ -70,7 +70,7 @@ def test_each_symbol_is_one_piece_and_comes_back(tmp_path, leaves):
 
 
 def test_damaged_trees_are_dropped_and_counted_with_their_first_lines(tmp_path):
-    """`(())` is what parsers write of a sentence that they cannot parse."""
+    """Parsers write `(())` for a sentence that they cannot parse."""
     broken = [GO, "(())", CALL, "(S (N a)", GO, "(S (N a)))", "word", "(S a b)", "( () )", NOTHING]
     folder = write(tmp_path, train=broken)
     corpus = load(folder)
@@ -81,14 +81,14 @@ def test_damaged_trees_are_dropped_and_counted_with_their_first_lines(tmp_path):
     assert corpus.dropped == {reason: count for reason, (count, _) in reasons.items()}
     lines = {reason: f"{folder}/train.trees, line {line}" for reason, (_, line) in reasons.items()}
     assert corpus.dropped.firsts == lines
-    told = corpus.dropped.describe()
-    assert told.startswith(f"2 empty bracket (first: {folder}/train.trees, line 2), 1 unclosed")
+    summary = corpus.dropped.describe()
+    assert summary.startswith(f"2 empty bracket (first: {folder}/train.trees, line 2), 1 unclosed")
     assert len(Treebank(data_dir=str(folder)).trees("train")) == 3
     with pytest.raises(ValueError, match=r"train\.trees, line 2: the bracket \( that token 3 clo"):
         load(folder, strict=True)
     with pytest.raises(ValueError, match=r"train\.trees holds no tree with words"):
         load(write(tmp_path, train=[NOTHING]), strict=True)
-    # The controls: nothing to refuse; a file of gold trees is refused as before.
+    # Controls: good trees are not refused; a file of gold trees must be flawless.
     assert load(write(tmp_path), strict=True).dropped == {}
     (tmp_path / "train.trees").write_text("\n".join(broken))
     with pytest.raises(ValueError, match=r"train\.trees, line 2"):
@@ -102,15 +102,15 @@ SILVER = ["(S (NP (XX Birds)) (VP (XX sing)))", "(TOP (S (XX Go)))"]
 
 @pytest.fixture
 def mixed(tmp_path):
-    """A function of keywords of a second member: settings of a mixture with trees of a parser."""
+    """A function from the options of a second member to settings of a mixture of treebanks."""
     for name in ("silver", "others"):
         (tmp_path / f"{name}.trees").write_text("\n".join(SILVER), encoding="utf-8")
 
     def settings(**second):
         silver = {**MEMBER, "data_dir": ".", "prefixes": ["silver", None, None], "weight": 0.5}
-        said = [{**MEMBER, "data_dir": str(TREEBANK)}, {**silver, **second}]
+        members = [{**MEMBER, "data_dir": str(TREEBANK)}, {**silver, **second}]
         file = tmp_path / "mixture.json"
-        file.write_text(json.dumps({"corpora": said}), encoding="utf-8")
+        file.write_text(json.dumps({"corpora": members}), encoding="utf-8")
         return {"name": "mixture", "mixture": str(file), "prefixes": ["a", "b", "c"]}
 
     return settings
@@ -132,50 +132,50 @@ def test_a_mixture_has_the_symbols_and_the_weights_of_its_treebanks(mixed):
 
 
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
-def test_there_is_a_tree_for_each_pair(mixed, split):
+def test_there_is_a_gold_tree_for_each_pair(mixed, split):
     settings = mixed(prefixes=["silver", None, "others"])
     treebank.treebanks_of(settings)
-    found = treebank.gold_trees(settings, split)
+    trees = treebank.gold_trees(settings, split)
     text = getattr(load_mixture(settings), split)
-    assert list(map(treebank.words_of, found)) == text.sources
-    assert [" ".join(to_symbols(tree)) for tree in found] == text.targets
+    assert list(map(treebank.words_of, trees)) == text.sources
+    assert [" ".join(to_symbols(tree)) for tree in trees] == text.targets
 
 
 @pytest.mark.parametrize("leaves", LEAVES)
-def test_there_is_a_tree_for_each_pair_whatever_its_leaves(tmp_path, leaves):
-    """Long words make a line too long for a pair only where they are its leaves."""
+def test_there_is_a_gold_tree_for_each_pair_whatever_its_leaves(tmp_path, leaves):
+    """Long words make the target line of a pair too long only where they are leaves of it."""
     long = f"(S (N {'x' * 60_000}) (N {'y' * 39_997}))"
     for split in ("train", "valid", "test"):
         (tmp_path / f"{split}.trees").write_text(f"{SILVER[0]}\n{long}\n", encoding="utf-8")
     settings = {"name": "treebank", "data_dir": str(tmp_path), "tree_leaves": leaves}
-    found = treebank.gold_trees(settings, "test")
+    trees = treebank.gold_trees(settings, "test")
     text = corpora.load("treebank", data_dir=tmp_path, tree_leaves=leaves).test
-    assert [" ".join(to_symbols(tree, leaves)) for tree in found] == text.targets
-    assert len(found) == (1 if leaves == "words" else 2)
+    assert [" ".join(to_symbols(tree, leaves)) for tree in trees] == text.targets
+    assert len(trees) == (1 if leaves == "words" else 2)
 
 
-def test_the_trees_of_a_treebank_are_its_own():
+def test_gold_trees_are_those_of_the_prefixes():
     settings = {"name": "treebank", "data_dir": str(TREEBANK)}
     settings["prefixes"] = ["test", "train", "valid"]
     treebank.treebanks_of(settings)
     assert treebank.gold_trees(settings, "train") == Treebank(data_dir=str(TREEBANK)).trees("test")
-    # An empty name is not no trees.
+    # An empty name does not mean a split without trees.
     settings["prefixes"] = ["train", "valid", ""]
     with pytest.raises(ValueError, match=r"`prefixes` must name three splits"):
         treebank.gold_trees(settings, "test")
 
 
-def test_what_is_no_treebank_is_refused(mixed):
-    told = r"^--task=parsing learns from trees\. Received: corpus=re"
-    with pytest.raises(ValueError, match=told):
+def test_other_corpora_than_treebanks_are_refused(mixed):
+    message = r"^--task=parsing learns from trees\. Received: corpus=re"
+    with pytest.raises(ValueError, match=message):
         treebank.treebanks_of({"name": "reverse"})
     for wrong in ({"tag": "<silver>"}, {"corpus": "text_files"}):
-        told = r"mixture\.json, member 2: a parser learns from treeb"
-        with pytest.raises(ValueError, match=told):
+        message = r"mixture\.json, member 2: a parser learns from treeb"
+        with pytest.raises(ValueError, match=message):
             treebank.treebanks_of(mixed(**wrong))
 
 
-def test_a_split_without_trees_is_refused_where_trees_are_wanted(tmp_path):
+def test_a_split_without_gold_trees_is_refused(tmp_path):
     (tmp_path / "test.trees").write_text("(())\nfoo\n", encoding="utf-8")
     settings = {"name": "treebank", "data_dir": str(tmp_path), "prefixes": [None, None, "test"]}
     with pytest.raises(ValueError, match=r"^the test split .* words: dropped: 1 empty bracket .*f"):
@@ -184,7 +184,7 @@ def test_a_split_without_trees_is_refused_where_trees_are_wanted(tmp_path):
         treebank.gold_trees(settings, "valid", Dropped())
 
 
-def test_a_treebank_may_be_there_to_be_tested_on_alone(mixed):
+def test_a_treebank_may_have_a_test_split_alone(mixed):
     settings = mixed(prefixes=[None, None, "silver"])
     assert load_mixture(settings).train == corpora.load("treebank", data_dir=TREEBANK).train
     assert len(treebank.gold_trees(settings, "test")) == 8 + len(SILVER)

@@ -1,5 +1,5 @@
-"""Law: a file that people translate comes back with the translations in their places, and all else
-byte for byte. Its own tools write it and read it again.
+"""Law: a translated file has the translations in their places and is otherwise the same byte for
+byte. The tools of each format write the files and read the results.
 """
 
 import gettext
@@ -79,7 +79,7 @@ lines</pre></body></html>
 EXAMPLES = {"po": PO, "xliff": XLIFF, "json": JSON, "srt": SRT, "html": HTML}
 
 
-def taken_off(text):
+def unbracketed(text):
     return re.sub("⟦([^⟧]*)⟧", r"\1", text)
 
 
@@ -88,19 +88,19 @@ def bare(text):
 
 
 def upper(texts):
-    """A model that protects: upper case but for what is between brackets."""
+    """A model that protects: it returns upper case, except for the text between brackets."""
     return [
-        "".join(p[1:-1] if p[:1] == "⟦" else p.upper() for p in re.split("(⟦[^⟧]*⟧)", one))
-        for one in texts
+        "".join(p[1:-1] if p[:1] == "⟦" else p.upper() for p in re.split("(⟦[^⟧]*⟧)", text))
+        for text in texts
     ]
 
 
 def loud(texts):
-    return [one.upper() for one in texts]
+    return [text.upper() for text in texts]
 
 
 def same(texts):
-    return [taken_off(one) for one in texts]
+    return [unbracketed(text) for text in texts]
 
 
 def translated(text, file_format, translate=upper, protects=True, everything=False):
@@ -145,22 +145,22 @@ def test_translations_are_put_in_and_nothing_else_changes(file_format, protects)
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_what_is_the_same_stays_byte_for_byte(file_format):
+def test_unchanged_translations_leave_the_file_byte_for_byte(file_format):
     text = "\ufeff" + EXAMPLES[file_format]
     if file_format in BILINGUAL:
-        # What is done already; a second time nothing changes.
-        done = translated(text, file_format, same)
-        assert done != text
-        assert translated(done, file_format, same) == done
-        done = translated(text, file_format, same, everything=True)
-        assert translated(done, file_format, same, everything=True) == done
+        # The first pass adds the targets; a second one changes nothing.
+        complete = translated(text, file_format, same)
+        assert complete != text
+        assert translated(complete, file_format, same) == complete
+        complete = translated(text, file_format, same, everything=True)
+        assert translated(complete, file_format, same, everything=True) == complete
     else:
         assert translated(text, file_format, same) == text
         assert translated(text, file_format, same, protects=False) == text
 
 
 @pytest.mark.parametrize("file_format", BILINGUAL)
-def test_what_is_translated_is_done_again_if_asked(file_format):
+def test_existing_translations_are_replaced_only_on_request(file_format):
     assert "Fertig" in translated(EXAMPLES[file_format], file_format)
     again = translated(EXAMPLES[file_format], file_format, everything=True)
     assert "Fertig" not in again
@@ -170,42 +170,42 @@ def test_what_is_translated_is_done_again_if_asked(file_format):
 @pytest.mark.parametrize(
     "broken",
     [
-        lambda one: "",
-        lambda one: taken_off(one) * 2,
-        lambda one: taken_off(one).replace(">", ")"),
-        lambda one: re.sub(r"(<(\w)[^>]*>)[^<]*(?=</\2>)|^[^<]*<ph.*", r"\1 ", taken_off(one)),
+        lambda text: "",
+        lambda text: unbracketed(text) * 2,
+        lambda text: unbracketed(text).replace(">", ")"),
+        lambda text: re.sub(r"(<(\w)[^>]*>)[^<]*(?=</\2>)|^[^<]*<ph.*", r"\1 ", unbracketed(text)),
     ],
 )
 def test_codes_that_a_model_loses_or_repeats_come_back(broken):
-    """The texts between them are translated then by themselves."""
+    """The texts between them are then translated one by one."""
 
     def lost(texts):
-        return [broken(one) if "⟦" in one else one.upper() for one in texts]
+        return [broken(text) if "⟦" in text else text.upper() for text in texts]
 
     assert translated(XLIFF, "xliff", lost) == translated(XLIFF, "xliff", protects=False)
     page = "<p>a <b>c</b> d <i>e</i> f</p>"
     assert translated(page, "html", lost) == "<p>A <b>C</b> D <i>E</i> F</p>"
 
 
-def test_tags_that_have_no_text_may_have_none():
+def test_tags_without_text_stay_empty():
     def moved(texts):
-        return [taken_off(one).replace("a <b></b> ", "<b></b> A ") for one in texts]
+        return [unbracketed(text).replace("a <b></b> ", "<b></b> A ") for text in texts]
 
     assert translated("<p>a <b></b> c</p>", "html", moved) == "<p><b></b> A c</p>"
 
 
-def test_a_letter_that_xml_has_no_room_for_is_left_out():
+def test_characters_that_xml_forbids_are_left_out():
     text = "<xliff><segment><source>a</source></segment></xliff>"
     assert "<target>b&lt;c</target>" in translated(text, "xliff", lambda _: ["b<\x0bc\ufffe"])
 
 
-def test_tags_that_are_not_nested_any_more_are_no_translation():
+def test_a_translation_with_crossed_tags_is_not_used():
     def crossed(texts):
         return [
-            re.sub("⟦(</?.>)⟧", lambda m: {"</b>": "</i>", "</i>": "</b>"}.get(m[1], m[1]), one)
-            if "⟦" in one
-            else one.upper()
-            for one in texts
+            re.sub("⟦(</?.>)⟧", lambda m: {"</b>": "</i>", "</i>": "</b>"}.get(m[1], m[1]), text)
+            if "⟦" in text
+            else text.upper()
+            for text in texts
         ]
 
     expected = "<p>A <b>C <i>E</i> F</b> G</p>"
@@ -213,7 +213,7 @@ def test_tags_that_are_not_nested_any_more_are_no_translation():
 
 
 @pytest.mark.parametrize(
-    ("file_format", "text", "told"),
+    ("file_format", "text", "message"),
     [
         ("po", 'msgid "a"\nmsgstr "b\n', "line 2: no line of a PO file"),
         ("po", 'msgid "a"\n', "the last message has no msgstr"),
@@ -234,11 +234,11 @@ def test_tags_that_are_not_nested_any_more_are_no_translation():
         ),
         ("po", PO.replace("UTF-8", "ISO-8859-1"), "line 4: it declares ISO-8859-1. Convert it"),
         ("xliff", XLIFF.replace("UTF-8", "latin1"), "line 1: it declares latin1. Convert it"),
-        *((one, " \n", "it is empty") for one in FORMATS),
+        *((file_format, " \n", "it is empty") for file_format in FORMATS),
     ],
 )
-def test_what_is_no_such_file_is_told_with_its_line(file_format, text, told):
-    assert re.search(told, complaint(ValueError, translated, text, file_format))
+def test_a_malformed_file_is_refused_with_its_line(file_format, text, message):
+    assert re.search(message, complaint(ValueError, translated, text, file_format))
     with pytest.raises(ValueError, match=r"^line 2: not UTF-8\. Save"):
         Document.read(b"a\n\xff", file_format)
 
@@ -285,12 +285,12 @@ def test_odd_files_of_a_format_are_read(file_format, before, after):
 @pytest.mark.parametrize("protects", [True, False])
 @pytest.mark.parametrize("unit", ["segment", "trans-unit"])
 @pytest.mark.parametrize("mark", ['id="1" translate="no"', "mtype='protected'"])
-def test_a_mark_of_what_is_not_translated_stays(unit, mark, protects):
+def test_marks_against_translation_are_kept(unit, mark, protects):
     body = f"<xliff><{unit}><source>a <mrk {mark}>b</mrk> c</source>"
     expected = f"{body}<target>A <mrk {mark}>b</mrk> C</target></{unit}></xliff>"
     assert translated(f"{body}</{unit}></xliff>", "xliff", protects=protects) == expected
-    other = body.replace(mark, 'mtype="term"')
-    assert ">B</mrk>" in translated(f"{other}</{unit}></xliff>", "xliff")
+    unprotected = body.replace(mark, 'mtype="term"')
+    assert ">B</mrk>" in translated(f"{unprotected}</{unit}></xliff>", "xliff")
 
 
 @pytest.mark.parametrize("protects", [True, False])
@@ -312,11 +312,11 @@ def test_a_mark_of_what_is_not_translated_stays(unit, mark, protects):
         ),
     ],
 )
-def test_what_has_no_end_tag_and_what_is_no_markup_is_read_too(source, target, protects):
+def test_empty_elements_and_cdata_sections_are_read(source, target, protects):
     text = "<xliff><trans-unit>{}</trans-unit></xliff>"
-    found = translated(text.format(source), "xliff", protects=protects)
+    written = translated(text.format(source), "xliff", protects=protects)
     expected = source if target is None else source.partition("<target")[0] + target
-    assert found == text.format(expected)
+    assert written == text.format(expected)
 
 
 def test_a_catalogue_is_compiled_by_gettext(tmp_path):
@@ -326,29 +326,29 @@ def test_a_catalogue_is_compiled_by_gettext(tmp_path):
     path.write_text(translated(PO, "po"), encoding="utf-8")
     command = ["msgfmt", "--check-format", "-o", tmp_path / "a.mo", path]
     subprocess.run(command, check=True, capture_output=True)
-    found = gettext.GNUTranslations(io.BytesIO((tmp_path / "a.mo").read_bytes()))
-    assert found.gettext("Open the %(name)s file") == "OPEN THE %(name)s FILE"
-    assert found.ngettext("%d file\n", "%d files\n", 1) == "%d FILE\n"
-    assert found.ngettext("%d file\n", "%d files\n", 2) == "%d Dateien\n"
-    # A person has not looked at it yet.
-    assert found.pgettext("menu", "Close") == "Close"
+    catalogue = gettext.GNUTranslations(io.BytesIO((tmp_path / "a.mo").read_bytes()))
+    assert catalogue.gettext("Open the %(name)s file") == "OPEN THE %(name)s FILE"
+    assert catalogue.ngettext("%d file\n", "%d files\n", 1) == "%d FILE\n"
+    assert catalogue.ngettext("%d file\n", "%d files\n", 2) == "%d Dateien\n"
+    # A fuzzy message is not compiled.
+    assert catalogue.pgettext("menu", "Close") == "Close"
 
 
-def test_units_of_the_toolkit_are_read_by_it_again():
+def test_the_translate_toolkit_reads_back_its_units():
     storage = pytest.importorskip("translate.storage.xliff")
     file = storage.xlifffile()
     for text in ("Hello & <you>", "Two\nlines\tand a tab", "12"):
         file.addsourceunit(text)
     file.units[0].addnote("A note: Hello", origin="developer")
     text = bytes(file).decode()
-    done = translated(text, "xliff", protects=True)
-    again = storage.xlifffile.parsestring(done.encode())
+    written = translated(text, "xliff", protects=True)
+    again = storage.xlifffile.parsestring(written.encode())
     assert [unit.target for unit in again.units] == ["HELLO & <you>", "TWO\nLINES\tAND A TAB", None]
     assert [unit.source for unit in again.units] == [unit.source for unit in file.units]
-    assert re.sub(r"\s*<target>.*?</target>", "", done, flags=re.DOTALL) == text
+    assert re.sub(r"\s*<target>.*?</target>", "", written, flags=re.DOTALL) == text
 
 
-# The command, with a model that answers in upper case.
+# The command, with a model that translates into upper case.
 class UpperCase:
     def __init__(self, protected):
         self.description = {"protected": {"protect": ["tags"]}} if protected else {}
@@ -367,33 +367,33 @@ def test_the_command_writes_the_file(file_format, protected, tmp_path, monkeypat
     )
     source = tmp_path / "in"
     source.write_bytes(EXAMPLES[file_format].encode())
-    given = ["--model=x", f"--file_format={file_format}", f"--input={source}"]
-    given.append(f"--output={tmp_path}/out")
-    translate.main(flags_of("translate", *given))
-    wanted = translated(EXAMPLES[file_format], file_format, protects=protected)
-    assert (tmp_path / "out").read_bytes() == wanted.encode()
-    # The ending says what is not said.
+    flags = ["--model=x", f"--file_format={file_format}", f"--input={source}"]
+    flags.append(f"--output={tmp_path}/out")
+    translate.main(flags_of("translate", *flags))
+    expected = translated(EXAMPLES[file_format], file_format, protects=protected)
+    assert (tmp_path / "out").read_bytes() == expected.encode()
+    # Without --file_format the ending of the file name decides.
     named = source.rename(tmp_path / f"in.{file_format.upper()}")
     packed = tmp_path / f"in.{file_format}.gz"
     packed.write_bytes(gzip.compress(named.read_bytes()))
-    for one in (named, packed):
+    for path in (named, packed):
         (tmp_path / "out").unlink()
-        translate.main(flags_of("translate", "--model=x", f"--input={one}", given[-1]))
-        assert (tmp_path / "out").read_bytes() == wanted.encode()
+        translate.main(flags_of("translate", "--model=x", f"--input={path}", flags[-1]))
+        assert (tmp_path / "out").read_bytes() == expected.encode()
     packed.write_bytes(packed.read_bytes()[:-9])
     with pytest.raises(ValueError, match=f"^{packed} is no file of --file_format={file_format}: "):
-        translate.main(flags_of("translate", "--model=x", f"--input={packed}", given[-1]))
-    # Nothing is written of a file that is none.
+        translate.main(flags_of("translate", "--model=x", f"--input={packed}", flags[-1]))
+    # Nothing is written for a malformed file.
     source.write_bytes(b"\xff")
     (tmp_path / "out").unlink()
-    told = rf"^{source} is no file of --file_format={file_format}: line 1: not UTF-8\."
-    with pytest.raises(ValueError, match=told):
-        translate.main(flags_of("translate", *given))
+    message = rf"^{source} is no file of --file_format={file_format}: line 1: not UTF-8\."
+    with pytest.raises(ValueError, match=message):
+        translate.main(flags_of("translate", *flags))
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         (["--file_format=json", "--all"], "--all is for --file_format=po or xliff"),
         (["--all"], "--all is for --file_format=po or xliff. Received: --file_format=lines"),
@@ -406,15 +406,15 @@ def test_the_command_writes_the_file(file_format, protected, tmp_path, monkeypat
         ([f"--input={__file__}", "--prefix_file=/dev/null"], "--prefix_file must have as many"),
     ],
 )
-def test_flags_that_make_no_sense_together_are_refused(more, told):
-    with pytest.raises(ValueError, match=f"^{told}"):
+def test_flags_that_contradict_each_other_are_refused(more, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
         translate.main(flags_of("translate", "--model=x", *more))
 
 
-# Texts of odd ones.
+# Texts of unusual pieces.
 ODD = "Open|ü|a\tb|{x}|%s|%(n)d|<b>|</b>|<br/>|\"|\\|&|&amp;|<|>|\n| |  |⟦|⟧|12|😀|{|'|<i>x</i>|]]>"
 WORDS = st.lists(st.sampled_from([*ODD.split("|"), "[%k%]"]), min_size=1, max_size=8).map("".join)
-TEXTS = st.lists(WORDS.filter(lambda one: one.strip() != ""), min_size=1, max_size=4)
+TEXTS = st.lists(WORDS.filter(lambda text: text.strip() != ""), min_size=1, max_size=4)
 
 
 def po_file(texts, polib):
@@ -433,31 +433,31 @@ def test_odd_catalogues_are_read_by_polib(texts):
     polib = pytest.importorskip("polib")
     text = po_file(texts, polib)
     for protects in (True, False):
-        done = translated(text, "po", same, protects)
-        for entry in polib.pofile(done):
+        written = translated(text, "po", same, protects)
+        for entry in polib.pofile(written):
             forms = [entry.msgid, entry.msgid_plural] if entry.msgid_plural else [entry.msgid]
-            found = [*entry.msgstr_plural.values()] if entry.msgid_plural else [entry.msgstr]
-            for source, target in zip(forms, found, strict=True):
-                wanted = source if any(map(str.isalpha, CODES.sub("", source))) else ""
-                assert bare(target) == bare(wanted)
-        assert [one.msgctxt for one in polib.pofile(done)] == [*map(str, range(len(texts)))]
+            translations = [*entry.msgstr_plural.values()] if entry.msgid_plural else [entry.msgstr]
+            for source, target in zip(forms, translations, strict=True):
+                expected = source if any(map(str.isalpha, CODES.sub("", source))) else ""
+                assert bare(target) == bare(expected)
+        assert [entry.msgctxt for entry in polib.pofile(written)] == [*map(str, range(len(texts)))]
 
 
 @settings(max_examples=200)
 @given(TEXTS, st.sampled_from([None, 1, "\t"]), st.booleans())
-def test_odd_strings_of_json_are_those_of_json(texts, indent, is_ascii):
+def test_odd_strings_are_read_by_json(texts, indent, is_ascii):
     text = json.dumps({"a": texts, "b": {"c": texts[0]}}, indent=indent, ensure_ascii=is_ascii)
     assert translated(text, "json", list, protects=False) == text
-    found = json.loads(translated(text, "json", loud, False))
-    for one, other in zip(texts, found["a"], strict=True):
-        assert CODES.findall(one) == CODES.findall(other) or "ü" in one or one.upper() == other
-        assert one.upper() == other.upper()
+    results = json.loads(translated(text, "json", loud, False))["a"]
+    for text, result in zip(texts, results, strict=True):
+        assert CODES.findall(text) == CODES.findall(result) or "ü" in text or text.upper() == result
+        assert text.upper() == result.upper()
 
 
-def all_taken_off(text):
-    """What is left of brackets within brackets too, in each part that a model gets alone."""
+def unbracketed_parts(text):
+    """Remove nested brackets too, in each part that a model gets alone."""
     parts = re.split(f"({CODES.pattern})", text)
-    while (less := list(map(taken_off, parts))) != parts:
+    while (less := list(map(unbracketed, parts))) != parts:
         parts = less
     return "".join(parts)
 
@@ -478,22 +478,22 @@ def test_odd_units_are_read_by_the_toolkit(texts, kind):
         lxml.SubElement(source, "x", id="1").tail = text
     text = lxml.tostring(root, encoding="unicode", pretty_print=True)
     for protects in (True, False):
-        done = translated(text, "xliff", lambda ones: list(map(taken_off, ones)), protects)
-        again = lxml.fromstring(done)
+        written = translated(text, "xliff", lambda lines: list(map(unbracketed, lines)), protects)
+        again = lxml.fromstring(written)
         assert len(again) == len(texts)
         for unit in again:
             source, *target = unit
             if target:
                 [target] = target
-                # Part by part: brackets of two texts around a code are no pair.
-                parts = (list(map(all_taken_off, side.itertext())) for side in (target, source))
+                # Part by part, since brackets on two sides of a code do not pair.
+                parts = (list(map(unbracketed_parts, side.itertext())) for side in (target, source))
                 assert next(parts) == next(parts)
                 assert len(target) == 1
         for unit in again:
             for target in unit.findall("target"):
                 unit.remove(target)
-        found, wanted = ("".join(one.itertext()) for one in (again, root))
-        assert re.sub(r"\s+", "", found) == re.sub(r"\s+", "", wanted)
+        remaining, original = ("".join(tree.itertext()) for tree in (again, root))
+        assert re.sub(r"\s+", "", remaining) == re.sub(r"\s+", "", original)
 
 
 @settings(max_examples=200)
@@ -502,16 +502,16 @@ def test_odd_subtitles_are_read_by_pysubs2(texts):
     pysubs2 = pytest.importorskip("pysubs2")
     file = pysubs2.SSAFile()
     file.events = [
-        pysubs2.SSAEvent(start=1000 * n, end=1000 * n + 500, text=one)
-        for n, one in enumerate(re.sub(r"\s*\n\s*", r"\\N", one.strip()) for one in texts)
+        pysubs2.SSAEvent(start=1000 * n, end=1000 * n + 500, text=line)
+        for n, line in enumerate(re.sub(r"\s*\n\s*", r"\\N", text.strip()) for text in texts)
     ]
     text = file.to_string("srt")
     assert translated(text, "srt", list, protects=False) == text
-    done = translated(text, "srt", loud, protects=False)
-    done = pysubs2.SSAFile.from_string(done, format_="srt")
+    written = translated(text, "srt", loud, protects=False)
+    after = pysubs2.SSAFile.from_string(written, format_="srt")
     before = pysubs2.SSAFile.from_string(text, format_="srt")
-    assert [one.start for one in done] == [one.start for one in before]
-    assert [one.text.upper() for one in done] == [one.text.upper() for one in before]
+    assert [event.start for event in after] == [event.start for event in before]
+    assert [event.text.upper() for event in after] == [event.text.upper() for event in before]
 
 
 @settings(max_examples=200)
@@ -524,6 +524,6 @@ def test_odd_pages_keep_their_tags(texts, tag):
     page = "".join(f"<div>x</div><{tag} a='>'>{text}</{tag}>" for text in texts)
     assert translated(page, "html", list, protects=False) == page
     assert translated(page, "html", same) == page
-    done = translated(page, "html", protects=False)
-    found, wanted = ([one.tag for one in lxml.fromstring(text).iter()] for text in (done, page))
-    assert found == wanted
+    written = translated(page, "html", protects=False)
+    elements, expected = (lxml.fromstring(html).iter() for html in (written, page))
+    assert [element.tag for element in elements] == [element.tag for element in expected]
