@@ -29,6 +29,7 @@ from benchmarks.mutants.survey import QUIET, Survey
 
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = pathlib.Path("keras_transformer")
+PACKAGES = ("keras_transformer", "pipelines")
 ROOMS = ("layers", "models", "training", "decoding")
 # What is imported before the forks.
 HEAVY = (
@@ -162,12 +163,13 @@ def paths(rooms):
         elif room == "flagfiles":
             yield from sorted((PACKAGE / room).glob("*.flags"))
         else:
-            yield from sorted((PACKAGE / room).rglob("*.py"))
+            folder = pathlib.Path(room) if room.startswith("pipelines") else PACKAGE / room
+            yield from sorted(folder.rglob("*.py"))
 
 
 def changed_since(commit):
-    """The files of the package that are not as they were at a commit."""
-    command = ["git", "diff", "--name-only", "--diff-filter=d", commit, "--", str(PACKAGE)]
+    """The files of the packages that are not as they were at a commit."""
+    command = ["git", "diff", "--name-only", "--diff-filter=d", commit, "--", *PACKAGES]
     listed = subprocess.run(command, capture_output=True, text=True, check=True)
     names = map(pathlib.Path, listed.stdout.splitlines())
     return [path for path in names if path.suffix in (".py", ".flags")]
@@ -185,7 +187,7 @@ def draw(files, count, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rooms", default=",".join(ROOMS), help="or commands, flagfiles")
+    parser.add_argument("--rooms", default=",".join(ROOMS), help="or commands, flagfiles, pipelines")
     parser.add_argument("--changed", help="only files changed since this commit, of any room")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)

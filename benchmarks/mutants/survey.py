@@ -32,7 +32,8 @@ class Survey:
         report = folder / "survey.xml"
         if not report.exists():
             options = [f"--numprocesses={processes}", "--dist=loadfile", f"--junitxml={report}"]
-            options += ["--cov=keras_transformer", "--cov-context=test", "--cov-report="]
+            options += ["--cov=keras_transformer", "--cov=pipelines", "--cov-context=test"]
+            options += ["--cov-report="]
             command = [sys.executable, "-m", "pytest", *QUIET, *options, *tests]
             environment = os.environ | {"PYTHONPATH": str(folder)}
             done = subprocess.run(command, cwd=folder, env=environment, check=False)
@@ -49,7 +50,7 @@ class Survey:
 
     def stages(self, mutant, most_seconds):
         """Files of tests in the order in which they run: two lists."""
-        room = mutant.path.parts[1]
+        room = mutant.path.parts[0 if mutant.path.parts[0] == "pipelines" else 1]
         lines = self.data.contexts_by_lineno(str(self.folder / mutant.path))
         contexts = {context for line in mutant.lines() for context in lines.get(line, ())}
         executing = {context.partition("::")[0] for context in contexts} & self.seconds.keys()
