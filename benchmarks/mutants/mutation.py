@@ -187,7 +187,7 @@ def draw(files, count, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rooms", default=",".join(ROOMS), help="or commands, flagfiles, pipelines")
+    parser.add_argument("--rooms", default=",".join(ROOMS), help="also commands, pipelines")
     parser.add_argument("--changed", help="only files changed since this commit, of any room")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
