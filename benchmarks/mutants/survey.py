@@ -65,6 +65,7 @@ class Survey:
         )
         spent = itertools.accumulate(self.seconds[name] for name in others)
         chosen = [name for name, until in zip(others, spent, strict=True) if until <= most_seconds]
+        chosen = chosen or others[:1]  # one at least, however long it takes
         return [stage for stage in (sorted(mirrors), chosen) if stage]
 
 
