@@ -189,7 +189,7 @@ def test_bleu_language_is_refused_where_the_language_has_none(names, language, m
         metrics.choose(names, "13a", language)
 
 
-def test_where_text_is_tokenized_compounds_are_split_as_they_stand():
+def test_compounds_of_tokenized_text_are_split_without_a_tokenizer():
     [metric] = metrics.choose(["bleu_compounds"], "none").values()
     assert metric.label.startswith("BLEU none")
     for tokenize in ("13a", "intl", "char"):

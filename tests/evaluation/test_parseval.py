@@ -68,7 +68,7 @@ def test_parts_of_speech_are_compared_as_they_are():
     assert (sentence.words, sentence.length) == (3, 3)
 
 
-def test_a_sentence_is_complete_if_no_bracket_differs_that_counts():
+def test_a_sentence_is_complete_if_no_counted_bracket_differs():
     unlabeled = dataclasses.replace(PLAIN, labeled=False)
     relabelled = "(S (X (DT the) (NN cat)) (Y (VB saw) (Z (DT a) (NN dog))))"
     equal = ("(S (ADVP (RB up)) (V go))", "(S (PRT (RB up)) (V go))")

@@ -40,14 +40,14 @@ def hold(client):
     return begun, gate
 
 
-def test_options_of_a_row_are_its_own(client):
+def test_each_row_has_options_of_its_own(client):
     rows = [{"text": "a", "beam_size": 2}, {"text": "b"}, {"text": "c", "beam_size": 8}]
     _, answer = predict(client, signature_name="translate", instances=rows)
     expected = [["A|50|2|0.600000"], ["B|50|4|0.600000"], ["C|50|8|0.600000"]]
     assert [row["translations"] for row in answer["predictions"]] == expected
 
 
-def test_two_required_inputs(client):
+def test_two_required_inputs_are_named_and_equally_long(client):
     rows = [{"text": "ab", "reference": "c"}]
     _, answer = predict(client, signature_name="score", instances=rows)
     assert answer == {"predictions": [{"log_probability": -3.0, "tokens": 1}]}
@@ -163,7 +163,7 @@ def test_requests_are_counted(exported, start):
         assert line in lines
 
 
-def test_the_log_has_an_object_a_line_and_no_text_of_a_user(exported, start, monkeypatch):
+def test_the_log_has_a_json_object_a_line_and_no_text_of_a_user(exported, start, monkeypatch):
     monkeypatch.setattr(monitoring.LOGGER, "handlers", [])
     stream = io.StringIO()
     monitoring.start_log(stream)

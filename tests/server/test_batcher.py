@@ -102,7 +102,7 @@ def test_requests_share_a_batch_and_each_gets_its_own_rows(make, run, name):
     assert batch_sizes == [*map(len, batches)]
 
 
-def test_an_answer_leaves_the_memory_with_who_asked(make, run):
+def test_the_batcher_keeps_no_reference_to_an_answer(make, run):
     gc.disable()
     try:
         answer = weakref.ref(make().submit(task(1), run).result()["y"])
@@ -133,7 +133,7 @@ def test_a_request_that_fails_fails_no_other(make, run):
     assert run.batches == [[1, 13, 3], [1], [13], [3]]
 
 
-def test_outputs_that_cannot_be_parted_are_asked_for_one_by_one(make):
+def test_requests_whose_outputs_cannot_be_parted_run_one_by_one(make):
     batcher = make(max_batch_size=2)
     futures = [
         batcher.submit(task(value), lambda inputs, _: {"y": inputs["x"].sum(keepdims=True)}, "key")
@@ -156,7 +156,7 @@ def test_a_full_queue_refuses_and_loses_nothing(make, run):
     assert results([batcher.submit(task(3), run)]) == [[6]]
 
 
-def test_closing_answers_what_was_taken_and_takes_no_more(make, run):
+def test_closing_answers_queued_requests_and_refuses_new_ones(make, run):
     batcher = make()
     futures = [batcher.submit(task(value), run, "key") for value in (1, 2)]
     batcher.close()
@@ -196,7 +196,7 @@ def test_no_large_batch_begins_while_a_version_is_loaded(make, run):
         assert results([batcher.submit(large_task(1), run)]) == [[2]]
 
 
-def test_large_batches_that_wait_take_no_place_of_small_ones(make, run):
+def test_a_queue_full_of_large_batches_still_takes_small_ones(make, run):
     batcher = make(max_memory_bytes=100, batch_timeout_micros=0, max_enqueued_batches=1)
     run.gate.clear()
     large = large_task(1)
@@ -229,7 +229,7 @@ def within(name, signature, rows, **limits):
     return costs.within_limits(name, signature, rows, costs.Sizes(), ServeOptions(**limits))
 
 
-def test_weights_between_two_texts_are_bounded_by_the_answer_they_make():
+def test_attention_weights_that_make_too_long_an_answer_are_refused():
     pairs = rows_of(2, 98, "text", "reference")
     least = 2 * 3 * 4 * 100 * 100 * costs.WRITTEN
     within("align", ALIGN, pairs, max_response_bytes=least)
@@ -261,7 +261,7 @@ def test_an_export_that_searches_wider_or_longer_needs_more_memory(tmp_path):
     assert memory(beam_size=32) < memory(beam_size=100)
 
 
-def test_texts_are_counted_by_the_model_s_own_pieces_as_far_as_it_reads_them(tmp_path):
+def test_texts_are_counted_in_the_model_s_pieces_up_to_its_longest_text(tmp_path):
     lines = tmp_path / "lines.txt"
     lines.write_text("the cat sat on the mat\n" * 20)
     model = tmp_path / "model"

@@ -131,7 +131,7 @@ def test_a_port_in_use_is_told_in_a_line(exported, fresh_shell):
     assert process.stderr.decode() == error
 
 
-def test_a_server_begun_anew_has_its_port_at_once():
+def test_a_restarted_server_has_its_port_at_once():
     from keras_transformer.server.running import bind
 
     with bind("127.0.0.1", 0) as listener:

@@ -114,11 +114,11 @@ def test_options_of_an_unknown_path_gives_its_error(client, path, status):
     assert (response.status_code, response.json().keys()) == (status, {"error"})
 
 
-def test_tf_serving_s_path_of_metrics_has_them(client):
+def test_tf_serving_s_path_of_metrics_gives_the_same_metrics(client):
     assert client.get(METRICS).text.splitlines()[:2] == client.get("/metrics").text.splitlines()[:2]
 
 
-def test_pages_of_other_sites_may_ask_where_that_is_allowed(exported, start):
+def test_with_the_flag_pages_of_other_sites_may_ask(exported, start):
     expected = {
         "access-control-allow-origin": "*",
         "access-control-allow-methods": "POST, GET",
@@ -142,7 +142,7 @@ def test_pages_of_other_sites_may_ask_where_that_is_allowed(exported, start):
         assert not expected.keys() & client.get("/metrics", headers=origin).headers.keys()
 
 
-def test_control_without_the_flag_no_page_of_another_site_may_ask(client):
+def test_control_without_the_flag_pages_of_other_sites_may_not_ask(client):
     response = client.post(PREDICT, content=BODY, headers={"Origin": "https://example.org"})
     assert "access-control-allow-origin" not in response.headers
 
@@ -226,9 +226,9 @@ def answer(open_socket, method="GET"):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("which", MESSAGES)
-def test_any_bytes_are_answered(client, which):
-    message, status = MESSAGES[which]
+@pytest.mark.parametrize("name", MESSAGES)
+def test_any_bytes_are_answered(client, name):
+    message, status = MESSAGES[name]
     with connection(client) as open_socket:
         open_socket.sendall(message)
         try:
@@ -275,7 +275,7 @@ def test_a_client_that_expects_100_gets_it_or_the_refusal(client, length, status
         assert int(line.split()[1]) == status
 
 
-def test_all_requests_in_one_piece_are_answered(client):
+def test_pipelined_requests_are_all_answered(client):
     with connection(client) as open_socket:
         request = ASK + HEAD + LENGTH + b"\r\n" + BODY
         last = request.replace(b"Host: x", b"Connection: close\r\nHost: x")

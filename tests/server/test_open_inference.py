@@ -341,17 +341,17 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("which", ANSWERED)
-def test_a_recorded_body_is_answered_as_tf_serving_does(client, which):
-    body, answer = ANSWERED[which]
+@pytest.mark.parametrize("name", ANSWERED)
+def test_a_recorded_body_is_answered_as_tf_serving_does(client, name):
+    body, answer = ANSWERED[name]
     response = client.post(PREDICT, content=json.dumps(body))
     assert (response.status_code, response.json()) == (200, answer)
     assert response.headers["content-type"] == "application/json"
 
 
-@pytest.mark.parametrize("which", REFUSED)
-def test_a_recorded_body_is_refused_as_tf_serving_does(client, which):
-    body, error = REFUSED[which]
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_recorded_body_is_refused_as_tf_serving_does(client, name):
+    body, error = REFUSED[name]
     response = client.post(PREDICT, content=body)
     assert (response.status_code, response.json()) == (400, {"error": error})
 

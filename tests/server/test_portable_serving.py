@@ -181,7 +181,7 @@ def test_the_pieces_that_come_next_are_those_of_the_savedmodel(served, live, opt
 
 
 @pytest.mark.parametrize("name", ["serving_default", "nbest", "score", "next_pieces"])
-def test_no_texts_get_no_answers_in_the_shapes_of_the_savedmodel(folder, live, name):
+def test_a_batch_without_texts_gives_the_shapes_of_the_savedmodel(folder, live, name):
     model = ServedPortable(folder / "1")
     signature = model.signatures[name]
     inputs = dict.fromkeys(signature.required, np.empty(0, object)) | signature.defaults

@@ -121,7 +121,7 @@ def test_a_body_that_is_no_object_of_json_is_refused(body):
     assert refused.value.status == 400
 
 
-def test_lists_that_can_be_read_and_are_too_deep_to_be_written_are_refused():
+def test_lists_too_deep_to_be_written_again_are_refused():
     for depth in range(900, 1000):
         with pytest.raises(RequestError):
             from_json.parse(b"[" * depth + b"]" * depth)

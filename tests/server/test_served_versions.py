@@ -205,7 +205,7 @@ def test_a_broken_version_is_tried_again_when_a_file_of_it_changes(versions, fol
     assert versions.states[2] == State("AVAILABLE")
 
 
-def test_the_version_before_is_served_again_and_stays_when_folders_are_removed(versions, folder):
+def test_the_previous_version_is_served_again_when_folders_are_removed(versions, folder):
     put(folder, 2)
     versions.poll()
     for removed in (folder / "2", folder):

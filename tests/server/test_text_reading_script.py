@@ -188,7 +188,7 @@ def drawn_tree(draw, depth):
     return Tree("L" * draw.randint(1, 20), tuple(children))
 
 
-def test_places_are_those_of_the_pictures():
+def test_a_tree_has_the_same_places_in_the_page_as_in_python():
     draw = random.Random(4)
     brackets = [str(drawn_tree(draw, depth)) for depth in range(6) for _ in range(5)]
     assert places_in_node(brackets) == list(map(places_in_python, brackets))
@@ -210,7 +210,7 @@ console.log(JSON.stringify([
 """
 
 
-def test_opacities_ranks_and_places():
+def test_opacities_ranks_and_sizes_of_pictures_are_those_of_numpy():
     heads = np.random.default_rng(7).uniform(size=(3, 2, 3))
     prediction = {"classes": ["a", "b", "c"], "probabilities": [0.2, 0.1, 0.7]}
     page = "const get = () => ({ addEventListener() {} });\n"
