@@ -1,6 +1,4 @@
-"""Learning rates of recipes, what runs measured, what models know positions by, and what a picture
-asks of a model.
-"""
+"""Learning rates, histories of runs, maps of positions, and what a picture reads of a model."""
 
 import json
 import types
@@ -52,21 +50,21 @@ def test_a_recipe_is_a_flag_file_with_flags_behind_it():
     changed = recipe("base.flags --warmup_steps=8000 --schedule=cosine")
     different = {name for name in base if base[name] != changed[name]}
     assert different == {"warmup_steps", "schedule"}
-    # The recipes before are as they were.
+    # The recipes read before have not changed.
     assert recipe("base.flags") == base
     assert recipe("--warmup_steps=7")["warmup_steps"] == 7
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("none.flags", "neither in the working folder nor one of the package's own"),
         ("base.flags --warmup=3", "base.flags --warmup=3: .*warmup"),
         ("--warmup_steps=0", "--warmup_steps=0: .*positive integer"),
     ],
 )
-def test_a_wrong_recipe_is_told(text, told):
-    with pytest.raises((ValueError, FileNotFoundError), match=told):
+def test_a_wrong_recipe_is_refused(text, message):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
         recipe(text)
 
 
@@ -78,7 +76,7 @@ def run(tmp_path):
     return folder
 
 
-def test_what_is_missing_is_told(run):
+def test_a_missing_run_or_history_is_refused(run):
     with pytest.raises(FileNotFoundError, match=r"holds no trained model: there is no model.json"):
         read_history(run / "nowhere")
     with pytest.raises(FileNotFoundError, match=r"has no history.jsonl yet: .* Train on"):
@@ -122,20 +120,18 @@ def test_runs_are_called_by_their_folders_unless_two_have_one_name():
 
 
 def test_damaged_lines_and_voided_epochs_are_left_out(run):
-    """Training was killed after step 20 and went on from step 10; a cut line hides none, nor does
-    one that is being written.
-    """
-    kept = [{"step": 10, "loss": 3.0}, {"step": 15, "loss": 2.5}, {"step": 30, "loss": 1.0}]
-    first, second, third = map(json.dumps, kept)
+    """Training was killed after step 20 and resumed from step 10; a cut line hides no other."""
+    history = [{"step": 10, "loss": 3.0}, {"step": 15, "loss": 2.5}, {"step": 30, "loss": 1.0}]
+    first, second, third = map(json.dumps, history)
     lines = [first, '{"step": 20, "loss": 2.0}', "", f'{{"step": 20, "lo{second}', "x", third]
     (run / "history.jsonl").write_text("\n".join([*lines, '{"step": 40, "l']))
-    assert read_history(run) == kept
+    assert read_history(run) == history
     (run / "history.jsonl").write_bytes(b"\xff\n{}\n")
     with pytest.raises(ValueError, match=r"history\.jsonl must hold a line of JSON for each epoch"):
         read_history(run)
 
 
-# What models know positions by, as numbers.
+# How models encode positions, as numbers.
 
 
 def test_sinusoids_are_the_paper_s():
@@ -145,13 +141,13 @@ def test_sinusoids_are_the_paper_s():
     np.testing.assert_allclose(products.values, np.array(table) @ np.transpose(table), atol=1e-5)
 
 
-def test_source_and_target_have_a_map_each_where_their_embeddings_are_two():
+def test_source_and_target_have_a_map_each_if_their_embeddings_are_separate():
     model = random_model(positions="learned", max_positions=12, tie_embeddings="decoder")
-    found = maps_of(model, 9)
+    encodings = maps_of(model, 9)[::2]
     expected = ["encoding in source_embedding", "encoding in embedding"]
-    assert [one.title for one in found[::2]] == expected
-    for one, embedding in zip(found[::2], (model.source_embedding, model.embedding), strict=True):
-        np.testing.assert_allclose(one.values, embedding.encoding.table.numpy()[:9], atol=1e-6)
+    assert [encoding.title for encoding in encodings] == expected
+    for shown, embedding in zip(encodings, (model.source_embedding, model.embedding), strict=True):
+        np.testing.assert_allclose(shown.values, embedding.encoding.table.numpy()[:9], atol=1e-6)
 
 
 def test_relative_positions_are_biases_by_distance():
@@ -178,28 +174,28 @@ def test_shaw_s_positions_are_vectors_by_distance():
     np.testing.assert_array_equal(decoder.values, keys[:17].T)
 
 
-def test_rotary_positions_are_what_turning_does_to_a_product():
+def test_the_map_of_rotary_positions_has_the_products_of_rotated_vectors():
     model = random_model(positions="rotary")
-    [found] = maps_of(model, 9)
+    [products] = maps_of(model, 9)
     positions = model.decoder.layers[0].self_attention.heads.positions
     for pair in range(4):
         x = np.zeros((1, 1, 9, 8), np.float32)
         x[..., 2 * pair] = 1
         turned = np.array(positions.placed(x))[0, 0]
-        np.testing.assert_allclose(found.values[pair], turned @ turned[0], atol=1e-6)
+        np.testing.assert_allclose(products.values[pair], turned @ turned[0], atol=1e-6)
 
 
-def test_all_other_positions_have_maps_and_a_model_without_any_is_told():
+def test_all_positions_have_maps_and_a_model_without_positions_is_refused():
     for positions in {*POSITIONS} - {"none"}:
         assert maps_of(random_model(positions=positions), 9), positions
     with pytest.raises(ValueError, match="the model knows no positions"):
         maps_of(random_model(positions="none"))
 
 
-# What a picture asks of a model, and what it refuses, before anything is drawn.
+# What a picture reads of a model, and what it refuses, before anything is drawn.
 @pytest.fixture
 def loaded(monkeypatch):
-    """A function of a picture's name and of options: what it loads to translate a sentence."""
+    """A function from a picture's name and options to what it loads to translate a sentence."""
 
     class Loaded(Exception):
         pass
@@ -225,7 +221,7 @@ def test_the_sentence_is_translated_as_the_flags_say(name, loaded):
 
 
 @pytest.mark.parametrize(
-    ("kept", "options", "count"),
+    ("description", "options", "count"),
     [
         ({}, {}, 4),
         ({"decoding": {"beam_size": 2}}, {}, 2),
@@ -234,8 +230,10 @@ def test_the_sentence_is_translated_as_the_flags_say(name, loaded):
         ({"decoding": {"beam_size": 2}}, {"num_hypotheses": 1}, 1),
     ],
 )
-def test_the_tree_has_all_hypotheses_of_the_search(kept, options, count, loaded, monkeypatch):
-    monkeypatch.setattr(model_path, "description_of", lambda model: kept)
+def test_the_tree_has_all_hypotheses_of_the_search(
+    description, options, count, loaded, monkeypatch
+):
+    monkeypatch.setattr(model_path, "description_of", lambda model: description)
     assert loaded("n_best", options) == ("m", {"num_hypotheses": count, **options})
 
 
@@ -243,8 +241,8 @@ def test_an_alignment_is_of_a_translator_s_attention_to_the_source(monkeypatch):
     monkeypatch.setattr(text_task, "attend_of", lambda model: None)
     with pytest.raises(ValueError, match=r"Received: --stack=encoder\. Leave it out, or"):
         Matrix(line="a b", stack="encoder").measure("m", {})
-    found = Attended("decoder", ["a"], ["a"], np.ones((1, 1, 1, 1)))
-    monkeypatch.setattr(Matrix, "attended", lambda *_: found)
+    attended = Attended("decoder", ["a"], ["a"], np.ones((1, 1, 1, 1)))
+    monkeypatch.setattr(Matrix, "attended", lambda *_: attended)
     with pytest.raises(ValueError) as raised:
         Matrix(line="a b").measure("m", {})
     assert "--stack" not in str(raised.value)
@@ -277,19 +275,18 @@ def test_lengths_of_an_imported_model_are_not_known(tmp_path):
         PICTURES["lengths"]().measure(str(tmp_path), {})
 
 
-def test_all_pictures_are_told_by_name():
-    told = settings(PictureChoice)["picture"].setting.help
-    assert "attention: Maps of all layers and heads. head: Heads of one layer" in told
-    assert all(f"{name}: " in told for name in PICTURES)
+def test_the_help_describes_each_picture():
+    text = settings(PictureChoice)["picture"].setting.help
+    assert "attention: Maps of all layers and heads. head: Heads of one layer" in text
+    assert all(f"{name}: " in text for name in PICTURES)
 
 
 def test_an_option_is_for_the_pictures_whose_class_has_it():
     for kind in PICTURES.values():
-        for name, one in settings(kind).items():
-            # Files of sentences are other commands' too.
+        for name, option in settings(kind).items():
+            # Other commands have the files of sentences too.
             if name in settings(Files):
                 continue
-            wanted = [picture for picture, other in PICTURES.items() if name in settings(other)]
-            assert {picture: [*of] for picture, of in one.setting.only.items()} == {
-                "picture": wanted
-            }, name
+            pictures = [picture for picture, owner in PICTURES.items() if name in settings(owner)]
+            only = {flag: [*values] for flag, values in option.setting.only.items()}
+            assert only == {"picture": pictures}, name

@@ -1,4 +1,4 @@
-"""What is drawn: every number that is handed over, and no text upon another."""
+"""Drawings show every number that they get, and no text overlaps another."""
 
 import itertools
 
@@ -28,7 +28,7 @@ LONG = "Donaudampfschifffahrtsgesellschaftsvorsitzender" * 2
 RANDOM = np.random.default_rng(1)
 
 
-def found(words, layers=1, heads=2):
+def attended(words, layers=1, heads=2):
     count = len(words)
     return Attended("cross", words, words, RANDOM.dirichlet(np.ones(count), (layers, heads, count)))
 
@@ -39,7 +39,7 @@ def counts():
 
 
 def tree_over(words):
-    """Words two by two below labels, these two by two, and so on; labels are wider than words."""
+    """A binary tree over words, whose labels are wider than the words."""
     row = [Tree("XX", (word,)) for word in words]
     while len(row) > 1:
         pairs = zip(row[::2], [*row[1::2], None], strict=False)
@@ -48,13 +48,13 @@ def tree_over(words):
 
 
 DRAWINGS = {
-    "maps of 40 words": lambda theme: attention_pictures.draw_maps(found(WORDS), theme),
-    "maps of 6 words": lambda theme: attention_pictures.draw_maps(found(WORDS[:6], 2), theme),
+    "maps of 40 words": lambda theme: attention_pictures.draw_maps(attended(WORDS), theme),
+    "maps of 6 words": lambda theme: attention_pictures.draw_maps(attended(WORDS[:6], 2), theme),
     "lines of 40 words": lambda theme: attention_pictures.draw_lines(
-        found(WORDS, heads=8), 0, range(8), range(40), theme
+        attended(WORDS, heads=8), 0, range(8), range(40), theme
     ),
     "matrix of 40 words": lambda theme: attention_pictures.draw_matrix(
-        WORDS, WORDS, found(WORDS).weights[0, 0], theme
+        WORDS, WORDS, attended(WORDS).weights[0, 0], theme
     ),
     "matrix of one word": lambda theme: attention_pictures.draw_matrix(
         ["(end)"], ["a"], np.ones((1, 1)), theme
@@ -93,14 +93,14 @@ TAKE_LONG = ("maps of 40 words", "heads", "positions", "lengths")
 
 
 def corners(text, renderer):
-    """Of the rectangle that a text covers, turned as it is, one after the other: (4, 2), pixels."""
+    """Corners of the rectangle that a text covers, rotated as the text is: (4, 2), pixels."""
     angle = text.get_rotation()
     text.set_rotation(0)
     box = text.get_window_extent(renderer)
     text.set_rotation(angle)
-    # A text is turned about its place, or its box is laid there: both have the same middle.
-    turned = text.get_window_extent(renderer)
-    middle = np.array([turned.x0 + turned.x1, turned.y0 + turned.y1]) / 2
+    # The box of the rotated text has the same middle as the rotated box of the text.
+    extent = text.get_window_extent(renderer)
+    middle = np.array([extent.x0 + extent.x1, extent.y0 + extent.y1]) / 2
     cosine = np.cos(np.deg2rad(angle))
     sine = np.sin(np.deg2rad(angle))
     half = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * [box.width / 2, box.height / 2]
@@ -108,7 +108,7 @@ def corners(text, renderer):
 
 
 def texts(figure):
-    """(text, corners) of all that is written."""
+    """(text, corners) of each text in a figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
 
@@ -125,24 +125,24 @@ def texts(figure):
     return written
 
 
-def common_width(one, other):
-    """By how many pixels two rectangles lie upon each other in the direction in which it is least;
-    below 0 they lie apart (the theorem of the separating axis).
+def overlap(first, second):
+    """The least overlap of two rectangles over all directions, in pixels; below 0 they are apart
+    (the theorem of the separating axis).
     """
-    sides = np.concatenate([one[1:3] - one[:2], other[1:3] - other[:2]])
+    sides = np.concatenate([first[1:3] - first[:2], second[1:3] - second[:2]])
     axes = sides / np.linalg.norm(sides, axis=1, keepdims=True)
-    ones = one @ axes.T
-    others = other @ axes.T
-    upper = np.minimum(ones.max(axis=0), others.max(axis=0))
-    return np.min(upper - np.maximum(ones.min(axis=0), others.min(axis=0)))
+    of_first = first @ axes.T
+    of_second = second @ axes.T
+    upper = np.minimum(of_first.max(axis=0), of_second.max(axis=0))
+    return np.min(upper - np.maximum(of_first.min(axis=0), of_second.min(axis=0)))
 
 
 def overlapping(written):
-    """Pairs of what `texts` gave that lie upon each other by more than half a pixel."""
+    """Pairs of texts, as `texts` returns them, that overlap by more than half a pixel."""
     return [
-        (one.get_text(), other.get_text())
-        for (one, area), (other, other_area) in itertools.combinations(written, 2)
-        if common_width(area, other_area) > 0.5
+        (first.get_text(), second.get_text())
+        for (first, area), (second, second_area) in itertools.combinations(written, 2)
+        if overlap(area, second_area) > 0.5
     ]
 
 
@@ -153,76 +153,77 @@ def overlapping(written):
         for name in DRAWINGS
     ],
 )
-def test_no_text_lies_upon_another_or_outside_of_the_picture(name):
+def test_no_text_overlaps_another_or_leaves_the_picture(name):
     with settings(THEMES["light"]):
         figure = DRAWINGS[name](THEMES["light"])
         written = texts(figure)
         assert overlapping(written) == []
         width, height = figure.canvas.get_width_height()
-        for one, area in written:
+        for text, area in written:
             inside = np.all(area > -1) and np.all(area < [width + 1, height + 1])
-            assert inside, (one.get_text(), area, width, height)
+            assert inside, (text.get_text(), area, width, height)
 
 
-def test_control_texts_upon_each_other_are_found():
+def test_control_overlapping_texts_are_found():
     with settings(THEMES["light"]):
         figure = attention_pictures.draw_matrix(
-            WORDS, WORDS, found(WORDS).weights[0, 0], THEMES["light"]
+            WORDS, WORDS, attended(WORDS).weights[0, 0], THEMES["light"]
         )
         figure.set_layout_engine("none")
         figure.set_size_inches(4, 3)
         assert overlapping(texts(figure))
 
 
-def test_a_line_is_drawn_for_each_weight_that_can_be_seen():
+def test_a_line_is_drawn_for_each_visible_weight():
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_hex
 
-    given = found(WORDS[:5], heads=3)
+    attention = attended(WORDS[:5], heads=3)
     theme = THEMES["dark"]
-    figure = attention_pictures.draw_lines(given, 0, [0, 2], [1, 3], theme)
-    [drawn] = figure.findobj(LineCollection)
-    seen = {}
-    for path, ink in zip(drawn.get_segments(), drawn.get_edgecolors(), strict=True):
+    figure = attention_pictures.draw_lines(attention, 0, [0, 2], [1, 3], theme)
+    [lines] = figure.findobj(LineCollection)
+    opacities = {}
+    for path, ink in zip(lines.get_segments(), lines.get_edgecolors(), strict=True):
         head = [0, 2][theme.series.index(to_hex(ink[:3]))]
-        seen[head, round(path[0][1]), round(path[1][1])] = ink[3]
+        opacities[head, round(path[0][1]), round(path[1][1])] = ink[3]
     expected = {
-        (head, row, column): given.weights[0, head, row, column]
+        (head, row, column): attention.weights[0, head, row, column]
         for head in (0, 2)
         for row in (1, 3)
         for column in range(5)
-        if given.weights[0, head, row, column] >= attention_pictures.LEAST_LINE
+        if attention.weights[0, head, row, column] >= attention_pictures.LEAST_LINE
     }
-    assert seen == pytest.approx(expected)
+    assert opacities == pytest.approx(expected)
 
 
-def test_a_word_that_is_not_there_is_told():
-    given = found(["a", "b", "a"])
-    assert attention_pictures.rows_of(given, "a") == [0, 2]
-    assert attention_pictures.rows_of(given, None) == [0, 1, 2]
+def test_an_absent_word_is_refused():
+    attention = attended(["a", "b", "a"])
+    assert attention_pictures.rows_of(attention, "a") == [0, 2]
+    assert attention_pictures.rows_of(attention, None) == [0, 1, 2]
     with pytest.raises(ValueError, match="--from_word must be one of the words that attend: a b a"):
-        attention_pictures.rows_of(given, "c")
+        attention_pictures.rows_of(attention, "c")
 
 
 def test_the_maps_show_the_weights():
-    given = found(WORDS[:3], layers=2)
-    figure = attention_pictures.draw_maps(given, THEMES["light"])
+    attention = attended(WORDS[:3], layers=2)
+    figure = attention_pictures.draw_maps(attention, THEMES["light"])
     shown = [axes.images[0].get_array() for axes in figure.axes if axes.images]
-    np.testing.assert_array_equal(shown, given.weights.reshape(4, 3, 3))
+    np.testing.assert_array_equal(shown, attention.weights.reshape(4, 3, 3))
 
 
 def test_a_long_word_widens_no_picture():
-    draw = {"lines": lambda *one: attention_pictures.draw_lines(one[0], 0, [0], [0], one[1])}
-    draw["maps"] = attention_pictures.draw_maps
-    for name, drawn in draw.items():
+    def lines(attention, theme):
+        return attention_pictures.draw_lines(attention, 0, [0], [0], theme)
+
+    for draw in (lines, attention_pictures.draw_maps):
         sizes = [
-            drawn(found(["a", word]), THEMES["light"]).get_size_inches()
+            draw(attended(["a", word]), THEMES["light"]).get_size_inches()
             for word in (LONG[:24], LONG, LONG * 2)
         ]
-        np.testing.assert_allclose(sizes[1:], sizes[0] * np.ones((2, 1)), atol=0.2, err_msg=name)
+        np.testing.assert_allclose(sizes[1:], [sizes[0]] * 2, atol=0.2, err_msg=draw.__name__)
 
 
-def test_as_many_trees_as_a_picture_has_room_for():
+def test_a_picture_has_1_to_20_trees():
     with pytest.raises(ValueError, match=r"^a picture has room for 1 to 20 trees\. Received: 21 s"):
         tree_drawings.draw([parse("(XX c)")] * 21, THEMES["light"])
     with pytest.raises(ValueError, match=r"Received: 0 sentences\. Pass"):
@@ -232,20 +233,20 @@ def test_as_many_trees_as_a_picture_has_room_for():
 def test_a_weight_that_rounding_takes_above_1_is_drawn():
     weights = np.full((1, 1, 1, 1), np.float64(np.float32(0.6)) + np.float64(np.float32(0.4)))
     assert weights[0, 0, 0, 0] > 1
-    given = Attended("cross", ["a"], ["a"], weights)
-    attention_pictures.draw_lines(given, 0, [0], [0], THEMES["light"])
+    attention = Attended("cross", ["a"], ["a"], weights)
+    attention_pictures.draw_lines(attention, 0, [0], [0], THEMES["light"])
 
 
-def test_the_lines_of_24_heads_are_told_apart():
+def test_the_lines_of_24_heads_differ():
     figure = attention_pictures.draw_lines(
-        found(WORDS[:3], heads=24), 0, range(24), [0], THEMES["light"]
+        attended(WORDS[:3], heads=24), 0, range(24), [0], THEMES["light"]
     )
     [legend] = figure.legends
     looks = {(line.get_color(), line.get_linestyle()) for line in legend.get_lines()}
     assert len(looks) == 24
 
 
-def test_a_stack_that_the_first_measure_lacks_has_its_name():
+def test_a_stack_that_the_first_measure_lacks_is_labelled():
     of_stacks = {"encoder": np.ones((1, 2)), "cross": np.ones((1, 2))}
     measures = {"distance": {"cross": np.ones((1, 2))}, "BLEU lost": of_stacks}
     figure = head_maps.draw(measures, THEMES["light"])
@@ -265,19 +266,19 @@ def test_numbers_of_named_places_are_marks_that_no_line_joins():
     assert "None" not in {line.get_linestyle() for line in figure.axes[0].lines}
 
 
-def test_buckets_hold_all_tokens_and_the_padding_that_they_say():
+def test_buckets_hold_all_tokens_and_the_padding_that_they_report():
     random = np.random.default_rng(1)
     lengths = random.integers(2, 30, (500, 2))
-    found = count(lengths, 100)
-    for bucket, shape in enumerate(found.buckets.lengths):
+    tally = count(lengths, 100)
+    for bucket, shape in enumerate(tally.buckets.lengths):
         pairs = [
-            pair for pair, of in zip(lengths, found.buckets.bucket_of, strict=True) if of == bucket
+            pair for pair, of in zip(lengths, tally.buckets.bucket_of, strict=True) if of == bucket
         ]
-        assert found.tokens[bucket] == sum(source + target for source, target in pairs)
-        assert found.positions[bucket] == len(pairs) * (shape[0] + shape[1])
-    assert found.tokens.sum() == lengths.sum()
-    padding = 1 - found.tokens.sum() / found.positions.sum()
-    assert padding == pytest.approx(found.buckets.padding)
+        assert tally.tokens[bucket] == sum(source + target for source, target in pairs)
+        assert tally.positions[bucket] == len(pairs) * (shape[0] + shape[1])
+    assert tally.tokens.sum() == lengths.sum()
+    padding = 1 - tally.tokens.sum() / tally.positions.sum()
+    assert padding == pytest.approx(tally.buckets.padding)
 
 
 def test_a_few_pairs_are_counted_in_plain_numbers():
@@ -296,14 +297,14 @@ PIXELS = np.arange(4 * 6, dtype=np.uint8).reshape(4, 6, 1)
 
 
 def test_each_pixel_has_the_opacity_of_its_patch():
-    found = patch_maps.overlay(WEIGHTS, (4, 6), "#d55e00")
-    assert found.shape == (4, 6, 4)
+    overlay = patch_maps.overlay(WEIGHTS, (4, 6), "#d55e00")
+    assert overlay.shape == (4, 6, 4)
     for row in range(4):
         for column in range(6):
             expected = WEIGHTS[row // 2, column // 2] / 0.4 * patch_maps.STRONGEST
-            assert found[row, column, 3] == pytest.approx(expected)
-    np.testing.assert_allclose(found[0, 0, :3], colors.to_rgb("#d55e00"))
-    # Nothing attended to is nothing drawn.
+            assert overlay[row, column, 3] == pytest.approx(expected)
+    np.testing.assert_allclose(overlay[0, 0, :3], colors.to_rgb("#d55e00"))
+    # Without attention nothing is drawn.
     assert not patch_maps.overlay(0 * WEIGHTS, (4, 6), "#d55e00")[..., 3].any()
 
 
@@ -318,6 +319,6 @@ def test_the_picture_is_drawn_once_alone_and_once_for_each_head(channels):
     assert [len(images) for images in shown] == [1, 2, 2, 0, 2, 2, 0, 2, 2]
     expected = pixels[..., 0] if channels == 1 else pixels
     assert all(np.array_equal(images[0], expected) for images in shown if images)
-    # The two heads are told apart.
+    # The first head's overlay is the same in each layer, and the second head's is another.
     np.testing.assert_array_equal(shown[1][1][..., 3], shown[4][1][..., 3])
     assert not np.array_equal(shown[1][1], shown[2][1])

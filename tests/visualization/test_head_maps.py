@@ -47,31 +47,31 @@ def logits(model):
 
 
 @pytest.mark.parametrize("stack", ["encoder", "decoder", "cross"])
-def test_a_head_without_its_rows_is_one_that_gives_zeros(stack, model):
+def test_a_head_that_is_switched_off_gives_zeros(stack, model):
     [attention] = attentions_of(model)[stack]
     before = logits(model)
     with without_head(attention, 1):
         ablated = logits(model)
-    kept = attention.value_kernel.numpy()
-    # Where its columns in the kernel of the values are zero, a head's output is zero.
-    without = kept.copy()
-    without[:, attention.d_v : 2 * attention.d_v] = 0
-    attention.value_kernel.assign(without)
+    kernel = attention.value_kernel.numpy()
+    # If a head's columns of the value kernel are zero, its output is zero.
+    zeroed = kernel.copy()
+    zeroed[:, attention.d_v : 2 * attention.d_v] = 0
+    attention.value_kernel.assign(zeroed)
     np.testing.assert_allclose(ablated, logits(model), atol=1e-5)
-    # The other head gives something else.
-    attention.value_kernel.assign(kept)
+    # A control: without the other head the logits differ.
+    attention.value_kernel.assign(kernel)
     with without_head(attention, 0):
         assert np.abs(logits(model) - ablated).max() > 1e-3
-    # A head comes back, after an error too.
+    # The head is restored, after an error too.
     with pytest.raises(KeyError), without_head(attention, 0):
         raise KeyError
     np.testing.assert_array_equal(logits(model), before)
     assert np.abs(before - ablated).max() > 1e-3
 
 
-def test_what_is_lost_is_the_score_with_all_heads_less_that_without_one():
+def test_what_a_head_loses_is_the_score_with_all_heads_less_that_without_it():
     model = random_model()
-    kernels = {name: found[0].output_kernel for name, found in attentions_of(model).items()}
+    kernels = {name: layers[0].output_kernel for name, layers in attentions_of(model).items()}
 
     def score():
         return float(sum(np.abs(kernel.numpy()).sum() for kernel in kernels.values()))
@@ -89,12 +89,12 @@ def translator(model, pieces):
 
 
 def test_a_survey_reads_each_sentence(translator):
-    lines = ["a b", "c d e"]
-    found = survey(map(translator.attention, lines, ["b", "e d c"]))
-    one, other = (translator.attention(*pair)["encoder"] for pair in (("a b", "b"), ("c d e", "e")))
-    rows = [np.diagonal(weights, axis1=-2, axis2=-1) for weights in (one, other)]
+    means = survey(map(translator.attention, ["a b", "c d e"], ["b", "e d c"]))
+    pairs = (("a b", "b"), ("c d e", "e"))
+    of_sentences = [translator.attention(*pair)["encoder"] for pair in pairs]
+    rows = [np.diagonal(weights, axis1=-2, axis2=-1) for weights in of_sentences]
     mean = np.concatenate(rows, axis=-1).mean(axis=-1)
-    np.testing.assert_allclose(found["on itself"]["encoder"], mean, rtol=1e-5)
+    np.testing.assert_allclose(means["on itself"]["encoder"], mean, rtol=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -147,16 +147,16 @@ def test_bleu_is_lost_by_the_head_that_is_off(model, pieces):
 
 
 def test_a_stack_without_weights_between_positions_is_left_out(translator):
-    given = translator.attention("a b", "b")
-    said = []
-    found = survey([given, {**given, "encoder": -given["encoder"]}], said.append)
-    assert said == [
+    weights = translator.attention("a b", "b")
+    messages = []
+    means = survey([weights, {**weights, "encoder": -weights["encoder"]}], messages.append)
+    assert messages == [
         "not measured, because it has no weights between positions: self-attention of the encoder"
     ]
-    assert {tuple(stacks) for stacks in found.values()} == {("decoder", "cross")}
-    whole = survey([given, given], said.append)
+    assert {tuple(stacks) for stacks in means.values()} == {("decoder", "cross")}
+    whole = survey([weights, weights], messages.append)
     assert "encoder" in whole["on itself"]  # A control.
-    assert len(said) == 1
+    assert len(messages) == 1
 
 
 def test_a_parser_s_trees_hold_its_sentences(tmp_path):
@@ -181,15 +181,15 @@ def shares(random, *shape):
 def by_loops(weights):
     """Each measure of weights (T, S), for rows whose edge is the last column."""
     rows, columns = weights.shape
-    found = {name: [] for name in MEASURES}
+    measures = {name: [] for name in MEASURES}
     for t in range(rows):
         row = [float(value) for value in weights[t]]
-        found["distance"].append(sum(row[s] * abs(s - t) for s in range(columns)))
-        found["entropy"].append(-sum(w * math.log(w) for w in row if w > 0))
-        found["on EOS, start"].append(row[-1])
+        measures["distance"].append(sum(row[s] * abs(s - t) for s in range(columns)))
+        measures["entropy"].append(-sum(w * math.log(w) for w in row if w > 0))
+        measures["on EOS, start"].append(row[-1])
         for name, place in (("on itself", t), ("on previous", t - 1), ("on next", t + 1)):
-            found[name].append(row[place] if 0 <= place < columns else 0.0)
-    return found
+            measures[name].append(row[place] if 0 <= place < columns else 0.0)
+    return measures
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (3, 6), (6, 3), (1, 1)])
@@ -222,20 +222,20 @@ def test_a_survey_is_the_mean_over_all_rows():
     ]
     with pytest.raises(ValueError, match="no sentence to measure heads on"):
         survey([])
-    found = survey(sentences)
+    means = survey(sentences)
     for head in np.ndindex(2, 3):
-        rows = [by_loops(one["cross"][head]) for one in sentences]
+        rows = [by_loops(sentence["cross"][head]) for sentence in sentences]
         for name in MEASURES:
-            mean = np.mean([value for one in rows for value in one[name]])
-            np.testing.assert_allclose(found[name]["cross"][head], mean)
+            mean = np.mean([value for measures in rows for value in measures[name]])
+            np.testing.assert_allclose(means[name]["cross"][head], mean)
 
 
 def test_the_table_has_a_row_for_each_head():
-    found = {
+    measures = {
         "entropy": {name: np.full((1, 2), 0.5) for name in ("encoder", "decoder", "cross")},
         "in its phrase": {"encoder": np.array([[0.25, 1.0]])},
     }
-    rows = table(found)
+    rows = table(measures)
     assert rows[0] == ["head", "entropy", "in its phrase"]
     assert rows[1:4] == [
         ["encoder 1.1", "0.50", "0.25"],
@@ -247,11 +247,11 @@ def test_the_table_has_a_row_for_each_head():
 
 def test_a_model_without_self_attention_is_surveyed_by_what_it_has():
     weights = shares(np.random.default_rng(3), 1, 2, 4, 5)
-    found = survey([{"cross": weights}])
-    assert [*found["entropy"]] == ["cross"]
+    means = survey([{"cross": weights}])
+    assert [*means["entropy"]] == ["cross"]
     expected = entropy(weights).mean(axis=-1)
-    np.testing.assert_allclose(found["entropy"]["cross"], expected, atol=1e-12)
-    assert [row[0] for row in table(found)[1:]] == ["cross 1.1", "cross 1.2"]
+    np.testing.assert_allclose(means["entropy"]["cross"], expected, atol=1e-12)
+    assert [row[0] for row in table(means)[1:]] == ["cross 1.1", "cross 1.2"]
 
 
 TREE = "( (S (NP (DT The) (NN cat)) (VP (VBZ sits) (PP (IN on) (NP (PRP it)))) (. .)) )"
@@ -266,21 +266,21 @@ def test_traces_are_no_words_and_brackets_are_as_in_the_text(tmp_path):
     assert read_phrases(path, 3) == [(["Go", "(", "now", ")"], [(0, 4), (1, 4)]), (WORDS, SPANS)]
 
 
-def test_a_broken_tree_is_told_with_its_line(tmp_path):
+def test_a_broken_tree_is_refused_with_its_line(tmp_path):
     path = tmp_path / "broken.trees"
     path.write_text(f"{TREE}\n(S (NN a)))\n", encoding="utf-8")
-    told = r"broken.trees, line 2: token \d+, '\)', closes a bracket"
-    with pytest.raises(ValueError, match=told):
+    message = r"broken.trees, line 2: token \d+, '\)', closes a bracket"
+    with pytest.raises(ValueError, match=message):
         read_phrases(path, 2)
     assert len(read_phrases(path, 1)) == 1
 
 
 def test_words_belong_together_in_the_smallest_constituent():
     belongs = together(len(WORDS), SPANS)
-    for one, other in itertools.product(range(len(WORDS)), repeat=2):
-        holding = [span for span in SPANS if one in range(*span)]
+    for word, partner in itertools.product(range(len(WORDS)), repeat=2):
+        holding = [span for span in SPANS if word in range(*span)]
         smallest = min(holding, key=lambda span: span[1] - span[0])
-        assert belongs[one, other] == (one != other and other in range(*smallest))
+        assert belongs[word, partner] == (word != partner and partner in range(*smallest))
     assert belongs[4].tolist() == [False, False, False, True, False, False]
 
 
@@ -297,8 +297,8 @@ def test_a_head_that_stays_in_its_phrase_agrees_and_one_that_leaves_it_does_not(
 def test_chance_is_the_mean_over_all_choices():
     belongs = together(len(WORDS), SPANS)
     random = np.random.default_rng(1)
-    drawn = agreement(random.random((20_000, 6, 6)), belongs).mean(axis=0)
-    np.testing.assert_allclose(by_chance(belongs), drawn, atol=0.02)
+    mean = agreement(random.random((20_000, 6, 6)), belongs).mean(axis=0)
+    np.testing.assert_allclose(by_chance(belongs), mean, atol=0.02)
 
 
 # What rows and columns of attention are called, and which weights can be drawn.
@@ -324,13 +324,13 @@ def attention():
     ],
 )
 def test_rows_are_written_and_columns_are_read(attention, stack, by_pieces, rows, columns):
-    found = Attended.of(attention, stack, by_pieces)
-    assert (found.rows, found.columns) == (rows, columns)
-    assert found.weights.shape == (2, 4, len(rows), len(columns))
-    np.testing.assert_allclose(found.weights.sum(axis=-1), 1)
+    attended = Attended.of(attention, stack, by_pieces)
+    assert (attended.rows, attended.columns) == (rows, columns)
+    assert attended.weights.shape == (2, 4, len(rows), len(columns))
+    np.testing.assert_allclose(attended.weights.sum(axis=-1), 1)
 
 
-def test_without_a_stack_it_is_the_last_one(attention):
+def test_the_default_stack_is_the_last_one(attention):
     assert Attended.of(attention, None).stack == "cross"
     del attention["cross"], attention["decoder"]
     assert Attended.of(attention, None).stack == "encoder"
@@ -360,15 +360,15 @@ def test_the_layer_is_the_last_but_one_unless_it_is_given(layers, number, index)
     assert Attended("cross", [], [], np.zeros((layers, 2, 1, 1))).layer(number) == index
 
 
-def test_what_is_not_there_is_told_in_one_line():
-    found = Attended("cross", [], [], np.zeros((3, 2, 1, 1)))
-    assert found.heads([]) == [0, 1]
-    assert found.heads(["2"]) == [1]
+def test_an_absent_layer_or_head_is_refused():
+    attended = Attended("cross", [], [], np.zeros((3, 2, 1, 1)))
+    assert attended.heads([]) == [0, 1]
+    assert attended.heads(["2"]) == [1]
     with pytest.raises(ValueError, match=r"--layer must be in 1 to 3.* Received: --layer=4"):
-        found.layer(4)
+        attended.layer(4)
     for wrong in (["3"], ["0"], ["1", "x"]):
         with pytest.raises(ValueError, match="--heads must be numbers in 1 to 2, joined by commas"):
-            found.heads(wrong)
+            attended.heads(wrong)
 
 
 def test_another_stack_is_advised_only_where_there_is_one(attention):
@@ -407,12 +407,12 @@ def test_a_word_gets_the_sum_and_gives_the_mean_of_its_pieces():
     random = np.random.default_rng(1)
     attention = random.dirichlet(np.ones(6), size=(2, 3, 5))
     rows, columns = ([0, 0, 1, 2, 2], [0, 1, 1, 2, 2, 3])
-    found = between_words(attention, rows, columns)
-    assert found.shape == (2, 3, 3, 4)
+    weights = between_words(attention, rows, columns)
+    assert weights.shape == (2, 3, 3, 4)
     for row in range(3):
         for column in range(4):
             of_row = [t for t, word in enumerate(rows) if word == row]
             of_column = [s for s, word in enumerate(columns) if word == column]
             sums = [attention[..., t, of_column].sum(axis=-1) for t in of_row]
-            np.testing.assert_allclose(found[..., row, column], np.mean(sums, axis=0))
-    np.testing.assert_allclose(found.sum(axis=-1), 1)
+            np.testing.assert_allclose(weights[..., row, column], np.mean(sums, axis=0))
+    np.testing.assert_allclose(weights.sum(axis=-1), 1)

@@ -1,5 +1,5 @@
-"""Pictures are whole, in a file or a notebook, what cannot be drawn is told, and all can tell the
-colours apart.
+"""Pictures are complete in a file or a notebook, what cannot be drawn is refused, and everybody can
+tell the colours apart.
 """
 
 import functools
@@ -36,11 +36,11 @@ def test_a_picture_is_whole_and_equal_pictures_are_equal_files(tmp_path):
     assert THEMES["dark"].paper in (tmp_path / "a.svg").read_text()
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "c.png").read_bytes().endswith(b"IEND\xaeB`\x82")
-    whole = sorted(one.name for one in tmp_path.iterdir() if not one.is_symlink())
+    whole = sorted(path.name for path in tmp_path.iterdir() if not path.is_symlink())
     assert whole == ["a.svg", "c.png", "linked.svg"]
 
 
-def test_letters_that_no_font_has_are_told_in_one_line(tmp_path, capsys):
+def test_letters_that_no_font_has_give_one_line_of_warning(tmp_path, capsys):
     def draw(text):
         figure = theme.new_figure(1, 1)
         figure.text(0, 0, text)
@@ -48,10 +48,10 @@ def test_letters_that_no_font_has_are_told_in_one_line(tmp_path, capsys):
 
     # Private use: no font has them.
     write_picture(tmp_path / "a.png", lambda colours: draw("\ue000\ue001 a \ue000"), "light")
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert "warning: no installed font of DejaVu Sans, " in told
-    assert "has 2 of the letters" in told
+    warning = capsys.readouterr().err
+    assert warning.count("\n") == 1
+    assert "warning: no installed font of DejaVu Sans, " in warning
+    assert "has 2 of the letters" in warning
     write_picture(tmp_path / "b.png", lambda colours: draw("a"), "light")
     assert capsys.readouterr().err == ""
 
@@ -59,8 +59,8 @@ def test_letters_that_no_font_has_are_told_in_one_line(tmp_path, capsys):
 def test_a_picture_that_fails_leaves_no_file(tmp_path):
     with pytest.raises(ZeroDivisionError):
         write_picture(tmp_path / "a.svg", lambda colours: 1 / 0, "light")
-    told = r"^--output=.*a\.png would have 13,000 x 13,000 pixels, more than"
-    with pytest.raises(ValueError, match=told):
+    message = r"^--output=.*a\.png would have 13,000 x 13,000 pixels, more than"
+    with pytest.raises(ValueError, match=message):
         write_picture(tmp_path / "a.png", lambda colours: theme.new_figure(100, 100), "light")
     assert list(tmp_path.iterdir()) == []
     write_picture(tmp_path / "a.svg", lambda colours: theme.new_figure(100, 100), "light")
@@ -72,7 +72,7 @@ def test_another_kind_of_file_is_refused(name):
         form_of(name)
 
 
-def test_a_missing_matplotlib_is_told_with_the_command_that_installs_it(monkeypatch):
+def test_a_missing_matplotlib_is_refused_with_the_command_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ValueError, match=r"pip install 'keras-transformer-nmt\[plots\]'"):
         form_of("a.png")
@@ -88,7 +88,7 @@ def test_a_notebook_shows_a_picture_on_the_paper_of_its_theme(theme):
     assert np.ptp(pixels[..., 0]) > 0.3
 
 
-# Colours that all can tell apart.
+# Colours that everybody can tell apart.
 # What is left of linear red, green and blue (Machado et al. 2009, table 1, severity 1).
 SIGHTS = {
     "all colours": np.eye(3),
@@ -111,15 +111,15 @@ def lab(colour, sight):
     """CIELAB of "#rrggbb" as a sight sees it, white being D65."""
     parts = np.array(colors.to_rgb(colour))
     linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-    seen = np.clip(np.array(SIGHTS[sight]) @ linear, 0, 1)
+    perceived = np.clip(np.array(SIGHTS[sight]) @ linear, 0, 1)
     matrix = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
-    x, y, z = np.cbrt(np.array(matrix) @ seen / [0.9505, 1, 1.089])
+    x, y, z = np.cbrt(np.array(matrix) @ perceived / [0.9505, 1, 1.089])
     return 116 * y - 16, 500 * (x - y), 200 * (y - z)
 
 
 @pytest.mark.parametrize("sight", SIGHTS)
 @pytest.mark.parametrize("name", THEMES)
-def test_all_can_tell_the_series_apart(name, sight):
+def test_everybody_can_tell_the_series_apart(name, sight):
     points = [lab(colour, sight) for colour in THEMES[name].series]
     assert min(math.dist(*pair) for pair in itertools.combinations(points, 2)) > APART
 
@@ -141,9 +141,9 @@ def test_contrast_is_what_the_web_s_rules_say():
 
 
 def test_no_two_lines_look_alike():
-    for one in THEMES.values():
-        found = looks(one, 24)
-        assert len(set(found)) == 24
-        assert found[:8] == [(colour, "-") for colour in one.series]
+    for colours in THEMES.values():
+        lines = looks(colours, 24)
+        assert len(set(lines)) == 24
+        assert lines[:8] == [(colour, "-") for colour in colours.series]
         with pytest.raises(ValueError, match=r"tells 24 lines apart .* Received: 25\. Draw fewer"):
-            looks(one, 25)
+            looks(colours, 25)

@@ -34,8 +34,8 @@ def side(place, sign):
 
 
 def assert_laid_out(tree, placed):
-    """No two texts of a level touch, words stand in order below all else, and what hangs on a
-    label hangs on either side of it or below.
+    """No two texts of a level touch, the words stand in order below all labels, and a label stands
+    between its first child and its last.
     """
     words = [place for place in placed if place.is_word]
     assert [place.text for place in words] == tree.words
@@ -47,8 +47,8 @@ def assert_laid_out(tree, placed):
             assert side(left, 1) + GAP <= side(right, -1) + 1e-9
     assert min(side(place, -1) for place in placed) >= GAP / 2 - 1e-9
     for place in placed:
-        hanging = [one.middle for one in placed if one.parent is place]
-        assert place.is_word or min(hanging) - 1e-9 <= place.middle <= max(hanging) + 1e-9
+        middles = [child.middle for child in placed if child.parent is place]
+        assert place.is_word or min(middles) - 1e-9 <= place.middle <= max(middles) + 1e-9
         assert place.parent is None or place.parent.level < place.level
 
 
@@ -58,7 +58,7 @@ def test_any_tree_is_laid_out(seed):
     assert_laid_out(tree, places(tree, len, GAP))
 
 
-def test_a_tag_is_a_label_and_xx_is_none():
+def test_a_tag_is_drawn_as_a_label_unless_it_is_xx():
     tree = parse("(S (NP (DT the) (XX cat)) (XX -LRB-))")
     placed = places(tree, len, GAP)
     labels = [(place.text, place.level) for place in placed if not place.is_word]
@@ -68,10 +68,10 @@ def test_a_tag_is_a_label_and_xx_is_none():
 
 
 def test_a_tree_that_is_too_deep_is_refused_or_stays_in_brackets():
-    """As an untrained parser may write it: no RecursionError, and no other tree is lost."""
+    """An untrained parser may write one: no RecursionError, and no other tree is lost."""
     deep = parse("(S " * 1200 + "(XX a)" + ")" * 1200)
-    told = r"^a drawing has room for 200 levels\. Received: a tree of 1201\. Pass --tree_format=br"
-    with pytest.raises(ValueError, match=told):
+    error = r"^a drawing has room for 200 levels\. Received: a tree of 1201\. Pass --tree_format=br"
+    with pytest.raises(ValueError, match=error):
         places(deep, len, GAP)
     if importlib.util.find_spec("nltk"):
         assert all_as_text([str(deep), "(XX b)"]) == f"{deep}\n\nb\n\n"
@@ -93,20 +93,20 @@ def test_words_stand_in_order_below_their_labels():
     assert as_text(parse("(NP (XX a))")).split() == ["NP", "│", "a"]
 
 
-def test_without_nltk_it_is_told_before_anything_is_parsed(monkeypatch):
+def test_a_drawing_without_nltk_is_refused_before_anything_is_parsed(monkeypatch):
     monkeypatch.setitem(sys.modules, "nltk", None)
-    asked = types.SimpleNamespace(
+    flags = types.SimpleNamespace(
         num_hypotheses=1, tree_format="drawn", stream=False, input="-", output="-"
     )
-    told = r"^--tree_format=drawn needs nltk.*pip install '.*\[parsing\]'"
-    for draw in (lambda: parse_command._refuse(asked), lambda: as_text(parse("(S (XX a))"))):
-        with pytest.raises(ValueError, match=told):
+    message = r"^--tree_format=drawn needs nltk.*pip install '.*\[parsing\]'"
+    for draw in (lambda: parse_command._refuse(flags), lambda: as_text(parse("(S (XX a))"))):
+        with pytest.raises(ValueError, match=message):
             draw()
-    asked.tree_format = "brackets"  # A control.
-    parse_command._refuse(asked)
+    flags.tree_format = "brackets"  # A control.
+    parse_command._refuse(flags)
 
 
-def test_too_many_trees_for_a_picture_are_told_before_they_are_parsed(monkeypatch, tmp_path):
+def test_too_many_trees_for_a_picture_are_refused_before_they_are_parsed(monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
 
     class Parser:
@@ -120,17 +120,17 @@ def test_too_many_trees_for_a_picture_are_told_before_they_are_parsed(monkeypatc
     monkeypatch.setattr(parse_command.flags, "decoding_options", lambda FLAGS: {})
     lines = tmp_path / "lines.txt"
     lines.write_text("a b\n\n" * 21)
-    asked = {"model": "m", "precision": "float32", "num_hypotheses": 1, "tree_format": "picture"}
-    asked |= {"raw_text": False, "stream": False, "decode_tokens": 2048}
-    asked = types.SimpleNamespace(**asked, input=str(lines), output="a.svg")
+    flags = {"model": "m", "precision": "float32", "num_hypotheses": 1, "tree_format": "picture"}
+    flags |= {"raw_text": False, "stream": False, "decode_tokens": 2048}
+    flags = types.SimpleNamespace(**flags, input=str(lines), output="a.svg")
     with pytest.raises(ValueError, match=r"room for 1 to 20 trees\. Received: 21 sentences"):
-        parse_command.main(asked)
+        parse_command.main(flags)
     lines.write_text("a b\n" * 20)  # A control.
     with pytest.raises(AssertionError, match="it parsed"):
-        parse_command.main(asked)
+        parse_command.main(flags)
 
 
-# Hypotheses as a tree: nothing is lost, nothing is told twice.
+# Hypotheses as a tree: nothing is lost, nothing is drawn twice.
 def log_probabilities(pieces):
     """A number in (-1, 0] for each piece, which depends on all pieces before it."""
     prefixes = (" ".join(pieces[: place + 1]) for place in range(len(pieces)))
@@ -138,17 +138,17 @@ def log_probabilities(pieces):
 
 
 def hypotheses(count, length, seed=1):
-    """Best first; they share beginnings."""
+    """Hypotheses, best first, that share beginnings."""
     random = np.random.default_rng(seed)
     words = [f"▁word{number}" for number in range(2)] + ["ending", "▁a"]
-    seen = {}
-    while len(seen) < count:
+    distinct = {}
+    while len(distinct) < count:
         first = ["▁all", "▁begin", "▁so"] * (length // 4)
-        drawn = list(random.choice(words, size=random.integers(1, length - len(first))))
-        seen[(*first, *drawn, "</s>")] = None
+        rest = list(random.choice(words, size=random.integers(1, length - len(first))))
+        distinct[(*first, *rest, "</s>")] = None
     return [
         Hypothesis("", -float(rank), list(pieces), log_probabilities(pieces))
-        for rank, pieces in enumerate(seen)
+        for rank, pieces in enumerate(distinct)
     ]
 
 
@@ -158,45 +158,44 @@ def paths(branch, pieces=(), total=0.0):
     total += branch.log_probability
     if not branch.branches:
         yield pieces, total, branch.score, branch.ranks
-    for one in branch.branches:
-        yield from paths(one, pieces, total)
+    for child in branch.branches:
+        yield from paths(child, pieces, total)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_each_way_through_the_tree_is_a_hypothesis(seed):
-    given = hypotheses(8, 12, seed)
-    found = {pieces: rest for pieces, *rest in paths(tree(given))}
-    assert len(found) == 8
-    for rank, one in enumerate(given, 1):
-        total, score, ranks = found[tuple(one.pieces)]
-        assert score == one.score
+    answers = hypotheses(8, 12, seed)
+    ends = {pieces: rest for pieces, *rest in paths(tree(answers))}
+    assert len(ends) == 8
+    for rank, answer in enumerate(answers, 1):
+        total, score, ranks = ends[tuple(answer.pieces)]
+        assert score == answer.score
         assert ranks == [rank]
-        assert total == pytest.approx(sum(one.log_probabilities))
+        assert total == pytest.approx(sum(answer.log_probabilities))
 
 
-def test_branches_that_go_on_alike_are_one():
+def test_branches_with_the_same_beginning_are_merged():
     def first_pieces_differ(branch):
-        firsts = [one.pieces[0] for one in branch.branches]
+        firsts = [child.pieces[0] for child in branch.branches]
         assert len(set(firsts)) == len(firsts) != 1
-        assert branch.ranks == sorted(rank for one in branch.branches for rank in one.ranks) or (
-            not branch.branches
-        )
-        for one in branch.branches:
-            first_pieces_differ(one)
+        ranks = sorted(rank for child in branch.branches for rank in child.ranks)
+        assert branch.ranks == ranks or not branch.branches
+        for child in branch.branches:
+            first_pieces_differ(child)
 
     first_pieces_differ(tree(hypotheses(16, 12)))
 
 
 def test_one_hypothesis_is_one_branch_and_equal_ones_end_together():
-    [one] = hypotheses(1, 8)
-    assert tree([one]).pieces == one.pieces
-    assert tree([one, one]).ranks == [1, 2]
+    [answer] = hypotheses(1, 8)
+    assert tree([answer]).pieces == answer.pieces
+    assert tree([answer, answer]).ranks == [1, 2]
 
 
-@pytest.mark.parametrize("given", [[], [Hypothesis("a", -1.0, None, None)]])
-def test_hypotheses_without_pieces_are_refused(given):
+@pytest.mark.parametrize("answers", [[], [Hypothesis("a", -1.0, None, None)]])
+def test_hypotheses_without_pieces_are_refused(answers):
     with pytest.raises(ValueError, match="--picture=n_best needs the pieces of several hypotheses"):
-        tree(given)
+        tree(answers)
 
 
 @pytest.mark.parametrize(("count", "length"), [(4, 48), (9, 12)])
@@ -204,8 +203,8 @@ def test_no_box_of_the_drawing_touches_another(count, length):
     pytest.importorskip("matplotlib")
     placed = boxes(tree(hypotheses(count, length)))
     assert len(placed) >= count
-    for place, one in enumerate(placed):
-        for other in placed[:place]:
-            beside = one.left >= other.right or other.left >= one.right
-            apart = abs(one.middle - other.middle) >= (one.branch.height + other.branch.height) / 2
-            assert beside or apart, (one.branch.text, other.branch.text)
+    for place, box in enumerate(placed):
+        for prior in placed[:place]:
+            beside = box.left >= prior.right or prior.left >= box.right
+            apart = abs(box.middle - prior.middle) >= (box.branch.height + prior.branch.height) / 2
+            assert beside or apart, (box.branch.text, prior.branch.text)
