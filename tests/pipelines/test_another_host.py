@@ -1,5 +1,5 @@
-"""The way from ids to batches is a graph that any host can run: no Python in it, and no data in its
-functions.
+"""Ids become batches in a graph that any host can run: it calls no Python, and its functions hold
+no data.
 """
 
 import os
@@ -56,9 +56,10 @@ def serialized(dataset, policy=REFUSE_STATE):
 
 
 def nodes_of(dataset):
-    """All operations of a dataset: those of its graph, and those of the functions that it calls."""
+    """The nodes of a dataset's graph, and those of the functions that it calls."""
     graph = tf.compat.v1.GraphDef.FromString(serialized(dataset, IGNORE_STATE))
-    return list(graph.node), [node for one in graph.library.function for node in one.node_def]
+    functions = graph.library.function
+    return list(graph.node), [node for function in functions for node in function.node_def]
 
 
 def operations(dataset):
@@ -70,15 +71,15 @@ def largest_constant(nodes):
 
 
 @pytest.mark.parametrize("name", ["training", "evaluation"])
-def test_no_python_makes_a_batch_and_its_ids_are_no_constants_of_a_function(datasets, name):
-    """They are captured: a graph holds at most 2 GB, and constants are copied."""
-    found = operations(datasets[name])
-    assert {"ParallelMapDatasetV2", "GatherV2"} <= found
-    assert not found & {*PYTHON, "GeneratorDataset"}
+def test_batches_call_no_python_and_functions_hold_no_ids_as_constants(datasets, name):
+    """Functions capture the ids: a graph holds at most 2 GB, and constants are copied."""
+    op_types = operations(datasets[name])
+    assert {"ParallelMapDatasetV2", "GatherV2"} <= op_types
+    assert not op_types & {*PYTHON, "GeneratorDataset"}
     assert serialized(datasets[name])
     graph, functions = nodes_of(datasets[name])
     assert largest_constant(functions) < 2000
-    assert largest_constant(graph) > 2 * 20_000  # control: where they are held instead
+    assert largest_constant(graph) > 2 * 20_000  # the control: here are the ids
 
 
 @pytest.mark.parametrize(
@@ -99,9 +100,9 @@ def test_ids_are_not_copied(examples):
     assert not np.shares_memory(copied, examples.ragged["source"].flat)  # a control
 
 
-# A process of its own: in one that has computed, TensorFlow may keep what earlier tests gave back,
-# and a copy takes that. Batches of two million pairs, whose 200 MB of ids are mapped from files. A
-# thread looks for the peak: without oneDNN, TensorFlow gives its copy back before the first batch.
+# In a new process, because TensorFlow may keep memory that earlier tests freed, and copy into that.
+# The two million pairs have 200 MB of ids, mapped from files. A thread looks for the peak: without
+# oneDNN, TensorFlow frees its copy before the first batch.
 MEMORY = """
 import pathlib, re, sys, threading
 import numpy as np
@@ -110,7 +111,7 @@ from pipelines.batches.batching import training_batches
 from pipelines.batches.texts import TokenizedPairs
 from pipelines.vocabularies.token_ids import TokenIds
 
-def own():
+def own_megabytes():
     status = pathlib.Path("/proc/self/status").read_text()
     return int(re.search(r"RssAnon:\\s+(\\d+) kB", status)[1]) / 1000
 
@@ -124,35 +125,35 @@ mapped = training_batches(TokenizedPairs(*sides).examples(), 5000, seed=1).datas
 rewritten = tf.data.Options()
 rewritten.experimental_optimization.apply_default_optimizations = True
 for dataset in (mapped, mapped.with_options(rewritten)):
-    sizes = [own()]
+    sizes = [own_megabytes()]
     over = threading.Event()
     def look():
         while not over.wait(0.001):
-            sizes.append(own())
+            sizes.append(own_megabytes())
     thread = threading.Thread(target=look)
     thread.start()
     iterator = iter(dataset)
     next(iterator)
     over.set()
     thread.join()
-    print(max(*sizes, own()) - sizes[0])
+    print(max(*sizes, own_megabytes()) - sizes[0])
 """
 
 
 def test_a_dataset_holds_no_copy_of_the_ids(tmp_path):
-    """The control is what tf.data does if nobody says otherwise: it rewrites the graph, and has at
-    least one of the two sides again, 100 MB, for a while or to the end.
+    """The control is the default of tf.data: it rewrites the graph, and copies at least one of the
+    two sides, 100 MB, for a while or to the end.
     """
     program = [sys.executable, "-c", MEMORY, str(tmp_path / "source"), str(tmp_path / "target")]
-    kept = {name: text for name, text in os.environ.items() if "BFC" not in name}
+    environment = {name: text for name, text in os.environ.items() if "BFC" not in name}
     root = pathlib.Path(__file__).parents[2]
-    done = subprocess.run(program, cwd=root, env=kept, capture_output=True, text=True, check=True)
-    ours, rewritten = map(float, done.stdout.split())
+    output = subprocess.check_output(program, cwd=root, env=environment, text=True)
+    ours, rewritten = map(float, output.split())
     assert ours < 50
     assert rewritten > 90
 
 
-# Another process, without our package.
+# Run by a process without our package.
 PROGRAM = """
 import pickle, sys
 import tensorflow as tf
@@ -169,15 +170,15 @@ pickle.dump(batches, sys.stdout.buffer)
 @pytest.mark.slow
 def test_another_process_without_our_package_makes_the_same_batches(datasets, tmp_path):
     for dataset in datasets.values():
-        program = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", PROGRAM],
             input=pickle.dumps((serialized(dataset), dataset.element_spec, BATCHES)),
             capture_output=True,
             cwd=tmp_path,
             check=False,
         )
-        assert program.returncode == 0, program.stderr.decode()
-        received = pickle.loads(program.stdout)
+        assert process.returncode == 0, process.stderr.decode()
+        received = pickle.loads(process.stdout)
         assert len(received) == BATCHES
         ours = dataset.take(BATCHES).as_numpy_iterator()
         assert_same_batches(received, [tf.nest.flatten(batch) for batch in ours])

@@ -1,4 +1,4 @@
-"""Sources as people type them: how often, how, the same again, and never in a protected span."""
+"""Text as people type it: slips come at the given rates, and never in a protected span or a tag."""
 
 import collections
 import functools
@@ -28,7 +28,7 @@ def vocabulary():
 
 @functools.cache
 def compiled(vocabulary, is_source, rates):
-    """What types texts, as one graph for any number of them."""
+    """A graph that types any number of texts."""
     augmented = AugmentedText(vocabulary, dict(rates), 3, 1000, is_source)
 
     def typed_once(texts):
@@ -39,26 +39,26 @@ def compiled(vocabulary, is_source, rates):
 
 
 def typed(vocabulary, lines, is_source=True, **rates):
-    """Lines as they are typed once."""
+    """The lines, each typed once."""
     texts = compiled(vocabulary, is_source, tuple(rates.items()))(tf.constant(lines))
     return [text.decode() for text in texts.numpy()]
 
 
 def kinds_of_slips(word, written):
-    """How a word became another by one slip, in Python."""
-    found = set()
+    """The kinds of slips of which one alone makes the written word, in Python."""
+    kinds = set()
     for i in range(1, len(word)):
         if written == word[:i] + word[i + 1 :]:
-            found.add("missed")
+            kinds.add("missed")
         if written == word[: i + 1] + word[i:]:
-            found.add("doubled")
+            kinds.add("doubled")
         if i + 1 < len(word) and written == word[:i] + word[i + 1] + word[i] + word[i + 2 :]:
-            found.add("swapped")
+            kinds.add("swapped")
         if len(written) == len(word) and written in {
             word[:i] + key + word[i + 1 :] for key in keys_beside()[ord(word[i])]
         }:
-            found.add("beside")
-    return found
+            kinds.add("beside")
+    return kinds
 
 
 def test_slips_come_as_often_as_asked_and_are_of_four_kinds(vocabulary):
@@ -66,17 +66,17 @@ def test_slips_come_as_often_as_asked_and_are_of_four_kinds(vocabulary):
     assert set(keys_beside()[ord("Q")]) <= {"W", "A"}
     assert set(keys_beside()[ord("?")]) == {"?"}
     written = typed(vocabulary, ["kitchen"] * COUNT, typos=0.05)
-    others = [text for text in written if text != "kitchen"]
+    mistyped = [text for text in written if text != "kitchen"]
     # Six letters may be mistyped, the last not swapped, and no two in a row.
-    assert 0.23 < len(others) / COUNT < 0.29
+    assert 0.23 < len(mistyped) / COUNT < 0.29
     kinds = collections.Counter()
-    for text in others:
+    for text in mistyped:
         kinds.update(kinds_of_slips("kitchen", text))
     assert {"missed", "doubled", "swapped", "beside"} == set(kinds)
-    assert min(kinds.values()) > 0.15 * len(others)
+    assert min(kinds.values()) > 0.15 * len(mistyped)
     # Nearly all have one slip alone.
-    single = sum(bool(kinds_of_slips("kitchen", text)) for text in others)
-    assert single > 0.85 * len(others)
+    single = sum(bool(kinds_of_slips("kitchen", text)) for text in mistyped)
+    assert single > 0.85 * len(mistyped)
 
 
 def test_case_is_changed_of_both_sides_alike(vocabulary):
@@ -129,13 +129,13 @@ def batches(vocabulary, **more):
     return training_batches(examples, 40, seed=5).dataset().as_numpy_iterator()
 
 
-def test_what_is_changed_is_cut_by_the_segmentation_too(vocabulary):
+def test_augmented_text_is_cut_by_the_segmentation_too(vocabulary):
     plain = next(batches(vocabulary))
     dropout = BpeDropout(vocabulary, 0.5, 3)
     cut = next(batches(vocabulary, segmentation=dropout))
-    for one, other in zip(plain[0], cut[0], strict=True):
-        texts = [vocabulary.detokenize(tf.constant(ids)).numpy().tolist() for ids in (one, other)]
-        assert texts[0] == texts[1]
+    for both in zip(plain[0], cut[0], strict=True):
+        before, after = (vocabulary.detokenize(tf.constant(ids)).numpy().tolist() for ids in both)
+        assert before == after
     assert cut[0][0].shape[1] > plain[0][0].shape[1]
 
 
@@ -144,18 +144,19 @@ def test_a_share_of_the_sentences_changes_on_both_sides_at_once(vocabulary):
     ids = token_ids(lines, vocabulary)
     rows = tf.range(len(ids), dtype=tf.int64)
 
-    def changed(is_source, share):
+    def is_changed(is_source, share):
         rates = {"case": 1.0, "typos": 0.5}
-        one = AugmentedText(vocabulary, rates, 3, 1000, is_source, share=share)
-        found = one(ids.flat, ids.starts, rows, one.keys(tf.constant(0, tf.int64), rows))
-        return vocabulary.detokenize(found).numpy() != lines[0].encode()
+        augmented = AugmentedText(vocabulary, rates, 3, 1000, is_source, share=share)
+        keys = augmented.keys(tf.constant(0, tf.int64), rows)
+        texts = vocabulary.detokenize(augmented(ids.flat, ids.starts, rows, keys)).numpy()
+        return texts != lines[0].encode()
 
-    sources, targets = changed(True, 0.25), changed(False, 0.25)
+    sources, targets = is_changed(True, 0.25), is_changed(False, 0.25)
     assert 0.15 < sources.mean() < 0.35
     assert targets.any()
     assert not targets[~sources].any()
-    assert not changed(True, 0.0).any()
-    assert changed(True, 1.0).all()  # a control
+    assert not is_changed(True, 0.0).any()
+    assert is_changed(True, 1.0).all()  # a control
 
 
 def test_a_sentence_that_became_too_long_stays_as_it_was(vocabulary):
@@ -163,7 +164,7 @@ def test_a_sentence_that_became_too_long_stays_as_it_was(vocabulary):
     augmented = AugmentedText(vocabulary, {"case": 1.0}, 3, int(ids.lengths.max()))
     rows = tf.range(len(ids), dtype=tf.int64)
     keys = augmented.keys(tf.constant(0, tf.int64), rows)
-    found = augmented(tf.constant(ids.flat), tf.constant(ids.starts), rows, keys)
-    assert found.shape[1] <= ids.lengths.max()
-    longer = AugmentedText(vocabulary, {"case": 1.0}, 3, 1000)
-    assert longer(ids.flat, ids.starts, rows, keys).shape[1] > ids.lengths.max()
+    padded = augmented(tf.constant(ids.flat), tf.constant(ids.starts), rows, keys)
+    assert padded.shape[1] <= ids.lengths.max()
+    unlimited = AugmentedText(vocabulary, {"case": 1.0}, 3, 1000)  # the control
+    assert unlimited(ids.flat, ids.starts, rows, keys).shape[1] > ids.lengths.max()

@@ -21,8 +21,7 @@ from pipelines.special_ids import BOS, EOS
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=25)
 BUDGET = 24
-# Of more than six pairs each.
-UPDATE = 96
+UPDATE = 96  # more than six pairs
 
 
 def numbers_as_words(size):
@@ -50,7 +49,7 @@ def evaluation_batches(pairs, batch_tokens):
 
 
 def pairs_of(lengths):
-    """Pair i is 100 + i and words after it, on the left; 100 + i and other words, on the right."""
+    """Pairs of these lengths: both sides of pair i begin with 100 + i; their words differ."""
 
     def side(number, first_word):
         counts = enumerate(pair[number] for pair in lengths)
@@ -72,11 +71,11 @@ def batches(pairs):
 @pytest.fixture(scope="module")
 def stream(batches):
     """The first batches of seed 1, of 20 epochs and more; not to be changed."""
-    return taken(batches.arrays(), 500)
+    return flat_batches(batches.arrays(), 500)
 
 
-def taken(batches, count=None):
-    """The first triples of a dataset or of an iterator of arrays, flat."""
+def flat_batches(batches, count=None):
+    """The first batches of a dataset or of an iterator of arrays, as flat tuples."""
     iterator = batches.as_numpy_iterator() if isinstance(batches, tf.data.Dataset) else batches
     return [
         (source, target_input, output, weights)
@@ -103,17 +102,17 @@ def assert_holds_its_pairs(batch, pairs):
 @settings(max_examples=5)
 @given(LENGTHS, st.integers(0, 100))
 def test_pairs_stay_aligned_padded_with_0_and_shifted_behind_bos(lengths, seed):
-    """Of evaluation, every pair once, in order, in as many batches as it says."""
+    """Evaluation has every pair once, in order, in as many batches as its cardinality says."""
     pairs = pairs_of(lengths)
     dataset = evaluation_batches(pairs, BUDGET)
-    evaluated = taken(dataset)
-    for batch in taken(training_batches(pairs, BUDGET, seed).arrays(), 10) + evaluated:
+    evaluated = flat_batches(dataset)
+    for batch in flat_batches(training_batches(pairs, BUDGET, seed).arrays(), 10) + evaluated:
         assert_holds_its_pairs(batch, pairs)
         assert [side.dtype for side in batch] == [np.int32] * 3 + [np.float32]
-    found = numbers(evaluated)
-    assert sorted(itertools.chain(*found)) == list(range(len(lengths)))
-    assert len(found) == int(dataset.cardinality())
-    assert all(batch == sorted(batch) for batch in found)
+    evaluated_pairs = numbers(evaluated)
+    assert sorted(itertools.chain(*evaluated_pairs)) == list(range(len(lengths)))
+    assert len(evaluated_pairs) == int(dataset.cardinality())
+    assert all(batch == sorted(batch) for batch in evaluated_pairs)
 
 
 def test_a_source_beside_the_next_target_would_show(pairs, stream):
@@ -136,18 +135,18 @@ def test_the_batches_are_those_of_the_order(batches, stream, start):
 
 
 def specs(*shape):
-    """Of batches whose parts all have a shape."""
+    """The element spec of batches whose arrays all have this shape."""
     ids = tf.TensorSpec(shape, tf.int32)
     return (ids, ids), ids, tf.TensorSpec(shape, tf.float32)
 
 
 def test_the_dataset_says_what_it_holds(batches, pairs):
-    both = (batches.dataset(), evaluation_batches(pairs, BUDGET))
-    for dataset in both:
+    datasets = (batches.dataset(), evaluation_batches(pairs, BUDGET))
+    for dataset in datasets:
         assert dataset.element_spec == specs(None, None)
-        # No end waits for a thread that tunes.
+        # Then nothing waits at the end for a thread that tunes.
         assert dataset.options().autotune.enabled is False
-    assert both[0].cardinality() == tf.data.INFINITE_CARDINALITY
+    assert datasets[0].cardinality() == tf.data.INFINITE_CARDINALITY
 
 
 def test_a_dimension_that_all_buckets_share_is_static():
@@ -158,13 +157,13 @@ def test_a_dimension_that_all_buckets_share_is_static():
 
 def test_every_training_batch_is_full_and_of_a_known_shape(batches, stream):
     buckets = zip(batches.buckets.batch_sizes, batches.buckets.lengths.tolist(), strict=True)
-    seen = {(*source.shape, target_input.shape[1]) for source, target_input, *_ in stream}
-    assert seen == {(size, *lengths) for size, lengths in buckets}
+    shapes = {(*source.shape, target_input.shape[1]) for source, target_input, *_ in stream}
+    assert shapes == {(size, *lengths) for size, lengths in buckets}
     assert all(len(batch[0]) >= 1 for batch in stream)
 
 
 @pytest.mark.parametrize(
-    ("lengths", "expected", "told"),
+    ("lengths", "expected", "figures"),
     [
         ([(12, 12)] * 20, 10, ("10 updates", 24, 24, "1 shape, 0.0%")),
         ([(12, 12)] * 2600, 1300, ("1,300 updates", 24, 24, "1 shape, 0.0%")),
@@ -172,31 +171,30 @@ def test_every_training_batch_is_full_and_of_a_known_shape(batches, stream):
         ([(1, 3)], 1, ("1 update", 12, 36, "1 shape, 33.3%")),
     ],
 )
-def test_updates_an_epoch_are_counted_and_told_with_their_tokens(lengths, expected, told):
-    """3/2 + 7/6 updates are rounded to 3; one pair in an update of 12 is called 1."""
+def test_updates_an_epoch_are_counted_and_described_with_their_tokens(lengths, expected, figures):
+    """3/2 + 7/6 updates are rounded to 3; one pair, a twelfth of an update, counts as 1."""
     batches = training_batches(pairs_of(lengths), BUDGET, seed=1)
     assert batches.updates_per_epoch == expected
-    told = "{} an epoch, of {} source and {} target tokens each, in {} padding".format(*told)
-    assert batches.describe() == told
+    text = "{} an epoch, of {} source and {} target tokens each, in {} padding".format(*figures)
+    assert batches.describe() == text
 
 
-def test_the_tokens_that_are_told_are_those_of_the_stream(batches, stream):
-    told = re.findall(r"(\d+) (?:source|target)", batches.describe())
+def test_the_described_tokens_are_those_of_the_stream(batches, stream):
+    counts = re.findall(r"(\d+) (?:source|target)", batches.describe())
     epochs = stream[: 20 * round(batches.order.batches_per_epoch)]
-    for count, side in zip(told, (0, 2), strict=True):
+    for count, side in zip(counts, (0, 2), strict=True):
         tokens = sum((batch[side] != 0).sum() for batch in epochs) / len(epochs)
         assert int(count) == pytest.approx(tokens, abs=1.0)
 
 
 def replicated(batches, hosts, start, steps):
-    """What the hosts of a job read, `hosts` their numbers of replicas, put together step by step
-    and there replica by replica.
+    """The batches that hosts with these numbers of replicas read, in order of steps and then of
+    replicas.
     """
-    datasets = (
-        batches.dataset(start, replicas=sum(hosts), first=sum(hosts[:host]), here=here)
-        for host, here in enumerate(hosts)
-    )
-    streams = [iter(taken(one, steps * here)) for one, here in zip(datasets, hosts, strict=True)]
+    streams = []
+    for host, here in enumerate(hosts):
+        dataset = batches.dataset(start, replicas=sum(hosts), first=sum(hosts[:host]), here=here)
+        streams.append(iter(flat_batches(dataset, steps * here)))
     return [
         next(stream)
         for _ in range(steps)
@@ -217,7 +215,7 @@ def replicated(batches, hosts, start, steps):
 def test_replicas_read_together_what_one_replica_would(pairs, hosts, steps_before):
     """The rows of an update, in their order, do not depend on how many share it."""
     replicas = sum(hosts)
-    whole = taken(training_batches(pairs, UPDATE, seed=4).arrays(steps_before), 12)
+    whole = flat_batches(training_batches(pairs, UPDATE, seed=4).arrays(steps_before), 12)
     batches = training_batches(pairs, UPDATE, seed=4, parts=replicas)
     parts = replicated(batches, hosts, steps_before * replicas, steps=12)
     shared = [parts[start : start + replicas] for start in range(0, len(parts), replicas)]
@@ -229,15 +227,15 @@ def test_replicas_read_together_what_one_replica_would(pairs, hosts, steps_befor
 
 
 @pytest.mark.parametrize("parts", [2, 3])
-def test_parts_that_must_be_alike_are(pairs, parts):
-    batches = taken(training_batches(pairs, UPDATE, 4, parts=parts, alike=True).arrays(), 24)
+def test_parts_that_must_be_alike_have_equally_many_rows(pairs, parts):
+    batches = flat_batches(training_batches(pairs, UPDATE, 4, parts=parts, alike=True).arrays(), 24)
     for start in range(0, 24, parts):
         assert len({len(batch[0]) for batch in batches[start : start + parts]}) == 1
 
 
 def test_accumulated_parts_of_replicas_come_one_after_another(pairs):
     """Two replicas that add up three batches each take six parts of an update."""
-    whole = taken(training_batches(pairs, UPDATE, seed=4).arrays(), 4)
+    whole = flat_batches(training_batches(pairs, UPDATE, seed=4).arrays(), 4)
     batches = training_batches(pairs, UPDATE, seed=4, parts=6)
     parts = numbers(replicated(batches, (1, 1), 0, steps=12))
     together = [[*itertools.chain(*parts[start : start + 6])] for start in range(0, 24, 6)]
@@ -254,11 +252,11 @@ def test_pairs_of_twice_the_weight_come_twice_as_often():
     """2 epochs are 45 pairs; the last of them waits for a full batch."""
     weights = [2.0] * 5 + [1.0] * 10 + [0.5] * 5
     batches = training_batches(pairs_of([(12, 12)] * 20), BUDGET, seed=1, weights=weights)
-    come = collections.Counter(itertools.chain(*numbers(taken(batches.arrays(), 45 // 2))))
+    counts = collections.Counter(itertools.chain(*numbers(flat_batches(batches.arrays(), 45 // 2))))
     assert batches.updates_per_epoch == round(22.5 / 2)
-    assert all(3 <= come[pair] <= 4 for pair in range(5))
-    assert all(1 <= come[pair] <= 2 for pair in range(5, 15))
-    assert all(0 <= come[pair] <= 1 for pair in range(15, 20))
+    assert all(3 <= counts[pair] <= 4 for pair in range(5))
+    assert all(1 <= counts[pair] <= 2 for pair in range(5, 15))
+    assert all(0 <= counts[pair] <= 1 for pair in range(15, 20))
 
 
 def test_many_lines_are_tokenized_in_parts_and_in_order(monkeypatch):

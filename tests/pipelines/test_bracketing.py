@@ -1,4 +1,4 @@
-"""The graphs that make trees of symbols and symbols of trees, beside Python's."""
+"""Symbols become trees and trees become symbols, in graphs as in Python."""
 
 import functools
 
@@ -13,8 +13,8 @@ from pipelines.trees.linearization import WORD, alphabet_of, from_symbols, to_sy
 from pipelines.vocabularies.vocabulary import SPACE
 
 LABELS = ("S", "NP", "VP", "ADVP|PRT")
-# What is no symbol. What begins with a space is a word: text that begins with a bracket, brackets
-# without a label. The others take none.
+# Pieces that are no symbols. Those that begin with a space, such as text that begins with a bracket
+# or brackets without a label, are words. The others take no word.
 OTHERS = ["<pad>", "what", "▁see", "▁(see", "▁(", "▁)", "XX", ")NP"]
 LEAVES = ["▁XX", "▁XX-NN", "▁XX--LRB-", "▁XX-''"]
 PIECES = [*OTHERS, *LEAVES, *(f"▁{bracket}{label}" for bracket in "()" for label in LABELS)]
@@ -26,7 +26,7 @@ SYMBOLS = [
 WORDS = st.lists(
     st.sampled_from(["a", "(", "x)y", "(2R)-a", "-LCB-b", "{}", "[1]", "日本", "1/2"]), max_size=6
 )
-# Words as often as everything else.
+# Leaves are as frequent as all other pieces together.
 IDS = st.lists(
     st.one_of(
         st.integers(len(OTHERS), len(OTHERS) + len(LEAVES) - 1), st.integers(0, len(PIECES) - 1)
@@ -52,15 +52,15 @@ symbols_graph = symbols_graphs["xx"]
 
 
 def trees_of(ids, sentences):
-    """Trees of rows of ids, which are filled up with padding."""
+    """The graph's trees of rows of ids, which are padded to the same length."""
     longest = max(map(len, ids))
     rows = [[*row, *[0] * (longest - len(row))] for row in ids]
     array = np.array(rows, np.int32).reshape(len(ids), longest)
-    found = trees_graph(tf.constant(array), tf.constant(sentences))
-    return [tree.decode() for tree in found.numpy()]
+    trees = trees_graph(tf.constant(array), tf.constant(sentences))
+    return [tree.decode() for tree in trees.numpy()]
 
 
-def expected(ids, words):
+def expected_tree(ids, words):
     if not words:
         return ""
     return str(from_symbols([SYMBOLS[number] for number in ids], list(map(escaped, words))))
@@ -70,27 +70,27 @@ def expected(ids, words):
 def test_any_symbols_become_the_tree_that_python_makes_of_them(rows):
     """Each row by itself, whatever is beside it in the batch."""
     ids, words = zip(*rows, strict=True)
-    found = trees_of(ids, [" ".join(sentence) for sentence in words])
-    assert found == list(map(expected, ids, words))
+    trees = trees_of(ids, [" ".join(sentence) for sentence in words])
+    assert trees == list(map(expected_tree, ids, words))
 
 
-def test_words_stand_between_any_white_space_and_may_be_no_utf_8():
-    [*found] = trees_of([[SYMBOLS.index("XX")]] * 3, ["  a \t b\n", " \r\n", ""])
-    assert found == ["(S (XX a) (XX b))", "", ""]
-    [found] = trees_graph(tf.constant([[0]]), tf.constant([b"\xff( a"])).numpy()
-    assert found == b"(S (XX \xff-LRB-) (XX a))"
+def test_any_white_space_parts_words_and_they_need_not_be_utf_8():
+    trees = trees_of([[SYMBOLS.index("XX")]] * 3, ["  a \t b\n", " \r\n", ""])
+    assert trees == ["(S (XX a) (XX b))", "", ""]
+    [tree] = trees_graph(tf.constant([[0]]), tf.constant([b"\xff( a"])).numpy()
+    assert tree == b"(S (XX \xff-LRB-) (XX a))"
 
 
 @given(st.lists(st.tuples(IDS, WORDS.filter(bool)), min_size=1, max_size=6))
 def test_a_tree_becomes_the_symbols_that_python_makes_of_it(rows):
-    trees = [expected(ids, words) for ids, words in rows]
+    trees = [expected_tree(ids, words) for ids, words in rows]
     for leaves, graph in symbols_graphs.items():
-        symbols = [" ".join(to_symbols(parse(tree), leaves)) for tree in trees]
-        found = graph(tf.constant(trees))
-        assert [one.decode() for one in found.numpy()] == symbols
-        # Symbols stay as they are, but for words that are brackets.
+        expected = [" ".join(to_symbols(parse(tree), leaves)) for tree in trees]
+        symbols = graph(tf.constant(trees))
+        assert [text.decode() for text in symbols.numpy()] == expected
+        # The graph leaves symbols as they are, unless words among them may be brackets.
         if leaves != "words":
-            assert graph(found).numpy().tolist() == found.numpy().tolist()
+            assert graph(symbols).numpy().tolist() == symbols.numpy().tolist()
 
 
 @pytest.mark.parametrize(
@@ -103,20 +103,20 @@ def test_a_tree_becomes_the_symbols_that_python_makes_of_it(rows):
     ],
 )
 def test_trees_of_the_penn_treebank_become_symbols(tree, symbols):
-    [found] = symbols_graph(tf.constant([tree])).numpy()
-    assert symbols in found.decode()
-    assert found.decode().count("(") == found.decode().count(")")
+    [text] = symbols_graph(tf.constant([tree])).numpy()
+    assert symbols in text.decode()
+    assert text.decode().count("(") == text.decode().count(")")
 
 
 def test_words_are_those_of_the_text_and_parts_of_speech_lose_their_function_tags():
     tree = r"(S (NP|a\/b (N -LRB-2R-RRB--a) (N -RRB-LRB-) (N 1\/2)) (-LRB-X (N -LSB-x)))"
-    [found] = symbols_graphs["words"](tf.constant([tree])).numpy()
-    assert found.decode().split(" ") == to_symbols(parse(tree), "words")
-    assert "(2R)-a" in found.decode()
+    [symbols] = symbols_graphs["words"](tf.constant([tree])).numpy()
+    assert symbols.decode().split(" ") == to_symbols(parse(tree), "words")
+    assert "(2R)-a" in symbols.decode()
     tree = "(S (NP (NN-X-1 a) (-LRB- -LRB-)) (VP (=VB b) (XX c)))"
-    [found] = symbols_graphs["parts_of_speech"](tf.constant([tree])).numpy()
-    assert found.decode() == "(S (NP XX-NN XX--LRB- )NP (VP XX-=VB XX )VP )S"
-    assert found.decode().split(" ") == to_symbols(plain(parse(tree)), "parts_of_speech")
+    [symbols] = symbols_graphs["parts_of_speech"](tf.constant([tree])).numpy()
+    assert symbols.decode() == "(S (NP XX-NN XX--LRB- )NP (VP XX-=VB XX )VP )S"
+    assert symbols.decode().split(" ") == to_symbols(plain(parse(tree)), "parts_of_speech")
 
 
 def test_an_alphabet_knows_how_its_trees_are_written():
@@ -144,7 +144,7 @@ PARTS_OF_SPEECH = ["NN", "-LRB-", "PRP$", "''", WORD]
 
 
 def drawn_trees(parts_of_speech):
-    """All trees whose words are such."""
+    """Any trees whose words have these parts of speech."""
     return st.recursive(
         st.builds(
             lambda name, word: Tree(name, (word,)), st.sampled_from(parts_of_speech), SYMBOL_WORDS
@@ -203,22 +203,22 @@ WITHOUT_A_LABEL = "( (S (NP (DT the) (NN cat)) (VP (VBZ sits))) (. .) )"
 def test_the_symbols_of_a_tree(tree, leaves, symbols):
     tree = parse(tree)
     assert to_symbols(tree, leaves) == symbols.split(" ")
-    found = from_symbols(symbols.split(" "), tree.words)
-    assert (found.words, found.label) == (tree.words, tree.label or "S")
+    rebuilt = from_symbols(symbols.split(" "), tree.words)
+    assert (rebuilt.words, rebuilt.label) == (tree.words, tree.label or "S")
 
 
 @pytest.mark.parametrize(
     ("symbols", "tree"),
     [
-        # As it should be; unclosed; closed from outside; a bracket that was never opened.
+        # Whole; unclosed; closed by an outer bracket; a bracket that was never opened.
         ("(S (NP XX )NP (VP XX )VP )S", "(S (NP (XX a)) (VP (XX b)))"),
         ("(S (NP XX (VP XX", "(S (NP (XX a) (VP (XX b))))"),
         ("(S (NP (PP XX )NP XX )S", "(S (NP (PP (XX a))) (XX b))"),
         ("(S (NP XX )VP )PP XX )NP )S", "(S (NP (XX a) (XX b)))"),
-        # Parts of speech that are said, and one that is not; an empty one is not said.
+        # With a part of speech, and without; an empty one is none.
         ("(S XX-DT XX )S", "(S (DT a) (XX b))"),
         ("(S XX- XX-NN-X )S", "(S (XX a) (NN-X b))"),
-        # Words, whichever they are, and brackets among them.
+        # Any words as leaves, and brackets among them.
         ("(S b (NP ) )NP ( )S", "(S (XX a) (NP (XX b)))"),
         # Too many words, too few; none at all; more behind the root.
         ("(S XX XX XX XX )S", "(S (XX a) (XX b))"),
@@ -236,10 +236,10 @@ def test_the_symbols_of_a_tree(tree, leaves, symbols):
         ("(NP (NP XX )NP XX )NP", "(NP (NP (XX a)) (XX b))"),
     ],
 )
-def test_what_is_broken_is_mended_by_the_rules(symbols, tree):
+def test_broken_symbols_are_mended_by_the_rules(symbols, tree):
     assert str(from_symbols(symbols.split(), ["a", "b"])) == tree
 
 
-def test_one_word_alone():
+def test_one_word_alone_is_a_tree():
     for symbols, tree in ((f"(NP {WORD} )NP", "(NP (XX a))"), (WORD, "(XX a)"), ("", "(XX a)")):
         assert str(from_symbols(symbols.split(), ["a"])) == tree

@@ -29,8 +29,8 @@ ANY = 10**6
 
 
 def bucketed(pairs, slack, most_padding):
-    """The buckets of some examples; their lengths, (sides, examples); and the padded lengths of
-    each one's bucket, (sides, examples).
+    """The buckets of examples, the examples' lengths, and the padded lengths of each one's bucket;
+    both lengths (sides, examples).
     """
     lengths = np.array(pairs)
     buckets = bucket(lengths, lengths.max() + slack, most_padding, most_shapes=ANY)
@@ -63,21 +63,21 @@ def test_every_side_fits_its_bucket_none_is_empty_and_none_stands_twice(pairs, s
 @given(PAIRS, SLACK, SHARES)
 def test_no_other_size_of_a_batch_comes_nearer_to_the_tokens(pairs, slack, most_padding):
     buckets, lengths, _ = bucketed(pairs, slack, most_padding)
-    asked = lengths.max() + slack
+    batch_tokens = lengths.max() + slack
     assert (buckets.batch_sizes >= 1).all()
     for number, size in enumerate(buckets.batch_sizes.tolist()):
-        a_pair = lengths[:, buckets.bucket_of == number].mean()
-        nearest = min(abs(other * a_pair - asked) for other in (size - 1, size + 1))
-        assert abs(size * a_pair - asked) <= nearest + 1e-9
+        mean_length = lengths[:, buckets.bucket_of == number].mean()
+        nearest = abs(mean_length * np.array([size - 1, size + 1]) - batch_tokens).min()
+        assert abs(size * mean_length - batch_tokens) <= nearest + 1e-9
 
 
 @given(PAIRS, SLACK, st.integers(1, 9))
 def test_batches_are_multiples_where_parts_must_be_alike(pairs, slack, multiple):
-    asked = np.max(pairs) + slack
-    sizes = bucket(pairs, asked, multiple=multiple).batch_sizes
+    batch_tokens = np.max(pairs) + slack
+    sizes = bucket(pairs, batch_tokens, multiple=multiple).batch_sizes
     assert (sizes >= multiple).all()
     assert not (sizes % multiple).any()
-    free = bucket(pairs, asked).batch_sizes
+    free = bucket(pairs, batch_tokens).batch_sizes
     assert (np.abs(sizes - free)[free >= multiple] <= multiple / 2 + 0.5).all()
 
 
@@ -121,12 +121,12 @@ def like_wmt():
 
 
 def test_lengths_like_those_of_wmt_take_at_most_40_shapes_with_10_per_cent_padding():
-    """And an update has about 25,000 tokens on each side without padding: section 5.1."""
+    """An update has about 25,000 tokens on each side without padding: section 5.1."""
     lengths = like_wmt()
     buckets = bucket(lengths, 25_000)
     assert len(buckets.batch_sizes) == MOST_SHAPES == 40
     assert buckets.padding < 0.1
-    # The control: padding alone asks for more.
+    # The control: the bound of padding alone leaves more.
     assert len(bucket(lengths, 25_000, most_shapes=ANY).batch_sizes) > 50
     pairs = np.bincount(buckets.bucket_of)
     for side in lengths.T:
@@ -154,7 +154,7 @@ def test_captions_take_at_most_40_shapes_with_10_per_cent_padding():
 
 
 def lengths_in_pieces(pairs):
-    """Of pairs of lines, in the pieces that are learned from them, (pairs, 2)."""
+    """The lengths of pairs of lines in pieces that are learned from them, (pairs, 2)."""
     sides = list(zip(*pairs, strict=True))
     learned = vocabulary.learn([line for pair in pairs for line in pair], 4000)
     lengths = np.stack([learned.tokenize(side).row_lengths() for side in sides], axis=-1)
@@ -173,8 +173,8 @@ SHAPES = st.lists(st.tuples(*[st.integers(1, 12)] * 2), min_size=1, max_size=7, 
 
 @st.composite
 def rectangles(draw):
-    """Distinct shapes, their counts, and a limit from below what they fill to above what one shape
-    for all would.
+    """Distinct shapes, their counts, and a limit of positions, from fewer than they fill to more
+    than one shape for all would fill.
     """
     shapes = np.array(draw(SHAPES))
     of_each = st.lists(st.integers(1, 20), min_size=len(shapes), max_size=len(shapes))
@@ -187,7 +187,7 @@ def positions(shapes, counts):
 
 
 def merged_by_hand(shapes, counts, most_positions):
-    """Groups of rectangles, each merging found by trying all; the first of equals is taken."""
+    """Groups of rectangles, merged by trying all pairs; the first of equally good ones is taken."""
 
     def filled(groups):
         return sum(counts[group].sum() * shapes[group].max(axis=0).sum() for group in groups)
@@ -215,12 +215,12 @@ def test_merging_takes_the_cheapest_two_of_all_while_the_limit_holds(case):
     merged_shapes, merged = merge(*case, ANY)
     groups = merged_by_hand(*case)
     assert merged_shapes.tolist() == [shapes[group].max(axis=0).tolist() for group in groups]
-    found = [np.flatnonzero(merged == number).tolist() for number in range(len(groups))]
-    assert found == [sorted(group) for group in groups]
+    members = [np.flatnonzero(merged == number).tolist() for number in range(len(groups))]
+    assert members == [sorted(group) for group in groups]
     assert positions(merged_shapes[merged], counts) <= max(case[2], positions(shapes, counts))
 
 
-def test_the_shapes_are_told_with_their_padding():
+def test_shapes_are_described_with_their_padding():
     assert bucket([[4, 4], [4, 4], [8, 6]], 8).describe() == "2 shapes, 0.0% padding"
     assert bucket([[1, 3]], 4).describe() == "1 shape, 33.3% padding"
 
@@ -228,9 +228,9 @@ def test_the_shapes_are_told_with_their_padding():
 def test_no_example_and_a_budget_below_the_longest_sentence_are_refused():
     with pytest.raises(ValueError, match=r"^There is no example to make batches of\.$"):
         bucket(np.zeros((0, 2), int), batch_tokens=8)
-    told = r"^`batch_tokens` must hold the longest example, 9 tokens\. Received: batch_tokens=8\."
+    error = r"^`batch_tokens` must hold the longest example, 9 tokens\. Received: batch_tokens=8\."
     for lengths in ([[9, 3], [2, 4]], [[3, 9], [4, 2]], [[9], [2]]):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=error):
             bucket(lengths, batch_tokens=8)
 
 

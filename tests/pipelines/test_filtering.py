@@ -1,4 +1,4 @@
-"""Filters: each reason holds exactly where its definition says, and what is kept has none."""
+"""Filters: each reason holds exactly where its definition says, and a kept pair has none."""
 
 import dataclasses
 import logging
@@ -32,14 +32,14 @@ FILTERS = st.builds(
 
 
 def script(character):
-    """The code of a letter's script, by its name in the character database of Python."""
+    """The code of a letter's script, by the letter's name in Python's database of characters."""
     name = unicodedata.name(character)
     return next((code for code, beginning in NAMES.items() if name.startswith(beginning)), "Hani")
 
 
 def share(scripts, text):
-    letters = [one for one in text if unicodedata.category(one)[0] == "L" and one != "ー"]
-    return sum(script(one) in scripts for one in letters) / len(letters) if letters else 1
+    codes = [script(char) for char in text if unicodedata.category(char)[0] == "L" and char != "ー"]
+    return sum(code in scripts for code in codes) / len(codes) if codes else 1
 
 
 @given(SCRIPTS, TEXT)
@@ -55,11 +55,11 @@ def test_every_reason_holds_as_it_is_defined_and_what_is_kept_has_none(filters, 
     reasons = {
         "untranslated": filters.drop_untranslated and source == target,
         "length ratio": most is not None and longer > SHORT and longer / shorter > most,
-        "other script": any(wanted and share(wanted, text) < 0.5 for wanted, text in scripts),
+        "other script": any(codes and share(codes, text) < 0.5 for codes, text in scripts),
     }
     reason = filters.reason_to_drop(source, target)
     assert reasons[reason] if reason else not any(reasons.values())
-    # The direction makes no difference.
+    # Pairs in the other direction are dropped alike.
     turned = {"source_scripts": filters.target_scripts, "target_scripts": filters.source_scripts}
     backward = dataclasses.replace(filters, **turned)
     assert backward.reason_to_drop(target, source) == reason
@@ -82,7 +82,7 @@ def test_without_filters_only_an_empty_side_is_a_reason(source, target):
     ],
     ids=["long", "huge", "short", "control"],
 )
-def test_lengths(ratio, source, target, reason):
+def test_a_huge_line_and_unequal_lengths_are_reasons(ratio, source, target, reason):
     assert Filters(max_length_ratio=ratio).reason_to_drop(source, target) == reason
 
 
@@ -97,9 +97,9 @@ def test_a_tag_before_a_source_is_none_of_its_text(source):
 @pytest.mark.parametrize(
     ("language", "scripts"),
     [
-        *((one, ("Latn",)) for one in ("de", "pt-BR", "sr-Latn", "eng", "sh")),
-        *((one, ("Cyrl",)) for one in ("ru", "sr")),
-        *((one, ("Han",)) for one in ("zh", "zh_TW", "zh-Hant-HK")),
+        *((code, ("Latn",)) for code in ("de", "pt-BR", "sr-Latn", "eng", "sh")),
+        *((code, ("Cyrl",)) for code in ("ru", "sr")),
+        *((code, ("Han",)) for code in ("zh", "zh_TW", "zh-Hant-HK")),
         ("ja", ("Han", "Hiragana", "Katakana")),
         ("ko", ("Hangul", "Han")),
         ("hi", ("Deva",)),
@@ -112,7 +112,7 @@ def test_cldr_says_what_a_language_is_written_in(language, scripts, caplog):
 
 
 @pytest.mark.parametrize("language", ["words", "xx", "english", "", "?", "de-"])
-def test_an_unknown_language_is_not_filtered_and_said_once(language, caplog):
+def test_an_unknown_language_is_not_filtered_and_warned_of_once(language, caplog):
     with caplog.at_level(logging.WARNING):
         assert scripts_of(language) is None
     assert [record.getMessage() for record in caplog.records] == [
