@@ -1,5 +1,5 @@
-"""Terms that get the translations that somebody gives, and terms with their translations behind
-them in training text.
+"""Glossaries: terms get the translations that a user gives, and training text has translations
+behind some of its terms.
 """
 
 import random
@@ -59,13 +59,13 @@ def test_a_model_that_learned_it_reads_translations_behind_their_terms():
     assert applied("⟦light⟧ no term") == "⟦light⟧ no term"
 
 
-@pytest.mark.parametrize("given", ["NFC", "NFD"])
-@pytest.mark.parametrize("written", ["NFC", "NFD"])
-def test_letters_with_accents_are_the_same_in_one_character_or_two(given, written):
-    terms = {normalize(given, "café"): "Kaffeehaus", "cafe": "Kantine"}
-    found = marked(normalize(written, "Café, un café, une caféine, CAFE, cafe"), terms)
-    kept = normalize(written, "une caféine")
-    assert found == f"⟦Kaffeehaus⟧, un ⟦Kaffeehaus⟧, {kept}, CAFE, ⟦Kantine⟧"
+@pytest.mark.parametrize("term_form", ["NFC", "NFD"])
+@pytest.mark.parametrize("text_form", ["NFC", "NFD"])
+def test_letters_with_accents_are_the_same_in_one_character_or_two(term_form, text_form):
+    terms = {normalize(term_form, "café"): "Kaffeehaus", "cafe": "Kantine"}
+    text = marked(normalize(text_form, "Café, un café, une caféine, CAFE, cafe"), terms)
+    unmarked = normalize(text_form, "une caféine")
+    assert text == f"⟦Kaffeehaus⟧, un ⟦Kaffeehaus⟧, {unmarked}, CAFE, ⟦Kantine⟧"
     assert marked("5 \u2126", {"\u2126": "Ohm"}) == "5 ⟦Ohm⟧"
 
 
@@ -117,17 +117,17 @@ def test_terms_that_begin_alike_take_no_longer():
 @given(st.text(max_size=60))
 def test_any_text_is_kept_but_for_the_marks(text):
     assert marked(text, {}) == text
-    found = marked(text, {"light": "light"})
-    came = found.replace("⟦light⟧", "light").replace("⟦Light⟧", "Light")
-    assert came == text.replace("⟦light⟧", "light").replace("⟦Light⟧", "Light")
+    marked_text = marked(text, {"light": "light"})
+    unmarked = marked_text.replace("⟦light⟧", "light").replace("⟦Light⟧", "Light")
+    assert unmarked == text.replace("⟦light⟧", "light").replace("⟦Light⟧", "Light")
 
 
 @pytest.mark.parametrize(
-    ("terms", "sense"), [({" ": "a"}, "empty"), ({"a": ""}, "empty"), ({"a": "⟦b⟧"}, "mark ⟦")]
+    ("terms", "fault"), [({" ": "a"}, "empty"), ({"a": ""}, "empty"), ({"a": "⟦b⟧"}, "mark ⟦")]
 )
-def test_terms_that_cannot_be_and_a_model_without_spans_are_refused(terms, sense):
-    for protected, words in ((ALL, sense), (None, "--protect")):
-        with pytest.raises(ValueError, match=words):
+def test_invalid_terms_and_a_model_without_spans_are_refused(terms, fault):
+    for protected, message in ((ALL, fault), (None, "--protect")):
+        with pytest.raises(ValueError, match=message):
             Glossary(terms, protected)
 
 
@@ -135,18 +135,18 @@ def test_a_file_has_two_columns(tmp_path):
     path = tmp_path / "terms.tsv"
     path.write_text("light\tLeuchte\n\nACME \t ACME\nlight\tLeuchte\n \n", encoding="utf-8")
     assert read_terms(path) == {"light": "Leuchte", "ACME": "ACME"}
-    for text, sense in (
+    for text, message in (
         ("a\tb\n\nlight\n", "line 3: .*a tab"),
         ("a\tb\tc\n", "line 1: .*a tab"),
         ("a\tb\na\tc\n", "line 2: .*another translation"),
         ("a\tb\nc\t⟦d⟧\n", f"{path}, line 2: .* has the mark ⟦.*'⟦d⟧'. Remove it"),
     ):
         path.write_text(text, encoding="utf-8")
-        with pytest.raises(ValueError, match=sense):
+        with pytest.raises(ValueError, match=message):
             read_terms(path)
 
 
-# Which words translate each other in training text, in which form, how often, and the same again.
+# Training text: which words translate each other, in which form, and how often they are marked.
 PROTECTED = ProtectedSpans(("tags",), glossary_rate=0.1)
 TAG = "<2de>"
 GIVEN = re.compile("⟪ ?([^⟹]*)⟹ ([^⟫]*)⟫")
@@ -161,24 +161,24 @@ def text_of(draw, words=WORDS, count=300):
     return ParallelText(sources, targets)
 
 
-def right(lines):
-    """How many single words have a translation, and how many that of the dictionary."""
-    found = [match for line in lines for match in GIVEN.findall(line) if match[0] in WORDS]
-    return len(found), sum(WORDS[word] == translation for word, translation in found)
+def count_right(lines):
+    """How many single words have a translation, and how many have that of the dictionary."""
+    matches = [match for line in lines for match in GIVEN.findall(line) if match[0] in WORDS]
+    return len(matches), sum(WORDS[word] == translation for word, translation in matches)
 
 
 def test_words_get_the_translations_of_the_dictionary():
     text = text_of(random.Random(1))
     lines = [*with_terms(text, 1, [TAG])]
-    words, rightly = right(lines)
-    assert rightly > 0.98 * words > 100
+    words, correct = count_right(lines)
+    assert correct > 0.98 * words > 100
     for line, source in zip(lines, text.sources, strict=True):
         assert 1 <= len(GIVEN.findall(line)) <= 3
         assert line.startswith(TAG)
         assert re.sub("⟪|⟹ [^⟫]*⟫", "", line) == source
-    # A control: nothing is found where sentences do not translate each other.
+    # The control: sentences that do not translate each other give hardly any.
     mixed = ParallelText(text.sources, random.Random(2).sample(text.targets, len(text)))
-    assert right(with_terms(mixed, 1, [TAG]))[1] < 0.05 * words
+    assert count_right(with_terms(mixed, 1, [TAG]))[1] < 0.05 * words
 
 
 def test_words_of_paragraphs_take_no_memory_where_they_come_together_once(monkeypatch):
@@ -190,10 +190,10 @@ def test_words_of_paragraphs_take_no_memory_where_they_come_together_once(monkey
         rare = ["".join(draw.choices("abcdef", k=9)) for _ in range(20_000)]
         side[:] = [" ".join([line, *rare[row::100]]) for row, line in enumerate(side)]
     tracemalloc.start()
-    found = right(with_terms(text, 1, [TAG]))
+    words, correct = count_right(with_terms(text, 1, [TAG]))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert found[1] > 0.98 * found[0] > 30
+    assert correct > 0.98 * words > 30
     assert peak < 40e6
 
 
@@ -210,8 +210,8 @@ def test_a_compound_is_the_translation_of_all_its_parts():
     text = ParallelText(["effect palette", "jet mode"], ["Effektpalette", "Jet-Modus"])
     whole, parts = ([*with_terms(text, seed)] for seed in (1, 2))
     assert {whole[0], parts[0]} == {"⟪ effect palette⟹ Effektpalette⟫"}
-    given = {match for line in (whole[1], parts[1]) for match in GIVEN.findall(line)}
-    assert given <= {("jet mode", "Jet-Modus"), ("mode", "Modus")}
+    translated = {match for line in (whole[1], parts[1]) for match in GIVEN.findall(line)}
+    assert translated <= {("jet mode", "Jet-Modus"), ("mode", "Modus")}
 
 
 @pytest.mark.parametrize(
@@ -224,19 +224,19 @@ def test_a_compound_is_the_translation_of_all_its_parts():
 )
 def test_terms_are_cut_into_the_pieces_that_they_have_elsewhere(text, term, expected):
     begin = text.index(term)
-    found = with_translation(text, begin, begin + len(term), "Leuchte")
-    assert found == expected
+    text_with_term = with_translation(text, begin, begin + len(term), "Leuchte")
+    assert text_with_term == expected
     vocabulary = learn([text, "Leuchte"] * 5, ["Leuchte"], "joint", 330, (), "bpe", PROTECTED)
-    plain, translation, given = (
+    plain, translation, pieces = (
         [vocabulary.pieces[number] for number in vocabulary.tokenize([line]).to_list()[0][:-1]]
-        for line in (text, "Leuchte", found)
+        for line in (text, "Leuchte", text_with_term)
     )
-    between, closes = (given.index(mark) for mark in OF_TERMS[1:])
-    assert given[between + 1 : closes] == translation
-    kept = [*given[:between], *given[closes + 1 :]]
+    between, closes = (pieces.index(mark) for mark in OF_TERMS[1:])
+    assert pieces[between + 1 : closes] == translation
+    rest = [*pieces[:between], *pieces[closes + 1 :]]
     # At the start of a text alone SentencePiece writes a space before the mark.
-    kept = [piece for piece in kept if piece not in ("⟪", "▁")]
-    assert kept == [piece for piece in plain if piece != "▁"]
+    rest = [piece for piece in rest if piece not in ("⟪", "▁")]
+    assert rest == [piece for piece in plain if piece != "▁"]
 
 
 @pytest.fixture(scope="module")
@@ -245,36 +245,35 @@ def pairs():
     text = text_of(random.Random(3), count=40)
     vocabulary = learn(text.sources, text.targets, "joint", 400, [TAG], "bpe", PROTECTED)
     lines = [*with_terms(text, 1, [TAG])]
-    sides = (token_ids(some, vocabulary) for some in (text.sources, text.targets, lines))
+    sides = (token_ids(side, vocabulary) for side in (text.sources, text.targets, lines))
     return vocabulary, *sides
 
 
 def batches(pairs, rate=0.5, longest=1000):
-    vocabulary, sources, targets, others = pairs
+    vocabulary, sources, targets, ids_with_terms = pairs
     typed = AugmentedText(vocabulary, {"case": 0.5, "typos": 0.2}, 3, 1000)
-    variations = {"source": GivenTerms(rate, 3, others, longest, typed)}
+    variations = {"source": GivenTerms(rate, 3, ids_with_terms, longest, typed)}
     examples = TokenizedPairs(sources, targets).examples(variations)
     return training_batches(examples, 60, seed=5).dataset().as_numpy_iterator()
 
 
-def texts_of(pairs, some):
-    ids = [tf.ragged.boolean_mask(batch[0][0], batch[0][0] != 0) for batch in some]
-    return [text.decode() for one in ids for text in pairs[0].detokenize(one).numpy()]
+def texts_of(pairs, stream):
+    ids = [tf.ragged.boolean_mask(batch[0][0], batch[0][0] != 0) for batch in stream]
+    return [text.decode() for rows in ids for text in pairs[0].detokenize(rows).numpy()]
 
 
 def test_some_sentences_have_terms_whose_translations_are_never_mistyped(pairs):
     stream = batches(pairs)
     texts = texts_of(pairs, [next(stream) for _ in range(60)])
-    given = [text for text in texts if "⟹" in text]
-    assert 0.4 < len(given) / len(texts) < 0.6
-    translations = [match[1] for text in given for match in GIVEN.findall(text)]
+    texts_with_terms = [text for text in texts if "⟹" in text]
+    assert 0.4 < len(texts_with_terms) / len(texts) < 0.6
+    matches = [match for text in texts_with_terms for match in GIVEN.findall(text)]
     allowed = {"bitte", *WORDS.values()}
-    assert all(set(one.split()) <= allowed for one in translations)
-    # A control: the words before them are.
-    found = [match for text in given for match in GIVEN.findall(text)]
-    assert not all(set(match[0].split()) <= set(WORDS) for match in found)
+    assert all(set(translation.split()) <= allowed for _, translation in matches)
+    # A control: terms are mistyped.
+    assert not all(set(term.split()) <= set(WORDS) for term, _ in matches)
 
 
-def test_a_sentence_that_would_be_too_long_has_none(pairs):
+def test_a_sentence_that_would_be_too_long_gets_no_terms(pairs):
     stream = batches(pairs, rate=1.0, longest=1)
     assert not any("⟹" in text for text in texts_of(pairs, [next(stream) for _ in range(3)]))

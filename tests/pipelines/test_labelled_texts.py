@@ -1,4 +1,4 @@
-"""What encoders read: texts with labels, texts with tagged words, and texts with hidden pieces."""
+"""Encoders read texts with labels, texts with tagged words, and texts with hidden pieces."""
 
 import collections
 import functools
@@ -28,24 +28,24 @@ def test_a_batch_has_each_text_between_its_marks_beside_its_label():
     ids = labelled_texts.tokenized(TEXTS, learned, 6)
     assert ids.lengths.max() == 6
     examples = labelled_texts.examples(ids, np.array([1, 0, 1]), learned)
-    found = {}
+    label_of = {}
     for (tokens, segments), labels, weights in evaluation_batches(examples, 50):
         assert not segments.numpy().any()
         assert weights.numpy().tolist() == [1.0] * len(labels)
         for row, label in zip(tokens.numpy(), labels.numpy(), strict=True):
-            found[tuple(row[row != 0].tolist())] = int(label)
+            label_of[tuple(row[row != 0].tolist())] = int(label)
     marks = learned.marks
     plain = learned.tokenize(tf.constant(TEXTS)).to_list()
     expected = [(marks.first, *text[:-1][:5], marks.last) for text in plain]
-    assert found == dict(zip(expected, (1, 0, 1), strict=True))
+    assert label_of == dict(zip(expected, (1, 0, 1), strict=True))
 
 
-def test_a_label_that_training_has_not_is_told():
-    place = ParallelText(TEXTS, TEXTS, (Origin("test.b", [1, 5, 6]),)).place
-    place = functools.partial(place, side="")
+def test_a_label_that_training_lacks_is_refused_with_its_line():
+    text = ParallelText(TEXTS, TEXTS, (Origin("test.b", [1, 5, 6]),))
+    place = functools.partial(text.place, side="")
     assert labelled_texts.numbers_of(["b", "a"], ["a", "b"], place).tolist() == [1, 0]
-    told = r"seen in training, where 2 are\. Received: test\.b, line 5 has 'c' and 1 more\. Add"
-    with pytest.raises(ValueError, match=told):
+    message = r"seen in training, where 2 are\. Received: test\.b, line 5 has 'c' and 1 more\. Add"
+    with pytest.raises(ValueError, match=message):
         labelled_texts.numbers_of(["a", "c", "d"], ["a", "b"], place)
 
 
@@ -80,10 +80,10 @@ def any_vocabulary(request):
     )
 )
 def test_word_by_word_the_pieces_are_those_of_the_text(any_vocabulary, texts):
-    found = labelled_texts.in_words(tf.constant(texts), any_vocabulary)
+    cut = labelled_texts.in_words(tf.constant(texts), any_vocabulary)
     plain = any_vocabulary.tokenize(tf.constant(texts)).to_list()
-    assert found.ids.to_list() == plain
-    for text, places, row in zip(texts, found.places.to_list(), plain, strict=True):
+    assert cut.ids.to_list() == plain
+    for text, places, row in zip(texts, cut.places.to_list(), plain, strict=True):
         words = text.split()
         assert len(places) == len(words)
         ends = [*places[1:], len(row) - 1] if places else []
@@ -93,13 +93,13 @@ def test_word_by_word_the_pieces_are_those_of_the_text(any_vocabulary, texts):
 
 
 def test_a_word_without_a_piece_is_nowhere(word_pieces):
-    found = labelled_texts.in_words(tf.constant([f"the {WITHOUT_WIDTH} lamp", ""]), word_pieces)
-    first, second = found.places.to_list()
+    cut = labelled_texts.in_words(tf.constant([f"the {WITHOUT_WIDTH} lamp", ""]), word_pieces)
+    first, second = cut.places.to_list()
     assert first[0] == 0
     assert first[1] == labelled_texts.NOWHERE
     assert first[2] > 0
     assert second == []
-    assert found.ids.to_list()[1] == [word_pieces.marks.last]
+    assert cut.ids.to_list()[1] == [word_pieces.marks.last]
 
 
 @pytest.mark.parametrize("longest", [7, 50])
@@ -107,13 +107,15 @@ def test_a_batch_has_each_tag_at_the_first_piece_of_its_word(any_vocabulary, lon
     texts = [*TAGGED, f"the {WITHOUT_WIDTH} lamp"]
     tags = [*TAGS, "O B-area B-name"]
     examples = labelled_texts.tagged_examples(texts, tags, KNOWN, any_vocabulary, longest, str)
-    found = {}
+    tags_by_text = {}
     for (tokens, segments), numbers, weights in evaluation_batches(examples, 60):
         assert tokens.shape == numbers.shape == weights.shape
         assert not segments.numpy().any()
-        for row, wanted, counted in zip(*map(np.asarray, (tokens, numbers, weights)), strict=True):
-            kept = [KNOWN[number] for number in wanted[counted > 0]]
-            found[tuple(row[row != 0].tolist())] = (np.flatnonzero(counted).tolist(), kept)
+        arrays = map(np.asarray, (tokens, numbers, weights))
+        for row, tag_numbers, row_weights in zip(*arrays, strict=True):
+            row_tags = [KNOWN[number] for number in tag_numbers[row_weights > 0]]
+            text = tuple(row[row != 0].tolist())
+            tags_by_text[text] = (np.flatnonzero(row_weights).tolist(), row_tags)
     marks = any_vocabulary.marks
     cut = labelled_texts.in_words(tf.constant(texts), any_vocabulary)
     rows = zip(cut.ids.to_list(), cut.places.to_list(), tags, strict=True)
@@ -126,7 +128,7 @@ def test_a_batch_has_each_tag_at_the_first_piece_of_its_word(any_vocabulary, lon
             if place != labelled_texts.NOWHERE and place < longest - 1
         ]
         expected[key] = ([place for place, _ in pairs], [tag for _, tag in pairs])
-    assert found == expected
+    assert tags_by_text == expected
 
 
 def test_many_texts_are_tagged_in_parts_as_they_are_at_once(learned, monkeypatch):
@@ -139,18 +141,18 @@ def test_many_texts_are_tagged_in_parts_as_they_are_at_once(learned, monkeypatch
     assert flats() == whole
 
 
-def test_what_is_wrong_with_tags_is_told(learned):
-    def made(texts, tags):
+def test_wrong_tags_are_refused_with_their_text(learned):
+    def examples_of(texts, tags):
         return labelled_texts.tagged_examples(texts, tags, KNOWN, learned, 50, "text {}".format)
 
     with pytest.raises(ValueError, match=r"text 1 has 1 words, 'b', and 2 tags"):
-        made(["a", "b"], ["O", "O O"])
+        examples_of(["a", "b"], ["O", "O O"])
     with pytest.raises(ValueError, match=r"Received: text 1 has 'B-color'\. Add"):
-        made(["a", "b"], ["O", "B-color"])
+        examples_of(["a", "b"], ["O", "B-color"])
 
 
 def test_words_are_counted_as_the_graph_cuts_them():
-    # A no-break space parts no words, as `in_words` has it.
+    # As in `in_words`, a no-break space does not separate words.
     labelled_texts.check_tags(["lampe\u00a0!"], ["O"], KNOWN, str)
     assert len(tf.strings.split("lampe\u00a0!")) == 1
     with pytest.raises(ValueError, match="has 1 words"):
@@ -158,18 +160,18 @@ def test_words_are_counted_as_the_graph_cuts_them():
 
 
 def corpus_of(text):
-    one = ParallelText(["a"], ["O"])
-    return Corpus("text_files", "en", "tags", text, one, one, dropped={"empty": 2})
+    held_out = ParallelText(["a"], ["O"])
+    return Corpus("text_files", "en", "tags", text, held_out, held_out, dropped={"empty": 2})
 
 
 def test_a_text_with_unequal_words_and_tags_is_dropped_or_refused_with_its_line():
     origin = Origin("train.tags", [1, 3, 51])
     text = ParallelText(["a b", "c d", "e f"], ["O O", "B-x O", "O O O"], (origin,))
-    found = labelled_texts.without_unequal(corpus_of(text))
-    assert found.train == ParallelText(["a b", "c d"], ["O O", "B-x O"])
-    assert found.train.place(1, "") == "train.tags, line 3"
-    told = "2 empty, 1 with unequal words and tags (first: train.tags, line 51)"
-    assert found.dropped.describe() == told
+    corpus = labelled_texts.without_unequal(corpus_of(text))
+    assert corpus.train == ParallelText(["a b", "c d"], ["O O", "B-x O"])
+    assert corpus.train.place(1, "") == "train.tags, line 3"
+    description = "2 empty, 1 with unequal words and tags (first: train.tags, line 51)"
+    assert corpus.dropped.describe() == description
     with pytest.raises(ValueError, match=r"train\.tags, line 51 has 2 words, 'e f', and 3 tags"):
         labelled_texts.without_unequal(corpus_of(text), strict=True)
     # All of them: the files do not belong together.
@@ -177,8 +179,8 @@ def test_a_text_with_unequal_words_and_tags_is_dropped_or_refused_with_its_line(
         labelled_texts.without_unequal(corpus_of(text.where([False, False, True])))
 
 
-# Hidden pieces: their numbers and shares, what is never hidden, and that they follow from the place
-# in the stream.
+# Hidden pieces: their numbers and shares, which pieces are never hidden, and that each epoch hides
+# other ones.
 FIRST, LAST, MASK, SPACE = 2, 3, 4, 5
 SIZE = 105
 MARKS = Marks(FIRST, LAST, MASK, "<mask>", np.arange(5, SIZE), SPACE)
@@ -192,8 +194,8 @@ def masked(lengths, seed=1, share=0.15):
     rows = tf.ragged.constant([[FIRST, *range(6, 6 + length), LAST] for length in lengths])
     tokens = rows.to_tensor().numpy()
     keys = tf.constant(np.random.default_rng(seed).integers(0, 2**63, len(tokens)), tf.uint64)
-    found = Masking(MARKS, SIZE, share)(tf.constant(tokens), keys)
-    return tokens, *(part.numpy() for part in found)
+    outputs = Masking(MARKS, SIZE, share)(tf.constant(tokens), keys)
+    return tokens, *(part.numpy() for part in outputs)
 
 
 @pytest.mark.parametrize("share", [0.15, 0.5])
@@ -216,15 +218,15 @@ def test_the_numbers_of_guesses_are_those_of_the_paper(share):
 
 def test_eight_of_ten_are_hidden_and_one_is_any_other_piece():
     _, hidden, places, pieces, weights = masked([40] * 4000)
-    came = np.take_along_axis(hidden, places, axis=1)[weights > 0]
+    shown = np.take_along_axis(hidden, places, axis=1)[weights > 0]
     truth = pieces[weights > 0]
     count = len(truth)
     assert count == 24000
-    others = came[(came != MASK) & (came != truth)]
-    # Of 100 pieces that are drawn, one is the truth. Five standard deviations of a binomial.
-    for found, share in [((came == MASK).sum(), 0.8), (len(others), 0.099)]:
-        assert abs(found / count - share) < 5 * (share * (1 - share) / count) ** 0.5
-    counts = np.bincount(others, minlength=SIZE)
+    replaced = shown[(shown != MASK) & (shown != truth)]
+    # One of the 100 random pieces is the truth. The bound is 5 standard deviations of a binomial.
+    for number, share in [((shown == MASK).sum(), 0.8), (len(replaced), 0.099)]:
+        assert abs(number / count - share) < 5 * (share * (1 - share) / count) ** 0.5
+    counts = np.bincount(replaced, minlength=SIZE)
     assert counts[:5].sum() == 0
     assert counts[5:].min() > 0
     # Each place is chosen as often as any other.
@@ -235,23 +237,23 @@ def test_eight_of_ten_are_hidden_and_one_is_any_other_piece():
 def test_each_epoch_hides_other_pieces():
     def hidden_by_length(seed, count):
         examples = hidden_pieces.examples(LONG_TEXTS, MARKS, Masking(MARKS, SIZE), seed)
-        found = collections.defaultdict(set)
+        rows_by_length = collections.defaultdict(set)
         stream = training_batches(examples, 600, 1).arrays()
         for (tokens, *_), _, _ in itertools.islice(stream, count):
             for row in tokens:
-                found[(row != 0).sum()].add(tuple(row[row != 0]))
-        return found
+                rows_by_length[(row != 0).sum()].add(tuple(row[row != 0]))
+        return rows_by_length
 
-    seen = hidden_by_length(7, 9)
-    assert max(map(len, seen.values())) > 1
-    another = hidden_by_length(8, 1)
-    assert any(another[length] - seen[length] for length in another)
+    of_seed_7 = hidden_by_length(7, 9)
+    assert max(map(len, of_seed_7.values())) > 1
+    of_seed_8 = hidden_by_length(8, 1)
+    assert any(of_seed_8[length] - of_seed_7[length] for length in of_seed_8)
 
 
-def test_what_is_measured_has_always_the_same_pieces_hidden():
+def test_evaluation_always_hides_the_same_pieces():
     examples = hidden_pieces.examples(LONG_TEXTS, MARKS, Masking(MARKS, SIZE), 7)
     twice = [list(evaluation_batches(examples, 300).as_numpy_iterator()) for _ in range(2)]
-    flat = [np.concatenate([part.ravel() for part in tf.nest.flatten(once)]) for once in twice]
+    flat = [np.concatenate([part.ravel() for part in tf.nest.flatten(run)]) for run in twice]
     np.testing.assert_array_equal(*flat)
 
 
@@ -271,6 +273,6 @@ def test_a_vocabulary_without_the_mask_is_refused_with_the_remedy():
     ids = closed(learned.tokenize(tf.constant(["turn on the <mask> lamp"])), marks, 99)
     assert (ids.values.numpy() == marks.mask).sum() == 1
     assert marks.space not in ids.values.numpy()
-    # An ordinary text of the corpus has no mark inside.
+    # Ordinary texts of the corpus have no mark inside.
     plain = texts.tokenized(lines, learned, 99)
     assert not np.isin(plain.flat, [marks.mask, marks.first]).any()

@@ -23,7 +23,7 @@ from pipelines.random_numbers import FIRST, GOLDEN, ROUNDS, SECOND, key, permute
 
 
 def compiled(*shape):
-    """`permuted` as one graph, for an operation called by Python takes ten times as long."""
+    """`permuted` as one graph: called by Python, its operations take ten times as long."""
     signature = [
         tf.TensorSpec((None,), tf.int64),
         tf.TensorSpec(shape, tf.int64),
@@ -50,12 +50,11 @@ def _compiled():
 
 @st.composite
 def arguments(draw):
-    """Those of a `BatchOrder`: few pairs; a bucket may be empty, or smaller than a batch."""
+    """Arguments of a `BatchOrder`: few pairs; a bucket may be empty, or smaller than a batch."""
     sizes = draw(st.lists(st.integers(1, 8), min_size=1, max_size=4))
     bucket_of = draw(st.lists(st.integers(0, len(sizes) - 1), min_size=1, max_size=30))
     count = len(bucket_of)
-    some = st.lists(WEIGHTS, min_size=count, max_size=count)
-    weights = draw(st.none() | some)
+    weights = draw(st.none() | st.lists(WEIGHTS, min_size=count, max_size=count))
     seed = draw(st.integers(0, 2**40))
     return {"bucket_of": bucket_of, "batch_sizes": sizes, "seed": seed, "weights": weights}
 
@@ -64,7 +63,7 @@ CASES = arguments()
 
 
 def walk(case, batches, start=0):
-    """The batches of the stream from one on: (bucket, list of pairs)."""
+    """Batches of the stream from number `start` on: (bucket, list of pairs)."""
     if not batches:
         return []
     order = BatchOrder(**case)
@@ -92,8 +91,8 @@ def classes(case):
 
 
 def pairs_due(case, epochs):
-    """Per bucket, how many pairs have come after so many epochs, those that wait for a full batch
-    among them.
+    """Per bucket, how many pairs have come after so many epochs, including those that wait for a
+    full batch.
     """
     due = [0] * len(case["batch_sizes"])
     for (bucket, weight), members in classes(case).items():
@@ -110,7 +109,7 @@ def batches_due(case, epochs):
 @settings(max_examples=15)
 @given(CASES, st.integers(10**9, 10**10))
 def test_every_batch_is_full_and_of_one_bucket(case, number):
-    """One that no replay would reach too: it is entered at once."""
+    """So is one that no replay would reach: the stream is entered there at once."""
     for bucket, pairs in [*walk(case, 20), *walk(case, 1, start=number)]:
         assert len(pairs) == case["batch_sizes"][bucket]
         assert {case["bucket_of"][pair] for pair in pairs} == {bucket}
@@ -153,7 +152,7 @@ def test_a_bucket_comes_in_one_order_of_all_its_pairs_after_another(members, siz
     for bucket, stream in streams.items():
         count = members[bucket]
         laps = [stream[start : start + count] for start in range(0, len(stream), count)]
-        everyone = [pair for pair, of in enumerate(bucket_of) if of == bucket]
+        everyone = np.flatnonzero(np.equal(bucket_of, bucket)).tolist()
         assert all(sorted(lap) == everyone for lap in laps[:-1])
         assert len(set(laps[-1])) == len(laps[-1])
 
@@ -176,31 +175,31 @@ def test_batches_are_mixed_anew_in_each_epoch():
 
 
 def test_the_seed_decides():
-    first, again, other = (
+    first, again, another = (
         walk({"bucket_of": [0] * 9 + [1] * 9, "batch_sizes": [2, 3], "seed": seed}, 20)
         for seed in (1, 1, 2)
     )
     assert first == again
-    assert first != other
+    assert first != another
 
 
 @settings(max_examples=15)
 @given(CASES, EPOCHS)
 def test_pairs_come_by_weight_and_no_bucket_lags(case, epochs):
-    """Floor or ceiling of weight times epochs, but for those that wait in their bucket for a full
-    batch. After whole epochs each bucket has given all the batches that its pairs fill.
+    """A pair comes floor or ceiling of weight times epochs, unless it waits for a full batch. After
+    whole epochs each bucket has given all the batches that its pairs fill.
     """
     full = batches_due(case, epochs)
     walked = walk(case, sum(full))
     buckets = collections.Counter(bucket for bucket, _ in walked)
     assert [buckets[bucket] for bucket in range(len(full))] == full
-    come = collections.Counter(itertools.chain(*(pairs for _, pairs in walked)))
+    counts = collections.Counter(itertools.chain(*(pairs for _, pairs in walked)))
     sizes = zip(pairs_due(case, epochs), full, case["batch_sizes"], strict=True)
     waiting = [pairs - batches * size for pairs, batches, size in sizes]
     for (bucket, weight), members in classes(case).items():
         due = fractions.Fraction(weight) * epochs
-        assert max(come[pair] for pair in members) <= math.ceil(due)
-        waiting[bucket] -= sum(max(0, math.floor(due) - come[pair]) for pair in members)
+        assert max(counts[pair] for pair in members) <= math.ceil(due)
+        waiting[bucket] -= sum(max(0, math.floor(due) - counts[pair]) for pair in members)
     assert min(waiting) >= 0
 
 
@@ -213,7 +212,7 @@ def test_pairs_of_different_weight_are_mixed():
     assert 5 <= sum(pair < 20 for pair in pairs[:30]) <= 15
 
 
-# Permutations place by place: every thing once, like random ones, as restated in Python.
+# Permutations, place by place: all things come once, in orders like random ones, as in Python.
 WORD = 2**64
 
 
@@ -241,18 +240,18 @@ def whole(size, keys, shuffle=permuted):
 
 
 def rotated(places, sizes, keys):
-    """The control: each key moves all things on by as many places, which keeps them in order."""
+    """The control: a key moves all things by the same number of places, which keeps their order."""
     return (places + tf.cast(keys % tf.cast(sizes, tf.uint64), tf.int64)) % sizes
 
 
 @settings(max_examples=30)
 @given(st.integers(1, 2**40), st.integers(0, WORD - 1), st.data())
-def test_it_is_swap_or_not_as_restated(size, key, data):
+def test_permuted_is_swap_or_not_as_restated_in_python(size, key, data):
     places = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=5))
-    found = permuted(
+    moved = permuted(
         tf.constant(places, tf.int64), tf.constant(size, tf.int64), tf.constant(key, tf.uint64)
     )
-    assert found.numpy().tolist() == [by_hand(place, size, key) for place in places]
+    assert moved.numpy().tolist() == [by_hand(place, size, key) for place in places]
 
 
 @settings(max_examples=30)
@@ -296,15 +295,15 @@ def unlike_random(shuffle, keys, number=6000):
 
 def test_permutations_of_keys_that_count_are_like_random_ones():
     keys = key(7, tf.range(6000, dtype=tf.int64))
-    found = unlike_random(permuted, keys)
-    assert found.pop("distinct") == 0
-    assert max(found.values()) < 4, found
+    distances = unlike_random(permuted, keys)
+    assert distances.pop("distinct") == 0
+    assert max(distances.values()) < 4, distances
 
 
-def test_control_rotations_are_not():
+def test_control_rotations_are_unlike_random_ones():
     keys = tf.cast(tf.range(600), tf.uint64)
-    found = unlike_random(rotated, keys, number=600)
-    assert found["fixed"] > 4 or found["steps"] > 4 or found["orders of 4"] > 4, found
+    distances = unlike_random(rotated, keys, number=600)
+    assert any(distances[name] > 4 for name in ("fixed", "steps", "orders of 4")), distances
 
 
 def test_neighbouring_things_part():
@@ -315,6 +314,6 @@ def test_neighbouring_things_part():
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_few_things_take_both_orders(size):
+def test_one_or_two_things_take_all_their_orders(size):
     orders = {tuple(order) for order in whole(size, key(1, tf.range(20, dtype=tf.int64)))}
     assert orders == set(itertools.permutations(range(size)))

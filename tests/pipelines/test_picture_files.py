@@ -1,4 +1,4 @@
-"""Pictures from files: what is transparent lies over white, and a header is read before pixels."""
+"""Pictures from files: transparent pixels lie over white, and the header is read before pixels."""
 
 import collections
 import itertools
@@ -35,7 +35,7 @@ def png(width, height, depth, kind, row, extra=b""):
 RGBA = [10, 20, 30, 255]
 PALETTE = chunk(b"PLTE", bytes([0, 0, 0, 200, 100, 50, 9, 9, 9, 1, 2, 3]))
 SECOND_IS_CLEAR = chunk(b"tRNS", bytes([255, 0]))
-# Files of one row, and what their pixels are over white; numbers of fewer than 8 bits by hand.
+# Files of one row, and their pixels over white; numbers of fewer than 8 bits are packed by hand.
 FILES = {
     "grey and alpha": (png(2, 1, 8, 4, bytes([0, 255, 0, 51])), [[0] * 3, [204] * 3]),
     "16 bits": (png(2, 1, 16, 4, struct.pack(">HHHH", 0, 65535, 0, 0)), [[0] * 3, [255] * 3]),
@@ -49,14 +49,14 @@ FILES = {
         png(2, 1, 8, 0, bytes([7, 8]), chunk(b"tRNS", struct.pack(">H", 7))),
         [[255] * 3, [8] * 3],
     ),
-    # TensorFlow says that these are nearly clear.
+    # TensorFlow's alpha of these is nearly clear.
     "one bit": (png(8, 1, 1, 0, b"\x01"), [[0] * 3] * 7 + [[255] * 3]),
     "grey": (png(2, 1, 8, 0, bytes([7, 8])), [[7] * 3, [8] * 3]),
 }
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_what_is_transparent_lies_over_white(name, tmp_path):
+def test_transparent_pixels_lie_over_white(name, tmp_path):
     content, expected = FILES[name]
     (tmp_path / "a.png").write_bytes(content)
     np.testing.assert_array_equal(picture_files.read(tmp_path / "a.png", 3), [expected])
@@ -67,7 +67,7 @@ def test_what_is_transparent_lies_over_white(name, tmp_path):
         white = Image.new("RGBA", clear.size, "white")
         theirs = np.asarray(Image.alpha_composite(white, clear).convert("RGB"))
         np.testing.assert_allclose(np.int32([expected]), theirs, atol=1)
-    # A graph, as in a SavedModel, has the same pixels; the control forgets what is transparent.
+    # A graph, as in a SavedModel, has the same pixels; the control ignores transparency.
     graph = tf.function(lambda content: picture_files.decoded(content, 3))
     np.testing.assert_array_equal(graph(tf.constant(content)), [expected])
     is_changed = (tf.io.decode_png(content, 3).numpy() != [expected]).any()
@@ -83,7 +83,7 @@ def save(path, pixels, mode=None, **options):
 
 
 @pytest.mark.filterwarnings("ignore:'mode' parameter is deprecated:DeprecationWarning")
-def test_jpeg_is_read_and_what_cannot_be_is_told_in_a_line(tmp_path):
+def test_jpeg_is_read_and_unreadable_files_are_refused_in_one_line(tmp_path):
     smooth = np.full((16, 8, 3), (200, 100, 50), np.uint8)
     path = save(tmp_path / "a.JPG", smooth, quality=95)
     np.testing.assert_allclose(picture_files.read(path, 3).astype(int), smooth, atol=3)
@@ -94,8 +94,8 @@ def test_jpeg_is_read_and_what_cannot_be_is_told_in_a_line(tmp_path):
     with pytest.raises(picture_files.UnreadablePicture, match=r"cmyk\.jpg .*: it is in CMYK\. Sa"):
         picture_files.read(cmyk, 3)
     whole = save(tmp_path / "cut.jpg", RNG.integers(0, 256, (64, 64, 3), np.uint8)).read_bytes()
-    others = (b"", b"GIF89a", b"\x89PNG\r\n\x1a\n", FILES["grey"][0][:40])
-    for content in (*others, *(whole[:end] for end in (4, 100, len(whole) // 2))):
+    no_pictures = (b"", b"GIF89a", b"\x89PNG\r\n\x1a\n", FILES["grey"][0][:40])
+    for content in (*no_pictures, *(whole[:end] for end in (4, 100, len(whole) // 2))):
         (tmp_path / "cut.jpg").write_bytes(content)
         with pytest.raises(picture_files.UnreadablePicture, match=r"cut\.jpg is no PNG or JPEG "):
             picture_files.read(tmp_path / "cut.jpg", 3)
@@ -103,29 +103,29 @@ def test_jpeg_is_read_and_what_cannot_be_is_told_in_a_line(tmp_path):
 
 def test_a_huge_picture_is_refused_by_its_header(tmp_path, monkeypatch):
     """21 kB would become 529 MB."""
-    (tmp_path / "huge.png").write_bytes(png(13280, 13280, 1, 0, bytes(1660)))
+    (tmp_path / "big.png").write_bytes(png(13280, 13280, 1, 0, bytes(1660)))
     monkeypatch.setattr(picture_files, "decoded", None)
-    told = r"huge\.png must have at most 16,777,216 pixels\. Received: 13280 x 13280\. Resize it\.$"
-    with pytest.raises(ValueError, match=told):
-        picture_files.read(tmp_path / "huge.png", 3)
+    error = r"big\.png must have at most 16,777,216 pixels\. Received: 13280 x 13280\. Resize it\.$"
+    with pytest.raises(ValueError, match=error):
+        picture_files.read(tmp_path / "big.png", 3)
     # Sides whose product is beyond 64 bits are no small picture.
     content = bytearray(FILES["grey"][0])
     content[16:24] = b"\x7f" + b"\xff" * 3 + b"\x7f" + b"\xff" * 3
-    (tmp_path / "huge.png").write_bytes(content)
+    (tmp_path / "big.png").write_bytes(content)
     with pytest.raises(ValueError, match="Received: 2147483647 x 2147483647"):
-        picture_files.read(tmp_path / "huge.png", 3)
+        picture_files.read(tmp_path / "big.png", 3)
 
 
 def test_unreadable_files_are_counted_or_refused(tmp_path):
     paths = [tmp_path / f"{number}.png" for number in range(4)]
     pixels = RNG.integers(0, 256, (4, 2, 3, 1), np.uint8)
-    for path, one in zip(paths, pixels, strict=True):
-        picture_files.write(path, one)
+    for path, image in zip(paths, pixels, strict=True):
+        picture_files.write(path, image)
     paths[2].write_text("no picture")
     dropped = Dropped()
-    found, is_read = picture_files.read_all(paths, dropped)
+    images, is_read = picture_files.read_all(paths, dropped)
     assert is_read.tolist() == [True, True, False, True]
-    np.testing.assert_array_equal(found[is_read], pixels[is_read])
+    np.testing.assert_array_equal(images[is_read], pixels[is_read])
     assert dropped.describe() == f"1 unreadable (first: {paths[2]})"
     with pytest.raises(ValueError, match=re.escape(f"{paths[2]} is no PNG or JPEG file")):
         picture_files.read_all(paths)
@@ -163,14 +163,14 @@ def test_a_damaged_note_of_a_camera_turns_nothing(tmp_path, end):
     assert picture_files.read(path, 3).shape == ((16, 8, 3) if end > len(whole) - 4 else (8, 16, 3))
 
 
-# Pictures that are moved: whereto is counted, not drawn one after another.
+# Moved pictures: all shifts are equally likely, and each epoch draws new ones.
 SHIFTS = np.random.default_rng(3)
 PIXELS = SHIFTS.integers(1, 256, (40, 5, 4, 2), np.uint8)
 SPLIT = Split(PIXELS, np.arange(40, dtype=np.int32) % 3)
 
 
 def moved(picture, down, right):
-    """A picture moved by hand, pixel by pixel; what comes in is 0."""
+    """A picture moved by hand, pixel by pixel; pixels from outside are 0."""
     result = np.zeros_like(picture)
     height, width, _ = picture.shape
     for row in range(height):
@@ -188,14 +188,14 @@ def shifts_of(before, after, most):
 
 def shift_of(before, after, most):
     """The one shift that makes a picture of another."""
-    [found] = shifts_of(before, after, most)
-    return found
+    [shift] = shifts_of(before, after, most)
+    return shift
 
 
 def test_each_shift_is_one_of_all_and_as_likely():
     many = np.tile(PIXELS[:1], (2700, 1, 1, 1))
-    found = shifted_pictures.shifted(tf.constant(many), 1, key(4, np.arange(2700))).numpy()
-    counts = collections.Counter(shift_of(PIXELS[0], one, 1) for one in found)
+    images = shifted_pictures.shifted(tf.constant(many), 1, key(4, np.arange(2700))).numpy()
+    counts = collections.Counter(shift_of(PIXELS[0], image, 1) for image in images)
     assert len(counts) == 9
     # Chi-squared of 8 degrees of freedom: 26 comes once in a thousand.
     assert sum((count - 300) ** 2 / 300 for count in counts.values()) < 26
@@ -207,25 +207,25 @@ def test_an_epoch_holds_each_picture_once_and_moves_it_anew():
     stream = [*batches.take(8).as_numpy_iterator()]
 
     def shifts(epoch):
-        found = {}
+        shift_of_picture = {}
         for images, labels, weights in epoch:
             assert weights.tolist() == [1] * 10
             for image, label in zip(images, labels, strict=True):
                 after = np.rint(image * 255).astype(np.uint8)
-                [number] = [one for one in range(40) if shifts_of(PIXELS[one], after, 1)]
+                [number] = [index for index in range(40) if shifts_of(PIXELS[index], after, 1)]
                 assert label == SPLIT.classes[number]
-                found[number] = shift_of(PIXELS[number], after, 1)
-        assert len(found) == 40
-        return found
+                shift_of_picture[number] = shift_of(PIXELS[number], after, 1)
+        assert len(shift_of_picture) == 40
+        return shift_of_picture
 
-    first = shifts(stream[:4])
-    second = shifts(stream[4:])
+    first, second = shifts(stream[:4]), shifts(stream[4:])
     different = sum(first[number] != second[number] for number in range(40))
     # 8 of 9 on average.
     assert different > 25
 
 
-def test_what_is_measured_is_not_moved():
+def test_evaluation_moves_no_picture():
     examples = shifted_pictures.examples(SPLIT, positions=2)
-    found = np.concatenate([one.numpy() for one, _, _ in batching.evaluation_batches(examples, 20)])
-    np.testing.assert_array_equal(found, PIXELS.astype(np.float32) / np.float32(255))
+    batches = batching.evaluation_batches(examples, 20)
+    images = np.concatenate([images.numpy() for images, _, _ in batches])
+    np.testing.assert_array_equal(images, PIXELS.astype(np.float32) / np.float32(255))

@@ -1,5 +1,5 @@
-"""Preparing: every pair once, as the vocabulary tokenizes it; the same records however they were
-made, interrupted or not.
+"""A preparation writes every pair once, as the vocabulary tokenizes it, and the same records
+however it is divided or interrupted.
 """
 
 import argparse
@@ -35,7 +35,7 @@ for package in ("apache_beam", "babel", "regex"):
     pytest.importorskip(package)
 
 
-class Given(argparse.Namespace):
+class FlagValues(argparse.Namespace):
     """Flags with values."""
 
     def flag_values_dict(self):
@@ -58,8 +58,8 @@ LEFT_OUT = [
 ]
 
 
-def run(folder, **settings):
-    prepare.main(Given(**{**DEFAULTS, "output_dir": str(folder), **settings}))
+def run(folder, **flags):
+    prepare.main(FlagValues(**{**DEFAULTS, "output_dir": str(folder), **flags}))
     return Records(folder)
 
 
@@ -71,7 +71,7 @@ def texts(prepared):
         for ids in (pairs.sources, pairs.targets)
     )
     sides = (prepared.vocabulary.detokenize(ids).numpy() for ids in rows)
-    return [(one.decode(), other.decode()) for one, other in zip(*sides, strict=True)]
+    return [(source.decode(), target.decode()) for source, target in zip(*sides, strict=True)]
 
 
 def contents(folder):
@@ -83,7 +83,7 @@ def times(folder):
 
 
 def started(folder, *flags):
-    """The command, in a process of its own, which leaves nothing when it is killed."""
+    """The command in a new process, so that to kill it leaves nothing of it."""
     command = [sys.executable, "-m", "keras_transformer.prepare", f"--output_dir={folder}", *flags]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
@@ -98,7 +98,7 @@ def toy(tmp_path_factory):
 
 @pytest.fixture
 def copy(toy, tmp_path):
-    """The same, to be changed."""
+    """A copy of it, which may be changed."""
     return shutil.copytree(toy, tmp_path / "copy")
 
 
@@ -129,10 +129,10 @@ def test_every_pair_is_in_one_shard_as_the_vocabulary_tokenizes_it(toy):
     text = corpora.load("reverse", source_language="en", target_language="de", seed=1)
     prepared = Records(toy)
     pairs, vocabulary = prepared.pairs(), prepared.vocabulary
-    found = zip(listed(pairs.sources), listed(pairs.targets), strict=True)
+    prepared_ids = zip(listed(pairs.sources), listed(pairs.targets), strict=True)
     both = (text.train.sources, text.train.targets)
     sides = (vocabulary.tokenize(side).to_list() for side in both)
-    assert sorted(found) == sorted(zip(*sides, strict=True))
+    assert sorted(prepared_ids) == sorted(zip(*sides, strict=True))
     # A control: in another order.
     assert texts(prepared) != pairs_of(text.train)
     loaded = corpora.load("records", data_dir=toy)
@@ -148,9 +148,9 @@ def test_how_the_text_is_read_changes_no_byte(toy, tmp_path, how):
     assert contents(tmp_path / "again") == contents(toy)
 
 
-def test_what_is_left_out_is_counted_and_all_else_is_there_once(houses, tmp_path, capsys):
-    wanted = {"filter_untranslated": True, "max_length_ratio": 3.0, "filter_scripts": True}
-    prepared = run(tmp_path / "a p", **houses, **wanted)
+def test_dropped_pairs_are_counted_and_all_others_are_there_once(houses, tmp_path, capsys):
+    filters = {"filter_untranslated": True, "max_length_ratio": 3.0, "filter_scripts": True}
+    prepared = run(tmp_path / "a p", **houses, **filters)
     assert sorted(texts(prepared)) == sorted(zip(ENGLISH, GERMAN, strict=True))
     expected = {"duplicate": 10, **{reason: 1 for *_, reason in LEFT_OUT}}
     assert prepared.manifest["dropped"] == expected
@@ -198,7 +198,7 @@ SEVERAL = {
     [(SEVERAL, 1), ({"00002-of-00004.json": lambda path: path.write_text("{")}, 3), ({}, 4)],
     ids=["several files", "a file that is cut", "the manifest alone"],
 )
-def test_only_what_is_missing_is_made_again(toy, copy, damages, whole, capsys):
+def test_only_missing_shards_are_made_again(toy, copy, damages, whole, capsys):
     before = times(copy)
     (copy / "manifest.json").write_text("{")
     shards = set()
@@ -207,8 +207,8 @@ def test_only_what_is_missing_is_made_again(toy, copy, damages, whole, capsys):
         shards.add(f"train-{name}".partition(".")[0])
     run(copy)
     assert contents(copy) == contents(toy)
-    made = {f"{shard}.{ending}" for shard in shards for ending in ("tfrecord.gz", "json")}
-    assert {name for name, when in times(copy).items() if when != before[name]} == made
+    remade = {f"{shard}.{ending}" for shard in shards for ending in ("tfrecord.gz", "json")}
+    assert {name for name, when in times(copy).items() if when != before[name]} == remade
     assert f"going on: {whole} of 4 shards are whole" in capsys.readouterr().out
 
 
@@ -221,8 +221,8 @@ def test_a_killed_preparation_goes_on_and_ends_like_an_uninterrupted_one(toy, tm
     while process.poll() is None and not list(folder.glob("train-*.json")):
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
-    said = process.communicate()[0].decode()
-    assert process.returncode == -signal.SIGKILL, said
+    output = process.communicate()[0].decode()
+    assert process.returncode == -signal.SIGKILL, output
     before = times(folder)
     whole = {name for name in before if (folder / f"{name.partition('.')[0]}.json").exists()}
     assert 2 <= len(whole) < 8
@@ -235,7 +235,7 @@ def test_a_killed_preparation_goes_on_and_ends_like_an_uninterrupted_one(toy, tm
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "words"),
+    ("name", "value", "message"),
     [
         ("shards", 5, "shards was 4, now 5"),
         ("seed", 2, "seed was 1, now 2"),
@@ -247,13 +247,13 @@ def test_a_killed_preparation_goes_on_and_ends_like_an_uninterrupted_one(toy, tm
         ("filter_scripts", True, "filter_scripts was False, now True"),
     ],
 )
-def test_other_settings_in_the_same_folder_are_refused(copy, name, value, words):
+def test_other_settings_in_the_same_folder_are_refused(copy, name, value, message):
     before = contents(copy)
-    assert words in complaint(ValueError, run, copy, **{name: value})
+    assert message in complaint(ValueError, run, copy, **{name: value})
     assert contents(copy) == before
 
 
-def test_a_vocabulary_that_is_given_is_taken(houses, own, tmp_path):
+def test_a_given_vocabulary_is_used(houses, own, tmp_path):
     own.save(tmp_path / "own.model")
     prepared = run(tmp_path / "p", **houses, vocabulary=str(tmp_path / "own.model"))
     assert prepared.vocabulary.fingerprint == own.fingerprint
@@ -278,7 +278,7 @@ def test_a_vocabulary_without_the_tags_of_the_corpus_is_refused(houses, own, tmp
     own.save(tmp_path / "own.model")
     with pytest.raises(ValueError, match=r"own\.model without <2de>\. Name a vocabulary"):
         run(tmp_path / "p", **mixture, vocabulary=str(tmp_path / "own.model"))
-    # One that lies in the folder, too.
+    # So is one in the output folder.
     own.save(tmp_path / "q" / "vocabulary.model")
     before = contents(tmp_path / "q")
     with pytest.raises(ValueError, match=r"Received: .*q without <2de>\. Name a vocabulary"):
@@ -289,7 +289,7 @@ def test_a_vocabulary_without_the_tags_of_the_corpus_is_refused(houses, own, tmp
     assert "<2de>" in prepared.vocabulary.pieces
 
 
-def test_a_vocabulary_that_lies_in_the_folder_is_taken_and_told(houses, own, tmp_path):
+def test_a_vocabulary_in_the_folder_is_used_and_recorded(houses, own, tmp_path):
     folder = tmp_path / "p"
     own.save(folder / "vocabulary.model")
     prepared = run(folder, **houses)
@@ -310,10 +310,10 @@ def test_flags_of_learning_are_refused_beside_a_vocabulary(copy, tmp_path, monke
     folder.mkdir()
     shutil.copy(copy / "vocabulary.model", folder)
     monkeypatch.setattr("keras_transformer.flags.PLACES", {"vocabulary_size": Argument("")})
-    told = r"--vocabulary_size is for .* and .*given has one\. Leave"
-    with pytest.raises(ValueError, match=told):
+    message = r"--vocabulary_size is for .* and .*given has one\. Leave"
+    with pytest.raises(ValueError, match=message):
         run(folder, vocabulary_size=99)
-    # A control: what a preparation has learned is no given vocabulary.
+    # The control: a vocabulary that a preparation learned is not a given one.
     with pytest.raises(ValueError, match=r"holds another preparation: .*now 99 pieces"):
         run(copy, vocabulary_size=99)
 
@@ -328,23 +328,23 @@ def test_flags_of_learning_are_refused_beside_a_vocabulary(copy, tmp_path, monke
     ],
 )
 def test_the_command_to_train_has_the_recipe_and_the_languages(arguments, expected):
-    found = recipe_of_records(arguments, {"source_language": "fr", "target_language": "en"})
-    own = ["--source_language=fr", "--target_language=en"]
-    assert found == ([*expected, *own] if expected else [])
+    recipe = recipe_of_records(arguments, {"source_language": "fr", "target_language": "en"})
+    languages = ["--source_language=fr", "--target_language=en"]
+    assert recipe == ([*expected, *languages] if expected else [])
 
 
 def test_a_preparation_that_an_earlier_version_began_on_a_vocabulary_goes_on(copy, own):
-    """It said of a vocabulary that lay there what it would have learned."""
+    """An earlier version recorded the settings of learning even if a vocabulary was there."""
     own.save(copy / "vocabulary.model")
-    said = json.loads((copy / "preparation.json").read_text())
-    said["fingerprint"] = vocabularies.load(copy).fingerprint
-    (copy / "preparation.json").write_text(json.dumps(said))
+    preparation = json.loads((copy / "preparation.json").read_text())
+    preparation["fingerprint"] = vocabularies.load(copy).fingerprint
+    (copy / "preparation.json").write_text(json.dumps(preparation))
     for path in [copy / "manifest.json", *copy.glob("train-*")]:
         path.unlink()
     run(copy)
-    found = json.loads((copy / "preparation.json").read_text())
-    assert found == said
-    assert found["vocabulary"] == "300 pieces, bpe, of 5000000 sentences"
+    afterwards = json.loads((copy / "preparation.json").read_text())
+    assert afterwards == preparation
+    assert afterwards["vocabulary"] == "300 pieces, bpe, of 5000000 sentences"
 
 
 def test_word_pieces_are_refused_before_anything_is_written(houses, tmp_path):
@@ -365,8 +365,8 @@ def test_a_vocabulary_with_labels_of_languages_is_refused(houses, own, tmp_path)
     labelled = Vocabulary(in_order(own.model, pieces, labels=["deu_Latn"])[0])
     labelled.save(tmp_path / "vocabulary.model")
     file = str(tmp_path / "vocabulary.model")
-    told = r"of .*/vocabulary\.model has labels of languages, .*, or another --output_dir\.$"
-    with pytest.raises(ValueError, match=told):
+    message = r"of .*/vocabulary\.model has labels of languages, .*, or another --output_dir\.$"
+    with pytest.raises(ValueError, match=message):
         run(tmp_path / "p", **houses, vocabulary=file)
     assert not (tmp_path / "p").exists()
 
@@ -382,7 +382,7 @@ def test_a_mixture_whose_file_has_changed_is_another_preparation(houses, tmp_pat
     "kind", ["text files", "a mixture of them", "translate_folder", "treebank"]
 )
 def test_text_that_has_changed_is_another_preparation(houses, tmp_path, kind):
-    settings = mixture_of(houses, tmp_path) if kind == "a mixture of them" else houses
+    corpus_flags = mixture_of(houses, tmp_path) if kind == "a mixture of them" else houses
     text = pathlib.Path(houses["data_dir"]) / "train.de"
     if kind == "translate_folder":
         pytest.importorskip("tensorflow_datasets")
@@ -390,23 +390,23 @@ def test_text_that_has_changed_is_another_preparation(houses, tmp_path, kind):
             path.rename(text.parent / f"{path.suffix[1:]}.{path.stem}.txt")
         text = text.parent / "de.train.txt"
         splits = ("train", "valid", "test")
-        settings = houses | {"corpus": "tfds", "dataset": kind, "splits": splits}
+        corpus_flags = houses | {"corpus": "tfds", "dataset": kind, "splits": splits}
     if kind == "treebank":
         for path in [*text.parent.glob("*.de")]:
             trees = "".join(f"(S (N Haus) (V {number}))\n" for number in range(30))
             path.with_suffix(".trees").write_text(trees)
         text = text.with_suffix(".trees")
-        settings = houses | {"corpus": kind}
-    run(tmp_path / "p", **settings)
+        corpus_flags = houses | {"corpus": kind}
+    run(tmp_path / "p", **corpus_flags)
     before = contents(tmp_path / "p")
     text.with_suffix(".fr").write_text("Other languages change nothing.")
     text.write_text(text.read_text())
-    run(tmp_path / "p", **settings)
+    run(tmp_path / "p", **corpus_flags)
     text.write_text(text.read_text().replace("Haus", "Heim"))
     with pytest.raises(ValueError, match=r"holds another preparation: text was \w{16}, now \w"):
-        run(tmp_path / "p", **settings)
+        run(tmp_path / "p", **corpus_flags)
     shutil.rmtree(houses["data_dir"])
-    run(tmp_path / "p", **settings)
+    run(tmp_path / "p", **corpus_flags)
     assert contents(tmp_path / "p") == before
 
 
@@ -418,14 +418,14 @@ def test_each_side_is_tokenized_by_a_vocabulary_of_its_own(houses, tmp_path):
     pairs = prepared.pairs()
     english = both.source.tokenize(ENGLISH).to_list()
     german = both.target.tokenize(GERMAN).to_list()
-    found = [*zip(listed(pairs.sources), listed(pairs.targets), strict=True)]
-    assert all(pair in found for pair in zip(english, german, strict=True))
+    ids = [*zip(listed(pairs.sources), listed(pairs.targets), strict=True)]
+    assert all(pair in ids for pair in zip(english, german, strict=True))
     assert not (tmp_path / "p" / "vocabulary.model").exists()
     files = ",".join(map(str, vocabularies.paths("separate", tmp_path / "p")))
-    given = run(tmp_path / "q", **houses, vocabulary=files)
-    assert given.vocabulary.fingerprint == both.fingerprint
-    told = r"vocabulary was 300 pieces a language, bpe, of .*, now 3"
-    with pytest.raises(ValueError, match=told):
+    again = run(tmp_path / "q", **houses, vocabulary=files)
+    assert again.vocabulary.fingerprint == both.fingerprint
+    message = r"vocabulary was 300 pieces a language, bpe, of .*, now 3"
+    with pytest.raises(ValueError, match=message):
         run(tmp_path / "p", **houses)
 
 
@@ -440,37 +440,37 @@ def test_a_lost_vocabulary_is_learned_again_as_it_was(toy, copy, own):
 
 def test_a_folder_must_be_named_and_a_size_that_cannot_be_learned_leaves_none(tmp_path):
     with pytest.raises(ValueError, match="--output_dir is missing"):
-        prepare.main(Given(**DEFAULTS))
+        prepare.main(FlagValues(**DEFAULTS))
     with pytest.raises(ValueError, match="`vocabulary_size`"):
         run(tmp_path / "p", vocabulary_size=10)
     assert not (tmp_path / "p").exists()
 
 
-def test_faults_in_the_text_are_told_as_they_are_through_beam_too(houses, tmp_path, toy):
+def test_faults_in_the_text_are_reported_unchanged_through_beam(houses, tmp_path, toy):
     path = pathlib.Path(houses["data_dir"], "train.de")
     path.write_bytes(path.read_bytes() + b"M\xfcnchen\n")
     with open(pathlib.Path(houses["data_dir"], "train.en"), "a") as file:
         file.write("Munich\n")
-    said = complaint(
+    message = complaint(
         ValueError, run, tmp_path / "p", **houses, vocabulary=str(toy / "vocabulary.model")
     )
-    told = f"{path}, line {300 + 10 + len(LEFT_OUT) + 1}: must be UTF-8. Received: byte 0xfc at pl"
-    assert said.startswith(f"{told}ace 2")
-    assert said.endswith("Convert the file, for example with iconv.")
+    place = f"{path}, line {300 + 10 + len(LEFT_OUT) + 1}"
+    assert message.startswith(f"{place}: must be UTF-8. Received: byte 0xfc at place 2")
+    assert message.endswith("Convert the file, for example with iconv.")
 
 
 @pytest.mark.parametrize("kind", [ValueError, FileNotFoundError])
-def test_what_a_worker_says_is_told_without_what_beam_adds(kind):
-    said = "a fault [while running 'read/FlatMap']"
+def test_an_error_of_a_worker_is_reported_without_what_beam_adds(kind):
+    text = "a fault [while running 'read/FlatMap']"
     traceback = "Traceback (most recent call last):\n  File x, in y\nRuntimeError: other\n"
-    for error in (kind(said), RuntimeError(f"{traceback}{kind.__name__}: {said}\n")):
-        told = beam_runner.original(error)
-        assert str(told) == "a fault"
-        assert isinstance(told, OSError if kind is FileNotFoundError else ValueError)
+    for error in (kind(text), RuntimeError(f"{traceback}{kind.__name__}: {text}\n")):
+        original = beam_runner.original(error)
+        assert str(original) == "a fault"
+        assert isinstance(original, OSError if kind is FileNotFoundError else ValueError)
     error = OSError("[Errno 28] No space left on device: '/a/b' [while running 'write']")
-    told = beam_runner.original(error)
-    assert (told.errno, told.filename) == (28, "/a/b")
-    # A control: what no worker said.
+    original = beam_runner.original(error)
+    assert (original.errno, original.filename) == (28, "/a/b")
+    # The control: errors that are not of a worker.
     for text in ("no fault of the text", "x\nKeyError: 'a' [while running 'b']"):
         error = RuntimeError(text)
         assert beam_runner.original(error) is error
@@ -481,27 +481,27 @@ def test_what_a_worker_says_is_told_without_what_beam_adds(kind):
 @pytest.mark.slow
 def test_an_interrupted_preparation_says_that_it_goes_on(houses, tmp_path, toy):
     folder = tmp_path / "interrupted"
-    flags_ = [f"--{name}={value}" for name, value in houses.items()]
-    process = started(folder, *flags_, f"--vocabulary={toy / 'vocabulary.model'}")
+    corpus_flags = [f"--{name}={value}" for name, value in houses.items()]
+    process = started(folder, *corpus_flags, f"--vocabulary={toy / 'vocabulary.model'}")
     while process.poll() is None and not (folder / "valid.source.gz").exists():
         time.sleep(0.005)
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate()
+    output, _ = process.communicate()
     assert process.returncode == 130
     expected = "error: interrupted. What was saved stays; the same command resumes from there."
-    assert said.decode().splitlines()[-1] == expected
+    assert output.decode().splitlines()[-1] == expected
     assert not (folder / "manifest.json").exists()
 
 
-def test_when_filters_leave_nothing_it_is_told(houses, tmp_path, toy):
+def test_filters_that_leave_no_pair_are_refused(houses, tmp_path, toy):
     nothing = {**houses, "filter_scripts": True, "target_language": "ru"}
     folder = pathlib.Path(houses["data_dir"])
     for split in ("valid", "test"):
         shutil.copy(folder / f"{split}.de", folder / f"{split}.ru")
     (folder / "train.ru").write_text("x y z\n" * (310 + len(LEFT_OUT)))
-    told = "no pair is left to learn a vocabulary from: 313 other script, "
-    told += r"1 empty \(first: .*train\.en, line 311\) were dropped"
-    with pytest.raises(ValueError, match=told):
+    message = "no pair is left to learn a vocabulary from: 313 other script, "
+    message += r"1 empty \(first: .*train\.en, line 311\) were dropped"
+    with pytest.raises(ValueError, match=message):
         run(tmp_path / "p", **nothing)
     with pytest.raises(ValueError, match="no pair is left: 1 empty, 313 other script were dropped"):
         run(tmp_path / "p", **nothing, vocabulary=str(toy / "vocabulary.model"))
@@ -527,32 +527,32 @@ def test_the_sample_is_that_of_the_least_digests_in_any_order(pairs, size, rando
 def test_a_sample_of_a_long_text_is_that_too_and_like_a_random_one():
     pairs = [(str(number), "x") for number in range(20_000)]
     random.Random(0).shuffle(pairs)
-    found = sample(usable_pairs(pairs, Filters(), collections.Counter()), 500)
-    assert found == sorted(pairs, key=lambda pair: digest(*pair))[:500]
-    assert 9000 < sum(int(source) for source, _ in found) / 500 < 11000
+    sampled = sample(usable_pairs(pairs, Filters(), collections.Counter()), 500)
+    assert sampled == sorted(pairs, key=lambda pair: digest(*pair))[:500]
+    assert 9000 < sum(int(source) for source, _ in sampled) / 500 < 11000
 
 
 @given(st.tuples(st.text(), st.text()), st.tuples(st.text(), st.text()))
 @example(("ab", "c"), ("a", "bc"))
 @example(("", "abc"), ("ab", "c"))
 @example(("1 a", ""), ("1", " a"))
-def test_pairs_share_a_digest_only_if_they_are_equal(one, other):
-    assert (digest(*one) == digest(*other)) == (one == other)
+def test_pairs_share_a_digest_only_if_they_are_equal(first, second):
+    assert (digest(*first) == digest(*second)) == (first == second)
 
 
 @pytest.mark.parametrize("package", ["apache_beam", "babel", "regex"])
-def test_a_missing_package_is_told_with_the_command_that_installs_it(package, monkeypatch):
+def test_a_missing_package_is_refused_with_the_command_to_install_it(package, monkeypatch):
     for name in list(sys.modules):
         if name == package or name.startswith(f"{package}."):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
-    told = rf"needs {package}.*pip install 'keras-transformer-nmt\[beam\]'"
-    with pytest.raises(ValueError, match=told):
+    message = rf"needs {package}.*pip install 'keras-transformer-nmt\[beam\]'"
+    with pytest.raises(ValueError, match=message):
         beam_runner.beam_options()
 
 
 @pytest.mark.parametrize("options", ["--direct_num_workers=many", "--runner='open"])
-def test_options_that_beam_cannot_read_are_told_in_one_line(options):
-    told = complaint(ValueError, beam_runner.beam_options, options)
-    assert "`beam_options` must be options of Apache Beam" in told
+def test_options_that_beam_cannot_read_are_refused_in_one_line(options):
+    message = complaint(ValueError, beam_runner.beam_options, options)
+    assert "`beam_options` must be options of Apache Beam" in message
     assert beam_runner.beam_options("--direct_num_workers=1")  # control

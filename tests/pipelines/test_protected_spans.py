@@ -1,5 +1,5 @@
-"""Marks in the place of what is not translated, and back: Python's `re` is the oracle. And text of
-one case, as the training text would write it.
+"""Protected spans become marks and come back: Python's `re` is the oracle. And text of one case is
+read as the training text would write it.
 """
 
 import functools
@@ -18,7 +18,7 @@ from pipelines.vocabularies.protected_spans import KINDS, MARKS, ProtectedSpans,
 from pipelines.vocabularies.span_marks import GraphCasing, SpanMarks, marks_of
 
 ALL = ProtectedSpans(tuple(KINDS))
-# What stands in texts that people localize, by its kind.
+# Spans of texts that people localize, by kind.
 SPANS = {
     "placeholders": (
         *("{x}", "{{x}}", "${x}", "%s", "%(x)s", "%1$d", "%-5.2f", "%@", "$t(x)", "`code here`"),
@@ -42,9 +42,9 @@ def marks():
 
 
 def marked(marks, *texts):
-    found = marks.marked(tf.constant(texts, tf.string))
-    spans = [[span.decode() for span in row] for row in found.spans.to_list()]
-    return [text.decode() for text in found.text.numpy()], spans
+    tensors = marks.marked(tf.constant(texts, tf.string))
+    spans = [[span.decode() for span in row] for row in tensors.spans.to_list()]
+    return [text.decode() for text in tensors.text.numpy()], spans
 
 
 def back(marks, texts, sources):
@@ -57,10 +57,10 @@ def test_each_kind_is_protected_where_it_is_asked_for(kind):
     spans = SPANS[kind]
     only = SpanMarks(ProtectedSpans((kind,)))
     texts = [f"before {span} behind" for span in spans]
-    assert marked(only, *texts) == (["before ⟦1⟧ behind"] * len(spans), [[one] for one in spans])
-    others = SpanMarks(ProtectedSpans(tuple(set(KINDS) - {kind})))
+    assert marked(only, *texts) == (["before ⟦1⟧ behind"] * len(spans), [[span] for span in spans])
+    other_kinds = SpanMarks(ProtectedSpans(tuple(set(KINDS) - {kind})))
     plain = [text for text in texts if "{" not in text or kind == "placeholders"]
-    assert marked(others, *plain)[1].count([]) >= len(plain) - 1
+    assert marked(other_kinds, *plain)[1].count([]) >= len(plain) - 1
 
 
 def test_spans_are_numbered_within_their_sentence_and_all_else_stays_text(marks):
@@ -72,7 +72,7 @@ def test_spans_are_numbered_within_their_sentence_and_all_else_stays_text(marks)
 
 @functools.cache
 def graphs():
-    """What marks, as graphs for any number of texts."""
+    """Marks that graphs make, for any number of texts."""
     marks = SpanMarks(ALL)
     for name in ("marked", "marked_as", "put_back", "openings"):
         graph = tf.function(getattr(marks, name), autograph=False, reduce_retracing=True)
@@ -81,7 +81,7 @@ def graphs():
 
 
 def width_of_braces(text):
-    """How wide the "{ ... }" is that a text begins with; 0 if nothing closes it, or if braces in it
+    """The width of the "{ ... }" that a text begins with; 0 if nothing closes it, or if its braces
     nest deeper than three levels.
     """
     depth = 0
@@ -93,31 +93,31 @@ def width_of_braces(text):
 
 
 def without_pairs(text):
-    """A text whose pairs of ⟦ ⟧ are taken off. Of all other spans that `WORDS` make, only "{ ... }"
-    can have whole words within, and so a mark, which stays.
+    """A text without its pairs of ⟦ ⟧. Of all other spans of `WORDS`, only "{ ... }" can hold whole
+    words, and so a mark, which stays.
     """
-    kept = ""
+    stripped = ""
     while text:
         width = width_of_braces(text) if text[0] == "{" else 0
         if text[0] == "⟦" and "⟧" in text:
             inner, text = text[1:].split("⟧", 1)
-            kept += inner
+            stripped += inner
         else:
-            kept += text[: width or 1]
+            stripped += text[: width or 1]
             text = text[width or 1 :]
-    return kept
+    return stripped
 
 
 @settings(max_examples=60)
 @example([["{", "⟦", "⟧", "}"]])
 @given(st.lists(WORDS, min_size=1, max_size=4))
-def test_what_is_marked_comes_back_verbatim(sentences):
+def test_marked_spans_come_back_verbatim(sentences):
     marks = graphs()
     texts = [" ".join(words) for words in sentences]
     hidden, spans = marked(marks, *texts)
     assert back(marks, hidden, texts) == [*map(without_pairs, texts)]
-    for text, found in zip(hidden, spans, strict=True):
-        assert [match[0] for match in re.finditer("⟦[0-9]+⟧", text)] == list(MARKS[: len(found)])
+    for text, of_text in zip(hidden, spans, strict=True):
+        assert [match[0] for match in re.finditer("⟦[0-9]+⟧", text)] == list(MARKS[: len(of_text)])
 
 
 @settings(max_examples=60)
@@ -129,7 +129,7 @@ def test_python_s_marks_are_those_of_the_graph(sentences, random):
     targets = [" ".join(random.sample(words, len(words))) for words in sentences]
     hidden, spans = marked(graph, *texts)
     read = [*map(python.marked, texts)]
-    assert [one[:2] for one in read] == [*zip(hidden, spans, strict=True)]
+    assert [text_marks[:2] for text_marks in read] == [*zip(hidden, spans, strict=True)]
     tensors = graph.marked(tf.constant(texts))
     as_sources, _ = graph.marked_as(tf.constant(targets), tensors)
     as_sources = [text.decode() for text in as_sources.numpy()]
@@ -145,7 +145,7 @@ def test_python_s_marks_are_those_of_the_graph(sentences, random):
 def test_python_s_marks_of_rare_texts_are_those_of_the_graph(marks, text):
     python = TextMarks(ALL)
     read = python.marked(text)
-    assert [*read[:2]] == [one for [one] in marked(marks, text)]
+    assert [*read[:2]] == [row for [row] in marked(marks, text)]
     assert python.put_back(read.text, read) == text
     [openings] = marks.openings(marks.marked(tf.constant([text])).spans).numpy().tolist()
     assert python.openings(read.spans) == openings
@@ -171,7 +171,7 @@ def test_a_long_span_is_one_span(marks):
     assert back(marks, hidden, [text]) == [text]
 
 
-def test_what_stands_between_brackets_is_protected_by_hand(marks):
+def test_text_between_double_brackets_is_protected(marks):
     texts = ["at ⟦ACME {x} & Co⟧ now", "⟦ alone", "alone ⟧", "⟦⟧"]
     hidden, _ = marked(marks, *texts)
     assert hidden == ["at ⟦1⟧ now", "⟦ alone", "alone ⟧", "⟦1⟧"]
@@ -190,16 +190,16 @@ def test_a_pattern_of_ones_own_comes_first():
 
 
 @pytest.mark.parametrize(
-    ("pattern", "sense"), [("(", "missing )"), ("a*", "empty"), (r"(?<=a)b", "regular expression")]
+    ("pattern", "fault"), [("(", "missing )"), ("a*", "empty"), (r"(?<=a)b", "regular expression")]
 )
-def test_a_pattern_that_cannot_be_is_refused(pattern, sense):
-    with pytest.raises(ValueError, match="`protect_pattern` must") as refused:
+def test_an_invalid_pattern_is_refused(pattern, fault):
+    with pytest.raises(ValueError, match="`protect_pattern` must") as caught:
         SpanMarks(ProtectedSpans((), pattern))
-    assert sense in str(refused.value)
-    assert pattern in str(refused.value)
+    assert fault in str(caught.value)
+    assert pattern in str(caught.value)
 
 
-def test_a_kind_that_is_none_and_a_pattern_that_python_has_not_are_refused():
+def test_an_unknown_kind_and_a_pattern_that_python_lacks_are_refused():
     with pytest.raises(ValueError, match=r"must be some of urls, .*Received: .*names"):
         ProtectedSpans(("tags", "names"))
     for make in (TextMarks, functools.partial(Glossary, {"a": "b"})):
@@ -257,9 +257,9 @@ LINES = [
 ]
 CASED = ("MQTT", "Home", "Assistant", "Émile")
 PROTECTED = ProtectedSpans(tuple(KINDS), truecase=True, cased_words=CASED)
-# Above are letters of later versions of Unicode than TensorFlow's library has.
+# Letters beyond it are of later versions of Unicode than that of TensorFlow's library.
 LETTERS = st.characters(max_codepoint=0x2BFF)
-# Given, read as, in capitals.
+# A text, how it is read, and whether it is in capitals.
 CASES = [
     ("TURN OFF THE LIGHTS", "Turn off the lights", True),
     ("turn off the lights", "Turn off the lights", False),
@@ -277,11 +277,11 @@ CASES = [
 ]
 
 
-def read(marks, texts):
-    found = marks.marked(tf.constant(texts, tf.string))
+def cased_texts(marks, texts):
+    tensors = marks.marked(tf.constant(texts, tf.string))
     return [
         (text.decode(), bool(is_capital))
-        for text, is_capital in zip(found.text.numpy(), found.is_capital.numpy(), strict=True)
+        for text, is_capital in zip(tensors.text.numpy(), tensors.is_capital.numpy(), strict=True)
     ]
 
 
@@ -293,23 +293,24 @@ def test_words_are_those_with_capitals_where_no_sentence_begins():
 
 def test_text_of_one_case_is_read_as_the_training_text_has_it():
     texts = [text for text, *_ in CASES]
-    assert read(marks_of(PROTECTED), texts) == [(text, capital) for _, text, capital in CASES]
+    expected = [case[1:] for case in CASES]
+    assert cased_texts(marks_of(PROTECTED), texts) == expected
     python = TextMarks(PROTECTED)
-    assert [python.marked(text)[::2] for text in texts] == [case[1:] for case in CASES]
+    assert [python.marked(text)[::2] for text in texts] == expected
 
 
 def test_translations_of_capitals_are_in_capitals_but_for_spans():
     texts = ["TURN OFF {name}", "Turn off {name}", "turn off {name}"]
     marks = marks_of(PROTECTED)
-    found = marks.marked(tf.constant(texts))
+    tensors = marks.marked(tf.constant(texts))
     translated = tf.constant(["⟦1⟧ große Straße"] * 3)
-    back = [text.decode() for text in marks.put_back(translated, found).numpy()]
+    back = [text.decode() for text in marks.put_back(translated, tensors).numpy()]
     assert back == ["{name} GROSSE STRASSE", *["{name} große Straße"] * 2]
     python = TextMarks(PROTECTED)
     assert [python.put_back("⟦1⟧ große Straße", python.marked(text)) for text in texts] == back
     # A reference and what a translation begins with are read as their source is.
     references = ["{name} AUSSCHALTEN"] * 3
-    as_sources, agree = marks.marked_as(tf.constant(references), found)
+    as_sources, agree = marks.marked_as(tf.constant(references), tensors)
     expected = ["⟦1⟧ ausschalten", *["⟦1⟧ AUSSCHALTEN"] * 2]
     assert [text.decode() for text in as_sources.numpy()] == expected
     assert agree.numpy().all()

@@ -1,5 +1,5 @@
-"""Records: what is written is read back, whatever the blocks; and nothing damaged, foreign or
-missing passes unnoticed.
+"""Records: pairs that are written are read back, whatever the blocks; and damaged, foreign or
+missing files are refused.
 """
 
 import errno
@@ -41,7 +41,7 @@ IDS = st.lists(st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=5), max_
 
 
 def pairs_of(sentences, dtype=np.uint16):
-    """Each sentence, and its reverse twice."""
+    """Pairs of each sentence and its reverse, repeated."""
     reversed_twice = packed([ids[::-1] * 2 for ids in sentences], dtype)
     return TokenizedPairs(packed(sentences, dtype), reversed_twice)
 
@@ -56,9 +56,9 @@ def folder(tmp_path, vocabulary):
     """A prepared corpus, without Beam."""
     shards = Shards(tmp_path, SHARDS, vocabulary, deduplicate=True)
     usable = usable_pairs(PAIRS, Filters(), {})
-    packed = list(tokenized(usable, shards.models, SHARDS, range(SHARDS)))
+    blocks = list(tokenized(usable, shards.models, SHARDS, range(SHARDS)))
     for shard in range(SHARDS):
-        shards.write(shard, [pairs for number, pairs in packed if number == shard])
+        shards.write(shard, [pairs for number, pairs in blocks if number == shard])
     vocabulary.save(tmp_path / "vocabulary.model")
     for split, text in (("valid", VALID), ("test", TEST)):
         paths = corpora.records.text_paths(tmp_path, split)
@@ -79,8 +79,8 @@ def edit(folder, **entries):
 
 @given(IDS, IDS, st.sampled_from([np.uint16, np.int32]))
 def test_blocks_round_trip_one_by_one_and_behind_each_other(first, second, dtype):
-    one, other = pairs_of(first, dtype), pairs_of(second, dtype)
-    blocks = [serialize(pairs.sources, pairs.targets) for pairs in (one, other)]
+    parts = (pairs_of(sentences, dtype) for sentences in (first, second))
+    blocks = [serialize(pairs.sources, pairs.targets) for pairs in parts]
     back = deserialize(blocks, dtype)
     assert listed(back.sources) == first + second
     assert listed(back.targets) == [ids[::-1] * 2 for ids in first + second]
@@ -115,8 +115,8 @@ def test_the_bytes_are_those_that_the_format_says(dtype, width):
 )
 def test_bytes_that_are_no_block_are_refused(damage):
     record = serialize(*[packed([[1, EOS]])] * 2)
-    told = complaint(ValueError, deserialize, [damage(record)], np.uint16)
-    assert "no block of pairs" in told
+    message = complaint(ValueError, deserialize, [damage(record)], np.uint16)
+    assert "no block of pairs" in message
     assert listed(deserialize([record], np.uint16).sources) == [[1, EOS]]  # control
 
 
@@ -127,12 +127,11 @@ def test_a_failing_write_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def assert_same_ids(found, expected):
+def assert_same_ids(actual, expected):
     for side in ("sources", "targets"):
         for part in ("flat", "starts"):
-            one, other = (getattr(getattr(pairs, side), part) for pairs in (found, expected))
-            assert one.dtype == other.dtype
-            np.testing.assert_array_equal(one, other)
+            arrays = [getattr(getattr(pairs, side), part) for pairs in (actual, expected)]
+            np.testing.assert_array_equal(*arrays, strict=True)
 
 
 def test_the_number_of_processors_changes_nothing(folder, monkeypatch):
@@ -151,13 +150,13 @@ def test_long_pairs_are_dropped_and_counted_as_of_any_other_text(folder, max_len
 
 def test_the_manifest_counts_what_there_is(folder):
     prepared = Records(folder)
-    pairs, said = prepared.pairs(), prepared.manifest
+    pairs, manifest = prepared.pairs(), prepared.manifest
     for side, ids in (("source", pairs.sources), ("target", pairs.targets)):
-        assert said[f"{side}_tokens"] == len(ids.flat)
+        assert manifest[f"{side}_tokens"] == len(ids.flat)
         assert ids.flat.dtype == np.uint16
-        assert said[f"{side}_lengths"] == np.bincount(ids.lengths).tolist()
-    assert sum(shard["pairs"] for shard in said["shards"]) == said["pairs"] == len(pairs)
-    assert said["dropped"] == {"empty": 2, "length ratio": 5}
+        assert manifest[f"{side}_lengths"] == np.bincount(ids.lengths).tolist()
+    assert sum(shard["pairs"] for shard in manifest["shards"]) == manifest["pairs"] == len(pairs)
+    assert manifest["dropped"] == {"empty": 2, "length ratio": 5}
 
 
 def test_the_corpus_has_languages_text_and_tags_from_the_folder(folder):
@@ -169,8 +168,8 @@ def test_the_corpus_has_languages_text_and_tags_from_the_folder(folder):
     assert len(corpus.train) == len(PAIRS)
     with pytest.raises(ValueError, match="holds token ids, no text"):
         corpora.stream("records", source_language="x", target_language="y", data_dir=folder)
-    told = r"^`source_language` must be that of the records, en\. Received: de\. "
-    with pytest.raises(ValueError, match=rf"{told}Pass --source_language=en, or leave it out\.$"):
+    error = r"^`source_language` must be that of the records, en\. Received: de\. "
+    with pytest.raises(ValueError, match=rf"{error}Pass --source_language=en, or leave it out\.$"):
         check_languages(corpus, {"source_language": "de", "target_language": None})
 
 
@@ -181,7 +180,7 @@ def test_a_shard_without_pairs_is_whole(tmp_path, vocabulary):
     assert (counts["pairs"], counts["source_lengths"]) == (0, [])
 
 
-def test_what_is_missing_is_told_with_the_remedy(folder):
+def test_a_missing_file_is_refused_with_the_remedy(folder):
     files = ("vocabulary.model", "test.target.gz", "manifest.json")
     for name in ("train-00001-of-00003.tfrecord.gz", *files):
         content = (folder / name).read_bytes()
@@ -190,8 +189,8 @@ def test_what_is_missing_is_told_with_the_remedy(folder):
         assert name in message
         assert AGAIN in message
         (folder / name).write_bytes(content)
-    told = complaint(FileNotFoundError, Records, folder / "nowhere")
-    assert "it has no manifest.json" in told
+    message = complaint(FileNotFoundError, Records, folder / "nowhere")
+    assert "it has no manifest.json" in message
     assert len(corpora.load("records", data_dir=folder).train.pairs()) == len(PAIRS)  # control
 
 
@@ -204,7 +203,7 @@ def test_what_is_missing_is_told_with_the_remedy(folder):
         (None, "must be of format 1. Received: 2."),
     ],
 )
-def test_a_damaged_manifest_is_told(folder, content, words):
+def test_a_damaged_manifest_is_refused(folder, content, words):
     if content is None:
         edit(folder, format=2)
     else:
@@ -216,18 +215,18 @@ def test_a_damaged_manifest_is_told(folder, content, words):
 
 
 def test_the_wrong_vocabulary_is_refused(folder, vocabulary):
-    other = learn(["another text of other words"] * 3, 280)
-    other.save(folder / "vocabulary.model")
+    wrong = learn(["another text of other words"] * 3, 280)
+    wrong.save(folder / "vocabulary.model")
     message = complaint(ValueError, Records, folder)
     assert vocabulary.fingerprint in message
-    assert other.fingerprint in message
+    assert wrong.fingerprint in message
     vocabulary.save(folder / "vocabulary.model")  # control
     expected = Vocabulary.load(folder / "vocabulary.model").fingerprint
     assert Records(folder).vocabulary.fingerprint == expected
 
 
 @pytest.mark.parametrize("cut", [1, 50, 10_000])
-def test_a_truncated_shard_is_told_by_its_size(folder, cut):
+def test_a_truncated_shard_is_refused_by_its_size(folder, cut):
     path = folder / "train-00001-of-00003.tfrecord.gz"
     whole = path.read_bytes()
     path.write_bytes(whole[:-cut])
@@ -238,7 +237,7 @@ def test_a_truncated_shard_is_told_by_its_size(folder, cut):
 
 @settings(max_examples=15)
 @given(data=st.data())
-def test_a_truncated_shard_of_the_right_size_is_told_when_it_is_read(tmp_path_factory, data):
+def test_a_truncated_shard_of_the_right_size_is_refused_when_it_is_read(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("cut") / "x.tfrecord.gz"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(records, "BLOCK", 2)
@@ -251,7 +250,7 @@ def test_a_truncated_shard_of_the_right_size_is_told_when_it_is_read(tmp_path_fa
     assert AGAIN in message
 
 
-def test_a_flipped_bit_is_told(folder):
+def test_a_flipped_bit_is_refused(folder):
     path = folder / "train-00000-of-00003.tfrecord.gz"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -260,8 +259,8 @@ def test_a_flipped_bit_is_told(folder):
 
 
 def test_ids_that_are_mapped_are_those_in_memory(folder, tmp_path):
-    """Whatever the greatest length, the first time and later; and so are batches of them, wherever
-    the stream is entered.
+    """With and without a greatest length, when files are written and when they are there; and so
+    are batches of them, wherever the stream is entered.
     """
     for max_length, start in ((None, 0), (12, 7)):
         held = Records(folder).pairs(max_length)
@@ -270,10 +269,10 @@ def test_ids_that_are_mapped_are_those_in_memory(folder, tmp_path):
             assert isinstance(mapped.sources.flat, np.memmap)
             assert mapped.too_long == held.too_long
             assert_same_ids(mapped, held)
-        orders = (training_batches(one.examples(), 50, seed=3) for one in (held, mapped))
-        batches = [tf.nest.flatten([*itertools.islice(one.arrays(start), 9)]) for one in orders]
-        for found, wanted in zip(*batches, strict=True):
-            np.testing.assert_array_equal(found, wanted)
+        orders = (training_batches(pairs.examples(), 50, seed=3) for pairs in (mapped, held))
+        streams = [tf.nest.flatten([*itertools.islice(order.arrays(start), 9)]) for order in orders]
+        for arrays in zip(*streams, strict=True):
+            np.testing.assert_array_equal(*arrays)
     assert len(list((tmp_path / "maps").iterdir())) == 2
 
 
@@ -284,7 +283,7 @@ def test_a_run_maps_the_ids_if_its_flag_says_so(folder, tmp_path, is_mapped):
     assert isinstance(task.corpus.train.pairs().sources.starts, np.memmap) == is_mapped
 
 
-def test_a_mapped_file_that_was_cut_is_told(folder, tmp_path):
+def test_a_mapped_file_that_was_cut_is_refused(folder, tmp_path):
     maps = tmp_path / "maps"
     Records(folder, maps).pairs()
     [name] = maps.iterdir()
@@ -293,7 +292,7 @@ def test_a_mapped_file_that_was_cut_is_told(folder, tmp_path):
         Records(folder, maps).pairs()
 
 
-def test_a_full_disk_is_told_where_writing_to_mapped_memory_would_kill(tmp_path, monkeypatch):
+def test_a_full_disk_is_refused_before_mapped_memory_is_written(tmp_path, monkeypatch):
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     monkeypatch.setattr("os.posix_fallocate", mock.Mock(side_effect=full))
     with pytest.raises(OSError, match=f"No space left on device: '{tmp_path}'"):

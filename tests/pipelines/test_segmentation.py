@@ -1,6 +1,4 @@
-"""Segmentations that are drawn: each spells the text, comes as often as its algorithm says, and is
-the same again.
-"""
+"""Random segmentations: each spells the text, and comes as often as its algorithm says."""
 
 import collections
 import itertools
@@ -31,18 +29,18 @@ KINDS = {"bpe": (340, BpeDropout, 0.3), "unigram": (306, SubwordRegularization, 
 
 
 def cut(segmentation, ids, lap=0):
-    """Sentences in new pieces, lists of ids; `lap` says how often they came before."""
+    """Sentences in new pieces, as lists of ids; `lap` counts how often they came before."""
     rows = tf.range(len(ids), dtype=tf.int64)
     keys = segmentation.keys(tf.constant(0, tf.int64), rows + lap * 1000)
-    drawn = tf.function(segmentation.__call__, autograph=False)
-    padded = drawn(ids.flat, ids.starts, rows, keys).numpy()
+    graph = tf.function(segmentation.__call__, autograph=False)
+    padded = graph(ids.flat, ids.starts, rows, keys).numpy()
     assert padded.dtype == np.int32
     return [row[: len(row) - (row[::-1] != 0).argmax()].tolist() for row in padded]
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def kind(request):
-    """A vocabulary, its ids of some sentences, and what makes a segmentation from a seed."""
+    """A vocabulary, its ids of some sentences, and a function from a seed to a segmentation."""
     size, segmentation, share = KINDS[request.param]
     vocabulary = learn(LINES, size, [TAG], request.param)
     ids = token_ids(LINES[:4] + UNUSUAL, vocabulary)
@@ -51,19 +49,19 @@ def kind(request):
 
 def test_the_text_stays_and_tags_and_bytes_are_whole(kind):
     vocabulary, ids, make = kind
-    drawn = cut(make(), ids)
-    assert drawn != listed(ids)
+    sampled = cut(make(), ids)
+    assert sampled != listed(ids)
     text = vocabulary.detokenize(tf.ragged.constant(listed(ids)))
-    np.testing.assert_array_equal(vocabulary.detokenize(tf.ragged.constant(drawn)), text)
+    np.testing.assert_array_equal(vocabulary.detokenize(tf.ragged.constant(sampled)), text)
     fixed = {
         number
         for number, piece in enumerate(vocabulary.pieces)
         if number <= EOS or piece == TAG or piece.startswith("<0x")
     }
     assert vocabulary.pieces.index(TAG) in ids.flat
-    for plain, pieces in zip(listed(ids), drawn, strict=True):
+    for plain, pieces in zip(listed(ids), sampled, strict=True):
         assert pieces[-1] == EOS
-        assert [one for one in pieces if one in fixed] == [one for one in plain if one in fixed]
+        assert [n for n in pieces if n in fixed] == [n for n in plain if n in fixed]
 
 
 def test_a_sentence_is_cut_anew_each_time_and_by_another_seed(kind):
@@ -109,13 +107,13 @@ def test_pieces_come_as_often_as_the_algorithm_says(byte_pairs, probability):
     assert sum(expected.values()) == pytest.approx(1)
     assert len(expected) > 3
     many = token_ids(["die"] * 10_000, byte_pairs)
-    drawn = collections.Counter(
+    counts = collections.Counter(
         tuple(byte_pairs.pieces[number] for number in pieces[:-1])
         for pieces in cut(BpeDropout(byte_pairs, probability, 1), many)
     )
-    assert drawn.keys() <= expected.keys()
+    assert counts.keys() <= expected.keys()
     for outcome, share in expected.items():
-        assert drawn[outcome] / 10_000 == pytest.approx(share, abs=4 * (share / 10_000) ** 0.5)
+        assert counts[outcome] / 10_000 == pytest.approx(share, abs=4 * (share / 10_000) ** 0.5)
 
 
 REFUSED = {
@@ -131,18 +129,18 @@ REFUSED = {
     ("model_type", "segmentation"),
     [
         *(("unigram", BpeDropout), ("bpe", SubwordRegularization)),
-        *(("word_piece", one) for one in REFUSED),
+        *(("word_piece", segmentation) for segmentation in REFUSED),
     ],
 )
 def test_a_segmentation_needs_its_kind_of_vocabulary(model_type, segmentation):
-    lacking, told = REFUSED[segmentation]
-    other = learn(LINES, 300, model_type=model_type)
-    assert getattr(other, lacking) is None
-    with pytest.raises(ValueError, match=told):
-        segmentation(other, 0.2, 1)
+    lacking, message = REFUSED[segmentation]
+    vocabulary = learn(LINES, 300, model_type=model_type)
+    assert getattr(vocabulary, lacking) is None
+    with pytest.raises(ValueError, match=message):
+        segmentation(vocabulary, 0.2, 1)
 
 
-# Words of few letters, which many pieces overlap in.
+# Words of few letters, in which many pieces overlap.
 LETTERS = np.random.default_rng(1).choice(list("abc"), (60, 8))
 WORDS = [" ".join("".join(row[:length]) for row in LETTERS for length in (3, 5, 8))]
 WORD = "".join(LETTERS[0])
@@ -166,9 +164,9 @@ def segmentations(text, weights):
 
 
 def probabilities(weights, alpha):
-    """P(x)^alpha / Z of every way to write the word."""
-    found = dict(segmentations(SPACE + WORD, weights))
-    powers = {pieces: math.exp(alpha * weight) for pieces, weight in found.items()}
+    """P(x)^alpha / Z of every way x to write the word."""
+    log_probabilities = dict(segmentations(SPACE + WORD, weights))
+    powers = {pieces: math.exp(alpha * weight) for pieces, weight in log_probabilities.items()}
     total = math.fsum(powers.values())
     return {pieces: power / total for pieces, power in powers.items()}
 
@@ -194,8 +192,7 @@ def is_near(shares, expected):
 def test_each_segmentation_comes_as_often_as_its_probability_says(unigram, alpha):
     expected = probabilities(unigram.log_probabilities, alpha)
     assert len(expected) > 10
-    shares = drawn_shares(unigram, alpha)
-    assert is_near(shares, expected)
+    assert is_near(drawn_shares(unigram, alpha), expected)
 
 
 def test_a_large_alpha_gives_sentencepieces_own_pieces(unigram):
@@ -217,7 +214,8 @@ def test_words_are_drawn_independently(unigram):
 
 def test_log_probabilities_are_sentencepieces_scores_of_text_alone(unigram):
     processor = sentencepiece.SentencePieceProcessor(model_proto=unigram.model)
-    found = unigram.log_probabilities
-    assert len(found) == unigram.size - 4 - 256 - 1
-    assert all(processor.get_score(processor.piece_to_id(one)) == found[one] for one in found)
-    assert not {TAG, "</s>", "<0x00>"} & found.keys()
+    scores = unigram.log_probabilities
+    assert len(scores) == unigram.size - 4 - 256 - 1
+    for piece, score in scores.items():
+        assert processor.get_score(processor.piece_to_id(piece)) == score
+    assert not {TAG, "</s>", "<0x00>"} & scores.keys()

@@ -1,5 +1,5 @@
-"""Trees: brackets are read and written back, of any depth; what is wrong is told; raw text becomes
-words.
+"""Trees: brackets of any depth are read and written back, wrong ones are refused, and raw text
+becomes words.
 """
 
 import functools
@@ -95,7 +95,7 @@ def test_a_label_loses_its_tags_but_not_itself(label, expected):
 @example("{3H}")
 @example("cat")
 def test_escapes_go_both_ways(word):
-    """Others than round brackets stay, as CRAFT has them."""
+    """Only round brackets are escaped, as in CRAFT."""
     assert unescaped(escaped(word)) == word
     assert parse(f"(N {escaped(word)})").words == [escaped(word)]
     assert not set(escaped(word)) & set("()")
@@ -121,19 +121,19 @@ def test_all_brackets_are_unescaped_wherever_they_stand(word, in_text):
 
 
 def test_a_chain_of_any_depth_is_read_written_and_changed():
-    """An untrained parser writes such: no RecursionError."""
+    """An untrained parser writes such chains; there must be no RecursionError."""
     text = "(S-X " * 5000 + "(N a)" + ")" * 5000
     [tree] = read([text], "a.trees")
     assert str(tree) == text
     assert str(plain(tree)) == text.replace("-X", "")
     assert (tree.words, len(tree.spans())) == (["a"], 5000)
     assert tree.spans()[0][1:] == tree.spans()[-1][1:] == (0, 1)
-    depth = fold(tree, lambda inner, made: 1 if inner.is_preterminal else 1 + max(made))
+    depth = fold(tree, lambda inner, depths: 1 if inner.is_preterminal else 1 + max(depths))
     assert depth == 5001
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong"),
+    ("text", "message"),
     [
         ("(S (NP a)", "1 bracket is not closed: (S"),
         ("( (S (NP (N a)", "3 brackets are not closed: ( (S (NP"),
@@ -150,23 +150,23 @@ def test_a_chain_of_any_depth_is_read_written_and_changed():
         ("(S () (NN a))", "the bracket ( that token 4 closes is empty"),
     ],
 )
-def test_what_is_wrong_is_told(text, wrong):
-    with pytest.raises(ValueError, match=re.escape(wrong)):
+def test_wrong_brackets_are_refused(text, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
         parse(text)
 
 
-def test_the_line_of_a_broken_tree_is_told():
+def test_a_broken_tree_is_refused_with_its_line():
     lines = [SENTENCE, "", "(S (N a))", "(S (N b)", "(N c)"]
-    told = r"^a\.trees, line 4: 1 bracket is not closed: \(S"
-    with pytest.raises(ValueError, match=rf"{told}; line 5, not indented, begins another\.$"):
+    message = r"^a\.trees, line 4: 1 bracket is not closed: \(S"
+    with pytest.raises(ValueError, match=rf"{message}; line 5, not indented, begins another\.$"):
         list(read(lines, "a.trees"))
-    with pytest.raises(ValueError, match=rf"{told}\.$"):
+    with pytest.raises(ValueError, match=rf"{message}\.$"):
         list(read(lines[:4], "a.trees"))
     # It does not take in the next tree, though a later one has a bracket too many.
     lines = ["(S (NP (N a))", "(S (N b))", "(S (NP (N c))))"]
+    message = r"^a\.trees, line 1: 1 bracket is not closed: \(S; line 2"
     for indentation in ("", "  "):
-        told = r"^a\.trees, line 1: 1 bracket is not closed: \(S; line 2"
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             list(read([indentation + line for line in lines], "a.trees"))
 
 
@@ -198,7 +198,7 @@ def test_contractions_punctuation_and_quotes_are_words():
     ]
 
 
-def test_without_nltk_it_is_told(monkeypatch):
+def test_raw_text_without_nltk_is_refused_with_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "nltk", None)
     monkeypatch.setitem(sys.modules, "nltk.tokenize", None)
     with pytest.raises(ValueError, match=r"^--raw_text needs nltk.*pip install '.*\[parsing\]'"):
@@ -243,5 +243,5 @@ def test_the_graph_writes_the_symbols_that_python_writes(splits, leaves):
     )
     for trees in splits.values():
         sample = trees[:: len(trees) // SAMPLE]
-        found = graph(tf.constant(list(map(str, sample)))).numpy().tolist()
-        assert found == [" ".join(to_symbols(tree, leaves)).encode() for tree in sample]
+        symbols = graph(tf.constant(list(map(str, sample)))).numpy().tolist()
+        assert symbols == [" ".join(to_symbols(tree, leaves)).encode() for tree in sample]

@@ -1,5 +1,5 @@
-"""A vocabulary for both languages, or one for each: who reads it takes a side, and gets what was
-learned from that side's text.
+"""One vocabulary for both languages, or one for each, which is learned from its side's text. A
+reader takes a side, and gets its vocabulary.
 """
 
 import re
@@ -63,18 +63,18 @@ def test_a_pair_of_texts_is_tokenized_side_by_side(separate):
 
 
 @pytest.mark.parametrize(("kind", "names"), [("joint", JOINT), ("separate", SEPARATE)])
-def test_what_is_saved_is_loaded_and_another_kind_is_gone(kind, names, request, tmp_path):
+def test_a_saved_vocabulary_is_loaded_and_replaces_the_other_kind(kind, names, request, tmp_path):
     assert not vocabularies.exist(tmp_path)
-    others = {"joint": "separate", "separate": "joint"}
-    vocabularies.save(request.getfixturevalue(others[kind]), tmp_path)
-    both = request.getfixturevalue(kind)
-    vocabularies.save(both, tmp_path)
+    opposite = {"joint": "separate", "separate": "joint"}
+    vocabularies.save(request.getfixturevalue(opposite[kind]), tmp_path)
+    saved = request.getfixturevalue(kind)
+    vocabularies.save(saved, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == names
-    assert vocabularies.paths(both.kind, tmp_path) == [tmp_path / name for name in names]
+    assert vocabularies.paths(saved.kind, tmp_path) == [tmp_path / name for name in names]
     assert vocabularies.exist(tmp_path)
     files = vocabularies.of_files([tmp_path / name for name in names])
     for loaded in (vocabularies.load(tmp_path), files):
-        assert (loaded.kind, loaded.fingerprint) == (kind, both.fingerprint)
+        assert (loaded.kind, loaded.fingerprint) == (kind, saved.fingerprint)
 
 
 @pytest.mark.parametrize("lost", SEPARATE)
@@ -90,8 +90,8 @@ def test_a_lost_side_is_named(separate, tmp_path, lost):
 
 
 def test_sides_of_other_sizes_are_refused(joint):
-    told = r"the same number of pieces\. Received: 290 and 289\. Learn both with "
-    with pytest.raises(ValueError, match=told):
+    message = r"the same number of pieces\. Received: 290 and 289\. Learn both with "
+    with pytest.raises(ValueError, match=message):
         SeparateVocabularies(joint, vocabulary.learn(GERMAN, 289))
 
 
@@ -113,12 +113,12 @@ def test_the_smaller_of_two_texts_decides_the_size_of_both(caplog):
 
 
 def test_a_piece_of_another_vocabulary_is_cut_as_the_text_that_it_stands_for():
-    other = vocabulary.learn(["haus auf dem berg", "hausberg bergauf"] * 9, 285)
-    cut = vocabularies.parts_of(other)
+    ours = vocabulary.learn(["haus auf dem berg", "hausberg bergauf"] * 9, 285)
+    cut = vocabularies.parts_of(ours)
     for piece in ("▁hausauf", "▁ber", "aufberg", "g", "▁demhaus"):
-        parts = [other.pieces[number] for number in cut(piece)]
+        parts = [ours.pieces[number] for number in cut(piece)]
         assert "".join(parts).removeprefix("▁") == piece.removeprefix("▁")
-        assert parts[0].startswith("▁") <= piece.startswith("▁") or parts[0][1:] not in other.pieces
-    # A byte is no text, and a piece of special ones neither.
+        assert parts[0].startswith("▁") <= piece.startswith("▁") or parts[0][1:] not in ours.pieces
+    # Bytes and special pieces are no text.
     assert [cut(piece) for piece in ("<0x41>", "<unk>", "</s>")] == [[], [], []]
-    assert vocabularies.parts_by_side(other).keys() == {"source", "target"}
+    assert vocabularies.parts_by_side(ours).keys() == {"source", "target"}

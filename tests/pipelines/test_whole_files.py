@@ -46,7 +46,7 @@ def test_a_writer_that_fails_leaves_what_was_there_and_nothing_else(tmp_path):
 
 
 @pytest.mark.parametrize("fails", ["write", "_flush"])
-def test_what_new_content_makes_wrong_stays_until_it_is_on_the_disk(tmp_path, monkeypatch, fails):
+def test_outdated_files_stay_until_the_new_content_is_on_the_disk(tmp_path, monkeypatch, fails):
     path = tmp_path / "file"
     outdated = tmp_path / "of_the_old"
     for file in (path, outdated):
@@ -71,18 +71,18 @@ def test_what_new_content_makes_wrong_stays_until_it_is_on_the_disk(tmp_path, mo
     assert (path.read_text(), listed(tmp_path)) == (NEW, ["file"])
 
 
-def test_a_folder_that_cannot_be_written_is_told_by_the_name_of_the_file(tmp_path, monkeypatch):
+def test_an_error_of_the_folder_names_the_file(tmp_path, monkeypatch):
     def refuse(path, **_):
         raise OSError(errno.EROFS, "Read-only file system", str(path))
 
-    # There is no temporary file to remove, and it could not be.
+    # There is no temporary file, and it could not be removed.
     monkeypatch.setattr(pathlib.Path, "unlink", refuse)
     with pytest.raises(OSError, match="Read-only") as caught:
         write_whole(tmp_path / "file", refuse)
     assert caught.value.filename == str(tmp_path / "file")
 
 
-def test_what_is_no_json_leaves_what_was_there(tmp_path):
+def test_a_value_that_is_no_json_leaves_the_old_file(tmp_path):
     path = tmp_path / "file"
     write_json(path, {"a": 1})
     with pytest.raises(TypeError):
@@ -128,7 +128,7 @@ def test_a_killed_writer_leaves_what_was_there(tmp_path):
     assert process.returncode == 9
     assert path.read_text() == OLD
     [left] = set(listed(tmp_path)) - {"file"}
-    # By this name a preparation that goes on finds it.
+    # A preparation that goes on finds it by this name.
     assert pathlib.Path(left).match(".*.tmp")
 
 
@@ -163,7 +163,7 @@ def test_writers_at_the_same_time_write_a_whole_file_each(tmp_path):
 
 
 def calls_to_the_system(monkeypatch):
-    """What is flushed (the bytes of the file by then) and renamed, in order."""
+    """A list of what is flushed (the file's bytes by then) and renamed, in order."""
     calls = []
     fsync = os.fsync
 
@@ -212,9 +212,9 @@ def test_a_folder_that_fails_half_way_leaves_nothing(tmp_path):
         assert listed(tmp_path) == there
 
 
-def test_of_two_writers_of_a_folder_the_first_that_ends_has_it(tmp_path):
-    told = r"folder could not be written: another process wrote it meanwhile\. Run the command"
-    with pytest.raises(OSError, match=told), whole_folder(tmp_path / "folder"):
+def test_of_two_writers_of_a_folder_the_first_to_end_wins(tmp_path):
+    message = r"folder could not be written: another process wrote it meanwhile\. Run the command"
+    with pytest.raises(OSError, match=message), whole_folder(tmp_path / "folder"):
         make_folder(tmp_path / "folder")
     assert listed(tmp_path) == ["folder", "folder/inside", "folder/inside/two", "folder/one"]
 
@@ -231,10 +231,10 @@ with whole_folder(pathlib.Path(sys.argv[1])) as path:
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
-def test_what_a_killed_writer_of_a_folder_left_goes_with_the_next_and_not_before(tmp_path, end):
+def test_the_next_writer_removes_what_a_killed_one_left_and_no_more(tmp_path, end):
     root = pathlib.Path(whole_files.__file__).parents[1]
-    others = ".x.tmp", ".1.backup", f".file.{'0' * 32}.tmp"
-    for name in others:
+    unrelated = ".x.tmp", ".1.backup", f".file.{'0' * 32}.tmp"
+    for name in unrelated:
         (tmp_path / name).touch() if "file" in name else (tmp_path / name).mkdir()
     command = [sys.executable, "-c", HALF_WAY, str(tmp_path / "1")]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -246,7 +246,7 @@ def test_what_a_killed_writer_of_a_folder_left_goes_with_the_next_and_not_before
         writer.send_signal(end)
     assert (left / "first").exists()
     make_folder(tmp_path / "3")
-    assert sorted(os.listdir(tmp_path)) == sorted([*others, "2", "3"])
+    assert sorted(os.listdir(tmp_path)) == sorted([*unrelated, "2", "3"])
 
 
 def no_space(path):
@@ -273,10 +273,10 @@ def tensorflow_on_a_full_disk(path):
 )
 def test_an_error_of_the_disk_names_the_file(tmp_path, write):
     path = tmp_path / "a.json"
-    told = re.escape(str(path))
-    with pytest.raises(OSError, match=told) as of_file:
+    name = re.escape(str(path))
+    with pytest.raises(OSError, match=name) as of_file:
         write_whole(path, write)
-    with pytest.raises(OSError, match=told) as of_folder, whole_folder(path) as inner:
+    with pytest.raises(OSError, match=name) as of_folder, whole_folder(path) as inner:
         write(inner / "variables")
     assert ".tmp" not in f"{of_file.value}{of_folder.value}"
     assert listed(tmp_path) == []

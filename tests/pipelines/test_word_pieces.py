@@ -1,5 +1,5 @@
-"""Word pieces: the same ids as transformers' tokenizer, a mask in the text, and the way back; and
-pieces that are learned, the longest from left to right.
+"""Word pieces give the ids of transformers' tokenizer, masks in the text among them, and come back
+as text; learned ones are the longest from left to right.
 """
 
 import json
@@ -76,18 +76,18 @@ def test_accents_are_stripped_where_the_settings_say_so(tmp_path, lower_case, st
 
 
 def test_a_vocabulary_keeps_whether_it_strips_accents(tmp_path):
-    kept = WordPieces(ACCENTED, lower_case=True, strip_accents=False)
-    vocabularies.save(kept, tmp_path)
-    again = vocabularies.load(tmp_path)
-    assert tokenized(again, ["CAFÉ"]) == [[6, 3]]
-    assert again.fingerprint == kept.fingerprint
-    # As versions wrote it that had no such setting, and their fingerprint.
+    saved = WordPieces(ACCENTED, lower_case=True, strip_accents=False)
+    vocabularies.save(saved, tmp_path)
+    loaded = vocabularies.load(tmp_path)
+    assert tokenized(loaded, ["CAFÉ"]) == [[6, 3]]
+    assert loaded.fingerprint == saved.fingerprint
+    # A file of versions that had no such setting, and their fingerprint.
     path = tmp_path / "vocabulary.json"
     path.write_text(json.dumps({"lower_case": True, "pieces": ACCENTED}))
     old = vocabularies.load(tmp_path)
     assert tokenized(old, ["CAFÉ"]) == [[5, 3]]
     assert old.fingerprint == WordPieces(ACCENTED, True, True).fingerprint == "df78302d81bb43b9"
-    assert old.fingerprint != kept.fingerprint
+    assert old.fingerprint != saved.fingerprint
 
 
 @pytest.mark.parametrize("letter", ["a", "é", "я", "ก", "😀"])
@@ -118,14 +118,14 @@ def test_words_come_back():
     assert pieces.detokenize(ids[:, :-1]).numpy().tolist() == [b"the stopped cafe", b"[MASK] x"]
 
 
-def test_it_is_a_vocabulary_of_a_folder(tmp_path):
+def test_word_pieces_are_saved_and_loaded(tmp_path):
     pieces = WordPieces(PIECES, lower_case=False)
     vocabularies.save(pieces, tmp_path)
     assert vocabularies.exist(tmp_path)
-    again = vocabularies.load(tmp_path)
+    loaded = vocabularies.load(tmp_path)
     expected = (pieces.fingerprint, PIECES, False)
-    assert (again.fingerprint, again.pieces, again.lower_case) == expected
-    assert again.fingerprint != WordPieces(PIECES).fingerprint
+    assert (loaded.fingerprint, loaded.pieces, loaded.lower_case) == expected
+    assert loaded.fingerprint != WordPieces(PIECES).fingerprint
     (tmp_path / "vocabulary.json").write_text("{}")
     with pytest.raises(ValueError, match=r"vocabulary\.json lacks pieces\. Import the"):
         vocabularies.load(tmp_path)
@@ -144,7 +144,7 @@ def test_it_is_a_vocabulary_of_a_folder(tmp_path):
     ],
 )
 @pytest.mark.parametrize("with_text", [True, False])
-def test_it_is_set_where_transformers_looks(tmp_path, normalizer, settings, expected, with_text):
+def test_settings_are_read_as_in_transformers(tmp_path, normalizer, settings, expected, with_text):
     """With vocab.txt beside it or without."""
     model = {"type": "WordPiece", "vocab": {piece: n for n, piece in enumerate(PIECES)}}
     tokenizer = {"model": model, "normalizer": normalizer}
@@ -152,8 +152,8 @@ def test_it_is_set_where_transformers_looks(tmp_path, normalizer, settings, expe
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
     if with_text:
         (tmp_path / "vocab.txt").write_text("\n".join(PIECES), encoding="utf-8")
-    found = bert_text.load_vocabulary(SettingsFiles(tmp_path))
-    assert (found.pieces, found.lower_case, found.strip_accents) == (PIECES, *expected)
+    loaded = bert_text.load_vocabulary(SettingsFiles(tmp_path))
+    assert (loaded.pieces, loaded.lower_case, loaded.strip_accents) == (PIECES, *expected)
 
 
 def test_chinese_that_is_not_cut_into_characters_is_refused(tmp_path):
@@ -167,14 +167,13 @@ def test_chinese_that_is_not_cut_into_characters_is_refused(tmp_path):
         (tmp_path / "tokenizer.json").write_text(tokenizer)
 
 
-# Learned word pieces: the longest from left to right, in the graph and without TensorFlow; of any
-# text, which comes back; tags stay whole. Who asks for their merges is refused:
-# test_segmentation.py.
+# Learned word pieces: the longest from left to right, in the graph and without TensorFlow; any text
+# comes back; tags stay whole. test_segmentation.py refuses BPE-dropout with them.
 TAG = "<2de>"
 SYLLABLES = ["ba", "be", "bab", "eba", "abe", "é", "12", "..", "<", "-"]
-drawn = np.random.default_rng(1)
+RANDOM = np.random.default_rng(1)
 LINES = [
-    " ".join("".join(drawn.choice(SYLLABLES, drawn.integers(1, 5))) for _ in range(6))
+    " ".join("".join(RANDOM.choice(SYLLABLES, RANDOM.integers(1, 5))) for _ in range(6))
     for _ in range(200)
 ]
 SIZE = 4 + BYTES + 1 + 60
@@ -188,26 +187,26 @@ def vocabulary():
 
 
 def longest_first(word, pieces):
-    """The oracle: the longest piece at the beginning, and so on."""
-    found = []
+    """The oracle: the longest piece that begins the word, then that of the rest."""
+    parts = []
     while word:
-        found.append(next(word[:end] for end in range(len(word), 0, -1) if word[:end] in pieces))
-        word = word[len(found[-1]) :]
-    return found
+        parts.append(next(word[:end] for end in range(len(word), 0, -1) if word[:end] in pieces))
+        word = word[len(parts[-1]) :]
+    return parts
 
 
 def cut(vocabulary, line):
-    return [vocabulary.pieces[one] for one in vocabulary.tokenize([line]).to_list()[0][:-1]]
+    return [vocabulary.pieces[number] for number in vocabulary.tokenize([line]).to_list()[0][:-1]]
 
 
 def expected_of(line, vocabulary):
     pieces = {*vocabulary.pieces[5 + BYTES :]}
-    return [one for word in line.split() for one in longest_first(SPACE + word, pieces)]
+    return [piece for word in line.split() for piece in longest_first(SPACE + word, pieces)]
 
 
 def test_the_longest_pieces_are_cut_from_left_to_right(vocabulary):
     assert vocabulary.size == SIZE
-    assert max({len(one) for line in LINES for one in cut(vocabulary, line)}) > 4
+    assert max({len(piece) for line in LINES for piece in cut(vocabulary, line)}) > 4
     assert all(cut(vocabulary, line) == expected_of(line, vocabulary) for line in LINES)
     # The control: byte pairs are merged in the order in which they were learned.
     pairs = learn(LINES, SIZE, [TAG])
@@ -240,7 +239,7 @@ def test_any_text_comes_back_and_the_graph_cuts_as_sentencepiece_does(vocabulary
 def test_a_tag_is_one_piece_behind_a_piece_that_could_reach_into_it(vocabulary):
     assert cut(vocabulary, f"ba..<{TAG}ba")[-2:] == [TAG, "ba"]
     assert "<" in vocabulary.pieces
-    # The control: what does not know the tag learns such pieces.
+    # The control: without the tag such pieces are learned.
     without = learn(LINES, SIZE, (), "word_piece")
     assert any(piece.endswith("<") for piece in without.pieces if len(piece) > 1)
 
@@ -257,8 +256,8 @@ def test_learned_pieces_may_be_typed_otherwise_and_tags_not(vocabulary):
     assert whole_pieces(vocabulary.model) == [TAG]
     typed = AugmentedText(vocabulary, {"case": 1.0}, seed=3, longest=99)
     changed = typed.changed(tf.constant([f"{TAG} babe"] * 9), typed.keys(tf.range(9), tf.range(9)))
-    assert {one.decode()[:5] for one in changed.numpy()} == {TAG}
-    assert any(b"babe" not in one for one in changed.numpy())
+    assert {text.decode()[:5] for text in changed.numpy()} == {TAG}
+    assert any(b"babe" not in text for text in changed.numpy())
 
 
 def test_more_characters_than_room_are_left_to_bytes_and_separate_ones_are_of_one_size():
