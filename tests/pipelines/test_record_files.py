@@ -29,7 +29,7 @@ from pipelines.prepare.filtering import Filters, usable_pairs
 from pipelines.prepare.preparation import manifest_of
 from pipelines.prepare.sharding import Shards, tokenized
 from pipelines.special_ids import EOS
-from pipelines.vocabularies.token_ids import room
+from pipelines.vocabularies.token_ids import empty_array
 from pipelines.vocabularies.vocabulary import Vocabulary, learn
 from pipelines.whole_files import write_json
 
@@ -296,4 +296,4 @@ def test_a_full_disk_is_refused_before_mapped_memory_is_written(tmp_path, monkey
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     monkeypatch.setattr("os.posix_fallocate", mock.Mock(side_effect=full))
     with pytest.raises(OSError, match=f"No space left on device: '{tmp_path}'"):
-        room(8, np.int64, tmp_path)
+        empty_array(8, np.int64, tmp_path)
