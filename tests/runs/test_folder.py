@@ -43,7 +43,7 @@ def start(folder):
     checkpoint.write_archive(checkpoint.path_of(folder.checkpoints, 1), arrays)
 
 
-def test_a_run_is_described_until_it_has_saved_anything(folder):
+def test_a_description_may_change_until_a_checkpoint_is_saved(folder):
     wide = {**DESCRIPTION, "sizes": {"width": 4}}
     assert folder.describe(DESCRIPTION) == []
     assert folder.describe(wide) == ["width was 3, now 4"]
@@ -56,7 +56,7 @@ def test_a_run_is_described_until_it_has_saved_anything(folder):
 
 
 @pytest.mark.parametrize(
-    ("now", "said"),
+    ("now", "change"),
     [
         ({"sizes": {"width": 4, "depth": None}}, "width was 3, now 4"),
         ({"sizes": {"width": 3, "depth": 2}}, "depth was None, now 2"),
@@ -68,22 +68,22 @@ def test_a_run_is_described_until_it_has_saved_anything(folder):
         ),
     ],
 )
-def test_a_started_run_that_is_something_else_is_refused_by_name(folder, now, said):
+def test_a_started_run_with_another_description_is_refused(folder, now, change):
     folder.describe(DESCRIPTION)
     start(folder)
-    told = rf"^{folder.path} holds another run: {said}\. Name another --model_dir"
-    with pytest.raises(ValueError, match=told):
+    message = rf"^{folder.path} holds another run: {change}\. Name another --model_dir"
+    with pytest.raises(ValueError, match=message):
         folder.describe({**DESCRIPTION, **now})
 
 
-def test_a_started_run_that_lost_its_hyperparameters_is_told(folder):
+def test_a_started_run_that_lost_its_hyperparameters_is_refused(folder):
     description = {"task": "t", "hyperparameters": {"width": 3}}
     folder.describe(description)
     start(folder)
     folder.describe(description)
     folder.description.write_text(json.dumps({"task": "t"}))
-    told = r"model\.json must have hyperparameters, .*Received: task\."
-    with pytest.raises(ValueError, match=told):
+    message = r"model\.json must have hyperparameters, .*Received: task\."
+    with pytest.raises(ValueError, match=message):
         folder.describe(description, lambda whole: {"size": whole["hyperparameters"]})
 
 
@@ -95,15 +95,15 @@ def test_an_export_that_lost_its_graph_is_not_taken_for_a_run(folder):
         ModelPath.of(folder.path).describe()
 
 
-def test_what_may_change_is_the_word_of_the_task_and_is_written_anew(folder):
+def test_the_task_decides_what_may_change_and_the_change_is_written(folder):
     folder.describe(DESCRIPTION)
     start(folder)
-    other = {**DESCRIPTION, "training": {"seed": 2}}
+    changed = {**DESCRIPTION, "training": {"seed": 2}}
     with pytest.raises(ValueError, match="seed was 1, now 2"):
-        folder.describe(other)
+        folder.describe(changed)
     assert folder.read_description() == DESCRIPTION
-    folder.describe(other, lambda description: {"sizes": description["sizes"]})
-    assert folder.read_description() == other
+    folder.describe(changed, lambda description: {"sizes": description["sizes"]})
+    assert folder.read_description() == changed
 
 
 def test_a_started_run_goes_on_with_text_that_was_moved_and_not_with_other_text(folder, tmp_path):
@@ -122,8 +122,8 @@ def test_a_started_run_goes_on_with_text_that_was_moved_and_not_with_other_text(
     with pytest.raises(ValueError, match=f"holds another run: data_dir was {old}, now {copy}"):
         folder.describe(of_text(copy))
     old.rename(new)
-    told, _ = folder.describe(of_text(new))
-    assert told == f"data_dir was {old}, now {new}"
+    change, _ = folder.describe(of_text(new))
+    assert change == f"data_dir was {old}, now {new}"
     assert folder.read_description() == of_text(new)
     assert folder.describe(of_text(new)) == []
     new.rename(old)
@@ -168,8 +168,8 @@ def history(folder):
 def test_a_run_of_0_5_goes_on(release_0_5, capsys):
     before = release_0_5.read_description()
     last = history(release_0_5)[-1]
-    said = values(f"--model_dir={release_0_5.path}", f"--max_steps={last['step'] + 20}")
-    Run(Translation, said, TRAINING).train()
+    flags = values(f"--model_dir={release_0_5.path}", f"--max_steps={last['step'] + 20}")
+    Run(Translation, flags, TRAINING).train()
     assert f"going on from step {last['step']} in {release_0_5.path}" in capsys.readouterr().out
     after = release_0_5.read_description()
     assert {part: after[part] for part in before} == before
@@ -181,10 +181,10 @@ def test_a_run_of_0_5_goes_on(release_0_5, capsys):
 
 
 @pytest.mark.parametrize(
-    ("flag", "said"), [("--d_ff=64", "d_ff was 48, now 64"), ("--seed=8", "seed was 7, now 8")]
+    ("flag", "change"), [("--d_ff=64", "d_ff was 48, now 64"), ("--seed=8", "seed was 7, now 8")]
 )
-def test_control_a_run_of_0_5_that_is_something_else_is_refused(release_0_5, flag, said):
-    with pytest.raises(ValueError, match=f"holds another run: .*{said}"):
+def test_control_a_run_of_0_5_with_another_flag_is_refused(release_0_5, flag, change):
+    with pytest.raises(ValueError, match=f"holds another run: .*{change}"):
         Run(Translation, values(f"--model_dir={release_0_5.path}", flag), TRAINING).train()
 
 
@@ -221,7 +221,7 @@ def test_a_run_that_begins_anew_forgets_what_was_measured(folder):
     assert list(folder.path.iterdir()) == []
 
 
-def test_a_damaged_checkpoint_is_told_beside_what_a_command_gives(folder, capsys):
+def test_a_damaged_checkpoint_is_reported_on_standard_error(folder, capsys):
     start(folder)
     checkpoint.path_of(folder.checkpoints, 2).write_bytes(b"damaged")
     assert folder.newest_weights() == checkpoint.path_of(folder.checkpoints, 1)
@@ -263,7 +263,7 @@ def test_a_checkpoint_that_is_named_is_the_one_that_is_loaded(folder):
     assert ModelPath.of(named).run.path == folder.path
     assert ModelPath.of(named).run.newest_weights() == named
     assert ModelPath.of(str(folder.path)).run.newest_weights() == folder.averaged
-    # What another command made by the same weights is theirs; by others, another model's.
+    # The stamps depend on the weights, not on the time of the file.
     before = weights_of_runs([folder.path, named])
     os.utime(folder.averaged, ns=(1, 1))
     assert weights_of_runs(f"{folder.path},{named}") == before
@@ -288,16 +288,16 @@ def hold(folder):
         pass
 
 
-def test_a_folder_is_made_and_held_once_at_a_time(tmp_path):
+def test_a_folder_is_made_and_held_by_one_process_at_a_time(tmp_path):
     folder = tmp_path / "runs" / "new"
-    told = rf"^another process trains in {folder}\. .*--model_dir\.$"
-    with exclusive(folder), pytest.raises(ValueError, match=told):
+    message = rf"^another process trains in {folder}\. .*--model_dir\.$"
+    with exclusive(folder), pytest.raises(ValueError, match=message):
         hold(folder)
     hold(folder)
     assert list(folder.iterdir()) == []
 
 
-def test_what_lies_in_a_folder_and_when_it_changed_stay(tmp_path):
+def test_holding_a_folder_changes_neither_its_files_nor_its_time(tmp_path):
     before = tmp_path.stat().st_mtime_ns
     hold(tmp_path)
     assert tmp_path.stat().st_mtime_ns == before
@@ -314,7 +314,7 @@ def fail_in(folder, *files):
         write_and_fail()
 
 
-def test_a_new_folder_goes_if_nothing_was_written_before_an_error(tmp_path):
+def test_a_new_folder_is_removed_if_an_error_precedes_its_first_file(tmp_path):
     folder = tmp_path / "new"
     fail_in(folder)
     assert not folder.exists()
@@ -327,7 +327,7 @@ def test_a_new_folder_goes_if_nothing_was_written_before_an_error(tmp_path):
     assert (tmp_path / "empty").is_dir()
 
 
-def test_a_killed_process_holds_nothing(tmp_path):
+def test_a_killed_process_holds_its_folder_no_more(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path)],
         cwd=ROOT,

@@ -22,47 +22,47 @@ DECODING = {"beam_size": 6}
 
 @pytest.fixture
 def values(tmp_path):
-    """Those of a command that names its start alone."""
+    """Flag values of a command that gives --init_from alone."""
     defaults = Hyperparameters(vocabulary_size=37000).as_dict()
-    other = {"init_from": str(tmp_path / "old"), "vocabulary_from": None}
-    return {**defaults, **other, "model_dir": str(tmp_path / "new")}
+    start = {"init_from": str(tmp_path / "old"), "vocabulary_from": None}
+    return {**defaults, **start, "model_dir": str(tmp_path / "new")}
 
 
 def write(folder, **parts):
     write_json(RunFolder(folder).description, {"hyperparameters": SIZES, **parts})
 
 
-def of(values, **given):
-    return inherited({**values, **given}, given.keys(), lambda values: "")
+def inherit(values, **typed):
+    return inherited({**values, **typed}, typed.keys(), lambda values: "")
 
 
-def test_sizes_and_variants_are_taken_and_what_training_chooses_is_not(values, tmp_path):
+def test_sizes_and_variants_are_inherited_and_training_choices_are_not(values, tmp_path):
     write(tmp_path / "old")
-    found = of(values)
-    assert [found[name] for name in ("num_layers", "d_model", "norm")] == [2, 16, "pre"]
-    assert found["dropout"] == 0.1
-    # What was learned here learns another vocabulary.
-    assert (found["vocabulary_size"], found["vocabulary_from"]) == (37000, None)
-    assert "decoding" not in found
-    assert of({**values, "init_from": None}) == {**values, "init_from": None}
+    merged = inherit(values)
+    assert [merged[name] for name in ("num_layers", "d_model", "norm")] == [2, 16, "pre"]
+    assert merged["dropout"] == 0.1
+    # A run that starts from no imported model learns a vocabulary.
+    assert (merged["vocabulary_size"], merged["vocabulary_from"]) == (37000, None)
+    assert "decoding" not in merged
+    assert inherit({**values, "init_from": None}) == {**values, "init_from": None}
 
 
-def test_of_an_imported_one_vocabulary_and_decoding_are_taken_too(values, tmp_path):
+def test_vocabulary_and_decoding_of_an_imported_model_are_inherited_too(values, tmp_path):
     origin = {"imported": {"from": "x"}, "decoding": DECODING}
     write(tmp_path / "old", **origin)
-    found = of(values)
-    assert {name: found[name] for name in origin} == origin
-    assert (found["vocabulary_size"], found["vocabulary_from"]) == (50, values["init_from"])
-    # Who asks for a size learns another.
-    other = of(values, vocabulary_size=80)
-    assert (other["vocabulary_size"], other["vocabulary_from"]) == (80, None)
+    merged = inherit(values)
+    assert {name: merged[name] for name in origin} == origin
+    assert (merged["vocabulary_size"], merged["vocabulary_from"]) == (50, values["init_from"])
+    # With --vocabulary_size a vocabulary is learned.
+    resized = inherit(values, vocabulary_size=80)
+    assert (resized["vocabulary_size"], resized["vocabulary_from"]) == (80, None)
     write(tmp_path / "old", **{**origin, "decoding": {"source_language": "eng_Latn"}})
     with pytest.raises(ValueError, match=r"old translates between many languages .* no labels\."):
-        of(values, vocabulary_size=80)
+        inherit(values, vocabulary_size=80)
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("typed", "message"),
     [
         ({"d_model": 32}, r"--d_model must be 16, .* Received: d_model=32\. Leave it out"),
         ({"tie_embeddings": "none"}, r"--tie_embeddings must be three_way, "),
@@ -77,34 +77,34 @@ def test_of_an_imported_one_vocabulary_and_decoding_are_taken_too(values, tmp_pa
         ({"num_layers": 1}, None),
     ],
 )
-def test_a_flag_that_contradicts_is_refused_by_name(values, tmp_path, given, told):
+def test_a_flag_that_contradicts_is_refused_by_name(values, tmp_path, typed, message):
     write(tmp_path / "old")
-    if told is None:
-        assert of(values, **given).items() >= given.items()
+    if message is None:
+        assert inherit(values, **typed).items() >= typed.items()
         return
-    with pytest.raises(ValueError, match=told):
-        of(values, **given)
+    with pytest.raises(ValueError, match=message):
+        inherit(values, **typed)
 
 
 def test_another_variant_of_an_imported_model_is_refused_too(values, tmp_path):
     write(tmp_path / "old", imported={"from": "x"})
     with pytest.raises(ValueError, match=r"--norm must be pre, .* Received: norm=post"):
-        of(values, norm="post")
+        inherit(values, norm="post")
 
 
-def test_a_run_that_goes_on_takes_its_own(values, tmp_path):
-    asked = {"vocabulary_from": "elsewhere"}
-    write(tmp_path / "new", imported={"from": "x"}, decoding=DECODING, asked=asked)
+def test_a_resumed_run_takes_its_own_sizes(values, tmp_path):
+    parts = {"decoding": DECODING, "asked": {"vocabulary_from": "elsewhere"}}
+    write(tmp_path / "new", imported={"from": "x"}, **parts)
     with pytest.raises(FileNotFoundError, match="there is no model at"):
-        of(values)
+        inherit(values)
     checkpoint.write_archive(checkpoint.path_of(tmp_path / "new" / "checkpoints", 1), {})
-    found = of(values)
-    assert (found["d_model"], found["vocabulary_from"]) == (16, "elsewhere")
-    # The folder refuses what contradicts, with all that differs.
-    assert of(values, d_model=32)["d_model"] == 32
+    merged = inherit(values)
+    assert (merged["d_model"], merged["vocabulary_from"]) == (16, "elsewhere")
+    # RunFolder refuses the contradiction, and names all differences.
+    assert inherit(values, d_model=32)["d_model"] == 32
 
 
-# What a starting point tells of itself.
+# A starting point tells its hyperparameters.
 ROTARY = {"positions": "rotary"}
 
 
@@ -119,25 +119,25 @@ def test_a_run_tells_its_hyperparameters(tmp_path, named):
 
 @pytest.mark.parametrize("named", ["", "2"])
 def test_a_saved_model_tells_its_hyperparameters(tmp_path, named):
-    for version, found in (("1", {}), ("2", ROTARY)):
-        write_json(tmp_path / version / "model.json", {"hyperparameters": found})
+    for version, hyperparameters in (("1", {}), ("2", ROTARY)):
+        write_json(tmp_path / version / "model.json", {"hyperparameters": hyperparameters})
         (tmp_path / version / "saved_model.pb").write_bytes(b"")
     assert hyperparameters_of(tmp_path / named) == ROTARY
 
 
-def test_what_says_nothing_of_itself_has_none(tmp_path):
+def test_a_description_without_hyperparameters_gives_none(tmp_path):
     write_json(RunFolder(tmp_path).description, {"task": "another program's"})
     assert hyperparameters_of(str(tmp_path)) == {}
 
 
-# What differs from the run that is resumed is refused or told, each once.
-SECTIONS = (*TRAINING, *(one for task in TASKS.values() for one in task.options))
-RESUMED = {one.option.name: one.option.setting.resumed for one in options.places(SECTIONS)}
+# Options that differ from those of the resumed run are refused or reported, each once.
+SECTIONS = (*TRAINING, *(section for task in TASKS.values() for section in task.options))
+RESUMED = {place.option.name: place.option.setting.resumed for place in options.places(SECTIONS)}
 FIXED, TOLD, FREE = (
-    [name for name, kind in RESUMED.items() if kind == wanted]
-    for wanted in (options.FIXED, options.TOLD, options.FREE)
+    [name for name, resumed in RESUMED.items() if resumed == policy]
+    for policy in (options.FIXED, options.TOLD, options.FREE)
 )
-LISTS = {one.option.name for one in options.places(SECTIONS) if one.option.type is list}
+LISTS = {place.option.name for place in options.places(SECTIONS) if place.option.type is list}
 
 
 def numbered(name, number):
@@ -171,8 +171,8 @@ def begun(tmp_path):
 
 @pytest.mark.parametrize(("was", "now"), [(1, 2), (1, None), (None, 1)])
 @pytest.mark.parametrize("name", FIXED)
-def test_what_was_decided_at_the_beginning_is_refused(tmp_path, name, was, now):
-    was, now = (one and numbered(name, one) for one in (was, now))
+def test_a_fixed_option_that_changed_is_refused(tmp_path, name, was, now):
+    was, now = (number and numbered(name, number) for number in (was, now))
     run = begin(tmp_path, {**BEGUN, name: was})
     with pytest.raises(ValueError) as raised:
         resume(run, {**BEGUN, name: now})
@@ -181,7 +181,7 @@ def test_what_was_decided_at_the_beginning_is_refused(tmp_path, name, was, now):
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_what_the_rest_of_the_run_does_otherwise_is_told(begun, name):
+def test_a_changed_option_of_the_rest_of_the_run_is_reported_once(begun, name):
     before = BEGUN[name]
     now = numbered(name, 2)
     assert resume(begun, {**BEGUN, name: now}) == [f"{name} was {before}, now {now}"]
@@ -190,7 +190,7 @@ def test_what_the_rest_of_the_run_does_otherwise_is_told(begun, name):
 
 
 @pytest.mark.parametrize("name", [*FIXED, *TOLD])
-def test_a_run_that_was_killed_before_it_saved_anything_says_what_begins_otherwise(tmp_path, name):
+def test_a_run_killed_before_its_first_checkpoint_reports_what_changed(tmp_path, name):
     run = RunFolder(tmp_path)
     resume(run, BEGUN)
     was, now = BEGUN[name], numbered(name, 2)
@@ -199,24 +199,24 @@ def test_a_run_that_was_killed_before_it_saved_anything_says_what_begins_otherwi
 
 
 @pytest.mark.parametrize("name", FREE)
-def test_limits_and_paths_are_free(begun, name):
+def test_limits_and_paths_may_change(begun, name):
     assert resume(begun, {**BEGUN, name: numbered(name, 2)}) == []
 
 
-def test_what_no_task_describes_says_what_may_change():
-    of_training = {one.option.name for one in options.places(TRAINING)}
-    # These two each task has in its description.
+def test_only_the_seed_and_the_batch_size_are_left_to_a_task_s_description():
+    of_training = {place.option.name for place in options.places(TRAINING)}
+    # Each task's description holds these two.
     described = {name for name in of_training if RESUMED[name] == options.DESCRIBED}
     assert described == {"seed", "batch_tokens"}
 
 
-def test_the_end_of_a_cosine_is_told(begun):
+def test_a_changed_end_of_a_cosine_schedule_is_reported(begun):
     cosine = {**BEGUN, "schedule": "cosine"}
     assert resume(begun, cosine) == ["schedule was transformer, now cosine"]
     assert resume(begun, {**cosine, "max_steps": 2}) == ["max_steps was 1, now 2"]
 
 
-def test_what_two_parts_say_is_told_once(tmp_path):
+def test_a_difference_in_two_parts_is_named_once(tmp_path):
     run = begin(tmp_path, BEGUN, corpus={"seed": 1})
     with pytest.raises(ValueError, match=r"another run: seed was 1, now 5\. Name another"):
         resume(run, {**BEGUN, "seed": 5}, corpus={"seed": 5})
@@ -226,8 +226,8 @@ def test_a_run_of_an_earlier_version_goes_on(tmp_path):
     run = RunFolder(tmp_path)
     run.describe({"task": "t", "sizes": {"width": 3}, "training": {"batch_tokens": 1, "seed": 1}})
     checkpoint.write_archive(checkpoint.path_of(run.checkpoints, 1), {})
-    # It had no flag of a later one, and may have had any optimizer.
-    defaults = {one.option.name: one.option.default for one in options.places(SECTIONS)}
+    # It lacks the flags of later versions, and may have had any optimizer.
+    defaults = {place.option.name: place.option.default for place in options.places(SECTIONS)}
     values = {**BEGUN, **{name: defaults[name] for name in {*FIXED} - {*runs.OF_0_6}}}
     with pytest.raises(ValueError, match=r"another run: lora_alpha was None, now 4\. Name"):
         resume(run, {**values, "lora_alpha": 4}, sizes={"width": 3})

@@ -32,9 +32,9 @@ OLD = ["<pad>", "<unk>", "▁the", "▁house", "▁lamp"]
 NEW = ["<pad>", "<unk>", "▁lamp", "▁ship", "▁the", "▁sea"]
 
 
-def initialize(model, weights, *pieces):
+def initialize(model, weights, *vocabularies):
     """With one vocabulary for both sides."""
-    both = (one and {"source": one, "target": one} for one in pieces)
+    both = (pieces and {"source": pieces, "target": pieces} for pieces in vocabularies)
     return initialization.initialize(model, weights, *both)
 
 
@@ -47,7 +47,7 @@ def transformer(vocabulary_size=5, seed=0, **sizes):
 
 
 def weights_of(model):
-    return {f"weights/{one.path}": np.array(np.asarray(one)) for one in model.weights}
+    return {f"weights/{weight.path}": np.array(np.asarray(weight)) for weight in model.weights}
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +60,13 @@ def old():
     }
 
 
-def same(some, others):
-    are_equal = (np.array_equal(some[name], others.get(name)) for name in some)
-    return some.keys() == others.keys() and all(are_equal)
+def same(weights, expected):
+    are_equal = (np.array_equal(weights[name], expected.get(name)) for name in weights)
+    return weights.keys() == expected.keys() and all(are_equal)
 
 
 @pytest.mark.parametrize("vocabularies", [(), (OLD, OLD)])
-def test_a_model_of_the_same_vocabulary_becomes_the_other(old, vocabularies):
+def test_a_model_of_the_same_vocabulary_takes_all_weights(old, vocabularies):
     model = transformer(seed=1)
     assert initialize(model, old, *vocabularies) == Initialization(copied_rows=5, new_rows=0)
     assert same(weights_of(model), old)
@@ -75,11 +75,11 @@ def test_a_model_of_the_same_vocabulary_becomes_the_other(old, vocabularies):
 def test_shared_pieces_keep_their_rows_and_new_ones_are_fresh(old):
     model, fresh = transformer(6, seed=1), weights_of(transformer(6, seed=1))[TABLE]
     assert initialize(model, old, NEW, OLD) == Initialization(copied_rows=4, new_rows=2)
-    found = weights_of(model)
+    weights = weights_of(model)
     for row, piece in enumerate(NEW):
         expected = old[TABLE][OLD.index(piece)] if piece in OLD else fresh[row]
-        np.testing.assert_array_equal(found[TABLE][row], expected)
-    assert same({**found, TABLE: 0}, {**old, TABLE: 0})
+        np.testing.assert_array_equal(weights[TABLE][row], expected)
+    assert same({**weights, TABLE: 0}, {**old, TABLE: 0})
 
 
 def test_control_a_vocabulary_in_another_order_moves_the_rows_though_the_shape_is_the_same(old):
@@ -89,7 +89,7 @@ def test_control_a_vocabulary_in_another_order_moves_the_rows_though_the_shape_i
     assert not same(weights_of(model), old)
 
 
-def test_heads_that_propose_are_added_to_a_model_without_and_kept_of_one_that_has_them(old):
+def test_proposal_heads_are_new_where_the_old_model_has_none_and_copied_otherwise(old):
     model = transformer(seed=1, block_size=3)
     fresh = weights_of(model)
     heads = {name for name in fresh if "/proposal_heads/" in name}
@@ -99,29 +99,29 @@ def test_heads_that_propose_are_added_to_a_model_without_and_kept_of_one_that_ha
     again = transformer(seed=2, block_size=3)
     initialize(again, weights_of(model), OLD, OLD)
     assert same(weights_of(again), weights_of(model))
-    # Of another number they do not fit, nor does a model without take them.
-    for other, name in ((transformer(block_size=2), "maps"), (transformer(), "attention_norm")):
+    # Another number of heads does not fit, and a model without heads refuses them.
+    for misfit, name in ((transformer(block_size=2), "maps"), (transformer(), "attention_norm")):
         with pytest.raises(ValueError, match=f"Received: weights/proposal_heads/{name}/"):
-            initialize(other, weights_of(model), OLD, OLD)
+            initialize(misfit, weights_of(model), OLD, OLD)
 
 
 def test_a_shallower_model_takes_layers_at_equal_distances():
     deep = weights_of(transformer(num_layers=5, num_decoder_layers=4, norm="pre"))
     model = transformer(seed=1, num_layers=3, num_decoder_layers=1, norm="pre")
     names = list(weights_of(model))
-    taken, told = initialization.fewer_layers(deep, names)
-    assert told == "; of 5 layers of the encoder 0, 2, 4; of 4 layers of the decoder 0"
-    initialize(model, taken, OLD, OLD)
-    found = weights_of(model)
+    fewer, note = initialization.fewer_layers(deep, names)
+    assert note == "; of 5 layers of the encoder 0, 2, 4; of 4 layers of the decoder 0"
+    initialize(model, fewer, OLD, OLD)
+    weights = weights_of(model)
     for name in names:
         was = name.replace("encoder/layer_2/", "encoder/layer_4/")
         was = was.replace("encoder/layer_1/", "encoder/layer_2/")
-        np.testing.assert_array_equal(found[name], deep[was], err_msg=name)
-    # Of a model that is as deep, or less, all stays; what lacks is refused.
-    for few in (found, weights_of(transformer(num_layers=1))):
+        np.testing.assert_array_equal(weights[name], deep[was], err_msg=name)
+    # From a model that is as deep or shallower all layers are taken; missing ones are refused.
+    for few in (weights, weights_of(transformer(num_layers=1))):
         assert initialization.fewer_layers(few, names) == (few, "")
     with pytest.raises(ValueError, match=r"encoder/layer_3/.* is missing"):
-        initialize(transformer(num_layers=5, norm="pre"), taken)
+        initialize(transformer(num_layers=5, norm="pre"), fewer)
 
 
 @given(st.integers(1, 40), st.integers(1, 40))
@@ -142,12 +142,12 @@ def test_a_new_piece_begins_as_the_mean_of_its_parts_of_the_old_vocabulary(old):
     pieces = ({"source": NEW, "target": NEW}, {"source": OLD, "target": OLD})
     report = initialization.initialize(model, old, *pieces, parts=both)
     assert report == Initialization(copied_rows=4, new_rows=2, mean_rows=1)
-    found = weights_of(model)[TABLE]
+    table = weights_of(model)[TABLE]
     mean = (old[TABLE][2] + old[TABLE][3]) / 2
-    np.testing.assert_allclose(found[NEW.index("▁ship")], mean, rtol=1e-6)
-    np.testing.assert_array_equal(found[NEW.index("▁sea")], fresh[NEW.index("▁sea")])
+    np.testing.assert_allclose(table[NEW.index("▁ship")], mean, rtol=1e-6)
+    np.testing.assert_array_equal(table[NEW.index("▁sea")], fresh[NEW.index("▁sea")])
     for piece in set(NEW) & set(OLD):
-        np.testing.assert_array_equal(found[NEW.index(piece)], old[TABLE][OLD.index(piece)])
+        np.testing.assert_array_equal(table[NEW.index(piece)], old[TABLE][OLD.index(piece)])
 
 
 def test_new_pieces_whose_embeddings_do_not_learn_are_refused(old):
@@ -157,13 +157,13 @@ def test_new_pieces_whose_embeddings_do_not_learn_are_refused(old):
     with pytest.raises(ValueError, match=r"^2 of 6 pieces are new, .* --freeze\. Take the old"):
         initialize(model, old, NEW, OLD)
     assert same(weights_of(model), before)
-    # Controls: all else may stay, and so may embeddings of pieces that are all known.
+    # Controls: all else may be frozen, and so may embeddings if no piece is new.
     layers = transformer(6, seed=1)
     freeze(layers, ["encoder", "decoder"])
     assert initialize(layers, old, NEW, OLD).new_rows == 2
-    known = transformer(seed=1)
-    freeze(known, ["embedding"])
-    assert initialize(known, old, OLD[::-1], OLD).new_rows == 0
+    reordered = transformer(seed=1)
+    freeze(reordered, ["embedding"])
+    assert initialize(reordered, old, OLD[::-1], OLD).new_rows == 0
 
 
 PIECES = st.lists(st.text("ab▁", min_size=1, max_size=3), unique=True, min_size=1, max_size=12)
@@ -179,7 +179,7 @@ def test_rows_are_shared_where_the_pieces_are_the_same_strings(pieces, old_piece
     assert shared_rows(pieces, pieces) == [(row, row) for row in range(len(pieces))]
 
 
-def test_of_pieces_that_are_written_alike_the_first_is_the_first():
+def test_equal_pieces_are_paired_in_their_order():
     assert shared_rows(["<s>", "a", "<s>"], ["b", "<s>", "<s>", "a"]) == [(0, 1), (1, 3), (2, 2)]
     # A vocabulary begins with its own rows.
     assert shared_rows(["a", "<s>", "<s>"], ["a", "<s>", "<s>"]) == [(0, 0), (1, 1), (2, 2)]
@@ -193,10 +193,8 @@ def test_the_optimizer_is_not_touched(old):
         slot.assign(np.full(slot.shape, number))
     before = [np.array(np.asarray(slot)) for slot in model.optimizer.variables]
     initialize(model, old)
-    assert all(
-        np.array_equal(slot, kept)
-        for slot, kept in zip(model.optimizer.variables, before, strict=True)
-    )
+    both = zip(model.optimizer.variables, before, strict=True)
+    assert all(np.array_equal(slot, expected) for slot, expected in both)
 
 
 @pytest.mark.parametrize(("misfits", "counted"), [(3, []), (4, ["and 1 more"])])
@@ -204,9 +202,9 @@ def test_three_misfits_are_named_and_the_others_counted(old, misfits, counted):
     wrong = {name: np.zeros((1, 1), np.float32) for name in list(old)[1 : 1 + misfits]}
     with pytest.raises(ValueError) as raised:
         initialize(transformer(), {**old, **wrong})
-    told = str(raised.value)
-    assert [name in told for name in wrong] == [True] * 3 + [False] * (misfits - 3)
-    assert re.findall(r"and \d+ more", told) == counted
+    message = str(raised.value)
+    assert [name in message for name in wrong] == [True] * 3 + [False] * (misfits - 3)
+    assert re.findall(r"and \d+ more", message) == counted
 
 
 LAYER = "weights/encoder/layer_0/self_attention/query_kernel"
@@ -231,7 +229,7 @@ LAYER = "weights/encoder/layer_0/self_attention/query_kernel"
         ({}, (None, OLD), r"`old_pieces` must come together\. Received: pieces=None\."),
     ],
 )
-def test_what_does_not_fit_is_refused_by_name_and_nothing_is_set(old, sizes, vocabularies, message):
+def test_weights_that_do_not_fit_are_refused_and_none_is_set(old, sizes, vocabularies, message):
     model = transformer(**sizes)
     before = weights_of(model)
     with pytest.raises(ValueError, match=message):
@@ -240,12 +238,12 @@ def test_what_does_not_fit_is_refused_by_name_and_nothing_is_set(old, sizes, voc
 
 
 def test_a_layer_too_many_is_refused_by_name(old):
-    told = r"weights/encoder/layer_1/gain is \(4,\), not in the model\. Give the model the sizes"
-    with pytest.raises(ValueError, match=told):
+    message = r"weights/encoder/layer_1/gain is \(4,\), not in the model\. Give the model the sizes"
+    with pytest.raises(ValueError, match=message):
         initialize(transformer(), {**old, "weights/encoder/layer_1/gain": np.ones(4)})
 
 
-def test_of_another_family_the_tasks_and_what_did_not_fit_are_named(old, tmp_path, monkeypatch):
+def test_a_refusal_of_another_family_names_the_tasks_and_the_misfits(old, tmp_path, monkeypatch):
     write_json(RunFolder(tmp_path).description, {"task": "masking"})
     side = types.SimpleNamespace(pieces=OLD)
     both = types.SimpleNamespace(source=side, target=side)
@@ -254,16 +252,18 @@ def test_of_another_family_the_tasks_and_what_did_not_fit_are_named(old, tmp_pat
     pieces = {"source": OLD, "target": OLD}
     task = types.SimpleNamespace(name="translation", pieces=pieces, carried_over=None)
     task.description = dict
-    told = r"of the task masking, does not fit a model of the task translation: .*decoder/layer_0/"
-    with pytest.raises(ValueError, match=told):
+    message = (
+        r"of the task masking, does not fit a model of the task translation: .*decoder/layer_0/"
+    )
+    with pytest.raises(ValueError, match=message):
         initialization.start_from(str(tmp_path), task, transformer())
     # A control.
     task.carried_over = ["embedding", "encoder"]
     model = transformer(seed=1)
     initialization.start_from(str(tmp_path), task, model)
-    found = weights_of(model)
-    assert all(np.array_equal(found[name], encoder[name]) for name in encoder)
-    assert not same(found, old)
+    weights = weights_of(model)
+    assert all(np.array_equal(weights[name], encoder[name]) for name in encoder)
+    assert not same(weights, old)
 
 
 # A run with --lora_rank or --freeze resumes to the last bit; its artefacts are those of any run,
@@ -306,26 +306,26 @@ def test_it_resumes_to_the_last_bit(run, tmp_path, capsys):
     half = newest(cut)
     trained(cut.path, 4, *flags)
     assert "going on from step 2" in capsys.readouterr().out
-    expected, found = newest(whole), newest(cut)
-    assert expected.keys() == found.keys()
+    expected, resumed = newest(whole), newest(cut)
+    assert expected.keys() == resumed.keys()
     for name in expected.keys() - {"progress"}:
-        np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+        np.testing.assert_array_equal(resumed[name], expected[name], err_msg=name)
     # A control.
-    assert any((half[name] != found[name]).any() for name in found.keys() - {"progress"})
+    assert any((half[name] != resumed[name]).any() for name in resumed.keys() - {"progress"})
 
 
-def test_another_part_is_another_run(run, tmp_path):
+def test_a_run_that_learns_another_part_is_refused(run, tmp_path):
     whole, flags = run
     shutil.copytree(whole.path, tmp_path / "copy")
-    for other in ([*flags[:1], "--lora_rank=3"], flags[:1], [*flags[:1], "--freeze=decoder"]):
+    for changed in ([*flags[:1], "--lora_rank=3"], flags[:1], [*flags[:1], "--freeze=decoder"]):
         with pytest.raises(ValueError, match=r"holds another run: (freeze|lora_\w+) was "):
-            trained(tmp_path / "copy", 5, *other)
+            trained(tmp_path / "copy", 5, *changed)
 
 
 def test_its_average_has_the_names_and_shapes_of_the_base(run, base):
     averaged, before = (read_archive(folder.averaged) for folder in (run[0], base))
-    found = {name: array.shape for name, array in averaged.items()}
-    assert found == {name: array.shape for name, array in before.items()}
+    shapes = {name: array.shape for name, array in averaged.items()}
+    assert shapes == {name: array.shape for name, array in before.items()}
     changed = {name for name in before if (averaged[name] != before[name]).any()}
     if run[0].path.name == "adapted":
         assert {name.rpartition("/")[2] for name in changed} == {"query_kernel", "value_kernel"}
@@ -340,13 +340,13 @@ def test_an_adapter_alone_makes_the_same_model_of_the_base(run, base):
         return
     weights, _ = starting_point(base.path)
     expected = read_archive(whole.averaged)
-    found = with_adapter(weights, whole.adapter)
+    adapted = with_adapter(weights, whole.adapter)
     for name in expected:
-        np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+        np.testing.assert_array_equal(adapted[name], expected[name], err_msg=name)
     assert any((weights[name] != expected[name]).any() for name in expected)
-    # It is what was trained, averaged as it was trained.
+    # It holds what was trained and nothing else.
     assert all(name.endswith((*LOW_RANK, "base")) for name in read_archive(whole.adapter))
-    # A run begins with it, and a command exports with it.
+    # A run starts with it, and a command exports with it.
     model, _ = load_trained(RunFolder(base.path, added=whole.adapter))
     for variable in model.weights:
         np.testing.assert_array_equal(variable, expected[f"weights/{variable.path}"])
