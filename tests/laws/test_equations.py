@@ -43,26 +43,26 @@ MODELS = {
 
 
 def ways(call):
-    """For each equation that a call comes to, the files of ours on the way there, by number."""
+    """For the number of each equation that a call runs, our files on the way to it."""
     codes = {function.__code__: number for number, function in EQUATIONS.items()}
-    found = {}
+    files_by_number = {}
 
     def follow(frame, event, argument):
         number = codes.get(frame.f_code) if event == "call" else None
-        if number and number not in found:
+        if number and number not in files_by_number:
             files = []
             while frame:
                 if frame.f_code.co_filename.startswith(PACKAGE):
                     files.append(frame.f_code.co_filename)
                 frame = frame.f_back
-            found[number] = set(files)
+            files_by_number[number] = set(files)
 
     sys.setprofile(follow)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return found
+    return files_by_number
 
 
 @pytest.mark.parametrize("name", MODELS)

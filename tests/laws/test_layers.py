@@ -54,21 +54,21 @@ class Row:
     at_default: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
 
-    def made(self, **more):
+    def make(self, **more):
         return self.kind(**self.arguments, **more)
 
-    def shaken(self, **more):
+    def random_layer(self, **more):
         """With random weights: a gain of 1 or a bias of 0 may hide a mistake."""
-        layer = self.made(**more)
+        layer = self.make(**more)
         self.output(layer)
         rng = np.random.default_rng(1)
         layer.set_weights([rng.normal(weight, 0.1) for weight in layer.get_weights()])
         return layer
 
     def output(self, layer, *inputs, **named):
-        """Without a by-product."""
-        found = layer(*(inputs or self.inputs), **self.call, **named)
-        return found[0] if isinstance(found, tuple) else found
+        """The layer's output without its by-products."""
+        outputs = layer(*(inputs or self.inputs), **self.call, **named)
+        return outputs[0] if isinstance(outputs, tuple) else outputs
 
 
 SIZES = {"num_heads": 2, "d_model": D, "d_ff": 16}
@@ -91,7 +91,7 @@ LAYER = {"output_initializer": "he_normal"}
 HEADS = SoftmaxHeads(Additive(), RelativeBias(False, 8, 20), dropout=0.1)
 LEARNED = layers.LearnedEncoding(5)
 BUCKETS = {"num_buckets": 8, "max_distance": 9}
-# What may stand in the place of the paper's attention; the rest computes nothing else.
+# Variants of the paper's attention, in a layer that is otherwise the same.
 VARIANTS_OF_ATTENTION = {
     "additive": SoftmaxHeads(Additive(), dropout=0.2),
     "dot_product": SoftmaxHeads(DotProduct(), dropout=0.2),
@@ -120,7 +120,7 @@ def of_norm(kind):
     return Row(kind, {"dropout": 0.5, "epsilon": 1e-3}, (X,), call=SUBLAYER)
 
 
-# By the registered names; with a word behind the name another row of the same layer.
+# By registered name; a word behind the name marks another row of the same layer.
 ROWS = {
     "MultiHeadAttention": Row(
         layers.MultiHeadAttention,
@@ -255,7 +255,7 @@ ROWS = {
         (random(B, 6, 9, 3),),
     ),
 }
-# What is no sublayer, and stands in a row of another table or in one of its own tests.
+# Layers that are no sublayers, by the file of the tests that have them.
 ELSEWHERE = {
     "layers/attention_variants/test_variants_of_attention.py": {
         *("Additive", "DotProduct", "LinearHeads", "LocalHeads", "LowRankHeads", "RelativeBias"),
@@ -266,19 +266,19 @@ ELSEWHERE = {
     "layers/test_linear_maps.py": {"Conv1D", "Dense"},
     "layers/test_proposal_heads.py": {"ProposalHeads"},
 }
-# The defaults of others, and the part of a decoder that has no output of its own.
+# Default parts of other layers, and a part of a decoder that has no output of its own.
 PARTS = {"SinusoidalEncoding", "NoRelativePositions", "ScaledDotProduct", "MultiStepAttention"}
 EACH = pytest.mark.parametrize("name", ROWS)
 
 
 @functools.cache
-def shaken(name):
+def random_layer(name):
     """A row's layer with random weights. Not to be changed."""
-    return ROWS[name].shaken()
+    return ROWS[name].random_layer()
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: layers.MultiHeadAttention(2, D, d_k=0), "`d_k`.*at least 1.*d_k=0"),
         (lambda: layers.MultiHeadAttention(2, D, d_v=-3), "`d_v`.*d_v=-3"),
@@ -321,10 +321,10 @@ def shaken(name):
             (lambda rate=rate: layers.Dropout(rate), r"`rate` must be .* \[0, 255/256\].*rate=")
             for rate in (-0.1, 1.0, float("nan"), None, "0.1")
         ),
-        # A part in the place of another.
+        # A part of the wrong kind.
         *(
-            (lambda one=one: layers.EncoderLayer(**SIZES, feed_forward=one), "`feed_forward` must")
-            for one in (layers.EncoderLayer, None, "Dense", 3)
+            (lambda bad=bad: layers.EncoderLayer(**SIZES, feed_forward=bad), "`feed_forward` must")
+            for bad in (layers.EncoderLayer, None, "Dense", 3)
         ),
         (lambda: layers.Encoder(1, **SIZES, residual_initialization="glorot"), "`residual_initial"),
         (lambda: layers.MultiHeadAttention(2, D, heads="local:3"), "`heads`.*Received: 'local"),
@@ -334,17 +334,17 @@ def shaken(name):
         (lambda: layers.PositionalEmbedding(9, D, encoding=Rotary()), "`encoding`.*of Position"),
     ],
 )
-def test_an_argument_that_no_layer_can_have_is_refused_by_name(make, said):
-    with pytest.raises(ValueError, match=f"^{said}"):
+def test_an_argument_that_no_layer_can_have_is_refused_by_name(make, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
         make()
 
 
-def test_a_stack_makes_the_initializer_of_its_layers():
+def test_a_stack_refuses_an_initializer_of_its_layers():
     with pytest.raises(TypeError, match=r"multiple values .*'output_initializer'"):
         layers.Encoder(1, **SIZES, output_initializer="zeros")
 
 
-def test_sizes_may_be_numpy_s():
+def test_sizes_may_be_numpy_integers():
     sizes = {name: np.int64(size) for name, size in SIZES.items()}
     assert layers.Encoder(np.int32(1), **sizes)(X).shape == X.shape
 
@@ -376,7 +376,7 @@ def test_each_registered_layer_has_a_row():
 
 def at_their_default(row):
     """Arguments that a config could leave out unnoticed."""
-    config = row.made().get_config()
+    config = row.make().get_config()
     arguments = inspect.signature(row.kind.__init__).parameters
     return {
         name
@@ -386,11 +386,11 @@ def at_their_default(row):
 
 
 @EACH
-def test_a_config_makes_it_again(name):
+def test_a_config_makes_an_equal_copy(name):
     row = ROWS[name]
     if " " not in name:
         assert at_their_default(row) <= {"residual_initialization"}
-    layer = row.shaken(name="n")
+    layer = row.random_layer(name="n")
     clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
     assert (type(clone), clone.get_config()) == (row.kind, layer.get_config())
     row.output(clone)
@@ -403,24 +403,24 @@ def test_control_an_argument_at_its_default_is_seen():
 
 
 @EACH
-def test_the_shape_of_its_output_is_known_before(name):
+def test_the_output_shape_is_computed_without_a_call(name):
     row = ROWS[name]
-    layer = shaken(name)
+    layer = random_layer(name)
     out = row.output(layer)
-    # What is called with a sublayer, or the other way round, has more than one output.
+    # Layers that are called in another way have more than one output.
     if not row.call and name != "PositionalEmbedding":
-        told = layer.compute_output_shape(*(array.shape for array in row.inputs))
-        assert tuple(told) == tuple(out.shape)
-        # As Keras' `summary` asks for it.
+        shape = layer.compute_output_shape(*(array.shape for array in row.inputs))
+        assert tuple(shape) == tuple(out.shape)
+        # As Keras' `summary` calls it.
         if len(named := layer._build_shapes_dict or {}) > 1:
-            assert layer.compute_output_shape(**named) == told
+            assert layer.compute_output_shape(**named) == shape
 
 
 @EACH
 def test_mixed_bfloat16_computes_in_bfloat16_near_float32_with_weights_in_float32(name):
     row = ROWS[name]
-    layer = shaken(name)
-    mixed = row.shaken(dtype="mixed_bfloat16")
+    layer = random_layer(name)
+    mixed = row.random_layer(dtype="mixed_bfloat16")
     mixed.set_weights(layer.get_weights())
     masks = {row.mask: mask(S)} if row.mask else {}
     out = row.output(mixed, **masks)
@@ -435,7 +435,7 @@ def test_mixed_bfloat16_computes_in_bfloat16_near_float32_with_weights_in_float3
 @EACH
 def test_dropout_acts_in_training_and_nowhere_else(name):
     row = ROWS[name]
-    layer = shaken(name)
+    layer = random_layer(name)
     plain = np.array(row.output(layer))
     np.testing.assert_array_equal(row.output(layer, training=False), plain)
     # Linear attention has no weights to drop.
@@ -447,7 +447,7 @@ def test_dropout_acts_in_training_and_nowhere_else(name):
 @EACH
 def test_each_weight_gets_a_gradient(name, monkeypatch):
     row = ROWS[name]
-    layer = shaken(name)
+    layer = random_layer(name)
     monkeypatch.setattr(layer, "trainable", True)
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(row.output(layer) ** 3)
@@ -462,15 +462,15 @@ def mask(length, rows=slice(None)):
 
 
 def real_outputs(row, out):
-    """Those at tokens, where the input that is masked is the one that is answered."""
+    """The outputs at tokens, if the masked input is the one that has outputs; else all outputs."""
     out = np.array(out)
     return out[np.arange(out.shape[1]) < LENGTHS[:, None]] if 0 in row.masked else out
 
 
 @MASKED
-def test_what_stands_in_the_padding_its_width_and_batch_mates_change_nothing(name):
+def test_padding_and_batch_mates_do_not_change_outputs(name):
     row = ROWS[name]
-    layer = shaken(name)
+    layer = random_layer(name)
     expected = real_outputs(row, row.output(layer, **{row.mask: mask(S)}))
     wide = list(row.inputs)
     for number in row.masked:
@@ -479,39 +479,39 @@ def test_what_stands_in_the_padding_its_width_and_batch_mates_change_nothing(nam
         padded = np.pad(wide[number], [(0, 0), (0, 3), (0, 0)])
         wide[number] = np.where(inside, padded, noise)
     turned = [array[::-1] for array in wide]
-    found = np.array(row.output(layer, *turned, **{row.mask: mask(S + 3)[::-1]}))[::-1]
-    found = real_outputs(row, found[:, : row.inputs[0].shape[1]])
-    np.testing.assert_allclose(found, expected, rtol=0, atol=4e-6)
+    output = np.array(row.output(layer, *turned, **{row.mask: mask(S + 3)[::-1]}))[::-1]
+    output = real_outputs(row, output[:, : row.inputs[0].shape[1]])
+    np.testing.assert_allclose(output, expected, rtol=0, atol=4e-6)
     alone = [array[:1] for array in wide]
-    one = np.array(row.output(layer, *alone, **{row.mask: mask(S + 3, slice(1))}))[0]
+    single = np.array(row.output(layer, *alone, **{row.mask: mask(S + 3, slice(1))}))[0]
     count = LENGTHS[0] if 0 in row.masked else T
     first = expected[: LENGTHS[0]] if 0 in row.masked else expected[0]
-    np.testing.assert_allclose(one[:count], first, rtol=0, atol=4e-6)
+    np.testing.assert_allclose(single[:count], first, rtol=0, atol=4e-6)
     # A control: without the mask, padding is read.
     unmasked = np.array(row.output(layer, *wide))[:, : row.inputs[0].shape[1]]
     assert np.abs(real_outputs(row, unmasked) - expected).max() > 1e-3
 
 
 @MASKED
-def test_nothing_but_padding_stays_finite(name):
+def test_outputs_of_padding_alone_are_finite(name):
     row = ROWS[name]
-    layer = shaken(name)
+    layer = random_layer(name)
     assert np.isfinite(row.output(layer, **{row.mask: np.zeros((B, 1, S), bool)})).all()
 
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.causal is not None])
-def test_later_tokens_change_nothing_and_earlier_ones_do(name):
+def test_outputs_depend_on_earlier_tokens_and_not_on_later_ones(name):
     row = ROWS[name]
-    layer = shaken(name)
-    x, *others = row.inputs
+    layer = random_layer(name)
+    x, *memory = row.inputs
     changed = x.copy()
     changed[:, 3] = random(B, D)
-    before, after = (np.array(row.output(layer, a, *others, **row.causal)) for a in (x, changed))
+    before, after = (np.array(row.output(layer, a, *memory, **row.causal)) for a in (x, changed))
     np.testing.assert_allclose(before[:, :3], after[:, :3], rtol=1e-6, atol=1e-6)
     assert (before[:, 3] != after[:, 3]).any(axis=-1).all()
-    # Convolutions see so far and no farther.
+    # The kernel of a block reaches no farther.
     assert "Block" in name or (before[:, 4:] != after[:, 4:]).any(axis=-1).all()
     if row.causal:
         # A control: without the mask each position sees all.
-        free, other = (np.array(row.output(layer, a, *others)) for a in (x, changed))
-        assert np.abs(free - other)[:, :3].max() > 0.01
+        before, after = (np.array(row.output(layer, a, *memory)) for a in (x, changed))
+        assert np.abs(before - after)[:, :3].max() > 0.01

@@ -36,8 +36,8 @@ PLACES = np.tile(np.arange(S), (B, 1))
 
 @dataclasses.dataclass
 class Row:
-    """How a model is made, what it is called with, how many sentences and tokens of that are no
-    padding, and which inputs are as wide as the text.
+    """The constructor of a model, its inputs, the lengths of the sentences without padding, by how
+    much each input may be padded further, and whether the model has a stepper.
     """
 
     make: Callable
@@ -68,7 +68,7 @@ def text_encoder(kind, *more, places=False, time=True):
     return Row(make, inputs, S_LENGTHS if time else None, (3, 3, 0)[: len(inputs)])
 
 
-# Each choice is in one of the first, and by itself among the slow ones.
+# Each choice is in a row of TOGETHER, and by itself in one of ALONE, which are slow.
 TOGETHER = [
     {"d_k": 3, "d_v": 5, "dropout": 0.5},
     {"norm": "pre", "activation": "gelu", "d_k": 3, "d_v": 5, "dropout": 0.5},
@@ -145,8 +145,8 @@ CAUSAL = each(lambda row: row.steps)
 
 
 @functools.cache
-def drawn(name):
-    """Random weights, none as it starts. Not to be changed."""
+def random_model(name):
+    """A row's model with random weights. Not to be changed."""
     model = ROWS[name].make()
     ROWS[name].call(model)
     random = np.random.default_rng(3)
@@ -155,15 +155,15 @@ def drawn(name):
 
 
 @functools.cache
-def given(name):
-    """What that model gives for the row's inputs."""
-    return ROWS[name].call(drawn(name))
+def output_of(name):
+    """The output of that model for the row's inputs."""
+    return ROWS[name].call(random_model(name))
 
 
 @functools.cache
 def encoded(name):
-    """What its decoder reads of the row's sources."""
-    return [drawn(name).encode(ids) for ids in ROWS[name].inputs[:-1]]
+    """Its encoder's outputs for the row's sources."""
+    return [random_model(name).encode(ids) for ids in ROWS[name].inputs[:-1]]
 
 
 def test_each_registered_model_has_a_row():
@@ -178,22 +178,22 @@ def test_each_registered_model_has_a_row():
 
 
 @each()
-def test_a_config_makes_it_again(name):
-    row, model = ROWS[name], drawn(name)
+def test_a_config_makes_an_equal_copy(name):
+    row, model = ROWS[name], random_model(name)
     clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(model))
     assert (type(clone).__name__, clone.hyperparameters) == (name.split()[0], model.hyperparameters)
     assert [w.path for w in clone.weights] == [w.path for w in model.weights]
     assert len(clone.variables) == len(model.variables)
     assert all(layer.built for layer in clone._flatten_layers())
     clone.set_weights(model.get_weights())
-    np.testing.assert_array_equal(row.call(clone), given(name))
+    np.testing.assert_array_equal(row.call(clone), output_of(name))
 
 
 @each()
 def test_logits_and_weights_are_float32_under_mixed_bfloat16(name):
     row = ROWS[name]
     mixed = row.make(dtype="mixed_bfloat16")
-    outputs = [row.call(mixed), given(name)]
+    outputs = [row.call(mixed), output_of(name)]
     among = {*("float32",), *(("bfloat16",) if name == "BareTextEncoder" else ())}
     assert {keras.backend.standardize_dtype(out.dtype) for out in outputs} <= among
     assert {w.dtype for w in mixed.weights} == {"float32"}
@@ -204,9 +204,9 @@ def test_logits_and_weights_are_float32_under_mixed_bfloat16(name):
 
 @each()
 def test_dropout_acts_in_training_and_nowhere_else(name):
-    row, model = ROWS[name], drawn(name)
-    np.testing.assert_array_equal(row.call(model, training=False), given(name))
-    assert np.abs(row.call(model, training=True) - given(name)).max() > 0.01
+    row, model = ROWS[name], random_model(name)
+    np.testing.assert_array_equal(row.call(model, training=False), output_of(name))
+    assert np.abs(row.call(model, training=True) - output_of(name)).max() > 0.01
 
 
 def real(row, out):
@@ -214,33 +214,33 @@ def real(row, out):
 
 
 @each()
-def test_padding_its_width_and_batch_mates_change_nothing(name):
-    row, model = ROWS[name], drawn(name)
-    expected = given(name)
+def test_padding_and_batch_mates_do_not_change_outputs(name):
+    row, model = ROWS[name], random_model(name)
+    expected = output_of(name)
     turned = [
         np.pad(array, [(0, 0), (0, more), *[(0, 0)] * (array.ndim - 2)])[::-1]
         for array, more in zip(row.inputs, row.widening, strict=True)
     ]
-    found = row.call(model, turned)[::-1]
+    output = row.call(model, turned)[::-1]
     if row.lengths is not None:
-        found = found[:, : expected.shape[1]]
-    np.testing.assert_allclose(real(row, found), real(row, expected), rtol=0, atol=5e-5)
+        output = output[:, : expected.shape[1]]
+    np.testing.assert_allclose(real(row, output), real(row, expected), rtol=0, atol=5e-5)
     alone = row.call(model, [array[1:2] for array in row.inputs])
     np.testing.assert_allclose(alone[0], expected[1], rtol=0, atol=5e-5)
-    # A control: a token in its place is no padding. What comes later is no matter to a model that
-    # continues.
+    # A control: tokens in the place of padding change the output, but not that of a language model,
+    # to which they come later.
     first = row.inputs[0]
-    other = row.call(model, (np.where(first == 0, 5, first), *row.inputs[1:]))
+    filled = row.call(model, (np.where(first == 0, 5, first), *row.inputs[1:]))
     is_padded = len(row.inputs) > 1
-    assert (np.abs(real(row, other) - real(row, expected)).max() > 0.01) == is_padded
+    assert (np.abs(real(row, filled) - real(row, expected)).max() > 0.01) == is_padded
 
 
 @CAUSAL
-def test_later_tokens_change_nothing_and_earlier_ones_do(name):
-    row, model = ROWS[name], drawn(name)
+def test_outputs_depend_on_earlier_tokens_and_not_on_later_ones(name):
+    row, model = ROWS[name], random_model(name)
     *source, target = row.inputs
     changed = np.where(np.arange(T) < 2, target, 3)
-    before, after = given(name), row.call(model, (*source, changed))
+    before, after = output_of(name), row.call(model, (*source, changed))
     np.testing.assert_allclose(before[:, :2], after[:, :2], rtol=0, atol=1e-5)
     assert (np.abs(before[:, 2:] - after[:, 2:]).max(axis=-1) > 0).all()
 
@@ -249,18 +249,18 @@ def steps(model, targets, encoded, forget=False):
     """Logits and attention of each step for K hypotheses a sentence, (B, K, T, ...)."""
     stepper = model.stepper()
     state = start = stepper.start(targets.shape[0] * targets.shape[1])
-    found = []
+    outputs = []
     for position in range(targets.shape[2]):
         step = stepper(targets[:, :, position], np.int32(position), state, *encoded)
-        found.append(step)
+        outputs.append(step)
         state = start if forget else step[1]
-    logits = np.stack([np.array(one[0]) for one in found], axis=2)
-    return logits, [one[2] for one in found]
+    logits = np.stack([np.array(output[0]) for output in outputs], axis=2)
+    return logits, [output[2] for output in outputs]
 
 
 @CAUSAL
-def test_token_by_token_gives_what_the_whole_gives(name, monkeypatch):
-    row, model = ROWS[name], drawn(name)
+def test_a_stepper_gives_the_logits_of_the_whole_target(name, monkeypatch):
+    row, model = ROWS[name], random_model(name)
     *source, target = row.inputs
     targets = np.stack([target, np.where(target > 12, 9, target)], axis=1)
     logits, attention = steps(model, targets, encoded(name))
@@ -270,7 +270,7 @@ def test_token_by_token_gives_what_the_whole_gives(name, monkeypatch):
     np.testing.assert_allclose(logits.reshape(whole.shape), whole, rtol=0, atol=5e-5)
     if source:
         of_last = np.array(model.attention_weights(*rows)["cross"])[:, -1].mean(axis=1)
-        shares = np.stack([np.array(one) for one in attention], axis=2)
+        shares = np.stack([np.array(step) for step in attention], axis=2)
         np.testing.assert_allclose(shares.reshape(of_last.shape), of_last, rtol=0, atol=5e-6)
     else:
         assert attention == [None] * T
@@ -278,7 +278,7 @@ def test_token_by_token_gives_what_the_whole_gives(name, monkeypatch):
         assert shares.shape == (2 * B, 2, 2, T, T)
         np.testing.assert_allclose(shares.sum(axis=-1), 1, rtol=1e-6)
         assert not np.triu(shares, 1).any()
-    # A table that is too large is read where it lies.
+    # A table that is too large to be laid out is read in place.
     monkeypatch.setattr(embedding, "MOST_LAID_OUT", 0)
     in_place, _ = steps(model, targets, encoded(name))
     np.testing.assert_allclose(in_place, logits, rtol=0, atol=5e-5)

@@ -28,8 +28,8 @@ def definitions(source):
 
 
 def test_flags_are_defined_in_one_place():
-    found = [path for path, source in SOURCES.items() if list(definitions(source))]
-    assert found == ["keras_transformer/flags/definition.py"]
+    paths = [path for path, source in SOURCES.items() if list(definitions(source))]
+    assert paths == ["keras_transformer/flags/definition.py"]
 
 
 def test_control_a_flag_that_is_defined_by_hand_is_found():
@@ -65,8 +65,8 @@ OTHER_THINGS = {
 
 
 def test_no_default_of_an_option_stands_twice():
-    found = {name for source in SOURCES.values() for name in repeated_defaults(source)}
-    assert found <= OTHER_THINGS
+    repeated = {name for source in SOURCES.values() for name in repeated_defaults(source)}
+    assert repeated <= OTHER_THINGS
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_control_a_second_default_is_found(field, count):
     assert len(list(repeated_defaults(source))) == count
 
 
-def test_each_option_is_some_command_s():
+def test_each_option_is_read_by_some_command():
     declared = set()
     for task in TASKS.values():
         sections = (*TRAINING, *task.options, *task.export_options)
@@ -132,7 +132,7 @@ def test_a_section_is_frozen_whether_or_not_it_is_decorated_too():
             del section.chairs
 
 
-def test_a_value_of_each_kind():
+def test_a_section_takes_a_value_of_each_kind():
     room = Room.of({"chairs": 2, "name": "x", "height": None, "of_others": 3, "plain": 1})
     assert room == Room(chairs=2, name="x", plain=1)
     assert room.height == 2.0
@@ -167,7 +167,7 @@ def test_a_value_of_each_kind():
         ),
     ],
 )
-def test_what_is_refused(values, message):
+def test_a_wrong_value_is_refused_with_its_name(values, message):
     with pytest.raises(ValueError) as error:
         Room(**values)
     assert str(error.value) == message

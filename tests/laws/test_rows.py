@@ -3,6 +3,7 @@ task, search, picture or family of imports without a row fails. Layers and model
 laws of their own (`test_layers`, `test_models`).
 """
 
+import collections
 import inspect
 import pathlib
 import pkgutil
@@ -30,7 +31,7 @@ REGISTERED = {
     "searches": SEARCHES,
     "tasks": TASKS,
 }
-# A file of tests/, and what it has the tests of.
+# A file of tests/, and the names that it tests.
 ROWS = {
     "corpora": {
         "pipelines/corpora/test_every_corpus.py": "lines reverse spans text_files treebank",
@@ -66,10 +67,10 @@ ROWS = {
 
 
 def faults(registered, rows):
-    """What has no row, two rows, a row of nothing, or a row whose file does not name it."""
-    named = [name for names in rows.values() for name in names.split()]
-    yield from (f"{one}: {named.count(one)} rows" for one in registered if named.count(one) != 1)
-    yield from (f"{name}: nothing has this name" for name in named if name not in registered)
+    """Names without a row, with two rows, without a registered object, or not in their file."""
+    counts = collections.Counter(name for names in rows.values() for name in names.split())
+    yield from (f"{name}: {counts[name]} rows" for name in registered if counts[name] != 1)
+    yield from (f"{name}: nothing has this name" for name in counts if name not in registered)
     for file, names in rows.items():
         words = re.findall(r"\w+", (TESTS / file).read_text(encoding="utf-8").lower())
         yield from (f"{name}: not in {file}" for name in names.split() if name.lower() not in words)
@@ -80,7 +81,7 @@ def test_each_has_one_row_and_its_file_names_it(kind):
     assert list(faults(REGISTERED[kind], ROWS[kind])) == []
 
 
-def test_control_what_has_no_row_and_what_is_gone_are_told():
+def test_control_missing_repeated_and_stale_rows_are_reported():
     rows = {"laws/test_rows.py": "tmx gone tsv", "tasks/test_parsing.py": "tsv"}
     assert list(faults(["tmx", "tsv", "new"], rows)) == [
         "tsv: 2 rows",

@@ -55,8 +55,8 @@ def plain(seed):
 
 def segmented(kind, segmentation, seed):
     words, sides = cut(kind)
-    drawn = segmentation(words, 0.3, seed)
-    return TokenizedPairs(*sides).examples({"source": drawn, "target": drawn})
+    sampler = segmentation(words, 0.3, seed)
+    return TokenizedPairs(*sides).examples({"source": sampler, "target": sampler})
 
 
 def typed(seed):
@@ -67,8 +67,8 @@ def typed(seed):
 
 def with_given_terms(seed):
     words, sides = cut()
-    others = token_ids([*with_terms(TEXT, 1, ())], words)
-    terms = GivenTerms(0.5, seed, others, 1000, None)
+    sources = token_ids([*with_terms(TEXT, 1, ())], words)
+    terms = GivenTerms(0.5, seed, sources, 1000, None)
     return TokenizedPairs(*sides).examples({"source": terms})
 
 
@@ -122,7 +122,7 @@ def first(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_is_the_same_wherever_it_is_entered(kind):
+def test_a_stream_is_the_same_wherever_it_is_entered(kind):
     later = batches_of(kind).dataset(7).as_numpy_iterator()
     assert_same_batches(read(later, 5), first(kind)[7:])
 
@@ -131,24 +131,24 @@ def joined(parts):
     """Inputs and labels of several batches as one; texts are as wide as the widest."""
     for column in zip(*((part[0], part[-2]) for part in parts), strict=True):
         if column[0].ndim == 2:
-            width = max(one.shape[1] for one in column)
-            column = [np.pad(one, [(0, 0), (0, width - one.shape[1])]) for one in column]
+            width = max(array.shape[1] for array in column)
+            column = [np.pad(array, [(0, 0), (0, width - array.shape[1])]) for array in column]
         yield np.concatenate(column)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_is_the_same_in_any_number_of_parts(kind):
-    """So nothing that is drawn depends on what stands beside it in a batch."""
+def test_a_stream_is_the_same_in_any_number_of_parts(kind):
+    """So no random number depends on the other examples of a batch."""
     parts = read(batches_of(kind, parts=2).arrays(10), 6)
     whole = [(batch[0], batch[-2]) for batch in first(kind)[5:8]]
     assert_same_batches([joined(parts[at : at + 2]) for at in (0, 2, 4)], whole)
 
 
-# Of the others tests/pipelines has it.
+# The other kinds have this control in tests/pipelines.
 @pytest.mark.parametrize(
     "kind", ["sources as people type them", "terms with their translations", "shifted pictures"]
 )
 def test_control_another_seed_draws_otherwise(kind):
-    other = read(batches_of(kind, seed=4).arrays(), 12)
+    batches = read(batches_of(kind, seed=4).arrays(), 12)
     with pytest.raises(AssertionError):
-        assert_same_batches(other, first(kind))
+        assert_same_batches(batches, first(kind))

@@ -14,7 +14,7 @@ import pytest
 
 PROGRAM = pathlib.Path(__file__).with_name("walk.py")
 ROOT = PROGRAM.parents[2]
-# Lower one that the code has come below. They were 398, 77, 250 and 16 before imported models,
+# Lower a bound that the code has come below. They were 398, 77, 250 and 16 before imported models,
 # fine-tuning, protected spans, languages of a request, augmentation and the table of a step, which
 # an export lays out when it is loaded, lay on the way.
 MOST = {"functions": 423, "files": 87, "stays": 277, "rooms": 16}
@@ -29,23 +29,23 @@ def stays(calls, classes=lambda path: ()):
     """[(file, functions)]: a file that is entered, and what is called in it for the first time.
     What only Python calls, such as a comprehension or a class's body, is left out.
     """
-    found = []
+    visits = []
     for path, function in calls:
         last = function.split(".")[-1]
         if last.startswith("<") or last in classes(path):
             continue
-        if not found or found[-1][0] != path:
-            found.append((path, []))
-        found[-1][1].append(function)
-    return found
+        if not visits or visits[-1][0] != path:
+            visits.append((path, []))
+        visits[-1][1].append(function)
+    return visits
 
 
-def counts(found):
-    files = collections.Counter(path for path, _ in found)
+def counts(visits):
+    files = collections.Counter(path for path, _ in visits)
     return {
-        "functions": sum(len(functions) for _, functions in found),
+        "functions": sum(len(functions) for _, functions in visits),
         "files": len(files),
-        "stays": len(found),
+        "stays": len(visits),
         "rooms": len({room(path) for path in files}),
     }
 
@@ -61,20 +61,20 @@ def test_the_walk_to_the_first_gradient_is_short(tmp_path):
     program = [sys.executable, str(PROGRAM), str(tmp_path)]
     ran = subprocess.run(program, cwd=ROOT, env=environment, capture_output=True, check=False)
     assert ran.returncode == 0, ran.stderr.decode()
-    known = {}
+    classes = {}
     calls = json.loads(ran.stdout.splitlines()[-1])
-    found = stays(calls, lambda path: known.setdefault(path, classes_in(path)))
-    listed = "\n".join(f"{path} {' '.join(functions)}" for path, functions in found)
-    too_long = {name: count for name, count in counts(found).items() if count > MOST[name]}
+    visits = stays(calls, lambda path: classes.setdefault(path, classes_in(path)))
+    listed = "\n".join(f"{path} {' '.join(functions)}" for path, functions in visits)
+    too_long = {name: count for name, count in counts(visits).items() if count > MOST[name]}
     assert too_long == {}, listed
-    # It was followed from the first import to the layers.
+    # The walk was followed from the first import to the layers.
     expected = ["keras_transformer/first_use.py", "keras_transformer/__init__.py"]
-    assert [path for path, _ in found[:2]] == expected
-    assert any(path.startswith("keras_transformer/layers/") for path, _ in found)
+    assert [path for path, _ in visits[:2]] == expected
+    assert any(path.startswith("keras_transformer/layers/") for path, _ in visits)
 
 
 def test_control_a_file_that_is_entered_twice_is_two_stays():
     calls = [("a/b/c.py", "f"), ("a/b/c.py", "C.<genexpr>"), ("d/e.py", "g"), ("a/b/c.py", "C.h")]
-    found = stays([*calls, ("a/b/c.py", "C")], lambda path: {"C"})
-    assert found == [("a/b/c.py", ["f"]), ("d/e.py", ["g"]), ("a/b/c.py", ["C.h"])]
-    assert counts(found) == {"functions": 3, "files": 2, "stays": 3, "rooms": 2}
+    visits = stays([*calls, ("a/b/c.py", "C")], lambda path: {"C"})
+    assert visits == [("a/b/c.py", ["f"]), ("d/e.py", ["g"]), ("a/b/c.py", ["C.h"])]
+    assert counts(visits) == {"functions": 3, "files": 2, "stays": 3, "rooms": 2}
