@@ -13,7 +13,7 @@ from pipelines.options import places
 
 __all__ = ["COMMANDS", "EVERY_FLAG", "flags_of", "names_of", "values_of_task"]
 EVERY_FLAG = absl_flags.FlagValues()
-define((place.option for found in every_place().values() for place in found), EVERY_FLAG)
+define((place.option for declared in every_place().values() for place in declared), EVERY_FLAG)
 
 
 def flags_of(command, *arguments):
@@ -28,7 +28,7 @@ def values_of_task(task, *arguments):
     """The values of flags for a task, those of other tasks too: nothing is refused."""
     FLAGS = absl_flags.FlagValues()
     define((place.option for place in places((*TRAINING, *task.options))), FLAGS)
-    define((place.option for found in every_place().values() for place in found), FLAGS)
+    define((place.option for declared in every_place().values() for place in declared), FLAGS)
     FLAGS(["train", *expand_flagfiles(arguments)])
     return FLAGS.flag_values_dict()
 
@@ -37,5 +37,5 @@ def names_of(command):
     """The flags that a command reads, of all tasks and choices."""
     module = importlib.import_module(f"keras_transformer.{command}")
     of_tasks = getattr(module, "OF_TASKS", {}).values()
-    sections = (*module.SECTIONS, *(one for inner in of_tasks for one in inner))
+    sections = (*module.SECTIONS, *(section for inner in of_tasks for section in inner))
     return {place.option.name for place in places(sections)} & every_place().keys()

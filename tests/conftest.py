@@ -24,7 +24,7 @@ TEMPORARY = pytest.StashKey[str]()
 # commands would inherit that.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-# How long an example takes says how busy a machine is.
+# The time of an example depends on how busy the machine is.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
@@ -54,18 +54,18 @@ def pytest_unconfigure(config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """Of the files in random order, put those that take long neither last, where one process would
-    run them alone, nor together at the beginning, where all would wait for what one of them trains.
-    The smaller half of the others comes last.
+    """Order the files: long ones neither last, where one process would run them alone, nor together
+    at the beginning, where all would wait for what one of them trains. The smaller half of the rest
+    comes last.
     """
     files = list(dict.fromkeys(item.path for item in items))
     long = [path for path in files if LONG in path.parts]
-    others = [path for path in files if LONG not in path.parts]
-    sizes = {path: path.stat().st_size for path in others}
-    middle = sorted(sizes.values())[len(others) // 2] if others else 0
-    others.sort(key=lambda path: sizes[path] < middle)
-    quarter = len(others) // 4
-    ordered = [*long[:1], *others[:quarter], *long[1:], *others[quarter:]]
+    rest = [path for path in files if LONG not in path.parts]
+    sizes = {path: path.stat().st_size for path in rest}
+    middle = sorted(sizes.values())[len(rest) // 2] if rest else 0
+    rest.sort(key=lambda path: sizes[path] < middle)
+    quarter = len(rest) // 4
+    ordered = [*long[:1], *rest[:quarter], *long[1:], *rest[quarter:]]
     ranks = {path: rank for rank, path in enumerate(ordered)}
     items.sort(key=lambda item: ranks[item.path])
 
@@ -80,9 +80,9 @@ def pytest_runtest_setup(item):
 
 
 def _optimize(item):
-    """Most graphs are run once: to optimize one takes longer than to run it as it is (measured: 16
-    to 18 % of a file's seconds). Where numbers are the subject, in commands and in the slow lane
-    they are optimized, as users' are.
+    """Do not optimize graphs that run once: that takes longer than to run them as they are
+    (measured: 16 to 18 % of a file's seconds). Where numbers are the subject, in commands and in
+    slow tests they are optimized, as users' are.
     """
     if "tensorflow" in sys.modules:
         from tensorflow.config import optimizer
@@ -96,13 +96,13 @@ def _optimize(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call():
-    """What the fixtures have drawn changes nothing either."""
+    """Seed again, as fixtures may have drawn random numbers."""
     random.seed(0)
 
 
 def pytest_collection_finish():
-    """What was imported stays: looking through it for garbage, again and again, takes a while. So
-    does looking through graphs that are made (measured: 1 to 4 % of a file's seconds).
+    """Keep garbage collection from scanning imported modules at all, and new graphs as often as by
+    default (measured: 1 to 4 % of a file's seconds).
     """
     gc.collect()
     gc.freeze()
@@ -133,7 +133,7 @@ def shared():
 
 @pytest.fixture(autouse=True)
 def shared_folders_stay(shared):
-    """What several tests read, none changes: a test that writes takes a copy."""
+    """No test may change a shared folder: a test that writes takes a copy."""
     yield
     assert [str(path) for path in shared.changes()] == []
 

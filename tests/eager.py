@@ -1,4 +1,4 @@
-"""Graphs are for what is called often: a function that a test calls once or twice is sooner run
+"""Eager execution: a function that a test calls once or twice is slower to trace than to run
 operation by operation.
 """
 
@@ -13,7 +13,7 @@ from keras_transformer.training.train_function import TrainFunction
 
 @contextlib.contextmanager
 def eagerly():
-    """Let each `tf.function` run as the Python that it is, and trace nothing."""
+    """Run each `tf.function` as plain Python, and trace nothing."""
     tf.config.run_functions_eagerly(True)
     try:
         yield
@@ -23,11 +23,11 @@ def eagerly():
 
 @contextlib.contextmanager
 def eager_training():
-    """Let runs of a few steps of a small model trace neither these nor what validates. Not for what
-    decodes: a search takes longer so than its graph does to make.
+    """Let short runs of a small model trace neither training nor validation. Not for decoding: an
+    eager search takes longer than tracing its graph.
     """
     with eagerly(), pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         # The functions of tf.data stay graphs.
         warnings.filterwarnings("ignore", "Even though the `tf.config")
-        patch.setattr(TrainFunction, "_of_shape", lambda one, *_: (one._add_all, one._update_all))
+        patch.setattr(TrainFunction, "_of_shape", lambda f, *_: (f._add_all, f._update_all))
         yield

@@ -78,19 +78,19 @@ def learned(lines, size=30, **ids):
 
 
 def logits_of(module, order, sentences, targets):
-    """Of an imported translator, what follows targets in another order of pieces. The start, which
-    theirs has not, is left out of the logits.
+    """An imported translator's logits after targets of the original's ids; `order` has these in the
+    order of ours. The start, which theirs has not, is left out.
     """
     import tensorflow as tf
     from eager import eagerly
 
-    ids = np.array([[order.index(one) for one in row] for row in targets])
+    ids = np.array([[order.index(token) for token in row] for row in targets])
     ids[:, 0] = BOS
     with eagerly():
         source = module.source_ids(tf.constant(sentences)).to_tensor(default_value=PAD)
-        found = module._graphs.model((source, tf.constant(ids))).numpy()
-    assert (found[..., BOS] < -50).all()
-    return np.delete(found[..., : len(order)], BOS, axis=-1)
+        logits = module._graphs.model((source, tf.constant(ids))).numpy()
+    assert (logits[..., BOS] < -50).all()
+    return np.delete(logits[..., : len(order)], BOS, axis=-1)
 
 
 def config_of(family, document):
@@ -102,7 +102,7 @@ def tensors_of(family, document):
     """Random weights of all sizes, by the names of a file."""
     random = np.random.default_rng(1)
     table = family.table(config_of(family, document))
-    sizes = {one.theirs: one.shape for one in table if one.theirs}
+    sizes = {weight.theirs: weight.shape for weight in table if weight.theirs}
     return {name: random.normal(size=size).astype(np.float32) for name, size in sizes.items()}
 
 
@@ -122,8 +122,8 @@ def write(folder, family=bert, **changes):
             (folder / name).write_bytes(learned(lines))
     if family is m2m_100:
         (folder / m2m_100.SPM).write_bytes(learned(TEXTS["source.spm"]))
-        said = {"additional_special_tokens": ["deu_Latn", "eng_Latn"], "tgt_lang": "deu_Latn"}
-        (folder / m2m_100.TOKENIZER).write_text(json.dumps(said))
+        languages = {"additional_special_tokens": ["deu_Latn", "eng_Latn"], "tgt_lang": "deu_Latn"}
+        (folder / m2m_100.TOKENIZER).write_text(json.dumps(languages))
     if family is vit:
         (folder / "preprocessor_config.json").write_text(json.dumps(MEANS))
     return folder

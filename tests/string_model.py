@@ -16,8 +16,8 @@ TEXT = [SPECS["text"]]
 
 
 class StringModel(tf.Module):
-    """What a translator looks like from outside: upper case is the translation. The text "fail" is
-    refused.
+    """A stand-in for an exported translator: the translation is the text in upper case. The text
+    "fail" is refused.
 
     Args:
         mark: stands behind each translation.
@@ -25,7 +25,7 @@ class StringModel(tf.Module):
 
     def __init__(self, mark):
         super().__init__()
-        zero, one, four, fifty = (tf.constant([value]) for value in (0, 1, 4, 50))
+        zero, unit, four, fifty = (tf.constant([value]) for value in (0, 1, 4, 50))
         alpha, whole = (tf.constant([value]) for value in (0.6, 1.0))
         nothing = tf.constant([""])
 
@@ -45,7 +45,7 @@ class StringModel(tf.Module):
             }
 
         def translate(
-            text, beam_size=four, length_penalty=alpha, max_length=fifty, num_hypotheses=one
+            text, beam_size=four, length_penalty=alpha, max_length=fifty, num_hypotheses=unit
         ):
             texts = map(tf.strings.as_string, (beam_size, length_penalty))
             size, penalty = (tf.broadcast_to(each, tf.shape(text)) for each in texts)
@@ -59,7 +59,7 @@ class StringModel(tf.Module):
             log_probability = -tf.cast(tokens + tf.strings.length(text), tf.float32)
             return {"log_probability": log_probability, "tokens": tokens}
 
-        def sample(text, temperature=whole, top_k=four, top_p=whole, seed=one):
+        def sample(text, temperature=whole, top_k=four, top_p=whole, seed=unit):
             return {"translation": upper(text) + tf.strings.as_string(seed)}
 
         def next_pieces(text, prefix=nothing, temperature=whole, top_k=zero, top_p=whole):
@@ -112,7 +112,7 @@ class StringModel(tf.Module):
 
 
 class StringParser(tf.Module):
-    """What a parser looks like from outside: a tree of one level."""
+    """A stand-in for an exported parser: a tree of one level."""
 
     def __init__(self):
         super().__init__()

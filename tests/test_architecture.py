@@ -121,7 +121,7 @@ def imports(module, tree):
 
 
 def defines_flags(tree):
-    names = (getattr(one, "attr", None) or getattr(one, "id", None) or "" for one in ast.walk(tree))
+    names = (getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree))
     return any(name.startswith("DEFINE_") for name in names)
 
 
@@ -269,7 +269,7 @@ def test_control_a_lawful_source_is_not_reported(module, source):
 
 
 def test_every_room_was_read():
-    unread = [room for room in MAY_IMPORT if not any(within(one, [room]) for one in MODULES)]
+    unread = [room for room in MAY_IMPORT if not any(within(module, [room]) for module in MODULES)]
     assert unread == []
 
 
@@ -288,9 +288,9 @@ def edges_between(sources, place):
     for module, source in sources.items():
         for name in imports(module, ast.parse(source)):
             # `from a.b import c` names a module or what is in it.
-            found = next((n for n in (name, name.rpartition(".")[0]) if n in sources), None)
-            if found and place(found) != place(module):
-                edges[place(module)].add(place(found))
+            target = next((n for n in (name, name.rpartition(".")[0]) if n in sources), None)
+            if target and place(target) != place(module):
+                edges[place(module)].add(place(target))
     return edges
 
 
@@ -300,7 +300,7 @@ def package(module):
 
 
 @pytest.mark.parametrize("place", [lambda module: module, package], ids=["modules", "packages"])
-def test_nothing_imports_itself_by_way_of_others(place):
+def test_no_imports_run_in_a_circle(place):
     assert circle(edges_between(SOURCES, place)) == []
 
 
@@ -321,6 +321,6 @@ def namesakes(modules):
     return sorted(stem for stem, n in stems.items() if n > 1 and stem not in OF_EACH_SUBJECT)
 
 
-def test_no_two_files_have_one_name():
+def test_no_two_files_have_the_same_name():
     assert namesakes(MODULES) == []
     assert namesakes(["a.loss", "b.loss", "a.__init__", "b.__init__"]) == ["loss"]  # a control

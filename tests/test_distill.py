@@ -1,5 +1,5 @@
-"""What teachers make of a text, written as a mixture that a student learns; the teachers are
-pretended.
+"""`distill`: the teachers, which are fakes here, translate a text, and a student learns it in a
+mixture.
 """
 
 import json
@@ -22,9 +22,9 @@ TEACHERS = {"forth": ("en", "de"), "back": ("de", "en"), "of_another": (None, No
 
 
 class Teacher:
-    """Answers by a table; writes down what it was asked, and can be killed."""
+    """Answers by a table, records its calls, and can be killed."""
 
-    asked: list
+    calls: list
     lines_left = 100
 
     def __init__(self, path, **options):
@@ -34,20 +34,21 @@ class Teacher:
         Teacher.lines_left -= len(lines)
         if Teacher.lines_left < 0:
             raise KeyboardInterrupt
-        Teacher.asked.append((*self.how, lines))
-        drawn = "samples" in self.how[1]
-        return [f"x {self.how[1]['seed']}" if drawn else ANSWERS.get(one, "g") for one in lines]
+        Teacher.calls.append((*self.how, lines))
+        if "samples" in self.how[1]:
+            return [f"x {self.how[1]['seed']}"] * len(lines)
+        return [ANSWERS.get(line, "g") for line in lines]
 
 
 @pytest.fixture(autouse=True)
 def trained(tmp_path, monkeypatch):
-    """What training was asked for, of a corpus of three pairs."""
+    """The arguments of each training, after a corpus of three pairs was written."""
     for prefix in ("train", "valid", "test"):
         for place, language in enumerate(("en", "de")):
             lines = "".join(f"{pair[place]}\n" for pair in PAIRS)
             (tmp_path / f"{prefix}.{language}").write_text(lines)
     trained = []
-    Teacher.asked = []
+    Teacher.calls = []
     Teacher.lines_left = 100
     monkeypatch.setattr(synthetic.Translator, "load", Teacher)
     monkeypatch.setattr(synthetic, "description_of", description_of)
@@ -76,8 +77,8 @@ def learned(trained):
     return corpora.load("mixture", mixture=mixture, **languages)
 
 
-def asked():
-    return [(path.rpartition("/")[2], options) for path, options, _ in Teacher.asked]
+def calls():
+    return [(path.rpartition("/")[2], options) for path, options, _ in Teacher.calls]
 
 
 def test_a_student_learns_the_teachers_translations_in_place_of_the_references(trained):
@@ -86,7 +87,7 @@ def test_a_student_learns_the_teachers_translations_in_place_of_the_references(t
     assert pairs_of(corpus.train) == [("a b", "b b"), ("c d", "d c"), ("e {x}", "g")]
     assert pairs_of(corpus.valid) == pairs_of(corpus.test) == PAIRS
     assert corpus.weights is None
-    assert asked() == [("forth", {"beam_size": 2})]
+    assert calls() == [("forth", {"beam_size": 2})]
     # The control: with the real pairs, one that they have already is left out.
     run("--teacher=forth", "--real_weight=2", "--output_dir=both")
     corpus = learned(trained)
@@ -103,9 +104,9 @@ def test_both_teachers_diversify_the_corpus(trained, capsys):
     assert corpus.weights.tolist() == [1] * 3 + [0.5] * 2 + [0.375] * 8
     drawing = {"samples": 1, "temperature": 0.7}
     seeds = [("back", {**drawing, "seed": seed}) for seed in (1, 2)]
-    assert asked() == [("forth", {}), ("back", {}), *seeds]
-    said = capsys.readouterr().out
-    assert "2 pairs of forward translation, 8 of backward translation" in said
+    assert calls() == [("forth", {}), ("back", {}), *seeds]
+    output = capsys.readouterr().out
+    assert "2 pairs of forward translation, 8 of backward translation" in output
 
 
 def test_text_in_one_language_is_translated_by_the_teacher_that_reads_it(trained, tmp_path):
@@ -138,15 +139,15 @@ def test_a_command_that_was_killed_translates_nothing_twice(trained, monkeypatch
     monkeypatch.setattr(synthetic, "SHARD_LINES", 1)
     command = ("--teacher=forth", "--back_translate=back")
     run(*command, "--output_dir=whole")
-    once = sorted(map(repr, Teacher.asked))
-    Teacher.asked = []
+    once = sorted(map(repr, Teacher.calls))
+    Teacher.calls = []
     for left in (2, 3, 1):
         Teacher.lines_left = left
         with pytest.raises(KeyboardInterrupt):
             run(*command, "--output_dir=killed")
     Teacher.lines_left = 100
     run(*command, "--output_dir=killed")
-    assert sorted(map(repr, Teacher.asked)) == once
+    assert sorted(map(repr, Teacher.calls)) == once
     whole, killed = (
         {path.name: path.read_bytes() for path in (tmp_path / name).iterdir() if path.is_file()}
         for name in ("whole", "killed")
@@ -161,11 +162,11 @@ def test_a_command_that_was_killed_translates_nothing_twice(trained, monkeypatch
         run(*command, "--output_dir=killed")
 
 
-def test_a_text_with_line_breaks_is_left_to_the_real_pairs(tmp_path):
+def test_a_text_with_line_breaks_gives_no_synthetic_pair(tmp_path):
     synthetic.write_lines(tmp_path / "x", ["a", "b\nc", "d"])
-    found = [{1: "A", 2: "", 3: "D"}]
-    assert synthetic.new_pairs(tmp_path / "x", found, False, ()) == [("a", "A"), ("d", "D")]
-    assert synthetic.new_pairs(tmp_path / "x", found, True, {("D", "d")}) == [("A", "a")]
+    translations = [{1: "A", 2: "", 3: "D"}]
+    assert synthetic.new_pairs(tmp_path / "x", translations, False, ()) == [("a", "A"), ("d", "D")]
+    assert synthetic.new_pairs(tmp_path / "x", translations, True, {("D", "d")}) == [("A", "a")]
 
 
 @pytest.mark.parametrize(
@@ -181,14 +182,14 @@ def test_a_text_with_line_breaks_is_left_to_the_real_pairs(tmp_path):
         (["--teacher=forth", "--notraining_text"], "is for --monolingual. Name its files"),
     ],
 )
-def test_what_cannot_be_is_told_in_a_line(arguments, expected, trained, tmp_path):
+def test_wrong_flags_are_refused_in_one_line(arguments, expected, trained, tmp_path):
     (tmp_path / "empty.en").write_text("\n \n")
     (tmp_path / "more.de").write_text("a\n")
     with pytest.raises((ValueError, OSError)) as raised:
         run(*arguments)
     assert expected in str(raised.value)
     assert "\n" not in str(raised.value)
-    assert not Teacher.asked
+    assert not Teacher.calls
     assert not trained
 
 
@@ -199,20 +200,20 @@ def test_the_corpus_s_own_folder_may_be_the_output_s(trained, tmp_path):
     assert (tmp_path / "train.en").read_bytes() == b"a b\r\nc d\r\ne {x}\r\n"
 
 
-def test_a_folder_of_another_run_is_told_before_the_work(trained, tmp_path):
+def test_a_folder_of_another_run_is_refused_before_the_work(trained, tmp_path):
     (tmp_path / "student" / "checkpoints").mkdir(parents=True)
     (tmp_path / "student" / "checkpoints" / "last-000000030.npz").touch()
     description = tmp_path / "student" / "model.json"
     description.write_text('{"corpus": {"name": "text_files"}}')
     with pytest.raises(ValueError, match=r"of the corpus text_files\. Name another --model_dir"):
         run("--teacher=forth")
-    assert not Teacher.asked
+    assert not Teacher.calls
     description.write_text('{"corpus": {"name": "mixture"}}')
     run("--teacher=forth")
     assert trained
 
 
-def test_a_teacher_that_does_not_say_its_languages_is_believed(trained):
+def test_a_teacher_of_unknown_languages_is_accepted(trained):
     run("--teacher=of_another")
     assert len(learned(trained).train) == 3
 
@@ -234,14 +235,14 @@ def test_a_mixture_reads_all_but_the_training_split_of_a_member_without_weight(t
     run("--teacher=forth", "--model_dir=student/")
     file = tmp_path / "student_text" / "mixture.json"
     members = json.loads(file.read_text())["corpora"]
-    assert [one["weight"] for one in members] == [0, 1]
+    assert [member["weight"] for member in members] == [0, 1]
     del members[0]["weight"]
     file.write_text(json.dumps({"corpora": members}))
     assert pairs_of(learned(trained).train)[:3] == PAIRS
 
 
 @pytest.mark.slow
-def test_a_student_is_the_one_that_train_makes_of_the_mixture(warm, tmp_path):
+def test_a_student_equals_the_model_that_train_makes_of_the_mixture(warm, tmp_path):
     shell = Shell(tmp_path / "toy", warm)
     shell.folder.mkdir()
     toy = ["--flagfile=toy.flags", "--max_steps=20", "--validation_sentences=0", "--norelease"]
@@ -252,13 +253,13 @@ def test_a_student_is_the_one_that_train_makes_of_the_mixture(warm, tmp_path):
         ("teacher", "train", *toy),
         ("student", "distill", *small, "--teacher=teacher", "--teacher_beam_size=1"),
         ("alone", "train", *small, *mixture),
-        ("other", "train", *small),
+        ("reference", "train", *small),
     ):
         shell.run(*command, f"--model_dir={name}")
         with np.load(shell.folder / name / "averaged.npz") as archive:
             weights[name] = [archive[key] for key in sorted(archive.files)]
-    for one, same in zip(weights["student"], weights["alone"], strict=True):
-        np.testing.assert_array_equal(one, same)
+    for student, alone in zip(weights["student"], weights["alone"], strict=True):
+        np.testing.assert_array_equal(student, alone)
     # The control: the references are another text.
-    both = zip(weights["alone"], weights["other"], strict=True)
-    assert not all(np.array_equal(one, other) for one, other in both)
+    both = zip(weights["alone"], weights["reference"], strict=True)
+    assert not all(np.array_equal(alone, reference) for alone, reference in both)

@@ -36,16 +36,16 @@ def test_the_package_s_flag_files_are_found_from_any_folder(argv, tmp_path, monk
 def test_a_file_of_the_working_folder_comes_first_and_may_include_ours(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.flags").write_text("# mine\n--flagfile=base.flags\n\n--d_model=64\n// end\n")
-    found = values(expand_flagfiles(["--flagfile=mine.flags", "--d_ff=96"]))
-    assert (found["d_model"], found["d_ff"]) == ("64", "96")
+    expanded = values(expand_flagfiles(["--flagfile=mine.flags", "--d_ff=96"]))
+    assert (expanded["d_model"], expanded["d_ff"]) == ("64", "96")
     (tmp_path / "base.flags").write_text("--d_model=32\n")
-    found = expand_flagfiles(["--d_model=1", "--flagfile=base.flags", "--d_model=2"])
-    assert found == ["--d_model=1", "--d_model=32", "--d_model=2"]
+    expanded = expand_flagfiles(["--d_model=1", "--flagfile=base.flags", "--d_model=2"])
+    assert expanded == ["--d_model=1", "--d_model=32", "--d_model=2"]
 
 
-def test_a_missing_flag_file_names_those_there_are():
-    told = r"'none.flags'.*base.flags, base_en_fr.flags, .*table3/a_16_heads.flags, .*, tiny.flags"
-    with pytest.raises(FileNotFoundError, match=told):
+def test_the_error_of_a_missing_flag_file_names_the_existing_ones():
+    names = r"'none.flags'.*base.flags, base_en_fr.flags, .*table3/a_16_heads.flags, .*, tiny.flags"
+    with pytest.raises(FileNotFoundError, match=names):
         expand_flagfiles(["--flagfile=none.flags"])
 
 
@@ -66,31 +66,31 @@ WRONG_FILES = {
 
 
 @pytest.mark.parametrize("kind", WRONG_FILES)
-def test_a_file_that_is_no_text_is_told_by_name(kind, tmp_path, monkeypatch):
+def test_a_flag_file_that_is_no_text_is_refused_by_name(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    content, told = WRONG_FILES[kind]
+    content, message = WRONG_FILES[kind]
     (tmp_path / "mine.flags").write_bytes(content)
-    with pytest.raises(ValueError, match=f"^{told}"):
+    with pytest.raises(ValueError, match=f"^{message}"):
         expand_flagfiles(["--flagfile=mine.flags"])
     (tmp_path / "outer.flags").write_text("\n--flagfile=mine.flags\n")
-    with pytest.raises(ValueError, match=f"^outer.flags, line 2: {told}"):
+    with pytest.raises(ValueError, match=f"^outer.flags, line 2: {message}"):
         expand_flagfiles(["--flagfile=outer.flags"])
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "device", "folder's name", "long name"])
-def test_what_is_no_file_is_no_flag_file(kind, tmp_path):
+def test_a_flag_file_must_be_a_regular_file(kind, tmp_path):
     paths = {"device": "/dev/zero", "long name": "a" * 300, "folder's name": f"{tmp_path}/"}
     path = paths.get(kind, tmp_path / "p")
     if kind == "folder":
         path.mkdir()
     if kind == "pipe":
         os.mkfifo(path)
-    told = "is neither in" if kind == "long name" else "is no regular file"
-    with pytest.raises(OSError, match=told):
+    message = "is neither in" if kind == "long name" else "is no regular file"
+    with pytest.raises(OSError, match=message):
         expand_flagfiles([f"--flagfile={path}"])
 
 
-def test_files_within_files_have_an_end(tmp_path, monkeypatch):
+def test_flag_files_are_nested_up_to_a_limit(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for number in range(60):
         (tmp_path / f"{number}.flags").write_text(f"--flagfile={number + 1}.flags\n")
@@ -107,33 +107,33 @@ def test_a_help_line_is_complete_by_itself_and_the_same_wherever_it_is_declared(
     assert line.endswith(".")
 
 
-def test_help_says_what_other_backends_have_not():
+def test_help_marks_the_options_of_tensorflow_alone():
     page = help_of(["--task=translation", "--help"], "", train.SECTIONS, train.OF_TASKS)
-    entries = [" ".join(one.split()) for one in re.split(r"\n\n|\n  --(?:\[no\])?", page)]
-    told = {re.match(r"\w+", one)[0] for one in entries if one.endswith("Only on TensorFlow.")}
+    entries = [" ".join(entry.split()) for entry in re.split(r"\n\n|\n  --(?:\[no\])?", page)]
+    names = {re.match(r"\w+", text)[0] for text in entries if text.endswith("Only on TensorFlow.")}
     places = [place for declared in every_place().values() for place in declared]
-    marked = {one.option.name for one in places if one.option.setting.on_tensorflow}
-    assert told == marked
-    assert {"augment", "report", "distribution"} < marked < {one.option.name for one in places}
+    marked = {place.option.name for place in places if place.option.setting.on_tensorflow}
+    assert names == marked
+    assert {"augment", "report", "distribution"} < marked < {place.option.name for place in places}
 
 
-def test_values_are_those_of_the_sections_asked_for():
+def test_values_are_those_of_the_given_sections():
     FLAGS = flags_of("export")
     assert flags.values(FLAGS, Precision) == {"precision": "float32"}
     assert flags.values(FLAGS, Version, Precision) == {"version": None, "precision": "float32"}
 
 
-def test_what_was_not_given_is_no_decoding_option():
+def test_only_typed_flags_are_decoding_options():
     searched = {"beam_size": 4, "coverage_penalty": 0.0}
-    for given, options in (
+    for arguments, options in (
         ((), {}),
         (("--beam_size=4", "--coverage_penalty=0", "--seed=3"), searched),
         (("--seed=3", "--samples=2"), {"samples": 2, "seed": 3}),
     ):
-        assert flags.decoding_options(flags_of("translate", *given)) == options
+        assert flags.decoding_options(flags_of("translate", *arguments)) == options
 
 
-def test_what_a_run_decides_says_its_own_default():
+def test_the_help_of_a_remembered_option_says_its_default():
     """The run decides, or the task: trees may be longer than translations."""
     for name in REMEMBERED:
         # An import says some of them, and --forbidden names a file of words.
@@ -150,7 +150,7 @@ def test_what_a_run_decides_says_its_own_default():
 
 
 def give(monkeypatch, *arguments):
-    """Let a command have been given arguments."""
+    """Set the places of flags as if a command had these arguments."""
     places = placed(arguments)
     names = [argument.text.removeprefix("--").partition("=")[0] for argument in places]
     monkeypatch.setattr(flags, "PLACES", dict(zip(names, places, strict=True)))
@@ -185,7 +185,7 @@ D_MODEL = "--d_model: toy.flags, line 8"
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("error", "places"),
     [
         ("`d_model` must be even.", f" ({D_MODEL})"),
         ("--d_ff and --d_model differ.", f" ({D_MODEL}; --d_ff: toy.flags, line 9)"),
@@ -193,23 +193,23 @@ D_MODEL = "--d_model: toy.flags, line 8"
         ("a/seed=3 and d_models=4 and --num_layers_=3 and top_k=1", ""),
     ],
 )
-def test_the_flag_file_that_is_to_blame_is_told(said, told, monkeypatch):
+def test_an_error_names_the_flag_files_of_its_flags(error, places, monkeypatch):
     give(monkeypatch, "--flagfile=toy.flags", "--seed=3")
-    assert flags._with_places(said) == f"{said}{told}"
+    assert flags._with_places(error) == f"{error}{places}"
 
 
-def test_an_argument_that_a_flag_gave_is_told_as_the_flag(monkeypatch):
+def test_an_error_names_an_argument_as_the_flag_that_gave_it(monkeypatch):
     give(monkeypatch, "--precision=bfloat16", "--top_k=1")
-    told = "--precision=bfloat16: m has its own (--top_k=1, top_p=2)."
-    assert flags._with_places("precision=bfloat16: m has its own (top_k=1, top_p=2).") == told
+    message = "--precision=bfloat16: m has its own (--top_k=1, top_p=2)."
+    assert flags._with_places("precision=bfloat16: m has its own (top_k=1, top_p=2).") == message
 
 
-def test_languages_and_prefixes_are_told_by_the_flags_that_were_given(monkeypatch):
-    said = "source_language=xx: m has de. `target_language` must be one of its_source_language."
-    assert flags._with_places(said) == said
+def test_languages_and_prefixes_are_named_as_the_flags_that_were_typed(monkeypatch):
+    error = "source_language=xx: m has de. `target_language` must be one of its_source_language."
+    assert flags._with_places(error) == error
     give(monkeypatch, "--from_language=xx", "--to_language=de")
-    told = "--from_language=xx: m has de. --to_language must be one of its_source_language."
-    assert flags._with_places(said) == told
+    message = "--from_language=xx: m has de. --to_language must be one of its_source_language."
+    assert flags._with_places(error) == message
     give(monkeypatch, "--flagfile=multi30k.flags", "--test_prefix=test")
     places = "(--train_prefix: multi30k.flags, line 5; --valid_prefix: multi30k.flags, line 6)"
     assert flags._with_places("Check `prefixes`.") == f"Check `prefixes`. {places}"
@@ -226,20 +226,20 @@ def test_an_error_of_the_system_names_the_flag_of_its_path(monkeypatch, tmp_path
     assert flags._reason(elsewhere, FLAGS) == "/x/y: Permission denied."
     # The node of a graph is no part of a reason.
     node = "{{function_node __wrapped__SaveV2_dtypes_1_device_/job:localhost/replica:0}}"
-    said = f"{node} a/b; No space left on device [Op:SaveV2]"
-    error = tf.errors.ResourceExhaustedError(None, None, said)
+    message = f"{node} a/b; No space left on device [Op:SaveV2]"
+    error = tf.errors.ResourceExhaustedError(None, None, message)
     assert flags._reason(error, None) == "a/b; No space left on device"
 
 
-def telling(traceback):
-    """The flags of a command that has no others."""
-    found = absl_flags.FlagValues()
-    absl_flags.DEFINE_bool("traceback", traceback, "", flag_values=found)
-    found.mark_as_parsed()
-    return found
+def flags_with(traceback):
+    """The flags of a command that has --traceback alone."""
+    FLAGS = absl_flags.FlagValues()
+    absl_flags.DEFINE_bool("traceback", traceback, "", flag_values=FLAGS)
+    FLAGS.mark_as_parsed()
+    return FLAGS
 
 
-# What TensorFlow says of a file that is no picture.
+# TensorFlow's error about a file that is no picture.
 DETECTED = "Graph execution error:\n\nDetected at node A defined at (most recent call last):\n"
 NO_PICTURE = "Unknown image file format.\n\t [[{{node A}}]] [Op:__inference_f_6]"
 ERRORS = {
@@ -256,30 +256,30 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_of_an_error_the_reason_is_told_in_a_line(capsys, name):
-    error, told = ERRORS[name]
+def test_an_error_is_printed_as_its_reason_in_one_line(capsys, name):
+    error, reason = ERRORS[name]
 
     def main(_):
         raise error
 
     with pytest.raises(SystemExit):
-        flags._call(main, telling(traceback=False))
-    assert capsys.readouterr().err == f"error: {told}\n"
+        flags._call(main, flags_with(traceback=False))
+    assert capsys.readouterr().err == f"error: {reason}\n"
     with pytest.raises(type(error)):
-        flags._call(main, telling(traceback=True))
+        flags._call(main, flags_with(traceback=True))
 
 
 def test_threads_are_set_before_a_corpus_is_read(monkeypatch):
     from keras_transformer import evaluate, tune
 
-    done = []
+    events = []
 
     def read(*_):
-        done.append("corpus")
+        events.append("corpus")
         raise ValueError("enough")
 
     spread = "keras_transformer.startup.spread_over_cores"
-    monkeypatch.setattr(spread, lambda: done.append("threads"))
+    monkeypatch.setattr(spread, lambda: events.append("threads"))
     monkeypatch.setattr("keras_transformer.runs.model_path.description_of", lambda _: {})
     task = types.SimpleNamespace(scorer=read)
     monkeypatch.setattr("keras_transformer.tasks.task_class", lambda _: task)
@@ -287,7 +287,7 @@ def test_threads_are_set_before_a_corpus_is_read(monkeypatch):
     for command, name in ((evaluate, "evaluate"), (tune, "tune")):
         with pytest.raises(ValueError, match="enough"):
             command.main(flags_of(name, "--model=m"))
-    assert done == ["threads", "corpus"] * 2
+    assert events == ["threads", "corpus"] * 2
 
 
 PATHS = {
@@ -299,16 +299,16 @@ PATHS = {
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_a_home_that_the_shell_left_alone_is_found(name, monkeypatch):
+def test_a_tilde_that_the_shell_left_alone_is_expanded(name, monkeypatch):
     monkeypatch.setenv("HOME", "/home/anna")
-    given, expected = PATHS[name]
-    command = next(one for one in COMMANDS if name in names_of(one))
+    path, expected = PATHS[name]
+    command = next(command for command in COMMANDS if name in names_of(command))
     choice = ["--corpus=lines"] if name == "data_dir" else []
-    FLAGS = flags_of(command, *choice, f"--{name}={given}")
+    FLAGS = flags_of(command, *choice, f"--{name}={path}")
     assert FLAGS[name].value == expected.format(home="/home/anna")
 
 
-# Their help speaks of files, and their values are none.
+# Their help speaks of files, but their values are no paths.
 NO_PATHS = {
     *("dump_flags", "model_name", "pictures", "shards", "signature"),
     *("test_prefix", "train_prefix", "valid_prefix"),
@@ -319,25 +319,25 @@ NO_PATHS = {
 
 def test_every_flag_of_a_file_or_folder_is_a_path():
     """By its name, or by its help, which speaks of a file or folder."""
-    found = {
+    names = {
         name
         for name in EVERY_FLAG
         if re.search("(_dir|_file)$", name)
         or re.search(r"\b(file|folder)s?\b", EVERY_FLAG[name].help or "", re.IGNORECASE)
     }
-    no_paths = {name for name in found if not isinstance(EVERY_FLAG[name].parser, PathParser)}
+    no_paths = {name for name in names if not isinstance(EVERY_FLAG[name].parser, PathParser)}
     assert no_paths == NO_PATHS
-    assert "trees" in found
-    assert len(found - NO_PATHS) > 10
+    assert "trees" in names
+    assert len(names - NO_PATHS) > 10
 
 
 def test_flags_of_scores_that_change_nothing_are_refused(monkeypatch):
     from keras_transformer import evaluate
 
-    def told(argument, searches, *others):
+    def refusal(argument, searches, *more):
         give(monkeypatch, argument)
         try:
-            evaluate._refuse(flags_of("evaluate", *others))
+            evaluate._refuse(flags_of("evaluate", *more))
             evaluate._refuse_search(types.SimpleNamespace(searches=searches), "m")
         except ValueError as error:
             return str(error)
@@ -353,11 +353,11 @@ def test_flags_of_scores_that_change_nothing_are_refused(monkeypatch):
             for name in ("source_file", "reference_file")
         ),
     ]:
-        assert told(*arguments).startswith(words)
-        assert told(*arguments).endswith(" Leave it out.")
-    assert told("--decode_tokens=9", True) is None
-    assert told(significance, True, "--baseline_file=b") is None
-    assert told("--split=valid", True) is None
+        assert refusal(*arguments).startswith(words)
+        assert refusal(*arguments).endswith(" Leave it out.")
+    assert refusal("--decode_tokens=9", True) is None
+    assert refusal(significance, True, "--baseline_file=b") is None
+    assert refusal("--split=valid", True) is None
 
 
 @pytest.mark.parametrize(
@@ -368,8 +368,8 @@ def test_flags_of_learning_are_refused_beside_a_vocabulary(name, monkeypatch, tm
 
     FLAGS = types.SimpleNamespace(vocabulary="a", output_dir=str(tmp_path))
     give(monkeypatch, f"--{name}=9")
-    told = rf"^--{name} is for a vocabulary that is learned, and --vocabulary names one\. Leave it"
-    with pytest.raises(ValueError, match=told):
+    error = rf"^--{name} is for a vocabulary that is learned, and --vocabulary names one\. Leave it"
+    with pytest.raises(ValueError, match=error):
         prepare._refuse(FLAGS)
     prepare._refuse(types.SimpleNamespace(vocabulary=None, output_dir=str(tmp_path)))
 
@@ -394,18 +394,18 @@ def test_another_engine_s_search_has_no_flags(monkeypatch, tmp_path):
 def test_a_search_that_other_commands_refuse_is_not_tuned(sizes, advised):
     from keras_transformer.evaluation import tuning
 
-    asked = {"samples": 0, "num_hypotheses": 1, "coverage_penalty": 0.2}
+    options = {"samples": 0, "num_hypotheses": 1, "coverage_penalty": 0.2}
     beam_sizes = tuning.beam_sizes_of(sizes)
     if not advised:
-        tuning.refuse_other_searches(asked, beam_sizes)
+        tuning.refuse_other_searches(options, beam_sizes)
         return
     with pytest.raises(ValueError, match=rf"a beam of 1 has one.* Pass --beam_sizes={advised}\.$"):
-        tuning.refuse_other_searches(asked, beam_sizes)
+        tuning.refuse_other_searches(options, beam_sizes)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, BrokenPipeError])
 @pytest.mark.parametrize(
-    ("given", "writes"),
+    ("typed", "writes"),
     [
         ({"max_steps": 1, "model_dir": 1}, True),
         # Such as import_model, prepare, and visualize.
@@ -416,19 +416,19 @@ def test_a_search_that_other_commands_refuse_is_not_tuned(sizes, advised):
         ({}, False),
     ],
 )
-def test_only_training_goes_on_where_it_was_interrupted(given, writes, error, monkeypatch, capsys):
+def test_only_training_says_that_it_resumes(typed, writes, error, monkeypatch, capsys):
     def interrupted(*_):
         raise error
 
     monkeypatch.setattr(flags, "start_tensorflow", lambda: None)
     monkeypatch.setattr(flags, "leave_standard_output", lambda: None)
-    # To what answers there a reader that leaves, such as `head`, is no error.
+    # A reader that leaves standard output, such as `head`, is no error.
     is_error = writes or error is KeyboardInterrupt
     with pytest.raises(SystemExit) if is_error else contextlib.nullcontext():
-        flags._call(interrupted, given)
-    told = capsys.readouterr().err
-    assert told.startswith("error: ") == is_error
-    assert ("the same command resumes" in told) == ("max_steps" in given)
+        flags._call(interrupted, typed)
+    line = capsys.readouterr().err
+    assert line.startswith("error: ") == is_error
+    assert ("the same command resumes" in line) == ("max_steps" in typed)
 
 
 READS = """
@@ -444,7 +444,7 @@ print("keras_transformer.train" in sys.modules)
 """
 
 
-# The second is the control: to tell whose flag it is, all commands are looked at.
+# The second is the control: to say whose flag it is, all commands are imported.
 @pytest.mark.parametrize(("flag", "imports"), [("--beam_size=2", False), ("--d_model=8", True)])
 def test_only_a_flag_of_other_commands_imports_them(flag, imports):
     assert printed(sys.executable, "-c", READS, flag) == f"{imports}\n"
@@ -489,7 +489,7 @@ flags.run(main, (), on_interrupt=flags.stop_at_once)
 
 
 @pytest.mark.parametrize(
-    ("program", "told"),
+    ("program", "message"),
     [
         (INTERRUPTED, "interrupted."),
         ("IS_STARTING = True" + STARTING, "interrupted."),
@@ -497,6 +497,6 @@ flags.run(main, (), on_interrupt=flags.stop_at_once)
     ],
     ids=["while garbage is collected", "while TensorFlow starts", "of one that stops at once"],
 )
-def test_an_interruption_is_not_lost_and_is_told(program, told):
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", f"error: {told}\n")
+def test_an_interruption_is_not_lost_and_is_reported(program, message):
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (process.returncode, process.stdout, process.stderr) == (130, "", f"error: {message}\n")

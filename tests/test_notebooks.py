@@ -48,8 +48,8 @@ def executed(text, folder, seconds=SECONDS):
 def pictures(notebook):
     """The PNG files that a notebook shows."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
-    found = [output.get("data", {}).get("image/png") for output in outputs]
-    return [base64.b64decode(one) for one in found if one]
+    encoded = [output.get("data", {}).get("image/png") for output in outputs]
+    return [base64.b64decode(picture) for picture in encoded if picture]
 
 
 def names_of(source):
@@ -94,8 +94,8 @@ def test_make_does_not_take_a_notebook_that_failed_for_done(tmp_path):
         (tmp_path / "bin" / name).chmod(0o755)
     for name in ("setup.cfg", "notebooks/a.py", ".venv/installed", ".venv/notebooks"):
         (tmp_path / name).touch()
-    made = subprocess.run(["make", "notebooks", "BIN=bin"], cwd=tmp_path, capture_output=True)
-    assert made.returncode != 0
+    process = subprocess.run(["make", "notebooks", "BIN=bin"], cwd=tmp_path, capture_output=True)
+    assert process.returncode != 0
     assert not (tmp_path / "notebooks" / "a.ipynb").exists()
     # A control: one that does not fail stays.
     (tmp_path / "bin" / "jupyter-execute").write_text("#!/bin/sh\ntrue\n")
@@ -103,7 +103,7 @@ def test_make_does_not_take_a_notebook_that_failed_for_done(tmp_path):
     assert (tmp_path / "notebooks" / "a.ipynb").exists()
 
 
-def test_every_notebook_is_known():
+def test_every_notebook_has_its_number_of_pictures():
     assert {path.stem for path in SOURCES} == PICTURES.keys()
 
 

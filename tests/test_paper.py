@@ -78,13 +78,13 @@ for of_translation in ("dataset", "target_language"):
 
 
 def changes(row):
-    """What a row of table 3 says beside base. Where the heads are others, their widths follow."""
+    """The values of a row of table 3 that differ from base. Widths follow the number of heads."""
     columns = zip(COLUMNS, row, BASE, strict=False)
-    said = {column: f"{value:g}" for column, value, of_base in columns if value != of_base}
-    return {"num_heads": said["num_heads"]} if "num_heads" in said else said
+    changed = {column: f"{value:g}" for column, value, of_base in columns if value != of_base}
+    return {"num_heads": changed["num_heads"]} if "num_heads" in changed else changed
 
 
-SAID = {
+EXPECTED = {
     "base": ALL_OF_BASE,
     "base_en_fr": {**ALL_OF_BASE, **EN_FR},
     "big": ALL_OF_BIG,
@@ -100,7 +100,7 @@ SAID = {
     },
     "table3/big": ALL_OF_BIG | ON_NEWSTEST2013,
 }
-SAID["table3/e_learned_positions"]["positions"] = "learned"
+EXPECTED["table3/e_learned_positions"]["positions"] = "learned"
 
 
 # Our own flag files: the figures of README.md were measured with them. A word for each flag, and
@@ -157,13 +157,13 @@ OURS = {
 }
 
 
-def said(name):
+def flags_in(name):
     arguments = expand_flagfiles([f"--flagfile={name}.flags"])
     return dict(argument.removeprefix("--").partition("=")[::2] for argument in arguments)
 
 
 def hyperparameters(name, vocabulary_size=37000):
-    values = {column: said(name)[column] for column in COLUMNS if column in said(name)}
+    values = {column: flags_in(name)[column] for column in COLUMNS if column in flags_in(name)}
     numbers = {name: float(text) if "." in text else int(text) for name, text in values.items()}
     return Hyperparameters(vocabulary_size, **numbers)
 
@@ -174,21 +174,21 @@ FILES = {f"{path.relative_to(FLAGFILES)}": path for path in sorted(FLAGFILES.rgl
 def test_every_flag_file_of_the_paper_is_a_row_here():
     came_after = {"gpt", "base_sizes", "bert", "bert_sizes", "bert_intents", "bert_slots", "t5"}
     stems = {name.removesuffix(".flags") for name in FILES}
-    assert stems == SAID.keys() | OURS.keys() | came_after
-    assert SAID.keys() == TABLE_3.keys() | {"parsing", "parsing_semi"}
+    assert stems == EXPECTED.keys() | OURS.keys() | came_after
+    assert EXPECTED.keys() == TABLE_3.keys() | {"parsing", "parsing_semi"}
 
 
-@pytest.mark.parametrize("name", [*SAID, *OURS])
-def test_a_flag_file_says_what_was_typed_and_no_more(name):
-    assert said(name) == (SAID[name] if name in SAID else typed(OURS[name]))
+@pytest.mark.parametrize("name", [*EXPECTED, *OURS])
+def test_a_flag_file_has_the_expected_values_and_no_more(name):
+    assert flags_in(name) == (EXPECTED[name] if name in EXPECTED else typed(OURS[name]))
 
 
 def test_a_plain_install_has_what_reads_the_corpus_of_base():
     setup = configparser.ConfigParser()
     setup.read(pathlib.Path(__file__).parents[1] / "setup.cfg")
     required = setup["options"]["install_requires"].split()
-    assert said("base")["corpus"] == "tfds"
-    assert [one for one in required if one.startswith("tensorflow-datasets>=")]
+    assert flags_in("base")["corpus"] == "tfds"
+    assert [name for name in required if name.startswith("tensorflow-datasets>=")]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_control_a_flag_too_many_or_another_value_would_be_seen(tmp_path, monkey
     text = (FLAGFILES / f"{name}.flags").read_text(encoding="utf-8")
     (tmp_path / "changed.flags").write_text(f"{text}{flag}\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    assert said("changed") != SAID[name]
+    assert flags_in("changed") != EXPECTED[name]
 
 
 @pytest.mark.parametrize("name", TABLE_3)
@@ -214,7 +214,7 @@ def test_a_flag_file_has_every_value_of_its_row(name):
     assert (hp.num_layers, hp.d_model, hp.d_ff, hp.num_heads, *widths(hp)) == tuple(row[:6])
     assert (hp.dropout, hp.label_smoothing) == tuple(row[6:])
     assert (hp.norm, hp.activation) == ("post", "relu")
-    assert said(name)["max_steps"] == f"{thousand_steps}000"
+    assert flags_in(name)["max_steps"] == f"{thousand_steps}000"
 
 
 @pytest.mark.parametrize("name", COUNTED)
@@ -245,10 +245,10 @@ def test_control_values_as_wide_as_keys_would_not_be_row_b():
     assert abs(millions(narrow) - millions(hyperparameters("base")) + 7) > 1
 
 
-def test_the_formula_is_what_a_model_has():
+def test_the_formula_gives_a_model_s_number_of_parameters():
     sizes = {"num_layers": 2, "d_model": 8, "d_ff": 12, "num_heads": 2, "d_k": 3}
-    found = Transformer(vocabulary_size=11, **sizes).count_params()
-    assert found == pytest.approx(millions(Hyperparameters(11, **sizes)) * 1e6)
+    count = Transformer(vocabulary_size=11, **sizes).count_params()
+    assert count == pytest.approx(millions(Hyperparameters(11, **sizes)) * 1e6)
 
 
 @pytest.mark.slow
@@ -264,22 +264,22 @@ def test_base_and_big_are_built_for_real(name):
 
 
 # Flags of the machine, which a flag file leaves to the command line: it says what is learned.
-ON_WHAT = {"distribution", "tpu", "accumulate", "mixed_precision"}
+OF_MACHINE = {"distribution", "tpu", "accumulate", "mixed_precision"}
 
 
-def on_what(path):
-    """Those that a flag file says, with what it includes."""
+def machine_flags(path):
+    """Flags of the machine in a flag file and in those that it includes."""
     arguments = expand_flagfiles([f"--flagfile={path}"])
-    return ON_WHAT & {argument.lstrip("-").partition("=")[0] for argument in arguments}
+    return OF_MACHINE & {argument.lstrip("-").partition("=")[0] for argument in arguments}
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_flag_file_does_not_say_on_what_to_compute(name):
-    assert on_what(FILES[name]) == set()
+def test_a_flag_file_has_no_flag_of_the_machine(name):
+    assert machine_flags(FILES[name]) == set()
 
 
-def test_control_a_flag_file_that_says_it_is_found(tmp_path):
+def test_control_a_flag_of_the_machine_in_a_flag_file_is_found(tmp_path):
     path = tmp_path / "mine.flags"
     path.write_text("--flagfile=toy.flags\n--accumulate=8\n# --tpu=x\n", encoding="utf-8")
-    assert on_what(path) == {"accumulate"}
-    assert {*EVERY_FLAG} >= ON_WHAT
+    assert machine_flags(path) == {"accumulate"}
+    assert {*EVERY_FLAG} >= OF_MACHINE

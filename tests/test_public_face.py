@@ -1,4 +1,4 @@
-"""What the package shows, and what importing it and asking a command for help leave alone."""
+"""The package's public names, and what importing it and printing help leave unchanged."""
 
 import configparser
 import importlib.util
@@ -21,13 +21,13 @@ import keras_transformer
 ROOT = pathlib.Path(keras_transformer.__file__).parents[1]
 SEARCHING = ("evaluate", "export", "generate", "parse", "train", "translate", "visualize")
 SEARCHING += ("translate_corpus",)
-# Tells what a program has changed in its process.
+# Prints what a program has changed in its process.
 WATCH = """
 import json, os, sys
 {first}
 def state():
     streams = [os.stat(number) for number in range(3)]
-    return dict(os.environ), [(one.st_dev, one.st_ino) for one in streams]
+    return dict(os.environ), [(stream.st_dev, stream.st_ino) for stream in streams]
 before = state()
 {program}
 changed = [old != new for old, new in zip(before, state())]
@@ -48,14 +48,14 @@ def watched(program, first="", **environment):
     `first` runs before, and may change what it likes.
     """
     watching = WATCH.format(program=program, first=first)
-    done = printed(sys.executable, "-c", watching, env=os.environ | environment)
-    return json.loads(done.splitlines()[-1])
+    output = printed(sys.executable, "-c", watching, env=os.environ | environment)
+    return json.loads(output.splitlines()[-1])
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="JAX is not installed")
 def test_importing_the_layers_changes_nothing_else():
-    found = watched(IMPORTS, first="import keras", KERAS_BACKEND="jax")
-    assert found == [False, False, ["keras"]]
+    changes = watched(IMPORTS, first="import keras", KERAS_BACKEND="jax")
+    assert changes == [False, False, ["keras"]]
 
 
 def test_control_starting_tensorflow_is_seen():
@@ -92,7 +92,7 @@ def test_public_names_are_those_of_their_homes():
 # Each command as `python -m` runs it, one after the other in one process.
 ASK = """
 import contextlib, io, runpy
-told = {}
+answers = {}
 for command in %r:
     for argument in ("--help", "--no_such_flag"):
         sys.argv = [command, argument]
@@ -101,29 +101,29 @@ for command in %r:
             try:
                 runpy.run_module("keras_transformer." + command, run_name="__main__")
             except SystemExit as end:
-                told[command + argument] = [end.code, *(one.getvalue() for one in streams)]
-sys.stderr.write(json.dumps(told))
+                answers[command + argument] = [end.code, *(text.getvalue() for text in streams)]
+sys.stderr.write(json.dumps(answers))
 """
 
 
 def test_help_and_a_wrong_flag_are_answered_without_tensorflow():
     program = WATCH.format(program=ASK % ([*COMMANDS],), first="")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == [False, False, []]
-    told = json.loads(done.stderr)
-    assert len(told) == 2 * len(COMMANDS)
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    assert json.loads(process.stdout.splitlines()[-1]) == [False, False, []]
+    answers = json.loads(process.stderr)
+    assert len(answers) == 2 * len(COMMANDS)
     for command in COMMANDS:
-        _, shown, _ = told[f"{command}--help"]
+        _, shown, _ = answers[f"{command}--help"]
         assert ("--[no]traceback" in shown) == (command not in ("train", "distill"))
         assert ("--beam_size=" in shown) == (command in SEARCHING and command != "train")
         assert ("--batch_tokens=" in shown) == (command == "train")
-        status, out, errors = told[f"{command}--no_such_flag"]
+        status, out, errors = answers[f"{command}--no_such_flag"]
         assert (status, out) == (2, "")
         assert errors.startswith("error: command line: --no_such_flag does not exist")
 
 
-# PyPI's dead `keras-transformer` has our import name: a clash is told.
+# PyPI's dead `keras-transformer` has our import name: a clash is refused.
 def test_the_dead_package_is_refused_by_name(monkeypatch, tmp_path):
     assert keras_transformer._refuse_the_dead_namesake() is None
     (tmp_path / "keras_transformer-0.40.0.dist-info").mkdir()
@@ -159,24 +159,24 @@ def sign(x):
 
 sign(tf.constant(3))
 written = sorted(os.path.splitext(name)[1] for name in os.listdir(tempfile.gettempdir()))
-print(json.dumps([without, lazily, same, [one.decode() for one in pieces[0]], written]))
+print(json.dumps([without, lazily, same, [piece.decode() for piece in pieces[0]], written]))
 """
 
 
 def test_tensorflow_does_without_keras_has_it_when_asked_and_leaves_no_file(tmp_path):
-    """Where Python may keep what it compiled."""
+    """Python may write what it compiled."""
     path = tmp_path / "program.py"
     temporary = tmp_path / "temporary"
     path.write_text(PROGRAM)
     temporary.mkdir()
     environment = os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": str(ROOT)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, path], env=environment, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (process.returncode, process.stderr) == (0, "")
     # At the end a control: a program, and a folder of what was compiled of it.
-    assert json.loads(done.stdout) == [[], [1, 2], True, ["a", "b"], ["", ".py"]]
+    assert json.loads(process.stdout) == [[], [1, 2], True, ["a", "b"], ["", ".py"]]
     assert list(temporary.iterdir()) == []
 
 
@@ -185,7 +185,7 @@ INTERRUPTED = "import signal; signal.raise_signal(signal.SIGINT); raise SystemEx
 
 
 @pytest.mark.parametrize(
-    ("program", "ignored", "status", "told"),
+    ("program", "ignored", "status", "message"),
     [
         (("-m", "keras_transformer.translate"), False, 130, "error: interrupted."),
         (("-m", "keras_transformer.prepare", "-m", "a"), False, 130, "error: interrupted."),
@@ -194,20 +194,20 @@ INTERRUPTED = "import signal; signal.raise_signal(signal.SIGINT); raise SystemEx
         (("-m", "keras_transformer.translate"), True, 1, "went on"),
     ],
 )
-def test_an_interrupted_import_ends_in_one_line(program, ignored, status, told, tmp_path):
+def test_an_interrupted_import_ends_in_one_line(program, ignored, status, message, tmp_path):
     (tmp_path / "absl.py").write_text(INTERRUPTED)
     # The tests themselves may run in the background.
     answer = f"signal.signal(signal.SIGINT, signal.{'SIG_IGN' if ignored else 'SIG_DFL'})"
     begin = f"import os, signal, sys; {answer}; os.execv(sys.executable, sys.argv[1:])"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", begin, sys.executable, *program],
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])},
         capture_output=True,
         text=True,
     )
-    lines = done.stderr.splitlines()
-    assert (done.returncode, lines[-1]) == (status, told)
-    assert (len(lines) == 1) == (told != "KeyboardInterrupt")
+    lines = process.stderr.splitlines()
+    assert (process.returncode, lines[-1]) == (status, message)
+    assert (len(lines) == 1) == (message != "KeyboardInterrupt")
 
 
 # What is installed: a wheel holds each file of the packages, flag files and the page too.

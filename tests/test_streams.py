@@ -1,4 +1,4 @@
-"""What is written to: files whole, links and pipes as they are."""
+"""Outputs: files are written whole, links and pipes stay as they are."""
 
 import concurrent.futures
 import gzip
@@ -48,7 +48,7 @@ def test_help_whose_reader_leaves_ends_in_silence():
 
 
 @pytest.mark.parametrize("is_opened", [True, False], ids=["opened", "control"])
-def test_what_is_printed_goes_into_no_file_where_standard_error_is_closed(tmp_path, is_opened):
+def test_messages_go_into_no_file_where_standard_error_is_closed(tmp_path, is_opened):
     program = (
         "import os, sys; from keras_transformer import flags\n"
         f"{'flags.open_closed()' if is_opened else ''}\n"
@@ -61,7 +61,7 @@ def test_what_is_printed_goes_into_no_file_where_standard_error_is_closed(tmp_pa
     assert (tmp_path / "file").read_text() == ("" if is_opened else "a message of C++")
 
 
-def test_a_full_disk_is_told_in_one_line_and_letters_that_a_terminal_lacks_are_escapes():
+def test_a_full_disk_is_reported_in_one_line_and_flags_are_dumped_to_any_terminal():
     flags = ("--flagfile=toy.flags", "--dump_flags")
     command = [sys.executable, "-m", "keras_transformer.train", *flags]
     with open("/dev/full", "wb") as full:
@@ -90,32 +90,32 @@ def test_what_is_written_to_a_gz_is_read_from_it(tmp_path):
     assert streams.read_lines(name) == ["eins", "zwei"]
 
 
-def test_a_working_folder_that_was_deleted_is_told(tmp_path):
+def test_a_deleted_working_folder_is_reported(tmp_path):
     (tmp_path / "gone").mkdir()
     command = f"cd gone; rmdir ../gone; {sys.executable} -m keras_transformer.translate --model=x"
     ended = subprocess.run(["sh", "-c", f"{command} --output=y"], cwd=tmp_path, capture_output=True)
     assert ended.stderr == b"error: the working folder was deleted. Change into another.\n"
 
 
-def test_what_cannot_be_written_is_told_before_the_work(tmp_path):
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(tmp_path):
     (tmp_path / "file").touch()
     # Nobody can make a file in /proc, whoever runs the tests.
     (tmp_path / "link").symlink_to("/proc/a/x")
-    for path, told in (
+    for path, message in (
         (tmp_path, r"^--output must be a file\. Received: the folder"),
         (tmp_path / "file" / "x", r"file/x cannot be written: Not a directory in .*/file\."),
         ("/proc/a/x", r"^--output=/proc/a/x cannot be written: .* in /proc\. Name"),
         (tmp_path / "link", r"/link cannot be written: .* in /proc\. Name another file"),
     ):
         error = IsADirectoryError if path == tmp_path else OSError
-        with pytest.raises(error, match=told):
+        with pytest.raises(error, match=message):
             streams.require_writable(str(path))
-    told = r"^--model_dir=/proc/a cannot be written: .* in /proc\. Name"
-    with pytest.raises(OSError, match=told):
+    message = r"^--model_dir=/proc/a cannot be written: .* in /proc\. Name"
+    with pytest.raises(OSError, match=message):
         streams.require_folder("--model_dir=/proc/a", "/proc/a")
 
 
-def test_control_what_can_be_written_is_left_as_it_is(tmp_path):
+def test_control_an_output_that_can_be_written_is_left_as_it_is(tmp_path):
     for folder in (tmp_path, tmp_path / "new" / "er"):
         streams.require_folder("--model_dir", folder)
         assert not any(tmp_path.iterdir())
@@ -157,7 +157,7 @@ def test_an_error_names_the_line_of_the_stream(monkeypatch):
     assert written == ["a!\n", "b!\n"]
 
 
-# A test that writes into what others read is found.
+# Ways to change a shared folder, and the paths that are reported.
 MEDDLERS = {
     "written": (lambda folder: (folder / "model.json").write_text("other"), ["model.json"]),
     "replaced": (
@@ -173,7 +173,7 @@ MEDDLERS = {
 
 
 @pytest.mark.parametrize("how", MEDDLERS)
-def test_control_a_change_is_told_once(how, tmp_path):
+def test_control_a_change_is_reported_once(how, tmp_path):
     write, paths = MEDDLERS[how]
     folder = tmp_path / "run"
     (folder / "checkpoints").mkdir(parents=True)
@@ -187,12 +187,12 @@ def test_control_a_change_is_told_once(how, tmp_path):
     (copy / "model.json").write_text("changed", encoding="utf-8")
     assert shared.changes() == []
     write(folder)
-    told = [path.relative_to(folder).as_posix() for path in shared.changes()]
-    assert set(paths) <= set(told) <= {".", *paths}
+    names = [path.relative_to(folder).as_posix() for path in shared.changes()]
+    assert set(paths) <= set(names) <= {".", *paths}
     assert shared.changes() == []
 
 
-def test_what_stays_in_a_temporary_folder_is_told_with_its_test(tmp_path):
+def test_what_stays_in_a_temporary_folder_is_reported_with_its_test(tmp_path):
     folder = TemporaryFolder(tmp_path)
     (tmp_path / "before").touch()
     folder.look("first")

@@ -31,7 +31,7 @@ def values_of(command, *arguments):
     return flags_of(command, *arguments).flag_values_dict()
 
 
-def told(command, *arguments):
+def refusal(command, *arguments):
     with pytest.raises(WrongFlag) as raised:
         flags_of(command, *arguments)
     assert "\n" not in str(raised.value)
@@ -55,18 +55,18 @@ FOREIGN = [(task, name) for task in TASKS for name in EVERY_FLAG if task not in 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_flag_of_another_task_is_refused_and_its_task_named(task, tmp_path):
-    foreign = [name for other, name in FOREIGN if other == task]
+    foreign = [name for of_task, name in FOREIGN if of_task == task]
     path = tmp_path / "my.flags"
     for name in foreign:
         argument = f"--{name}={some_value(name)}"
         expected = f"--{name} is for --task={' or '.join(tasks_of(name))}. Leave it out."
         path.write_text(f"# A comment.\n{argument}\n", encoding="utf-8")
-        in_file = told("train", f"--task={task}", f"--flagfile={path}")
+        in_file = refusal("train", f"--task={task}", f"--flagfile={path}")
         assert in_file == f"{path}, line 2: {expected}"
-        assert told("train", argument, f"--task={task}") == f"command line: {expected}"
+        assert refusal("train", argument, f"--task={task}") == f"command line: {expected}"
         # Commands that do not train refuse it in a file that says its task.
         path.write_text(f"{argument}\n--task={task}\n", encoding="utf-8")
-        assert told("evaluate", f"--flagfile={path}") == f"{path}, line 1: {expected}"
+        assert refusal("evaluate", f"--flagfile={path}") == f"{path}, line 1: {expected}"
 
 
 def test_the_foreign_flags_are_many():
@@ -89,7 +89,7 @@ def test_a_flag_of_another_architecture_is_refused(architecture, tmp_path):
         "max_positions",
         "vocabulary_size",
     }:
-        readers = [one for one in fields if name in fields[one]]
+        readers = [kind for kind in fields if name in fields[kind]]
         argument = f"--{name}={some_value(name)}"
         if architecture in readers:
             if name not in ("architecture", "max_positions", "first_position"):
@@ -97,8 +97,8 @@ def test_a_flag_of_another_architecture_is_refused(architecture, tmp_path):
             continue
         expected = f"--{name} is for --architecture={' or '.join(readers)}. Leave it out."
         path.write_text(f"{argument}\n", encoding="utf-8")
-        assert told("train", argument, choice) == f"command line: {expected}"
-        assert told("train", choice, f"--flagfile={path}") == f"{path}, line 1: {expected}"
+        assert refusal("train", argument, choice) == f"command line: {expected}"
+        assert refusal("train", choice, f"--flagfile={path}") == f"{path}, line 1: {expected}"
 
 
 def test_flags_and_defaults_of_pictures_are_those_of_their_model():
@@ -106,25 +106,25 @@ def test_flags_and_defaults_of_pictures_are_those_of_their_model():
 
     fields = {field.name: field.default for field in dataclasses.fields(VisionHyperparameters)}
     task = "image_classification"
-    found = values_of("train", f"--task={task}")
-    expected = {name: default for name, default in fields.items() if name in found}
-    assert {name: found[name] for name in fields if name in found} == expected
-    assert len(found.keys() & fields.keys()) > 10
+    values = values_of("train", f"--task={task}")
+    expected = {name: default for name, default in fields.items() if name in values}
+    assert {name: values[name] for name in fields if name in values} == expected
+    assert len(values.keys() & fields.keys()) > 10
     assert values_of("train", f"--task={task}", "--num_layers=2")["num_layers"] == 2
     # A control: another task has the paper's.
     assert values_of("train")["num_layers"] == 6
 
 
 @pytest.mark.parametrize("corpus", CORPORA)
-def test_what_a_corpus_reads_is_what_it_says(corpus):
+def test_a_corpus_takes_its_own_flags_and_refuses_others(corpus):
     """A corpus reads its fields, and the flags of the others are refused with their names."""
     for name in {name for kind in CORPORA.values() for name in options_of(kind)} - {"seed"}:
         argument = f"--{name}={some_value(name)}"
         if name in options_of(CORPORA[corpus]):
             flags_of("train", f"--corpus={corpus}", argument)
         else:
-            readers = [one for one, kind in CORPORA.items() if name in options_of(kind)]
-            assert told("train", f"--corpus={corpus}", argument) == (
+            readers = [reader for reader, kind in CORPORA.items() if name in options_of(kind)]
+            assert refusal("train", f"--corpus={corpus}", argument) == (
                 f"command line: --{name} is for --corpus={' or '.join(readers)}. Received: "
                 f"--corpus={corpus}. Leave it out."
             )
@@ -156,23 +156,23 @@ OF_PICTURES = [
 ]
 
 
-def asking(wanted):
-    """Whether a choice asks for an option, a function."""
-    return wanted if callable(wanted) else wanted.__contains__
+def among(choices):
+    """A function that says whether a choice is among those of an option."""
+    return choices if callable(choices) else choices.__contains__
 
 
 @pytest.mark.parametrize("name", OF_PICTURES)
 def test_an_option_of_another_picture_is_refused(name):
     argument = "--steps=9" if name == "steps" else f"--{name}={some_value(name)}"
-    refused = told("visualize", "--picture=positions", argument)
+    refused = refusal("visualize", "--picture=positions", argument)
     assert refused.startswith(f"command line: --{name} is for --picture=")
     assert refused.endswith("Received: --picture=positions. Leave it out.")
-    [wanted, *_] = every_place()[name][0].option.setting.only["picture"]
-    values_of("visualize", f"--picture={wanted}", argument)
+    [picture, *_] = every_place()[name][0].option.setting.only["picture"]
+    values_of("visualize", f"--picture={picture}", argument)
 
 
 @pytest.mark.parametrize("name", CONDITIONED)
-def test_a_flag_that_nothing_asks_for_is_refused(name, tmp_path):
+def test_a_flag_of_another_choice_is_refused(name, tmp_path):
     setting = every_place()[name][0].option.setting
     on = next(iter(setting.only))
     task = tasks_of(name)[0]
@@ -181,7 +181,7 @@ def test_a_flag_that_nothing_asks_for_is_refused(name, tmp_path):
     path.write_text(f"{argument}\n", encoding="utf-8")
     held = set()
     for choice in CHOICES[on]:
-        holds = asking(setting.only[on])(choice)
+        holds = among(setting.only[on])(choice)
         chosen = [f"--task={task}", f"--{on}={choice}"]
         held.add(holds)
         if holds:
@@ -189,9 +189,9 @@ def test_a_flag_that_nothing_asks_for_is_refused(name, tmp_path):
             values_of("train", *chosen, f"--flagfile={path}")
             continue
         expected = f"--{name} is for {setting.only_words or f'--{on}='}"
-        assert told("train", argument, *chosen).startswith(f"command line: {expected}")
-        assert f"Received: --{on}={choice}" in told("train", argument, *chosen)
-        assert told("train", *chosen, f"--flagfile={path}").startswith(
+        assert refusal("train", argument, *chosen).startswith(f"command line: {expected}")
+        assert f"Received: --{on}={choice}" in refusal("train", argument, *chosen)
+        assert refusal("train", *chosen, f"--flagfile={path}").startswith(
             f"{path}, line 1: {expected}"
         )
         # What a later flag replaced that stands elsewhere counts no more.
@@ -200,7 +200,7 @@ def test_a_flag_that_nothing_asks_for_is_refused(name, tmp_path):
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_recipe_that_is_dumped_says_the_same_again(task, tmp_path):
+def test_a_dumped_recipe_gives_the_same_values(task, tmp_path):
     """With every default, and with what was typed."""
     sections = (*train.SECTIONS, *train.OF_TASKS[task])
     for more in ((), ("--seed=3", "--norelease", "--max_minutes=2.5", "--export_dir=a b")):
@@ -239,15 +239,15 @@ def test_the_help_of_training_is_one_page(capsys):
     assert errors.startswith("error: --help=nowhere is no section. There are: Task, ")
 
 
-def test_a_value_that_is_called_help_asks_for_none():
+def test_a_value_that_is_called_help_prints_no_help():
     assert values_of("train", "--model_dir", "help")["model_dir"] == "help"
     assert flags._parse(["train", "--model_dir", "help"], train.SECTIONS, train.OF_TASKS)
 
 
-def test_in_one_file_the_order_excuses_nothing(tmp_path):
+def test_a_flag_is_refused_though_its_file_names_another_corpus_later(tmp_path):
     path = tmp_path / "my.flags"
     path.write_text("--dataset=a/b\n--corpus=lines\n", encoding="utf-8")
-    assert "line 1: --dataset is for --corpus=tfds" in told("train", f"--flagfile={path}")
+    assert "line 1: --dataset is for --corpus=tfds" in refusal("train", f"--flagfile={path}")
 
 
 @pytest.mark.parametrize("path", sorted(FLAGFILES.rglob("*.flags")), ids=lambda path: path.name)
@@ -281,8 +281,8 @@ def test_each_recipe_is_read_by_every_command_of_its_task(path):
         ("train", ["--", "x"], "unexpected argument '--'"),
     ],
 )
-def test_what_is_wrong_on_the_command_line_is_told(command, arguments, line):
-    assert told(command, *arguments).startswith(f"command line: {line}")
+def test_a_wrong_argument_is_refused(command, arguments, line):
+    assert refusal(command, *arguments).startswith(f"command line: {line}")
 
 
 @pytest.mark.parametrize(
@@ -303,51 +303,51 @@ def test_what_is_wrong_on_the_command_line_is_told(command, arguments, line):
     ],
 )
 @pytest.mark.parametrize("command", ["train", "translate"])
-def test_what_is_wrong_in_a_file_is_told_with_its_line(command, text, line, tmp_path, monkeypatch):
+def test_a_wrong_line_of_a_flag_file_is_refused(command, text, line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wrong.flags").write_text(f"// mine\n\n--output=A -- B\n{text}\n", encoding="utf-8")
     (tmp_path / "outer.flags").write_text("--flagfile=wrong.flags\n", encoding="utf-8")
-    found = told(command, "--flagfile=outer.flags")
-    assert found.startswith(f"wrong.flags, line 4: {line}")
+    message = refusal(command, "--flagfile=outer.flags")
+    assert message.startswith(f"wrong.flags, line 4: {line}")
 
 
 def reader_of(name):
     """A command that reads a flag, and what it must be given for that."""
-    command = next(one for one in COMMANDS if name in names_of(one))
+    command = next(command for command in COMMANDS if name in names_of(command))
     task = [f"--task={tasks_of(name)[0]}"] if command == "train" else []
-    wanted = {**(every_place()[name][0].option.setting.only or {})}
-    wanted.pop("architecture", None)
+    only = {**(every_place()[name][0].option.setting.only or {})}
+    only.pop("architecture", None)
     corpora = [corpus for corpus, kind in CORPORA.items() if name in options_of(kind)]
-    wanted |= {"corpus": corpora} if corpora else {}
-    choices = {on: next(filter(asking(some), CHOICES.get(on, some))) for on, some in wanted.items()}
+    only |= {"corpus": corpora} if corpora else {}
+    choices = {on: next(filter(among(some), CHOICES.get(on, some))) for on, some in only.items()}
     return [command, *task, *(f"--{on}={choice}" for on, choice in choices.items())]
 
 
 @pytest.mark.parametrize("spoiled", ["nan", "inf", "-inf", "1e999"])
-def test_no_number_is_none(spoiled):
+def test_a_number_that_is_not_finite_is_refused(spoiled):
     kinds = {name: type(EVERY_FLAG[name].parser).__name__ for name in EVERY_FLAG}
     numbers = [name for name, kind in kinds.items() if kind == "FloatParser"]
     assert len(numbers) > 20
     for name in numbers:
-        assert f"--{name}={spoiled}" in told(*reader_of(name), f"--{name}={spoiled}")
+        assert f"--{name}={spoiled}" in refusal(*reader_of(name), f"--{name}={spoiled}")
 
 
 PATHS = [name for name in EVERY_FLAG if isinstance(EVERY_FLAG[name].parser, PathParser)]
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_a_path_that_cannot_be_is_told_before_anything_is_done(name, tmp_path):
+def test_an_impossible_path_is_refused_when_flags_are_parsed(name, tmp_path):
     reader = reader_of(name)
     for path in ("a" * 256, f"b/{'ä' * 128}", "a/" * 2048):
-        found = told(*reader, f"--{name}={path}")
-        assert found.startswith(f"command line: --{name}=")
-        assert len(found) < 300
+        message = refusal(*reader, f"--{name}={path}")
+        assert message.startswith(f"command line: --{name}=")
+        assert len(message) < 300
     values_of(*reader, f"--{name}={'a' * 255}")
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
         argument = f"--{name}={path}"
         if EVERY_FLAG[name].parser.is_folder:
-            assert f"{tmp_path / 'file'} is no folder" in told(*reader, argument)
+            assert f"{tmp_path / 'file'} is no folder" in refusal(*reader, argument)
         else:
             values_of(*reader, argument)
 
@@ -417,14 +417,14 @@ QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 @settings(max_examples=300, suppress_health_check=QUIET)
 @BROKEN
-def test_whatever_is_written_is_answered_in_a_line(broken_folder, command, arguments, content):
+def test_any_arguments_are_taken_or_refused_in_one_line(broken_folder, command, arguments, content):
     check_broken(broken_folder, command, arguments, content)
 
 
 @pytest.mark.slow
 @settings(max_examples=10_000, suppress_health_check=QUIET)
 @BROKEN
-def test_ten_thousand_of_them(broken_folder, command, arguments, content):
+def test_ten_thousand_arguments(broken_folder, command, arguments, content):
     check_broken(broken_folder, command, arguments, content)
 
 
@@ -432,16 +432,16 @@ NOT_ONE_OF = r"`\w+` must be one of "
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
-        *(([one], "") for one in ("--d_modle=3", "--flagfile=none.flags", "--flagfile=/dev/zero")),
-        # The help of a choice that there is not.
-        *(([f"--{one}", "--help"], NOT_ONE_OF) for one in ("task=parse", "corpus=x")),
+        *(([arg], "") for arg in ("--d_modle=3", "--flagfile=none.flags", "--flagfile=/dev/zero")),
+        # Help with a choice that does not exist.
+        *(([f"--{choice}", "--help"], NOT_ONE_OF) for choice in ("task=parse", "corpus=x")),
         (["--architecture=x", "--help"], NOT_ONE_OF),
     ],
 )
-def test_the_command_ends_with_that_line_and_status_2(arguments, told, capsys):
+def test_a_refused_command_prints_one_line_and_ends_with_status_2(arguments, message, capsys):
     with pytest.raises(SystemExit) as ended:
         flags._parse(["train", *arguments], train.SECTIONS, train.OF_TASKS)
     assert ended.value.code == 2
-    assert re.fullmatch(f"error: {told}[^\n]+\n", capsys.readouterr().err)
+    assert re.fullmatch(f"error: {message}[^\n]+\n", capsys.readouterr().err)

@@ -23,7 +23,7 @@ def prepare(
     """
     builder = tfds.package().builder(dataset, data_dir=data_dir)
     generators = {
-        split: ((number, one) for number, one in enumerate(examples))
+        split: ((number, example) for number, example in enumerate(examples))
         for split, examples in sentences.items()
     }
     with pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""What the pipelines make of text, as lists that a test can compare, and say of its faults."""
+"""Outputs of the pipelines as lists that a test can compare, and their error messages."""
 
 import itertools
 
@@ -34,8 +34,8 @@ def complaint(error_type, call, *arguments, **options):
     return str(caught.value)
 
 
-def assert_same_batches(found, expected):
+def assert_same_batches(batches, expected):
     """Array by array, dtypes among them."""
-    for batch, other in zip(found, expected, strict=True):
-        for left, right in zip(batch, other, strict=True):
+    for batch, reference in zip(batches, expected, strict=True):
+        for left, right in zip(batch, reference, strict=True):
             np.testing.assert_array_equal(left, right, strict=True)
