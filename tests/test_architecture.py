@@ -89,7 +89,7 @@ WITH_TENSORFLOW = ours(
 )
 NAMES_ITS_SECTION = ours("layers", "models", "training", "decoding")
 SECTION = re.compile(r"\b(sections?|figure|table) \d", re.IGNORECASE)
-# Of a run, a checkpoint and a SavedModel one place says which a path is.
+# This module decides whether a path is a run, a checkpoint or a SavedModel.
 RESOLVER = "keras_transformer.runs.model_path"
 NO_NAMES = {
     *("utils", "util", "helpers", "helper", "misc", "common"),
@@ -133,7 +133,7 @@ def decides_what_a_path_is(tree):
 
 
 def public_names(tree):
-    """Of a module's functions and classes, and of their methods."""
+    """Names of a module's functions and classes, and of their methods."""
     for node in getattr(tree, "body", ()):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name
@@ -295,7 +295,7 @@ def edges_between(sources, place):
 
 
 def package(module):
-    """The folder that a module lies in, one below ours; the module itself if it lies in ours."""
+    """The package of a module, one below ours; the module itself if it lies directly in ours."""
     return ".".join(module.split(".")[:2])
 
 
@@ -311,7 +311,7 @@ def test_control_a_circle_is_found():
     assert len(circle(edges_between(sources, package))) == 4
 
 
-# What a subject's folder has: its name is that of the folder.
+# Files of each subject's folder: the folder says which subject they are of.
 OF_EACH_SUBJECT = {"__init__", "options", "task", "module", "score"}
 
 

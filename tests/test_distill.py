@@ -105,8 +105,7 @@ def test_both_teachers_diversify_the_corpus(trained, capsys):
     drawing = {"samples": 1, "temperature": 0.7}
     seeds = [("back", {**drawing, "seed": seed}) for seed in (1, 2)]
     assert calls() == [("forth", {}), ("back", {}), *seeds]
-    output = capsys.readouterr().out
-    assert "2 pairs of forward translation, 8 of backward translation" in output
+    assert "2 pairs of forward translation, 8 of backward translation" in capsys.readouterr().out
 
 
 def test_text_in_one_language_is_translated_by_the_teacher_that_reads_it(trained, tmp_path):

@@ -136,7 +136,7 @@ def test_only_typed_flags_are_decoding_options():
 def test_the_help_of_a_remembered_option_says_its_default():
     """The run decides, or the task: trees may be longer than translations."""
     for name in REMEMBERED:
-        # An import says some of them, and --forbidden names a file of words.
+        # Imported models set some of them, and --forbidden names a file of words.
         if name in ("barred", "forbidden_words", *LANGUAGES):
             continue
         flag = EVERY_FLAG[name]

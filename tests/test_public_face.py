@@ -54,8 +54,7 @@ def watched(program, first="", **environment):
 
 @pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="JAX is not installed")
 def test_importing_the_layers_changes_nothing_else():
-    changes = watched(IMPORTS, first="import keras", KERAS_BACKEND="jax")
-    assert changes == [False, False, ["keras"]]
+    assert watched(IMPORTS, "import keras", KERAS_BACKEND="jax") == [False, False, ["keras"]]
 
 
 def test_control_starting_tensorflow_is_seen():
@@ -132,8 +131,8 @@ def test_the_dead_package_is_refused_by_name(monkeypatch, tmp_path):
         keras_transformer._refuse_the_dead_namesake()
 
 
-# TensorFlow, and what reads a SavedModel, are imported without what they do not need, work with it
-# afterwards, and leave no file in the temporary folder.
+# TensorFlow and the readers of SavedModels are imported without Keras, which works afterwards, and
+# leave no file in the temporary folder.
 PROGRAM = """
 import json, os, sys, tempfile
 from keras_transformer import startup
@@ -163,7 +162,7 @@ print(json.dumps([without, lazily, same, [piece.decode() for piece in pieces[0]]
 """
 
 
-def test_tensorflow_does_without_keras_has_it_when_asked_and_leaves_no_file(tmp_path):
+def test_tensorflow_imports_keras_only_when_it_is_used_and_leaves_no_file(tmp_path):
     """Python may write what it compiled."""
     path = tmp_path / "program.py"
     temporary = tmp_path / "temporary"
@@ -210,9 +209,9 @@ def test_an_interrupted_import_ends_in_one_line(program, ignored, status, messag
     assert (len(lines) == 1) == (message != "KeyboardInterrupt")
 
 
-# What is installed: a wheel holds each file of the packages, flag files and the page too.
+# A wheel holds each file of the packages, flag files and the page too.
 PACKAGES = ("keras_transformer", "pipelines")
-# Beside those of the packages.
+# Added to the files of the packages.
 NEW = ("keras_transformer/flagfiles/table9/deeper/new.flags", "keras_transformer/server/page/a.svg")
 UNNAMED = "keras_transformer/server/notes.txt"
 

@@ -117,7 +117,7 @@ def test_flags_and_defaults_of_pictures_are_those_of_their_model():
 
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_a_corpus_takes_its_own_flags_and_refuses_others(corpus):
-    """A corpus reads its fields, and the flags of the others are refused with their names."""
+    """The refusal names the corpora that have the flag."""
     for name in {name for kind in CORPORA.values() for name in options_of(kind)} - {"seed"}:
         argument = f"--{name}={some_value(name)}"
         if name in options_of(CORPORA[corpus]):
@@ -194,14 +194,14 @@ def test_a_flag_of_another_choice_is_refused(name, tmp_path):
         assert refusal("train", *chosen, f"--flagfile={path}").startswith(
             f"{path}, line 1: {expected}"
         )
-        # What a later flag replaced that stands elsewhere counts no more.
+        # A file's flag is dropped if a later choice outside of the file does not have it.
         assert values_of("train", f"--flagfile={path}", *chosen)[name] == EVERY_FLAG[name].default
     assert held == {True, False}
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_dumped_recipe_gives_the_same_values(task, tmp_path):
-    """With every default, and with what was typed."""
+    """With defaults alone, and with typed values."""
     sections = (*train.SECTIONS, *train.OF_TASKS[task])
     for more in ((), ("--seed=3", "--norelease", "--max_minutes=2.5", "--export_dir=a b")):
         before = values_of("train", f"--task={task}", *more)
@@ -222,7 +222,7 @@ def test_the_help_of_a_task_has_its_flags_and_no_others(task, capsys):
     shown = set(re.findall(r"^  --(?:\[no\])?(\w+)", page, re.MULTILINE))
     assert shown == values_of("train", f"--task={task}").keys()
     assert max(map(len, page.splitlines())) <= 100
-    # What the first page of help names as an example of a section.
+    # The first page of help names this section as an example.
     assert page.count("\nModel:\n") == 1
 
 
@@ -307,12 +307,11 @@ def test_a_wrong_line_of_a_flag_file_is_refused(command, text, line, tmp_path, m
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wrong.flags").write_text(f"// mine\n\n--output=A -- B\n{text}\n", encoding="utf-8")
     (tmp_path / "outer.flags").write_text("--flagfile=wrong.flags\n", encoding="utf-8")
-    message = refusal(command, "--flagfile=outer.flags")
-    assert message.startswith(f"wrong.flags, line 4: {line}")
+    assert refusal(command, "--flagfile=outer.flags").startswith(f"wrong.flags, line 4: {line}")
 
 
 def reader_of(name):
-    """A command that reads a flag, and what it must be given for that."""
+    """A command that reads a flag, with the choices that the flag is for."""
     command = next(command for command in COMMANDS if name in names_of(command))
     task = [f"--task={tasks_of(name)[0]}"] if command == "train" else []
     only = {**(every_place()[name][0].option.setting.only or {})}
@@ -396,7 +395,7 @@ def check_broken(folder, command, arguments, content):
     try:
         flags_of(command, *arguments)
     except (OSError, ValueError) as error:
-        # These are what `flags.run` ends with status 2 for.
+        # `flags.run` turns these into status 2.
         line = " ".join(str(error).split())
         assert line
         assert len(line) < 3000

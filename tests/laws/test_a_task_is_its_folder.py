@@ -1,5 +1,5 @@
-"""Law: a task has one place. Without its folder the program is whole, and knows no such task; what
-it builds, one module builds.
+"""Law: a task has one place. Without its folder the program works and lacks only this task, and one
+module builds its model.
 """
 
 import ast
@@ -31,8 +31,8 @@ print(*TASKS)
 
 @pytest.fixture
 def answers_without(tmp_path):
-    """A function of a folder below the program: what a copy without it answers, one by one, to
-    `WHOLE` and to the laws of the house.
+    """A function that runs `WHOLE` and the laws of the house in a copy of the program without a
+    folder, and yields the processes.
     """
 
     def answers(gone):
@@ -65,14 +65,14 @@ def test_without_pictures_the_program_is_whole(answers_without):
     assert laws.returncode == 0, laws.stdout
 
 
-def test_control_without_what_parsers_are_made_of_it_is_not(answers_without):
+def test_control_without_translation_the_program_is_not_whole(answers_without):
     whole = next(answers_without("keras_transformer/tasks/translation"))
     assert whole.returncode == 1
     assert "tasks.translation" in whole.stderr
 
 
-# One place makes a model of a run's description and sets its weights: training, scoring, export and
-# pictures ask it.
+# One place builds the model of a run and sets its weights, for training, scoring, export and
+# pictures.
 PACKAGE = pathlib.Path(__file__).parents[2] / "keras_transformer"
 
 
@@ -106,5 +106,5 @@ def test_control_another_loader_is_seen():
 def test_a_task_builds_by_the_module_that_is_served(name):
     task = task_class(name)
     assert task.module_class is module_class(name)
-    # A task of a kind has no other.
+    # The base class has no other way to build.
     assert not {"build", "module"} & set(dir(Task))

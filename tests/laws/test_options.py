@@ -64,7 +64,7 @@ OTHER_THINGS = {
 }
 
 
-def test_no_default_of_an_option_stands_twice():
+def test_no_default_of_an_option_is_written_twice():
     repeated = {name for source in SOURCES.values() for name in repeated_defaults(source)}
     assert repeated <= OTHER_THINGS
 
@@ -173,7 +173,7 @@ def test_a_wrong_value_is_refused_with_its_name(values, message):
     assert str(error.value) == message
 
 
-def test_a_section_like_another():
+def test_a_section_is_made_like_another():
     small = like(Room, without=("guests", "name"), chairs=100)
     assert [*settings(small)] == ["chairs", "share", "colour", "is_open", "doors", "height"]
     assert small().chairs == 100

@@ -13,7 +13,7 @@ OURS = tuple(f"{ROOT / package}/" for package in ("keras_transformer", "pipeline
 
 
 class Arrived(Exception):
-    """The first gradient is asked for."""
+    """Raised at the first gradient."""
 
 
 def main():

@@ -300,7 +300,7 @@ def newest(folder):
     return read_archive(checkpoint.read_newest(folder.checkpoints)[0])
 
 
-def test_it_resumes_to_the_last_bit(run, tmp_path, capsys):
+def test_a_partly_learned_run_resumes_to_the_last_bit(run, tmp_path, capsys):
     whole, flags = run
     cut = trained(tmp_path / "cut", 2, *flags)
     half = newest(cut)
