@@ -168,11 +168,9 @@ def test_tensorflow_imports_keras_only_when_it_is_used_and_leaves_no_file(tmp_pa
     temporary = tmp_path / "temporary"
     path.write_text(PROGRAM)
     temporary.mkdir()
-    environment = os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": str(ROOT)}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    process = subprocess.run(
-        [sys.executable, path], env=environment, capture_output=True, text=True, check=False
-    )
+    env = os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": str(ROOT)}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    process = subprocess.run([sys.executable, path], env=env, capture_output=True, text=True)
     assert (process.returncode, process.stderr) == (0, "")
     # At the end a control: a program, and a folder of what was compiled of it.
     assert json.loads(process.stdout) == [[], [1, 2], True, ["a", "b"], ["", ".py"]]

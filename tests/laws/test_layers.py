@@ -87,6 +87,7 @@ VARIANTS = {
     "norm_epsilon": 1e-3,
 }
 STACK = {"num_layers": 2, "trainable": False}
+BASELINE = {"num_layers": 2, "d_model": D, "dropout": 0.5}
 LAYER = {"output_initializer": "he_normal"}
 HEADS = SoftmaxHeads(Additive(), RelativeBias(False, 8, 20), dropout=0.1)
 LEARNED = layers.LearnedEncoding(5)
@@ -208,19 +209,8 @@ ROWS = {
         (X,),
         causal={},
     ),
-    "RecurrentEncoder": Row(
-        layers.RecurrentEncoder,
-        {"num_layers": 2, "d_model": D, "dropout": 0.5},
-        (MEMORY,),
-        **ENCODER,
-    ),
-    "RecurrentDecoder": Row(
-        layers.RecurrentDecoder,
-        {"num_layers": 2, "d_model": D, "dropout": 0.5},
-        (X, MEMORY),
-        **DECODER,
-        causal={},
-    ),
+    "RecurrentEncoder": Row(layers.RecurrentEncoder, BASELINE, (MEMORY,), **ENCODER),
+    "RecurrentDecoder": Row(layers.RecurrentDecoder, BASELINE, (X, MEMORY), **DECODER, causal={}),
     "ConvolutionBlock": Row(
         layers.ConvolutionBlock,
         {"d_model": D, "kernel_size": 3, "dropout": 0.5, "padding": "causal"},
@@ -228,14 +218,11 @@ ROWS = {
         causal={},
     ),
     "ConvolutionalEncoder": Row(
-        layers.ConvolutionalEncoder,
-        {"num_layers": 2, "d_model": D, "kernel_size": 5, "dropout": 0.5},
-        (MEMORY,),
-        **ENCODER,
+        layers.ConvolutionalEncoder, {**BASELINE, "kernel_size": 5}, (MEMORY,), **ENCODER
     ),
     "ConvolutionalDecoder": Row(
         layers.ConvolutionalDecoder,
-        {"num_layers": 2, "d_model": D, "kernel_size": 5, "dropout": 0.5},
+        {**BASELINE, "kernel_size": 5},
         (X, random(B, S, 2 * D)),
         **DECODER,
         causal={},
@@ -259,8 +246,7 @@ ROWS = {
 ELSEWHERE = {
     "layers/attention_variants/test_variants_of_attention.py": {
         *("Additive", "DotProduct", "LinearHeads", "LocalHeads", "LowRankHeads", "RelativeBias"),
-        "LinearBias",
-        *("RelativeKeysAndValues", "Rotary", "SoftmaxHeads", "SparseHeads"),
+        *("LinearBias", "RelativeKeysAndValues", "Rotary", "SoftmaxHeads", "SparseHeads"),
     },
     "layers/test_embedding.py": {"HalvesEncoding", "LearnedEncoding", "NoEncoding"},
     "layers/test_linear_maps.py": {"Conv1D", "Dense"},

@@ -108,11 +108,8 @@ def test_the_task_decides_what_may_change_and_the_change_is_written(folder):
 
 def test_a_started_run_goes_on_with_text_that_was_moved_and_not_with_other_text(folder, tmp_path):
     def of_text(path):
-        return {
-            **DESCRIPTION,
-            "corpus": {"data_dir": str(path)},
-            "mixture": {"members": [str(path)]},
-        }
+        text = {"corpus": {"data_dir": str(path)}, "mixture": {"members": [str(path)]}}
+        return {**DESCRIPTION, **text}
 
     old, new, copy = (tmp_path / name for name in ("old", "new", "copy"))
     old.mkdir()
