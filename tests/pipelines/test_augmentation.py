@@ -120,12 +120,12 @@ def test_any_text_is_typed_and_none_is_lost(vocabulary, lines):
 
 def batches(vocabulary, **more):
     rates = {"case": 0.5, "typos": 0.05}
-    both = {
+    variations = {
         side: AugmentedText(vocabulary, rates, 3, 1000, side == "source", **more)
         for side in ("source", "target")
     }
     ids = token_ids(LINES, vocabulary)
-    examples = TokenizedPairs(ids, ids).examples(both)
+    examples = TokenizedPairs(ids, ids).examples(variations)
     return training_batches(examples, 40, seed=5).dataset().as_numpy_iterator()
 
 
@@ -159,7 +159,7 @@ def test_a_share_of_the_sentences_changes_on_both_sides_at_once(vocabulary):
     assert is_changed(True, 1.0).all()  # a control
 
 
-def test_a_sentence_that_became_too_long_stays_as_it_was(vocabulary):
+def test_a_sentence_that_would_become_too_long_is_not_augmented(vocabulary):
     ids = token_ids(LINES, vocabulary)
     augmented = AugmentedText(vocabulary, {"case": 1.0}, 3, int(ids.lengths.max()))
     rows = tf.range(len(ids), dtype=tf.int64)

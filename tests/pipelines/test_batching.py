@@ -115,8 +115,7 @@ def test_pairs_stay_aligned_padded_with_0_and_shifted_behind_bos(lengths, seed):
     assert all(batch == sorted(batch) for batch in evaluated_pairs)
 
 
-def test_a_source_beside_the_next_target_would_show(pairs, stream):
-    """The control."""
+def test_control_a_source_beside_the_next_target_is_detected(pairs, stream):
     source, *rest = next(batch for batch in stream if len(batch[0]) > 1)
     assert_holds_its_pairs((source, *rest), pairs)
     with pytest.raises(AssertionError):
@@ -140,7 +139,7 @@ def specs(*shape):
     return (ids, ids), ids, tf.TensorSpec(shape, tf.float32)
 
 
-def test_the_dataset_says_what_it_holds(batches, pairs):
+def test_datasets_know_their_shapes_and_whether_they_end(batches, pairs):
     datasets = (batches.dataset(), evaluation_batches(pairs, BUDGET))
     for dataset in datasets:
         assert dataset.element_spec == specs(None, None)

@@ -68,7 +68,7 @@ def expected_tree(ids, words):
 
 @given(st.lists(st.tuples(IDS, WORDS), min_size=1, max_size=12))
 def test_any_symbols_become_the_tree_that_python_makes_of_them(rows):
-    """Each row by itself, whatever is beside it in the batch."""
+    """Each row independently of the others in its batch."""
     ids, words = zip(*rows, strict=True)
     trees = trees_of(ids, [" ".join(sentence) for sentence in words])
     assert trees == list(map(expected_tree, ids, words))

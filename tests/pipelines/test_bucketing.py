@@ -50,7 +50,7 @@ def test_the_edges_of_the_docstring():
 
 
 @given(PAIRS, SLACK, SHARES)
-def test_every_side_fits_its_bucket_none_is_empty_and_none_stands_twice(pairs, slack, most_padding):
+def test_every_side_fits_its_bucket_and_none_is_empty_or_repeated(pairs, slack, most_padding):
     buckets, lengths, padded = bucketed(pairs, slack, most_padding)
     assert (lengths <= padded).all()
     assert set(buckets.bucket_of.tolist()) == set(range(len(buckets.batch_sizes)))

@@ -48,7 +48,7 @@ def test_half_of_the_letters_decide_what_a_text_is_written_in(scripts, text):
 
 
 @given(FILTERS, SENTENCE, SENTENCE)
-def test_every_reason_holds_as_it_is_defined_and_what_is_kept_has_none(filters, source, target):
+def test_every_reason_holds_as_defined_and_a_kept_pair_has_none(filters, source, target):
     shorter, longer = sorted((len(source), len(target)))
     scripts = [(filters.source_scripts, source), (filters.target_scripts, target)]
     most = filters.max_length_ratio
@@ -87,7 +87,7 @@ def test_a_huge_line_and_unequal_lengths_are_reasons(ratio, source, target, reas
 
 
 @pytest.mark.parametrize("source", ["мир", "да", "abc", "мир мира мир"])
-def test_a_tag_before_a_source_is_none_of_its_text(source):
+def test_a_tag_before_a_source_is_not_part_of_its_text(source):
     filters = Filters(3, True, ("Cyrl",), tags=("<2german>",))
     for target in ("мир", "In Ordnung."):
         reason = filters.reason_to_drop(source, target)

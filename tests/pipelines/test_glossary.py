@@ -52,7 +52,7 @@ def test_terms_are_marked(text, expected):
     assert marked(text) == expected
 
 
-def test_a_model_that_learned_it_reads_translations_behind_their_terms():
+def test_a_model_that_learned_terms_reads_translations_behind_them():
     applied = Glossary(TERMS, LEARNED).applied
     expected = "⟪ Light⟹ Leuchte⟫: the⟪ light switch⟹ Lichtschalter⟫, {light}"
     assert applied("Light: the light switch, {light}") == expected

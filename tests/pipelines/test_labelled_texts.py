@@ -216,7 +216,7 @@ def test_the_numbers_of_guesses_are_those_of_the_paper(share):
     assert hidden.tolist() == tokens.tolist()
 
 
-def test_eight_of_ten_are_hidden_and_one_is_any_other_piece():
+def test_eight_of_ten_guesses_are_hidden_and_one_is_a_random_piece():
     _, hidden, places, pieces, weights = masked([40] * 4000)
     shown = np.take_along_axis(hidden, places, axis=1)[weights > 0]
     truth = pieces[weights > 0]

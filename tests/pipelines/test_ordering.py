@@ -306,7 +306,7 @@ def test_control_rotations_are_unlike_random_ones():
     assert any(distances[name] > 4 for name in ("fixed", "steps", "orders of 4")), distances
 
 
-def test_neighbouring_things_part():
+def test_neighbours_are_separated():
     """Of 20,000 things about 4 keep a neighbour within two places of them."""
     [order] = whole(20_000, tf.constant([3], tf.uint64))
     assert (np.abs(np.diff(order)) <= 2).sum() < 20

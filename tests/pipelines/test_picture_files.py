@@ -192,7 +192,7 @@ def shift_of(before, after, most):
     return shift
 
 
-def test_each_shift_is_one_of_all_and_as_likely():
+def test_all_shifts_are_equally_likely():
     many = np.tile(PIXELS[:1], (2700, 1, 1, 1))
     images = shifted_pictures.shifted(tf.constant(many), 1, key(4, np.arange(2700))).numpy()
     counts = collections.Counter(shift_of(PIXELS[0], image, 1) for image in images)

@@ -143,7 +143,7 @@ def test_every_pair_is_in_one_shard_as_the_vocabulary_tokenizes_it(toy):
 @pytest.mark.parametrize(
     "how", [{"parts": 5, "shards_at_a_time": 3}, pytest.param({"parts": 1}, marks=pytest.mark.slow)]
 )
-def test_how_the_text_is_read_changes_no_byte(toy, tmp_path, how):
+def test_the_number_of_parts_changes_no_byte(toy, tmp_path, how):
     run(tmp_path / "again", **how)
     assert contents(tmp_path / "again") == contents(toy)
 
@@ -524,7 +524,7 @@ def test_the_sample_is_that_of_the_least_digests_in_any_order(pairs, size, rando
     assert sampled(shuffled) == sampled(pairs)
 
 
-def test_a_sample_of_a_long_text_is_that_too_and_like_a_random_one():
+def test_a_sample_of_a_long_text_has_the_least_digests_and_is_like_a_random_one():
     pairs = [(str(number), "x") for number in range(20_000)]
     random.Random(0).shuffle(pairs)
     sampled = sample(usable_pairs(pairs, Filters(), collections.Counter()), 500)

@@ -53,7 +53,7 @@ def back(marks, texts, sources):
 
 
 @pytest.mark.parametrize("kind", SPANS)
-def test_each_kind_is_protected_where_it_is_asked_for(kind):
+def test_each_kind_is_protected_by_its_option(kind):
     spans = SPANS[kind]
     only = SpanMarks(ProtectedSpans((kind,)))
     texts = [f"before {span} behind" for span in spans]
@@ -178,13 +178,13 @@ def test_text_between_double_brackets_is_protected(marks):
     # Bytes that are no text do no harm.
     assert marked(marks, b"\xff {x} \xfe") == (["\ufffd ⟦1⟧ \ufffd"], [["{x}"]])
     assert back(marks, hidden, texts) == ["at ACME {x} & Co now", "⟦ alone", "alone ⟧", ""]
-    # Within "{ }" they are a part of what is protected.
+    # Within "{ }" they belong to the span.
     hidden, spans = marked(marks, "{ ⟦ ⟧ }")
     assert (hidden, spans) == (["⟦1⟧"], [["{ ⟦ ⟧ }"]])
     assert back(marks, hidden, ["{ ⟦ ⟧ }"]) == ["{ ⟦ ⟧ }"]
 
 
-def test_a_pattern_of_ones_own_comes_first():
+def test_a_users_own_pattern_comes_first():
     own = SpanMarks(ProtectedSpans(("placeholders",), r"ACME\w*|\{x"))
     assert marked(own, "ACMEs {x} {y}")[1] == [["ACMEs", "{x", "{y}"]]
 
@@ -308,7 +308,7 @@ def test_translations_of_capitals_are_in_capitals_but_for_spans():
     assert back == ["{name} GROSSE STRASSE", *["{name} große Straße"] * 2]
     python = TextMarks(PROTECTED)
     assert [python.put_back("⟦1⟧ große Straße", python.marked(text)) for text in texts] == back
-    # A reference and what a translation begins with are read as their source is.
+    # References and beginnings of translations are read as their sources are.
     references = ["{name} AUSSCHALTEN"] * 3
     as_sources, agree = marks.marked_as(tf.constant(references), tensors)
     expected = ["⟦1⟧ ausschalten", *["⟦1⟧ AUSSCHALTEN"] * 2]
@@ -337,7 +337,7 @@ def test_graphs_read_as_python_does(words, texts, piece):
         assert not has_both or (cased, capital) == (text, False)
 
 
-def test_control_without_the_option_text_stays_as_it_stands():
+def test_control_without_the_option_the_case_of_text_stays():
     protected = ProtectedSpans(tuple(KINDS))
     assert type(marks_of(protected)) is SpanMarks
     assert marks_of(None) is None

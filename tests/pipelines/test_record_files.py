@@ -78,7 +78,7 @@ def edit(folder, **entries):
 
 
 @given(IDS, IDS, st.sampled_from([np.uint16, np.int32]))
-def test_blocks_round_trip_one_by_one_and_behind_each_other(first, second, dtype):
+def test_blocks_round_trip_one_behind_the_other(first, second, dtype):
     parts = (pairs_of(sentences, dtype) for sentences in (first, second))
     blocks = [serialize(pairs.sources, pairs.targets) for pairs in parts]
     back = deserialize(blocks, dtype)

@@ -76,7 +76,7 @@ def byte_pairs():
     return learn(LINES, 340, [TAG])
 
 
-def test_nothing_left_out_gives_the_plain_pieces_and_nearly_all_characters(byte_pairs):
+def test_dropout_of_0_gives_the_plain_pieces_and_of_nearly_1_characters(byte_pairs):
     ids = token_ids(LINES[:4] + UNUSUAL, byte_pairs)
     assert cut(BpeDropout(byte_pairs, 0.0, 1), ids) == listed(ids)
     for row, pieces in enumerate(cut(BpeDropout(byte_pairs, 0.999999, 1), ids)[:4]):

@@ -1,4 +1,4 @@
-"""Pairs and lines as ids: what is dropped, cut and counted, and what a batch of them is."""
+"""Pairs and lines as ids: long ones are dropped or cut, pieces counted, and batches made."""
 
 import itertools
 
@@ -49,7 +49,7 @@ LENGTHS = st.lists(st.integers(1, 50), min_size=1, max_size=20)
 
 
 @given(LENGTHS, st.integers(1, 20))
-def test_a_text_is_cut_into_pieces_of_which_its_last_alone_is_short(lengths, most):
+def test_only_the_last_piece_of_a_text_that_is_cut_is_short(lengths, most):
     lengths = np.array(lengths)
     pieces = texts.cut(lengths, most)
     expected = [min(most, length - start) for length in lengths for start in range(0, length, most)]

@@ -73,7 +73,7 @@ def test_words_come_in_order_and_a_thin_space_is_part_of_one():
 @pytest.mark.parametrize(
     ("tree", "expected"),
     [
-        # Traces, function tags and what is left empty are removed; unary chains stay.
+        # Traces, function tags and emptied brackets are removed; unary chains stay.
         (SENTENCE, "(S (NP (DT The) (NN cat)) (VP (VBZ sits)) (. .))"),
         ("(S (NP (-NONE- *)))", "None"),
         ("(S (VP (VP-1 (VB Go))))", "(S (VP (VP (VB Go))))"),

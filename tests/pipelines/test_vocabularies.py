@@ -31,13 +31,13 @@ def separate():
     return vocabularies.learn(ENGLISH, GERMAN, "separate", SIZE)
 
 
-def test_a_joint_one_is_learned_from_all_text_and_is_both_sides(joint):
+def test_a_joint_vocabulary_is_learned_from_all_text_and_is_both_sides(joint):
     assert joint.model == vocabulary.learn(ENGLISH + GERMAN, SIZE).model
     assert joint.source is joint.target is joint
     assert vocabularies.pieces_by_side(joint) == {"source": joint.pieces, "target": joint.pieces}
 
 
-def test_separate_ones_are_learned_each_from_its_side(separate):
+def test_separate_vocabularies_are_each_learned_from_their_side(separate):
     sides = [vocabulary.learn(lines, SIZE) for lines in (ENGLISH, GERMAN)]
     assert [separate.source.model, separate.target.model] == [side.model for side in sides]
     assert separate.size == SIZE

@@ -84,7 +84,7 @@ def test_a_vocabulary_has_the_given_size_and_the_special_pieces_first(vocabulary
     assert vocabulary.detokenize([[BOS, *ids, EOS, PAD, PAD]]).numpy().tolist() == [b"the house"]
 
 
-def test_learned_twice_it_is_the_same_and_from_other_text_or_with_tags_another(vocabulary):
+def test_the_fingerprint_follows_from_the_text_and_the_tags(vocabulary):
     assert learn(LINES, SIZE, ()).fingerprint == vocabulary.fingerprint
     assert learn([*LINES, "sea and sky"], SIZE).fingerprint != vocabulary.fingerprint
     assert learn(LINES, SIZE, TAGS).fingerprint != vocabulary.fingerprint
@@ -226,7 +226,7 @@ def test_a_text_of_any_alphabet_gives_as_many_pieces_as_it_holds(pairs, start, m
 
 @pytest.mark.parametrize("model_type", ["bpe", "unigram"])
 @pytest.mark.parametrize("tags", [(), ("<2de>",)])
-def test_where_the_size_fits_it_is_the_model_that_every_version_learned(model_type, tags, caplog):
+def test_a_size_that_fits_gives_the_model_that_every_version_learned(model_type, tags, caplog):
     """SentencePiece's own model with its hard limit, byte for byte, so that old runs go on."""
     caplog.set_level("INFO", "pipelines")
     expected = _train(LINES, 290, list(tags), model_type)

@@ -112,7 +112,7 @@ def test_long_words_are_those_of_transformers():
     assert_as_theirs(pieces, texts)
 
 
-def test_words_come_back():
+def test_ids_become_words_again():
     pieces = WordPieces(PIECES)
     ids = pieces.tokenize(tf.constant(["the stopped cafe", "[MASK] x"]))
     assert pieces.detokenize(ids[:, :-1]).numpy().tolist() == [b"the stopped cafe", b"[MASK] x"]
@@ -252,7 +252,7 @@ def test_pieces_are_of_letters_or_of_digits_or_of_others(vocabulary):
         assert not rest or any(re.fullmatch(kind, rest) for kind in kinds), piece
 
 
-def test_learned_pieces_may_be_typed_otherwise_and_tags_not(vocabulary):
+def test_augmentation_changes_learned_pieces_but_no_tags(vocabulary):
     assert whole_pieces(vocabulary.model) == [TAG]
     typed = AugmentedText(vocabulary, {"case": 1.0}, seed=3, longest=99)
     changed = typed.changed(tf.constant([f"{TAG} babe"] * 9), typed.keys(tf.range(9), tf.range(9)))
@@ -260,7 +260,7 @@ def test_learned_pieces_may_be_typed_otherwise_and_tags_not(vocabulary):
     assert any(b"babe" not in text for text in changed.numpy())
 
 
-def test_more_characters_than_room_are_left_to_bytes_and_separate_ones_are_of_one_size():
+def test_characters_without_room_are_left_to_bytes_and_separate_sizes_are_equal():
     lines = [f"{chr(0x4E00 + number)}ab" for number in range(99)]
     few = learn([*lines, *["ab ba"] * 99], 4 + BYTES + 20, (), "word_piece")
     assert few.size <= 4 + BYTES + 20
