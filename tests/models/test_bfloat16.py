@@ -1,4 +1,4 @@
-"""Weights of half the bytes: what stays float32, and how near the translations' scores are."""
+"""Weights in bfloat16: what stays float32, and how near logits and gradients are to float32's."""
 
 import keras
 import numpy as np
@@ -66,7 +66,7 @@ def test_the_decoder_multiplies_in_bfloat16_and_keeps_its_state_in_float32(model
     assert (bits(decoded(models[0])[0]) & 0xFFFF).any()  # control
 
 
-def test_the_logits_are_near_those_of_float32_and_those_of_rounded_weights_are_float32_s(models):
+def test_logits_are_near_those_of_float32_and_equal_those_of_the_rounded_weights(models):
     full, half = models
     (exact, _), (rounded, _) = decoded(full), decoded(half)
     spread = exact.std()
@@ -74,16 +74,16 @@ def test_the_logits_are_near_those_of_float32_and_those_of_rounded_weights_are_f
     same_weights = Transformer(**SIZES, dtype="float32")
     same_weights.set_weights([np.asarray(weight, np.float32) for weight in half.get_weights()])
     targets = np.array([[2, 5, 9], [2, 7, 11]])
-    found = half((SOURCE, targets))
-    np.testing.assert_allclose(found, same_weights((SOURCE, targets)), rtol=0, atol=1e-4 * spread)
+    logits = half((SOURCE, targets))
+    np.testing.assert_allclose(logits, same_weights((SOURCE, targets)), rtol=0, atol=1e-4 * spread)
 
 
 def test_an_ensemble_may_mix_precisions(models):
-    [(mixed, _), (one, _), (other, _)] = [
+    [(mixed, _), (full, _), (half, _)] = [
         decoded(model) for model in (Ensemble(models), Ensemble(models[:1]), Ensemble(models[1:]))
     ]
-    assert np.all(mixed >= np.minimum(one, other) - 1e-4)
-    assert np.all(mixed <= np.maximum(one, other) + 1e-4)
+    assert np.all(mixed >= np.minimum(full, half) - 1e-4)
+    assert np.all(mixed <= np.maximum(full, half) + 1e-4)
 
 
 def test_a_model_in_bfloat16_weights_is_described_as_one(models):
@@ -94,16 +94,16 @@ def test_a_model_in_bfloat16_weights_is_described_as_one(models):
 
 
 def test_another_precision_is_refused():
-    told = r"`precision` must be float32 or bfloat16\. .*'float16'. Others are for"
-    with pytest.raises(ValueError, match=told):
+    message = r"`precision` must be float32 or bfloat16\. .*'float16'. Others are for"
+    with pytest.raises(ValueError, match=message):
         translation_policy("float16")
 
 
-# Law: no gradient is lost in bfloat16, of which 8 bits count: what is summed over thousands of
-# positions is summed in float32.
+# Law: no gradient is lost in bfloat16, which has 8 significant bits: sums over thousands of
+# positions are computed in float32.
 GRADIENT_SIZES = {"vocabulary_size": 50, "num_layers": 1, "d_model": 32, "dropout": 0.0}
 OF_A_TRANSFORMER = {**GRADIENT_SIZES, "d_ff": 64, "num_heads": 2}
-# As long as a batch of 4,096 tokens.
+# The size of a batch of 4,096 tokens.
 SHAPE = (256, 16)
 LARGEST_ERROR = 0.04
 
@@ -137,7 +137,7 @@ MODELS = {
     "pre, gated": translator(d_ff=64, num_heads=2, norm="pre", activation="swiglu"),
     "rms, rotary": translator(d_ff=64, num_heads=2, norm="pre_rms", positions="rotary"),
     "biases": translator(d_ff=64, num_heads=2, attention_bias=True, positions="shaw"),
-    # An LSTM adds its bias position by position, so that rows are what is summed over.
+    # An LSTM adds its bias at each position, so that the gradient is a sum over rows.
     "recurrent": translator(architecture="recurrent", shape=(2048, 2)),
     "convolutional": translator(architecture="convolutional"),
     "masked": masked,
@@ -146,27 +146,27 @@ MODELS = {
 
 
 def gradients(build, policy):
-    """By the path of the variable, of a loss that pulls every position the same way."""
+    """Gradients, by the variable's path, of a loss that pulls every position the same way."""
     keras.utils.set_random_seed(3)
     model, inputs = build(policy)
     with tf.GradientTape() as tape:
         logits = tf.cast(model(inputs), tf.float32)
         loss = tf.reduce_sum(-tf.nn.log_softmax(logits)[..., :3])
     variables = model.trainable_variables
-    found = tape.gradient(loss, variables)
+    values = tape.gradient(loss, variables)
     return {
         variable.path: tf.convert_to_tensor(gradient).numpy().astype("float64")
-        for variable, gradient in zip(variables, found, strict=True)
+        for variable, gradient in zip(variables, values, strict=True)
     }
 
 
 def errors(build):
-    """How far each gradient in bfloat16 is from float32's, relatively."""
+    """The relative error of each gradient in bfloat16."""
     exact = gradients(build, "float32")
     rounded = gradients(build, "mixed_bfloat16")
     assert exact.keys() == rounded.keys()
     norms = {name: np.linalg.norm(gradient) for name, gradient in exact.items()}
-    # A bias of all keys changes no softmax: its gradient is 0, and relative to itself any error is.
+    # A bias of all keys changes no softmax: its gradient is 0, which has no relative error.
     least = 0.001 * max(norms.values())
     return {
         name: np.linalg.norm(rounded[name] - exact[name]) / max(norms[name], least)
@@ -176,10 +176,10 @@ def errors(build):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_bfloat16_gives_every_variable_its_gradient(name):
-    found = errors(MODELS[name])
-    assert {one: error for one, error in found.items() if not error < LARGEST_ERROR} == {}
+    by_path = errors(MODELS[name])
+    assert {path: error for path, error in by_path.items() if not error < LARGEST_ERROR} == {}
 
 
-def test_control_a_sum_in_bfloat16_is_found(monkeypatch):
+def test_control_a_sum_in_bfloat16_is_detected(monkeypatch):
     bfloat16_sums.use(monkeypatch)
     assert max(errors(MODELS["post"]).values()) > 2 * LARGEST_ERROR

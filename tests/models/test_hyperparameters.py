@@ -1,5 +1,5 @@
-"""Table 3's columns: the paper's defaults, and each field that makes no sense refused by name; and
-the other architectures that the Transformer is compared with.
+"""Table 3's columns: defaults are the paper's, and an invalid field is refused by name; and the
+other architectures that the Transformer is compared with.
 """
 
 import json
@@ -33,7 +33,7 @@ PROBABILITIES = (
     *("dropout", "label_smoothing", "attention_dropout", "activation_dropout"),
     "token_dropout",
 )
-# The fields that runs of 0.5 know nothing of, with what the paper has.
+# The fields that runs of 0.5 lack, with the paper's values.
 NEW = {
     "norm": "post",
     "activation": "relu",
@@ -71,13 +71,13 @@ def test_defaults_are_the_paper_s_base_row():
 @pytest.mark.parametrize("name", SIZES)
 def test_a_size_below_one_is_refused_by_name(name, value):
     least = 1 + (name == "d_model")
-    told = rf"^`{name}` must be an integer, at least {least}\. .*{name}={value}\.$"
-    with pytest.raises(ValueError, match=told):
+    message = rf"^`{name}` must be an integer, at least {least}\. .*{name}={value}\.$"
+    with pytest.raises(ValueError, match=message):
         Hyperparameters(**{"vocabulary_size": 100, name: value})
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted"),
+    ("value", "expected"),
     [
         *((value, "a number from 0 to 0.99") for value in (-0.1, 1, 1.5)),
         (float("nan"), "a finite number"),
@@ -85,8 +85,8 @@ def test_a_size_below_one_is_refused_by_name(name, value):
     ],
 )
 @pytest.mark.parametrize("name", PROBABILITIES)
-def test_no_probability_is_refused_by_name(name, value, wanted):
-    with pytest.raises(ValueError, match=rf"^`{name}` must be {wanted}\. Received: {name}="):
+def test_a_number_that_is_no_probability_is_refused_by_name(name, value, expected):
+    with pytest.raises(ValueError, match=rf"^`{name}` must be {expected}\. Received: {name}="):
         Hyperparameters(100, **{name: value})
 
 
@@ -108,8 +108,8 @@ def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works(s
 
 
 def test_an_odd_d_model_is_refused_with_a_remedy():
-    told = r"`d_model` must be even\. Received: d_model=9\. Try 10\."
-    with pytest.raises(ValueError, match=told):
+    message = r"`d_model` must be even\. Received: d_model=9\. Try 10\."
+    with pytest.raises(ValueError, match=message):
         Hyperparameters(100, d_model=9, num_heads=1)
 
 
@@ -127,14 +127,14 @@ def test_an_odd_d_model_is_refused_with_a_remedy():
         ("attention", None, "a string"),
     ],
 )
-def test_a_variant_that_there_is_not_is_refused_by_name(name, value, expected):
+def test_an_unknown_variant_is_refused_by_name(name, value, expected):
     with pytest.raises(ValueError) as raised:
         Hyperparameters(100, **{name: value})
     assert str(raised.value) == f"`{name}` must be {expected}. Received: {name}={value!r}."
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("variants", "message"),
     [
         (
             {"positions": "relative", "attention": "linear"},
@@ -156,15 +156,15 @@ def test_a_variant_that_there_is_not_is_refused_by_name(name, value, expected):
         ),
     ],
 )
-def test_variants_that_do_not_go_together_are_refused_in_a_line(given, told):
+def test_incompatible_variants_are_refused_in_one_line(variants, message):
     with pytest.raises(ValueError) as raised:
-        Hyperparameters(100, **given)
-    assert str(raised.value).startswith(told)
-    for name in given:  # each alone is a variant that there is
-        Hyperparameters(100, **{name: given[name]})
+        Hyperparameters(100, **variants)
+    assert str(raised.value).startswith(message)
+    for name in variants:  # each alone is accepted
+        Hyperparameters(100, **{name: variants[name]})
 
 
-def test_the_way_through_json_and_back():
+def test_hyperparameters_survive_json():
     shares = {**dict.fromkeys(PROBABILITIES, 0.2), "dropout": 0.0}
     variants = {"norm": "pre", "activation": "swiglu", "positions": "learned", "max_positions": 50}
     variants |= {"attention": "local:8", "tie_embeddings": "decoder"}
@@ -174,14 +174,14 @@ def test_the_way_through_json_and_back():
         name: np.array(value).flat[0] if isinstance(value, bool | int | float) else value
         for name, value in hyperparameters.as_dict().items()
     }
-    for one in (hyperparameters, Hyperparameters(**of_numpy)):
-        assert Hyperparameters(**json.loads(json.dumps(one.as_dict()))) == hyperparameters
+    for equal in (hyperparameters, Hyperparameters(**of_numpy)):
+        assert Hyperparameters(**json.loads(json.dumps(equal.as_dict()))) == hyperparameters
     assert Hyperparameters(100) != hyperparameters
     assert VisionHyperparameters(np.int64(32), width=np.int64(64)).tokens == 9
 
 
-# The models that the Transformer is compared with: chosen in one table, padded and decoded without
-# a difference, and refused what they have no use for.
+# The models that the Transformer is compared with: chosen in one table, padded and decoded like it,
+# and refusing the fields that they do not use.
 V = 11
 SOURCE = np.array([[4, 5, 6, 7, 2], [8, 9, 2, 0, 0]], np.int32)
 TARGET = np.array([[2, 5, 6, 10], [2, 7, 0, 0]], np.int32)
@@ -196,7 +196,7 @@ MODELS = {}
 
 
 def model(name):
-    """Weights drawn once: no bias is 0."""
+    """A model with random weights, built once: no bias is 0."""
     if name not in MODELS:
         MODELS[name] = model_of(SMALL[name], "float32")
         random = np.random.default_rng(0)
@@ -205,17 +205,17 @@ def model(name):
     return MODELS[name]
 
 
-def test_hyperparameters_of_another_version_are_told():
-    """Of other models: tests/inference/test_line_batches.py."""
-    told = r"^the model was written by another version: .* hyperparameter x, y\. Use"
-    with pytest.raises(ValueError, match=told):
+def test_hyperparameters_of_another_version_are_refused():
+    """For other models see tests/inference/test_line_batches.py."""
+    message = r"^the model was written by another version: .* hyperparameter x, y\. Use"
+    with pytest.raises(ValueError, match=message):
         VisionHyperparameters.of_description({"classes": 3, "y": 1, "x": 2})
     assert VisionHyperparameters.of_description({"classes": 3}).classes == 3
 
 
-def test_a_size_without_a_default_must_be_there():
-    told = r"must have vocabulary_size\. Received: some without vocab"
-    with pytest.raises(ValueError, match=told):
+def test_a_description_must_have_the_sizes_without_a_default():
+    message = r"must have vocabulary_size\. Received: some without vocab"
+    with pytest.raises(ValueError, match=message):
         sizes_of_description({"num_layers": 2})
     # A control: the others have their defaults.
     assert sizes_of_description({"vocabulary_size": V}) == Hyperparameters(V)
@@ -226,11 +226,11 @@ def steps(model, targets):
     stepper = model.stepper()
     source = model.encode(SOURCE)
     state = stepper.start(targets.shape[0] * targets.shape[1])
-    found = []
+    by_step = []
     for position in range(targets.shape[2]):
         logits, state, _ = stepper(targets[:, :, position], position, state, source)
-        found.append(np.asarray(logits))
-    return np.stack(found, axis=2)
+        by_step.append(np.asarray(logits))
+    return np.stack(by_step, axis=2)
 
 
 @NAMES
@@ -247,12 +247,12 @@ def _tensors(state):
 
 @pytest.mark.slow
 @NAMES
-def test_weights_in_bfloat16_give_almost_the_same(name):
+def test_weights_in_bfloat16_give_almost_the_same_logits(name):
     narrow = model_of(SMALL[name], translation_policy("bfloat16"))
     narrow.set_weights(model(name).get_weights())
     assert {weight.dtype for weight in narrow.trainable_weights} == {"bfloat16"}
-    found, expected = (steps(one, TARGET[:, None]) for one in (narrow, model(name)))
-    assert 0 < np.abs(found - expected).max() < 0.2
+    logits = steps(narrow, TARGET[:, None])
+    assert 0 < np.abs(logits - steps(model(name), TARGET[:, None])).max() < 0.2
 
 
 @pytest.mark.slow
@@ -266,16 +266,16 @@ def test_weights_in_bfloat16_give_almost_the_same(name):
 )
 def test_the_recipes_make_models_of_known_sizes(name, expected):
     hyperparameters = sizes_of_flags(recipe(f"{name}.flags"))
-    made = model_of(hyperparameters)
-    assert (type(hyperparameters), type(made)) == expected[:2]
-    assert made.count_params() == pytest.approx(expected[2], rel=0.01)
+    translator = model_of(hyperparameters)
+    assert (type(hyperparameters), type(translator)) == expected[:2]
+    assert translator.count_params() == pytest.approx(expected[2], rel=0.01)
 
 
 @pytest.mark.parametrize("name", list(ARCHITECTURES))
-def test_a_name_alone_makes_a_model_of_the_defaults(name):
-    found = sizes_of_flags(recipe(f"--architecture={name}"))
-    assert found == ARCHITECTURES[name](found.vocabulary_size)
-    assert sizes_of_description(found.as_dict()) == found
+def test_an_architecture_s_name_alone_gives_its_defaults(name):
+    sizes = sizes_of_flags(recipe(f"--architecture={name}"))
+    assert sizes == ARCHITECTURES[name](sizes.vocabulary_size)
+    assert sizes_of_description(sizes.as_dict()) == sizes
 
 
 def test_a_description_without_an_architecture_is_a_transformer_s():
@@ -285,7 +285,7 @@ def test_a_description_without_an_architecture_is_a_transformer_s():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ("--architecture=recurrent --num_heads=4", "--num_heads is for --architecture=transformer"),
         ("--architecture=recurrent --kernel_size=5", "--kernel_size is for --architecture=convol"),
@@ -299,23 +299,23 @@ def test_a_description_without_an_architecture_is_a_transformer_s():
         ("--architecture=recurrent --dropout=-1", "dropout"),
     ],
 )
-def test_what_an_architecture_has_no_use_for_is_refused(arguments, told):
+def test_a_flag_that_an_architecture_does_not_use_is_refused(arguments, message):
     with pytest.raises(ValueError) as raised:
         sizes_of_flags(recipe(arguments))
-    assert told in str(raised.value)
+    assert message in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    "make", [sizes_of_description, lambda one: sizes_of_flags({**one, "vocabulary_size": V})]
+    "make", [sizes_of_description, lambda sizes: sizes_of_flags({**sizes, "vocabulary_size": V})]
 )
-def test_an_architecture_that_there_is_not_is_refused(make):
+def test_an_unknown_architecture_is_refused(make):
     with pytest.raises(ValueError, match=r"^`architecture` must be transformer or recurrent or "):
         make({"architecture": "quantum"})
 
 
 @NAMES
-def test_another_engine_refuses_it_in_a_line(name, tmp_path):
+def test_ctranslate2_refuses_other_architectures_in_one_line(name, tmp_path):
     pytest.importorskip("ctranslate2")
     with pytest.raises(ValueError) as raised:
         ctranslate2_model.convert(model(name), None, tmp_path / "model", {})

@@ -31,11 +31,11 @@ def chosen(model=None, **values):
 
 
 def arrays(model):
-    return {one.path: np.array(np.asarray(one)) for one in model.weights}
+    return {weight.path: np.array(np.asarray(weight)) for weight in model.weights}
 
 
 def updated(model):
-    """What three updates by Adam changed of a model, and the optimizer's slots."""
+    """The names of the weights that three updates change, and the number of Adam's slots."""
     before = arrays(model)
     fit.compile_model(model, optimizer(0.01), LabelSmoothedCrossEntropy(0.1))
     model.run_eagerly = True  # three updates; a graph would take longer to make
@@ -63,12 +63,12 @@ def test_frozen_weights_stay_and_have_no_slots(patterns, is_frozen):
     model = chosen(freeze=patterns)
     changed, slots = updated(model)
     assert changed == {path for path in arrays(model) if not is_frozen(path)}
-    # Adam has two of each, and counts its steps and the rate.
+    # Adam has two slots a weight, one for the steps and one for the rate.
     assert slots == 2 * len(changed) + 2
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         (
             {"freeze": ["encoder", "embeding"]},
@@ -83,13 +83,13 @@ def test_frozen_weights_stay_and_have_no_slots(patterns, is_frozen):
         ({"lora_rank": 2, "init_from": None}, r"Received: --init_from=, .*Pass --init_from"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(values, told):
-    with pytest.raises(ValueError, match=told):
+def test_an_impossible_choice_of_weights_is_refused_by_name(values, message):
+    with pytest.raises(ValueError, match=message):
         chosen(**values)
 
 
 @pytest.mark.parametrize("activation", ["relu", "swiglu"])
-def test_an_adapter_is_numpy_s_sum_and_nothing_at_first(activation):
+def test_an_adapter_adds_a_product_to_a_kernel_and_nothing_at_first(activation):
     base = transformer(activation=activation, attention_bias=True)
     plain = np.array(base([SOURCE, TARGET]))
     on = EVERY if activation == "swiglu" else EVERY[:-1]
@@ -106,22 +106,22 @@ def test_an_adapter_is_numpy_s_sum_and_nothing_at_first(activation):
     adapted = arrays(model)
     for variable in model.trainable_variables:
         variable.assign(rng.normal(size=variable.shape) * 0.3)
-    drawn = arrays(model)
+    weights = arrays(model)
     for name in expected:
         if f"{name}_lora_a" in adapted:
-            a, b = (drawn[f"{name}_lora_{end}"].astype(np.float64) for end in "ab")
+            a, b = (weights[f"{name}_lora_{end}"].astype(np.float64) for end in "ab")
             expected[name] = expected[name] + 6.0 / 2 * a @ b
     kernels = {name for name in expected if name.endswith("kernel")}
     assert {name for name in expected if f"{name}_lora_a" in adapted} == kernels
-    base.set_weights([expected[one.path] for one in base.weights])
-    found = np.array(model([SOURCE, TARGET]))
-    np.testing.assert_allclose(found, base([SOURCE, TARGET]), atol=2e-5)
-    assert np.abs(found - plain).max() > 0.1
-    # What decodes reads the same sum.
+    base.set_weights([expected[weight.path] for weight in base.weights])
+    logits = np.array(model([SOURCE, TARGET]))
+    np.testing.assert_allclose(logits, base([SOURCE, TARGET]), atol=2e-5)
+    assert np.abs(logits - plain).max() > 0.1
+    # Decoding uses the same sum.
     np.testing.assert_allclose(first_step(model), first_step(base), atol=2e-5)
-    # And so do files: by `merged`, under the names of the base.
+    # Files have it too: `merged` gives it the name of the base's kernel.
     files = checkpoint.merged(averaged_weights_of(model))
-    assert [*files] == [f"weights/{one.path}" for one in base.weights]
+    assert [*files] == [f"weights/{weight.path}" for weight in base.weights]
     for name, array in files.items():
         np.testing.assert_allclose(array, expected[name.removeprefix("weights/")], atol=1e-6)
 
@@ -137,7 +137,7 @@ def averaged_weights_of(model):
     return averaged_weights(model)
 
 
-def test_only_adapters_learn_and_those_that_were_asked_for():
+def test_only_the_adapters_of_the_chosen_matrices_learn():
     model = chosen(lora_rank=2, lora_on=["decoder/*/query", "encoder/*/outer"])
     assert parameters_in_words(model).endswith(" parameters, 104 of them learn")
     changed, slots = updated(model)
@@ -151,10 +151,10 @@ def test_only_adapters_learn_and_those_that_were_asked_for():
     assert parameters_in_words(transformer()).endswith(" parameters")
 
 
-def test_what_does_not_come_from_the_other_model_learns_beside_the_adapters():
+def test_weights_that_the_initial_model_lacks_learn_beside_the_adapters():
     model = transformer()
     choose_learned(model, {**NOTHING, "lora_rank": 2}, LOW_RANK, ["encoder", "embedding"])
-    learned = {one.path for one in model.trainable_variables}
+    learned = {variable.path for variable in model.trainable_variables}
     bases = {path for path in learned if not path.endswith(LOW_RANK)}
     assert bases == {path for path in arrays(transformer()) if path.startswith("decoder/")}
     assert any(path.startswith("encoder/") for path in learned - bases)

@@ -1,5 +1,5 @@
-"""A run that release 0.5 made: it loads, and gives what 0.5 gave. A SavedModel of that release is
-asked in tests/inference/test_exported.py.
+"""A run of release 0.5 loads and computes what 0.5 computed. For a SavedModel of that release see
+tests/inference/test_exported.py.
 """
 
 import functools
@@ -18,7 +18,7 @@ RELEASE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5"
 RUN = RELEASE / "run"
 OUTPUTS = json.loads((RELEASE / "outputs.json").read_text(encoding="utf-8"))
 SOURCES = OUTPUTS["sources"]
-# What `next_losses` gave with the code of 0.5.
+# What `next_losses` returned with the code of 0.5.
 NEXT_LOSSES = [10.409173011779785, 7.025088310241699, 5.799095630645752, 6.347607612609863]
 BEAM = {"beam_size": 4, "num_hypotheses": 2}
 
@@ -44,14 +44,14 @@ def test_the_run_translates_as_it_did():
 
 
 def test_hypotheses_and_their_scores_are_what_they_were():
-    found = hypotheses()
-    assert [first.text for first, _ in found] == OUTPUTS["beam_4"]
-    assert [second.text for _, second in found] == OUTPUTS["second"]
+    pairs = hypotheses()
+    assert [first.text for first, _ in pairs] == OUTPUTS["beam_4"]
+    assert [second.text for _, second in pairs] == OUTPUTS["second"]
     expected = OUTPUTS["scores"]
-    np.testing.assert_allclose([first.score for first, _ in found], expected, rtol=0, atol=1e-5)
+    np.testing.assert_allclose([first.score for first, _ in pairs], expected, rtol=0, atol=1e-5)
 
 
-def test_given_translations_score_as_they_did():
+def test_references_score_as_they_did():
     scores = translator().score(SOURCES, OUTPUTS["greedy"])
     expected = OUTPUTS["reference_scores"]
     np.testing.assert_allclose(
@@ -74,7 +74,7 @@ def restored():
 
 
 def next_losses(model, steps):
-    """More steps with dropout on random ids."""
+    """The losses of more steps, with dropout, on random ids."""
     rng = np.random.default_rng(0)
     variables = model.trainable_variables
     losses = []
@@ -92,7 +92,7 @@ def next_losses(model, steps):
     return losses
 
 
-def test_training_goes_on_from_the_whole_checkpoint_as_it_did():
+def test_training_resumes_from_the_checkpoint_as_it_did():
     np.testing.assert_allclose(next_losses(restored(), 4), NEXT_LOSSES, rtol=1e-6)
 
 

@@ -1,6 +1,4 @@
-"""The encoder-only models against those of the package transformers on torch, with the folders that
-it writes imported.
-"""
+"""Encoder-only models, imported from folders of transformers, against its models on torch."""
 
 import numpy as np
 import pytest
@@ -25,7 +23,7 @@ CONFIG |= {"intermediate_size": 32, "max_position_embeddings": 8, "num_labels": 
 
 
 def theirs(name, **changes):
-    """A model of transformers, all of whose numbers are drawn, biases and gains too."""
+    """A model of transformers whose weights are all random, biases and gains too."""
     torch.manual_seed(3)
     module = getattr(transformers, name)(transformers.BertConfig(**{**CONFIG, **changes}))
     with torch.no_grad():
@@ -45,7 +43,7 @@ def their_output(module):
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory):
-    """A function of a model of theirs: ours, of the folder that theirs is saved in."""
+    """A function that saves a model of theirs and imports the folder as a model of ours."""
 
     def imported(module):
         folder = tmp_path_factory.mktemp("bert")
@@ -83,7 +81,7 @@ def test_logits_of_pieces_and_states_are_those_of_transformers(masked):
     assert deviation(states.numpy()[REAL], expected[REAL]) < 1e-5
 
 
-def test_the_logits_of_some_places_are_those_of_the_whole_text(masked):
+def test_logits_at_some_places_are_those_of_the_whole_text(masked):
     _, model = masked
     whole = np.asarray(model((TOKENS, SEGMENTS, PLACES)))
     places = np.array([[4, 1], [2, 2], [0, 5]])
@@ -103,15 +101,15 @@ def test_labels_and_states_are_those_of_transformers(ours, name, kind, changes):
     module = theirs(name, **changes)
     model = ours(module)
     assert isinstance(model, kind)
-    found = np.asarray(model((TOKENS, SEGMENTS)))
+    our_output = np.asarray(model((TOKENS, SEGMENTS)))
     output = their_output(module)
     expected = output.last_hidden_state if kind is BareTextEncoder else output.logits
     counted = slice(None) if kind is TextClassifier else REAL
-    assert deviation(found[counted], expected[counted]) < 1e-5
+    assert deviation(our_output[counted], expected[counted]) < 1e-5
 
 
-def test_a_label_of_the_mean_is_that_of_its_formula(ours):
-    """In NumPy from the states, padding left out."""
+def test_logits_of_the_mean_state_are_those_of_their_formula(ours):
+    """In NumPy, from the states without padding."""
     first = ours(theirs("BertForSequenceClassification"))
     model = TextClassifier(first.hyperparameters, 5, pooling="mean")
     with pytest.raises(ValueError, match=r"^`pooling` must be first or mean.*='max'"):
@@ -119,11 +117,11 @@ def test_a_label_of_the_mean_is_that_of_its_formula(ours):
     model.set_weights(first.get_weights())
     states = np.asarray(model.states(TOKENS, SEGMENTS), np.float64)
     means = np.stack([row[real].mean(0) for row, real in zip(states, REAL, strict=True)])
-    kernel, bias, labels, offset = (np.float64(one) for one in model.get_weights()[-4:])
+    kernel, bias, labels, offset = map(np.float64, model.get_weights()[-4:])
     expected = np.tanh(means @ kernel + bias) @ labels + offset
     logits = np.asarray(model((TOKENS, SEGMENTS)))
     np.testing.assert_allclose(logits, expected, atol=1e-5)
-    # The control: the first state gives others.
+    # A control: the first state gives other logits.
     assert np.abs(np.asarray(first((TOKENS, SEGMENTS))) - expected).max() > 1e-2
 
 

@@ -19,7 +19,7 @@ torch = pytest.importorskip(
 V, N, H, D_MODEL, D_FF = 13, 2, 4, 16, 32
 SOURCE = np.array([[4, 5, 6, 7, 8, 2], [9, 10, 2, 0, 0, 0], [11, 12, 4, 9, 2, 0]])
 TARGET = np.array([[2, 7, 6, 5, 4], [2, 10, 9, 0, 0], [2, 12, 12, 4, 0]])
-# What the loss makes of each logit: logits at padding count for nothing, all others differently.
+# The loss's weight of each logit: 0 at padding, and random elsewhere.
 COTANGENT = np.random.default_rng(1).normal(size=(*TARGET.shape, V)) * (TARGET != 0)[..., None]
 
 
@@ -144,9 +144,7 @@ def torch_logits(module, table):
 
 @pytest.fixture(scope="module", params=VARIANTS, ids="-".join)
 def both(request):
-    """Logits and gradients of ours and theirs: (logits, table's gradient, [(part, gradients)])
-    each.
-    """
+    """Of ours and of theirs: (logits, gradient of the table, [(part, gradients)])."""
     model = ours(*request.param)
     with tf.GradientTape() as tape:
         logits = model((SOURCE, TARGET))

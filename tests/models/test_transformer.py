@@ -1,5 +1,5 @@
-"""Figure 1 as one model: its size, its two ways to decode, saving, and learning by `model.fit`; and
-several models as one.
+"""Figure 1 as one model: its weights, logits, saving, and learning by `model.fit`; and ensembles of
+several models.
 """
 
 import math
@@ -38,8 +38,8 @@ SAVES = pytest.mark.filterwarnings(
 
 @pytest.fixture(scope="module", params=[("post", "relu"), ("pre", "gelu")], ids="-".join)
 def model(request):
-    """Every weight is shaken: a gain of 1 or a bias of 0 may hide a mistake. Not by more: softmax
-    would choose one key, whatever the others say. Not to be changed.
+    """Noise on every weight, for a gain of 1 or a bias of 0 may hide a mistake. With more noise,
+    softmax would choose a single key. Tests must not change this model.
     """
     rng = np.random.default_rng(0)
     norm, activation = request.param
@@ -107,17 +107,17 @@ def test_the_dtype_policy_survives_saving(tmp_path):
     assert keras.models.load_model(tmp_path / "model.keras").decoder.compute_dtype == "bfloat16"
 
 
-def test_keras_quantizes_no_matrix_of_ours_and_says_so():
+def test_keras_quantizes_no_matrix_of_ours_and_warns():
     model = RecurrentTranslator(vocabulary_size=11, num_layers=1, d_model=8)
     expected = np.array(model((SOURCE, TARGET)))
-    with pytest.warns(UserWarning, match="does not have a `quantize` method") as told:
+    with pytest.warns(UserWarning, match="does not have a `quantize` method") as warnings:
         model.quantize("int8")
-    assert any("Layer Dense " in str(one.message) for one in told)
+    assert any("Layer Dense " in str(warning.message) for warning in warnings)
     np.testing.assert_array_equal(model((SOURCE, TARGET)), expected)
 
 
 def copying(sentences, length=4, seed=0):
-    """Random sources, to be copied: what comes next cannot be told from the target alone."""
+    """Random sources to copy: the next token cannot be predicted from the target alone."""
     source = np.random.default_rng(seed).integers(4, 11, (sentences, length))
     target = np.pad(source, [(0, 0), (1, 1)], constant_values=3)
     return (source, target[:, :-1]), target[:, 1:]
@@ -126,7 +126,7 @@ def copying(sentences, length=4, seed=0):
 @pytest.mark.parametrize(
     "variant",
     [
-        # What post-norm learns is shown by the toy run.
+        # The toy run shows that post-norm learns.
         pytest.param(("post", "relu"), marks=pytest.mark.slow),
         ("pre", "gelu"),
         pytest.param(("pre", "swish"), marks=pytest.mark.slow),
@@ -164,9 +164,7 @@ def test_fit_learns_to_copy_with_each_variant(variant):
 
 
 def learned(epochs=12, sentences=512, **variant):
-    """What a model that was trained to copy measures on unseen sentences, and the first epoch's
-    loss.
-    """
+    """Train a model to copy: its measures on unseen sentences, its first loss and its last."""
     keras.utils.set_random_seed(0)
     sizes = {**SIZES, "num_layers": 1, "d_model": 32, "d_ff": 64}
     model = Transformer(**sizes, dropout=0.0, **variant)
@@ -214,9 +212,9 @@ NO_HP = r"^`hyperparameters` must be Hyperparameters\(\.\.\.\), with no field .*
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
-        # They were taken for hyperparameters, lost beside them, or ignored.
+        # Once these were taken for hyperparameters, lost beside them, or ignored.
         (lambda: Transformer(50), f"{NO_HP}50 and no field"),
         (lambda: Transformer(HP, d_ff=3), f"{NO_HP}.* and d_ff"),
         (lambda: TextClassifier({"d_ff": 3}, labels=3), f"{NO_HP}.*'d_ff': 3"),
@@ -228,12 +226,12 @@ NO_HP = r"^`hyperparameters` must be Hyperparameters\(\.\.\.\), with no field .*
         (lambda: MaskedLanguageModel(**SIZES, output_bias=True), "`output_bias` decides nothing"),
     ],
 )
-def test_hyperparameters_that_would_be_ignored_are_refused(make, said):
-    with pytest.raises(ValueError, match=said):
+def test_hyperparameters_that_would_be_ignored_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
         make()
 
 
-# Several models as one: the mean of their probabilities, in NumPy.
+# Ensembles: the mean of the models' probabilities, in NumPy.
 SOURCES = np.array([[5, 6, 7, 3], [8, 3, 0, 0]])
 TARGETS = np.array([[2, 5, 9], [2, 4, 4]])
 ONE_LAYER = {"vocabulary_size": 11, "num_layers": 1, "d_model": 8, "d_ff": 16, "num_heads": 2}
@@ -243,8 +241,9 @@ ONE_LAYER = {"vocabulary_size": 11, "num_layers": 1, "d_model": 8, "d_ff": 16, "
 def models():
     keras.utils.set_random_seed(0)
     small = {"vocabulary_size": 11, "num_layers": 2, "d_model": 12}
-    others = (RecurrentTranslator(**small), ConvolutionalTranslator(**small))
-    return [Transformer(**ONE_LAYER), *others]
+    recurrent = RecurrentTranslator(**small)
+    convolutional = ConvolutionalTranslator(**small)
+    return [Transformer(**ONE_LAYER), recurrent, convolutional]
 
 
 def mean_log_probabilities(models):
@@ -256,13 +255,13 @@ def mean_log_probabilities(models):
     return np.log(np.mean(probabilities, axis=0))
 
 
-def test_its_log_p_is_that_of_the_mean_probability(models):
+def test_an_ensemble_s_log_p_is_that_of_the_mean_probability(models):
     expected = mean_log_probabilities(models)
     np.testing.assert_allclose(Ensemble(models)((SOURCES, TARGETS)), expected, rtol=0, atol=1e-5)
     assert np.abs(mean_log_probabilities(models[:1]) - expected).max() > 0.01
 
 
-def test_it_has_the_weights_of_all_its_models_and_says_that_it_gives_no_attention(models):
+def test_an_ensemble_has_the_weights_of_all_its_models_and_gives_no_attention(models):
     ensemble = Ensemble(models)
     expected = [weight for model in models for weight in model.weights]
     assert [id(weight) for weight in ensemble.weights] == [id(weight) for weight in expected]
@@ -270,7 +269,7 @@ def test_it_has_the_weights_of_all_its_models_and_says_that_it_gives_no_attentio
     assert [ensemble.gives_attention, models[0].gives_attention] == [False, True]
 
 
-def test_steps_equal_call(models):
+def test_an_ensemble_s_steps_equal_its_call(models):
     ensemble = Ensemble(models)
     expected = mean_log_probabilities(models)
     stepper = ensemble.stepper()
@@ -288,7 +287,7 @@ def test_steps_equal_call(models):
         np.testing.assert_allclose(attention[:, 0], np.mean(each, axis=0), rtol=1e-6, atol=1e-6)
 
 
-def test_models_of_other_vocabularies_and_none_are_refused(models):
+def test_an_ensemble_of_different_vocabularies_or_of_no_models_is_refused(models):
     with pytest.raises(ValueError, match=r"Received: 2, of vocabulary_size=\[11, 12\]"):
         Ensemble([models[0], Transformer(**{**ONE_LAYER, "vocabulary_size": 12})])
     with pytest.raises(ValueError, match="at least one"):

@@ -1,4 +1,4 @@
-"""The choices of section 3 in a whole model: what each replaces, and where. Their laws are rows of
+"""The variants of section 3 in a whole model: what each replaces, and where. Their laws are rows of
 tests/laws/test_models.py.
 """
 
@@ -29,8 +29,8 @@ def sentences(count):
 
 
 @pytest.mark.parametrize("start", ["depth_scaled", "glorot"])
-def test_the_last_matrices_of_both_stacks_start_as_they_are_told(start):
-    """The bound of a uniform distribution is close to the greatest of 1,024 numbers and more."""
+def test_the_last_matrix_of_each_branch_starts_at_the_chosen_scale(start):
+    """The largest of 1,024 uniform numbers or more is close to the bound of their distribution."""
     sizes = {**SIZES, "num_layers": 2, "d_model": 32, "d_ff": 64}
     transformer = Transformer(**sizes, residual_initialization=start)
     for stack, sublayers in ((transformer.encoder, 2), (transformer.decoder, 3)):
@@ -42,16 +42,16 @@ def test_the_last_matrices_of_both_stacks_start_as_they_are_told(start):
             scale = branches if start == "depth_scaled" and w.path.endswith(last) else 1
             bound = (6 / sum(w.shape) / scale) ** 0.5
             assert 0.95 * bound < np.abs(w.numpy()).max() <= bound, w.path
-        # Each layer draws numbers of its own.
-        drawn = {layer.self_attention.output_kernel.numpy().tobytes() for layer in stack.layers}
-        assert len(drawn) == len(stack.layers)
+        # Each layer has random numbers of its own.
+        kernels = {layer.self_attention.output_kernel.numpy().tobytes() for layer in stack.layers}
+        assert len(kernels) == len(stack.layers)
 
 
 def three(**variant):
     return sized_model.heads(Hyperparameters(**SIZES, **variant))
 
 
-def test_an_attention_replaces_what_it_says():
+def test_a_kind_of_attention_replaces_its_heads_and_no_others():
     def kinds(**variant):
         return [type(heads) for heads in three(**variant)]
 
@@ -67,10 +67,10 @@ def test_an_attention_replaces_what_it_says():
     assert three(attention="low_rank:7", max_positions=9)[0].max_positions == 9
 
 
-def test_relative_positions_stand_in_self_attention_alone():
+def test_relative_positions_are_in_self_attention_alone():
     positions = [heads.positions for heads in three(positions="relative")]
-    assert [type(one) for one in positions] == [RelativeBias, RelativeBias, RelativePositions]
-    assert [one.bidirectional for one in positions[:2]] == [True, False]
+    assert [type(scheme) for scheme in positions] == [RelativeBias, RelativeBias, RelativePositions]
+    assert [scheme.bidirectional for scheme in positions[:2]] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,11 @@ def test_relative_positions_stand_in_self_attention_alone():
         ("inputs", ("embedding", "embedding", "projection")),
     ],
 )
-def test_tables_that_are_tied_are_one(ties, names):
+def test_tied_tables_are_the_same_layer(ties, names):
     model = Transformer(**SIZES, tie_embeddings=ties)
-    three = (model.source_embedding, model.embedding, model.projection)
-    assert tuple(one.name for one in three) == names
-    assert len({id(one) for one in three}) == len(set(names))
+    tables = (model.source_embedding, model.embedding, model.projection)
+    assert tuple(table.name for table in tables) == names
+    assert len({id(table) for table in tables}) == len(set(names))
     alone = LanguageModel(**SIZES, tie_embeddings=ties)
     assert (alone.embedding.name, alone.projection.name) == names[1:]
     assert len([w for w in alone.weights if w.shape == (V, 8)]) == len(set(names[1:]))
@@ -102,17 +102,17 @@ def test_each_table_is_used_where_it_belongs():
         assert np.abs(transformer((source, target)) - logits).max() > 0.01
         logits = np.array(transformer((source, target)))
         is_source = layer is transformer.source_embedding
-        found = transformer.encode_with_attention(source)[0]
-        assert (np.abs(found - memory).max() > 0.01) == is_source
-        # A projection's rows turn the logits alone.
+        changed = transformer.encode_with_attention(source)[0]
+        assert (np.abs(changed - memory).max() > 0.01) == is_source
+        # Reversed rows of a projection reverse the logits and change nothing else.
         if layer is transformer.projection:
             layer.table.assign(layer.table.numpy()[::-1])
-            came = transformer((source, target))
-            np.testing.assert_allclose(came, logits[..., ::-1], rtol=1e-6, atol=1e-6)
+            reversed_logits = transformer((source, target))
+            np.testing.assert_allclose(reversed_logits, logits[..., ::-1], rtol=1e-6, atol=1e-6)
 
 
 def test_a_new_vocabulary_takes_the_rows_of_every_table():
-    """Each table by the pieces of its side."""
+    """Each table takes them by the pieces of its side."""
     old, new = (
         Transformer(**{**SIZES, "vocabulary_size": size}, tie_embeddings="none") for size in (3, 4)
     )
@@ -122,11 +122,11 @@ def test_a_new_vocabulary_takes_the_rows_of_every_table():
     initialize(new, weights, pieces, old_pieces)
     same = {"source_embedding": ([2, 0], [0, 2]), "embedding": ([3, 0], [0, 1])}
     for table, (rows, old_rows) in {**same, "projection": same["embedding"]}.items():
-        found = next(w for w in new.weights if w.path == f"{table}/table").numpy()
-        np.testing.assert_array_equal(found[rows], weights[f"weights/{table}/table"][old_rows])
+        array = next(w for w in new.weights if w.path == f"{table}/table").numpy()
+        np.testing.assert_array_equal(array[rows], weights[f"weights/{table}/table"][old_rows])
 
 
-def test_dropouts_stand_on_weights_of_attention_behind_activations_and_on_tokens():
+def test_dropouts_are_on_attention_weights_behind_activations_and_on_tokens():
     rates = {"attention_dropout": 0.25, "activation_dropout": 0.5, "token_dropout": 0.2}
     transformer = Transformer(**SIZES, dropout=0.0, **rates)
     rates = {}
@@ -139,9 +139,9 @@ def test_dropouts_stand_on_weights_of_attention_behind_activations_and_on_tokens
     assert sum("seed" in variable.path for variable in transformer.variables) == 3 + 2 + 1
     batch = sentences(3)
     plain = np.array(transformer(batch))
-    for kept in rates:
+    for active in rates:
         for key, layers in rates.items():
             for layer in layers:
-                layer.rate = key[1] if key == kept else 0.0
+                layer.rate = key[1] if key == active else 0.0
         assert np.abs(transformer(batch, training=True) - plain).max() > 0.01
     np.testing.assert_array_equal(transformer(batch), plain)

@@ -1,6 +1,4 @@
-"""The Vision Transformer against that of the package transformers on torch, weights carried over by
-the importer.
-"""
+"""The Vision Transformer, imported, against that of the package transformers on torch."""
 
 import json
 
@@ -19,16 +17,16 @@ PICTURES = np.random.default_rng(1).uniform(size=(3, 6, 9, 3)).astype(np.float32
 
 def test_patches_are_squares_in_the_order_of_reading():
     """Against slices by hand; 6 x 9 pixels are 2 x 3 squares."""
-    found = np.array(patches(PICTURES, 3))
+    squares = np.array(patches(PICTURES, 3))
     expected = [
         PICTURES[:, top : top + 3, left : left + 3].reshape(3, -1)
         for top in (0, 3)
         for left in (0, 3, 6)
     ]
-    np.testing.assert_array_equal(found, np.stack(expected, axis=1))
-    # A control: a square that is read by columns is another one.
+    np.testing.assert_array_equal(squares, np.stack(expected, axis=1))
+    # A control: a square read by columns is another one.
     turned = PICTURES[:, :3, :3].transpose(0, 2, 1, 3).reshape(3, -1)
-    assert not np.array_equal(found[:, 0], turned)
+    assert not np.array_equal(squares[:, 0], turned)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +60,7 @@ def folder(tmp_path_factory):
     with torch.no_grad():
         output = model(pixel_values=scaled, output_attentions=True, output_hidden_states=True)
         normed = model.vit.layernorm(output.hidden_states[-1])
-    weights = np.stack([one.numpy() for one in output.attentions], axis=1)
+    weights = np.stack([layer.numpy() for layer in output.attentions], axis=1)
     return folder, output.logits.numpy(), normed.numpy(), weights
 
 
@@ -72,8 +70,8 @@ def test_logits_states_and_attention_are_those_of_transformers(folder):
     assert np.abs(logits).max() > 0.3
     np.testing.assert_allclose(np.array(ours(PICTURES)), logits, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(np.array(ours.states(PICTURES)), states, rtol=1e-5, atol=1e-5)
-    found = np.array(ours.attention_weights(PICTURES)["encoder"])
-    np.testing.assert_allclose(found, weights, rtol=1e-5, atol=1e-5)
+    attention = np.array(ours.attention_weights(PICTURES)["encoder"])
+    np.testing.assert_allclose(attention, weights, rtol=1e-5, atol=1e-5)
 
 
 def test_names_of_classes_are_in_the_order_of_the_logits():
@@ -91,7 +89,7 @@ def test_another_vit_is_refused(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"height": 7}, r"`patch_size` must divide .* height=7, width=9\. Resize the pictures"),
         ({"patch_size": 2}, r"patch_size=2, height=6, width=9\. Try 3"),
@@ -102,6 +100,6 @@ def test_another_vit_is_refused(folder, tmp_path):
         ({"dropout": 1}, r"`dropout` must be a number from 0 to 0.99"),
     ],
 )
-def test_sizes_that_make_no_sense_are_told(change, said):
-    with pytest.raises(ValueError, match=said):
+def test_sizes_that_make_no_sense_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
         VisionHyperparameters(**{**SIZES, **change})
