@@ -1,7 +1,7 @@
 """Tables of results, and the settings that kept results depend on.
 
-A benchmark that resumes where it was stopped must not take what other settings gave for what is
-asked now. The settings of a folder lie beside it, in `<folder>.settings.json`.
+A benchmark that resumes must not reuse results of other settings than its own. The settings of a
+folder lie beside it, in `<folder>.settings.json`.
 """
 
 import json
@@ -19,12 +19,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence]) -> None:
         print("| " + " | ".join(map(str, row)) + " |", flush=True)
 
 
-def keep_settings(folder: str | os.PathLike, asked: Mapping) -> None:
+def keep_settings(folder: str | os.PathLike, settings: Mapping) -> None:
     """Write the settings of a folder before anything lies in it; later, refuse others.
 
     Args:
         folder: of results, or of a run.
-        asked: settings by name, JSON.
+        settings: by name, JSON.
 
     Raises:
         SystemExit: if it was begun with others, each of which is named, or with unknown ones.
@@ -32,17 +32,17 @@ def keep_settings(folder: str | os.PathLike, asked: Mapping) -> None:
     folder = pathlib.Path(folder)
     path = folder.with_name(f"{folder.name}.settings.json")
     if not (folder.is_dir() and any(folder.iterdir())):
-        write_json(path, dict(asked))
+        write_json(path, dict(settings))
         return
     elsewhere = "Delete it, or name another folder for the results."
     if not path.is_file():
-        told = f"{folder} has results of unknown settings: there is no {path.name} beside it."
-        raise SystemExit(f"{told} {elsewhere}")
-    kept = json.loads(path.read_text(encoding="utf-8"))
+        problem = f"{folder} has results of unknown settings: there is no {path.name} beside it."
+        raise SystemExit(f"{problem} {elsewhere}")
+    earlier = json.loads(path.read_text(encoding="utf-8"))
     differences = [
-        f"{name}={kept.get(name)!r}, not {asked.get(name)!r}"
-        for name in dict.fromkeys([*kept, *asked])
-        if kept.get(name) != asked.get(name)
+        f"{name}={earlier.get(name)!r}, not {settings.get(name)!r}"
+        for name in dict.fromkeys([*earlier, *settings])
+        if earlier.get(name) != settings.get(name)
     ]
     if differences:
         raise SystemExit(f"{folder} was made with {'; '.join(differences)}. {elsewhere}")

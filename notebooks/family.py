@@ -89,10 +89,10 @@ gpt.fit(read, labels, batch_size=64, epochs=15, verbose=0)
 # Keras warns of the first step, which attends to one position.
 warnings.filterwarnings("ignore", "You are using a softmax over axis")
 begun = tf.constant([[6, 7], [4, 0]])
-found, _ = GreedySearch()(gpt.stepper(), {}, tf.constant([6, 6]), prefixes=begun)
-print(found[:, 0].numpy())
-assert found[0, 0, :5].numpy().tolist() == [6, 7, 8, 9, EOS]
-assert found[1, 0, :5].numpy().tolist() == [4, 5, 6, 7, EOS]
+continued, _ = GreedySearch()(gpt.stepper(), {}, tf.constant([6, 6]), prefixes=begun)
+print(continued[:, 0].numpy())
+assert continued[0, 0, :5].numpy().tolist() == [6, 7, 8, 9, EOS]
+assert continued[1, 0, :5].numpy().tolist() == [4, 5, 6, 7, EOS]
 
 # %% [markdown]
 # What the last layer attends to while it counts: the weights above the diagonal are 0.
@@ -132,9 +132,9 @@ assert abs(shares[1] - 0.1) < 0.02
 bert = MaskedLanguageModel(vocabulary_size=12, positions="learned", attention_bias=True, **sizes)
 tokens = draw.integers(5, 12, (1, 6))
 segments = np.zeros_like(tokens)
-other = tokens.copy()
-other[0, -1] = 5 + (other[0, -1] - 4) % 7
-states = [bert.states(tf.constant(one), tf.constant(segments)).numpy() for one in (tokens, other)]
+changed = tokens.copy()
+changed[0, -1] = 5 + (changed[0, -1] - 4) % 7
+states = [bert.states(tf.constant(ids), tf.constant(segments)).numpy() for ids in (tokens, changed)]
 assert (states[0] != states[1]).any(axis=-1).all()
 
 # %% [markdown]
@@ -163,10 +163,10 @@ t5 = Transformer(vocabulary_size=40, norm="pre_rms", positions="relative", **siz
 target = np.array([[BOS, 6]])
 source = draw.integers(5, 40, (1, 6))
 moved = np.pad(source, [[0, 0], [10, 0]])
-logits = [t5((one, target)).numpy() for one in (source, moved)]
+logits = [t5((ids, target)).numpy() for ids in (source, moved)]
 assert np.allclose(*logits, atol=1e-5)
 sinusoidal = Transformer(vocabulary_size=40, **sizes)
-assert not np.allclose(*[sinusoidal((one, target)).numpy() for one in (source, moved)], atol=1e-3)
+assert not np.allclose(*[sinusoidal((ids, target)).numpy() for ids in (source, moved)], atol=1e-3)
 
 # %% [markdown]
 # It is pretrained on plain text: spans of words are cut out, and it restores them.
@@ -204,22 +204,18 @@ sentencepiece.SentencePieceTrainer.train(
 )
 (folder / "spiece.model").write_bytes(model.getvalue())
 rows = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue()).vocab_size() + 100
-said = {"vocab_size": rows, "d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_heads": 2}
-(folder / "config.json").write_text(json.dumps({"model_type": "t5", **said}))
+settings = {"vocab_size": rows, "d_model": 32, "d_kv": 16, "d_ff": 64}
+settings |= {"num_layers": 2, "num_heads": 2}
+(folder / "config.json").write_text(json.dumps({"model_type": "t5", **settings}))
 (folder / "tokenizer_config.json").write_text(json.dumps({"extra_ids": 100}))
-config, _ = json_files.settings(of_t5.Config, said, "config.json", "")
-shapes = {one.theirs: one.shape for one in of_t5.table(config) if one.theirs}
+config, _ = json_files.settings(of_t5.Config, settings, "config.json", "")
+shapes = {entry.theirs: entry.shape for entry in of_t5.table(config) if entry.theirs}
 arrays = {name: draw.normal(0, 0.2, shape).astype("float32") for name, shape in shapes.items()}
 safetensors.numpy.save_file(arrays, folder / "model.safetensors")
 command = [sys.executable, "-m", "keras_transformer.import_model", f"--from={folder}"]
 run = folder.parent / "run"
-told = subprocess.run(
-    [*command, f"--model_dir={run}", f"--export_dir={folder.parent / 'saved'}"],
-    check=True,
-    capture_output=True,
-    text=True,
-).stdout
-print(told)
+command += [f"--model_dir={run}", f"--export_dir={folder.parent / 'saved'}"]
+print(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 lines = ["the dog sees a cat", "the young cat"]
 saved = Translator.load(folder.parent / "saved")
 assert saved.translate(lines) == Translator.load(run).translate(lines)

@@ -75,9 +75,9 @@ query = np.array([[1.0, 0.0]], np.float32)
 keys = np.eye(2, dtype=np.float32)
 values = np.array([[1.0], [0.0]], np.float32)
 attended, _ = layers.scaled_dot_product_attention(query, keys, values)
-found = float(attended[0, 0])
-assert round(found, 4) == 0.6698
-print(f"{found:.4f}")
+share = float(attended[0, 0])
+assert round(share, 4) == 0.6698
+print(f"{share:.4f}")
 
 # %% [markdown]
 # Why the scaling? Footnote 4: the product of two vectors of d_k independent components with mean 0
@@ -226,14 +226,14 @@ assert np.allclose(two_numbers(point), [[2.5, 3.0]])
 feed_forward = layers.FeedForward(64)
 x = draw.normal(size=(2, 5, 16)).astype("float32")
 ours = feed_forward(x)
-one, one_bias, two, two_bias = (weight.numpy() for weight in feed_forward.weights)
-oracle = np.maximum(x.astype("float64") @ one + one_bias, 0) @ two + two_bias
+w1, b1, w2, b2 = (weight.numpy() for weight in feed_forward.weights)
+oracle = np.maximum(x.astype("float64") @ w1 + b1, 0) @ w2 + b2
 assert close(ours, oracle)
 first = keras.layers.Conv1D(64, 1, activation="relu")
 second = keras.layers.Conv1D(16, 1)
 second(first(x))
-first.set_weights([one[None], one_bias])
-second.set_weights([two[None], two_bias])
+first.set_weights([w1[None], b1])
+second.set_weights([w2[None], b2])
 assert close(second(first(x)), oracle)
 
 # %% [markdown]
@@ -326,13 +326,13 @@ def gradient_norms(count, **choices):
 
 
 LAYERS = 12
-found = {name: gradient_norms(LAYERS, **choices) for name, choices in STACKS.items()}
-assert min(found["post-norm, Glorot"]) < 0.3
-assert found["pre-norm, Glorot"] == sorted(found["pre-norm, Glorot"], reverse=True)
+norms = {name: gradient_norms(LAYERS, **choices) for name, choices in STACKS.items()}
+assert min(norms["post-norm, Glorot"]) < 0.3
+assert norms["pre-norm, Glorot"] == sorted(norms["pre-norm, Glorot"], reverse=True)
 for order in ("post-norm", "pre-norm"):
-    assert np.abs(np.array(found[f"{order}, depth-scaled"]) - 1).max() < 0.15
-assert found["no residual sum"][-1] < 0.4
-series = {name: (list(range(1, LAYERS + 1)), norms) for name, norms in found.items()}
+    assert np.abs(np.array(norms[f"{order}, depth-scaled"]) - 1).max() < 0.15
+assert norms["no residual sum"][-1] < 0.4
+series = {name: (list(range(1, LAYERS + 1)), norms[name]) for name in norms}
 panel = Panel("norm of the gradient, relative to the output's", "layer", series)
 Drawing(functools.partial(charts.draw, [panel]))
 
@@ -582,11 +582,11 @@ assert float(loss(np.array([[3]]), sure[None, None])) > entropy + 1
 certain = np.linspace(0.01, 0.999, 200)
 # ln p of the label, and of each other piece.
 logs = np.log(certain)
-others = np.log((1 - certain) / (V - 1))
+log_others = np.log((1 - certain) / (V - 1))
 series = {}
 for smoothing in (0.0, 0.1, 0.2):
     on_label = 1 - smoothing + smoothing / V
-    nats = -on_label * logs - (1 - on_label) * others
+    nats = -on_label * logs - (1 - on_label) * log_others
     series[f"epsilon {smoothing}"] = (100 * certain, nats)
     assert abs(certain[nats.argmin()] - min(on_label, 0.999)) < 0.005
 panel = Panel("loss, nats a token", "probability of the label, %", series)

@@ -71,11 +71,11 @@ def table(header, rows):
 # so that they are exact even at toy size.
 
 # %%
-kept = RESULTS / "table1"
-is_kept = any(kept.glob("*.json"))
+results_dir = RESULTS / "table1"
+is_kept = any(results_dir.glob("*.json"))
 if not is_kept:
     temporary = tempfile.TemporaryDirectory()
-    kept = pathlib.Path(temporary.name)
+    results_dir = pathlib.Path(temporary.name)
     toy = ["--lengths=64,128,256", "--width=32", "--heads=2", "--rank=16"]
     chosen = "--layers=self-attention,linear,GRU,convolution"
     command = [
@@ -84,18 +84,18 @@ if not is_kept:
         "benchmarks.paper.table1",
         *toy,
         chosen,
-        f"--output_dir={kept}",
+        f"--output_dir={results_dir}",
     ]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     print("Measured now, at toy size: none is kept. The first command above measures the table.")
 
 measured = {}
 for name in COMPLEXITY:
-    path = kept / f"{name.replace(' ', '_')}.json"
+    path = results_dir / f"{name.replace(' ', '_')}.json"
     if path.is_file():
-        found = json.loads(path.read_text(encoding="utf-8"))
+        measures = json.loads(path.read_text(encoding="utf-8"))
         measured[name] = {
-            of: {int(n): value for n, value in by_n.items()} for of, by_n in found.items()
+            of: {int(n): value for n, value in by_n.items()} for of, by_n in measures.items()
         }
 if is_kept:
     print("Kept:", ", ".join(measured))
@@ -106,12 +106,12 @@ else:
 
 rows = []
 paths = {}
-for name, found in measured.items():
+for name, measures in measured.items():
     operations, sequential, path = COMPLEXITY[name]
-    passed = {n: layers * found["depth"][n] for n, layers in found["layers"].items()}
+    passed = {n: layers * measures["depth"][n] for n, layers in measures["layers"].items()}
     paths[name] = exponent(passed)
-    of = [exponent(found[measure]) for measure in ("seconds", "bytes", "depth")]
-    time, memory, depth = (f"{value:z.2f}" for value in of)
+    exponents = [exponent(measures[measure]) for measure in ("seconds", "bytes", "depth")]
+    time, memory, depth = (f"{value:z.2f}" for value in exponents)
     rows.append(
         [name, operations, time, memory, f"{sequential}: {depth}", f"{path}: {paths[name]:z.2f}"]
     )
@@ -129,8 +129,8 @@ assert there
 for name, path in there:
     assert abs(paths[name] - path) < (0.1 if path else 0.05)
 series = {
-    name: (list(found["seconds"]), list(found["seconds"].values()))
-    for name, found in measured.items()
+    name: (list(measures["seconds"]), list(measures["seconds"].values()))
+    for name, measures in measured.items()
 }
 Drawing(functools.partial(charts.draw, [Panel("seconds, forward and backward", "n", series)]))
 
@@ -172,12 +172,12 @@ if left_out:
     print("Left out, of other updates, tokens, text, arithmetic or rows:", ", ".join(left_out))
 
 rows = []
-for name, found in scores.items():
+for name, runs in scores.items():
     perplexity, points = (
-        f"{statistics.mean(one[of] for one in found):.2f}" for of in ("perplexity", "bleu")
+        f"{statistics.mean(run[metric] for run in runs):.2f}" for metric in ("perplexity", "bleu")
     )
     paper = PAPER[name]
-    rows.append([name, len(found), perplexity, points, f"{paper.perplexity:.2f}", paper.bleu])
+    rows.append([name, len(runs), perplexity, points, f"{paper.perplexity:.2f}", paper.bleu])
 header = ["row", "seeds", "PPL a piece", "BLEU (dev)", "paper: PPL", "paper: BLEU"]
 table(header, rows) if rows else None
 
@@ -191,7 +191,7 @@ table(header, rows) if rows else None
 def ranks(values):
     """The place of each value in their order, from 0; equal values share theirs."""
     values = np.array(values)
-    return [(values < one).sum() + ((values == one).sum() - 1) / 2 for one in values]
+    return [(values < value).sum() + ((values == value).sum() - 1) / 2 for value in values]
 
 
 if len(rows) > 2:

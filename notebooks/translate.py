@@ -90,14 +90,14 @@ def phrase(draw, is_object):
 def sentence(draw):
     """A sentence and its translation: plain, with an adverb in front, or a subordinate clause."""
     subject, german_subject = phrase(draw, is_object=False)
-    other, german_other = phrase(draw, is_object=True)
+    direct_object, german_object = phrase(draw, is_object=True)
     verb = draw.choice(list(VERBS))
     kind = draw.randrange(3)
-    english = ("{}", "today {}", "I know that {}")[kind].format(f"{subject} {verb} {other}")
+    english = ("{}", "today {}", "I know that {}")[kind].format(f"{subject} {verb} {direct_object}")
     german = (
-        f"{german_subject} {VERBS[verb]} {german_other}",
-        f"heute {VERBS[verb]} {german_subject} {german_other}",
-        f"ich weiß, dass {german_subject} {german_other} {VERBS[verb]}",
+        f"{german_subject} {VERBS[verb]} {german_object}",
+        f"heute {VERBS[verb]} {german_subject} {german_object}",
+        f"ich weiß, dass {german_subject} {german_object} {VERBS[verb]}",
     )[kind]
     return f"{english}.", f"{german}."
 
@@ -148,8 +148,8 @@ class Translations(keras.callbacks.Callback):
     """Shows how a sentence is translated after each epoch."""
 
     def on_epoch_end(self, epoch, logs=None):
-        [found] = translator.translate([LINE])
-        print(f"epoch {epoch + 1}  loss {logs['loss']:.2f}  {found}")
+        [translation] = translator.translate([LINE])
+        print(f"epoch {epoch + 1}  loss {logs['loss']:.2f}  {translation}")
 
 
 schedule = TransformerSchedule(64, warmup_steps=200, scale=0.5)
@@ -193,9 +193,9 @@ Drawing(functools.partial(charts.draw, [Panel("loss, nats a token", "epoch", ser
 # out:
 
 # %%
-found = translator.translate(test.sources)
-right = sum(ours == theirs for ours, theirs in zip(found, test.targets, strict=True))
-print(f"{right} of {len(test)} exactly right, BLEU {bleu.score(found, test.targets)['bleu']}")
+translated = translator.translate(test.sources)
+right = sum(ours == theirs for ours, theirs in zip(translated, test.targets, strict=True))
+print(f"{right} of {len(test)} exactly right, BLEU {bleu.score(translated, test.targets)['bleu']}")
 assert right > 0.9 * len(test)
 
 # %% [markdown]
@@ -256,7 +256,7 @@ description = {
 }
 version = export(module, folder / "translator", description, test.sources)
 print(*sorted(path.name for path in version.iterdir()))
-assert Translator.load(version).translate(test.sources[:20]) == found[:20]
+assert Translator.load(version).translate(test.sources[:20]) == translated[:20]
 
 # %% [markdown]
 # ## A request over REST
@@ -296,5 +296,5 @@ finally:
     server.terminate()
     server.wait()
 temporary.cleanup()
-assert answered == found[:8]
+assert answered == translated[:8]
 print(json.dumps(several, indent=1, ensure_ascii=False))

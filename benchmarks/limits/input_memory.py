@@ -134,11 +134,11 @@ def main(_):
         for how in IDS.value:
             command = [sys.executable, "-m", "benchmarks.limits.input_memory"]
             command += [f"--one={pairs},{how}", f"--folder={folder.resolve()}"]
-            done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-            found = json.loads(done.stdout.splitlines()[-1])
-            rows.append([f"{int(pairs):,}", how, *(f"{found[name]:.2f}" for name in found)])
+            process = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+            figures = json.loads(process.stdout.splitlines()[-1])
+            rows.append([f"{int(pairs):,}", how, *(f"{number:.2f}" for number in figures.values())])
             print(rows[-1], flush=True)
-    print_table(["pairs", "ids are", *found], rows)
+    print_table(["pairs", "ids are", *figures], rows)
 
 
 if __name__ == "__main__":

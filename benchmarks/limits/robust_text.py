@@ -24,18 +24,18 @@ SENTENCES = flags.DEFINE_integer("sentences", None, "Lines to translate. Default
 SEED = 1
 
 
-def mistyped(line, drawn):
+def mistyped(line, generator):
     """A line with one letter missed, doubled or swapped; as it is if it has no two in a row."""
     places = [match.start() + 1 for match in re.finditer(r"(?=[^\W\d_]{2})", line)]
     if not places:
         return line
-    at = drawn.choice(places)
+    at = generator.choice(places)
     slips = (
         line[:at] + line[at + 1 :],
         line[:at] + line[at] + line[at:],
         line[: at - 1] + line[at] + line[at - 1] + line[at + 1 :],
     )
-    return drawn.choice(slips)
+    return generator.choice(slips)
 
 
 def first_of(markup):
@@ -51,23 +51,24 @@ def with_spans_back(description, sources, translations):
         return ""
     marks = TextMarks(protected)
     # Line breaks that come to stand beside each other look like one span.
-    given, came = (
+    expected, actual = (
         ["\0".join(marks.marked(line).spans).replace("\n", "\0\n").split("\0") for line in lines]
         for lines in (sources, translations)
     )
-    bags = (map(collections.Counter, spans) for spans in (given, came))
-    return f"{sum(one == other for one, other in zip(*bags, strict=True))} of {len(given)}"
+    bags = (map(collections.Counter, spans) for spans in (expected, actual))
+    whole = sum(source == target for source, target in zip(*bags, strict=True))
+    return f"{whole} of {len(expected)}"
 
 
 def main(_):
     sources, targets = first_of("dropped")
     markup, references_of_markup = first_of("alone")
-    drawn = random.Random(SEED)
+    generator = random.Random(SEED)
     kinds = {
         "as they stand": (sources, targets),
         "upper case": ([line.upper() for line in sources], [line.upper() for line in targets]),
         "lower case": ([line.lower() for line in sources], targets),
-        "one typing error": ([mistyped(line, drawn) for line in sources], targets),
+        "one typing error": ([mistyped(line, generator) for line in sources], targets),
         "no punctuation": ([re.sub("[.,;:!?]", "", line) for line in sources], targets),
     }
     rows = []
@@ -77,9 +78,9 @@ def main(_):
             bleu.score(translator.translate(texts), references)["bleu"]
             for texts, references in kinds.values()
         ]
-        came = translator.translate(markup)
-        back = with_spans_back(translator.description, markup, came)
-        rows.append([path, *scores, bleu.score(came, references_of_markup)["bleu"], back])
+        translations = translator.translate(markup)
+        back = with_spans_back(translator.description, markup, translations)
+        rows.append([path, *scores, bleu.score(translations, references_of_markup)["bleu"], back])
     print_table(["run", *kinds, "with markup", "spans back"], rows)
 
 

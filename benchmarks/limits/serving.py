@@ -54,13 +54,13 @@ def call_directly(lines):
 
 
 def ask(server, lines, clients):
-    """All lines, shared out to so many clients.
+    """Translate all lines, divided among this many clients.
 
     Returns:
         Translations, the latency of each in seconds, and the seconds for all.
     """
     numbers = iter(range(len(lines)))
-    given = [None] * len(lines)
+    results = [None] * len(lines)
 
     def work(_):
         with Client(server) as client:
@@ -68,13 +68,13 @@ def ask(server, lines, clients):
             for number in numbers:
                 began = time.perf_counter()
                 translation = client.translate(lines[number])
-                given[number] = (translation, time.perf_counter() - began)
+                results[number] = (translation, time.perf_counter() - began)
 
     began = time.perf_counter()
     with ThreadPoolExecutor(clients) as pool:
         list(pool.map(work, range(clients)))
     seconds = time.perf_counter() - began
-    return *map(list, zip(*given, strict=True)), seconds
+    return *map(list, zip(*results, strict=True)), seconds
 
 
 def main(_):
@@ -82,7 +82,7 @@ def main(_):
     with running(MODEL.value) as server:
         _, [first], _ = ask(server, lines[:1], 1)
         ask(server, lines[:BATCH_SIZE], BATCH_SIZE)
-        asked = {
+        results = {
             clients: ask(server, lines[: ALONE.value] if clients == 1 else lines, clients)
             for clients in map(int, CLIENTS.value)
         }
@@ -93,17 +93,17 @@ def main(_):
         f"{first * 1e3:.0f} ms; {memory / 1e6:,.0f} MB; ended with {server.ended}\ndirect: loading "
         f"{direct['loaded']:.1f} s, first translation {direct['first'] * 1e3:.0f} ms"
     )
-    rows = [served_row(clients, *found) for clients, found in asked.items()]
+    rows = [served_row(clients, *result) for clients, result in results.items()]
     speed_of_direct = f"{len(lines) / direct['seconds']:.1f}"
     rows.append([f"direct, batches of {BATCH_SIZE}", speed_of_direct, "", ""])
     print_table(["", "sentences/s", "p50 ms", "p99 ms"], rows)
-    for clients, (served, *_) in asked.items():
+    for clients, (served, *_) in results.items():
         if served != direct["translations"][: len(served)]:
             sys.exit(f"DIFFERENT: what {clients} clients were served is not the direct call's.")
 
 
 def served_row(clients, translations, latencies, seconds):
-    """A line of the table, of what `ask` gave."""
+    """A row of the table, from the results of `ask`."""
     milliseconds = [f"{value:.0f}" for value in np.percentile(latencies, [50, 99]) * 1e3]
     name = f"served, {clients} client{'s' * (clients > 1)}"
     return [name, f"{len(translations) / seconds:.1f}", *milliseconds]

@@ -65,7 +65,7 @@ BAD = (
 
 
 class Load:
-    """Threads that ask until they are told to stop.
+    """Threads that send requests until `stop` is called.
 
     Args:
         server: a `Server`.
@@ -132,8 +132,8 @@ class Load:
                 status = 413
                 answer = {"error": ""}
             if status != refusal or answer.keys() != {"error"}:
-                told = f"was answered with {status} {answer}, and not with {refusal}"
-                self.wrong.append(f"{body[:50]!r} {told}")
+                difference = f"was answered with {status} {answer}, and not with {refusal}"
+                self.wrong.append(f"{body[:50]!r} {difference}")
             self.counts[f"bad, {status}"] += 1
             if self._stop.wait(0.05):
                 return
@@ -168,7 +168,7 @@ class Load:
             for number in range(STALLING.value):
                 stall(parts[number % len(parts)])
             while not self._stop.wait(0.1):
-                # Those that the server has given up come again.
+                # Connections that the server has closed are opened again.
                 for key, _ in waiting.select(0):
                     waiting.unregister(key.fileobj)
                     key.fileobj.close()
@@ -221,13 +221,13 @@ def watch(server, folder, load):
                 memory.clear()
             swapped = time.monotonic()
             version = next_version(folder)
-            told = f"{swapped - began:4.0f} s  version {version}  {server.memory() / 1e6:.0f} MB"
-            print(f"{told}  {dict(load.counts)}", flush=True)
+            status = f"{swapped - began:4.0f} s  version {version}  {server.memory() / 1e6:.0f} MB"
+            print(f"{status}  {dict(load.counts)}", flush=True)
     return version, memory
 
 
 def judge_memory(version, memory):
-    """Tell how the memory grew; why that is wrong, if it is."""
+    """Print how the memory grew. Returns what is wrong with it, in words."""
     if version <= WARM_UP + 1 or len(memory) < 2 * READINGS:
         needed = f"{WARM_UP} new versions, and {2 * READINGS} seconds after them"
         print(f"memory was not judged: that takes more than {needed}")
@@ -240,8 +240,8 @@ def judge_memory(version, memory):
 
 
 def judge_times(load):
-    """Tell how long answers took; which of it is wrong."""
-    late = sum(one > LATE for one in load.seconds)
+    """Print how long answers took. Returns what is wrong with it, in words."""
+    late = sum(seconds > LATE for seconds in load.seconds)
     p99 = statistics.quantiles(load.seconds, n=100)[-1]
     lost = sum(count for kind, count in load.counts.items() if kind.startswith("lost"))
     print(
@@ -266,14 +266,14 @@ def main(_):
             version, memory = watch(server, folder, load)
             load.stop()
             print(f"memory under the load at most {max(memory) / 1e6:.0f} MB")
-    told = ("available", "unloaded", "broken", "failed")
-    events = [line for line in server.log() if line["event"] in told]
+    states = ("available", "unloaded", "broken", "failed")
+    events = [line for line in server.log() if line["event"] in states]
     available = [line["version"] for line in events if line["event"] == "available"]
     print(f"{dict(load.counts)}\nversions served: {len(available)}")
     load.wrong += judge_times(load) + judge_memory(version, memory)
     failed = any(line["event"] in ("broken", "failed") for line in events)
     if server.ended or failed or available[-1] < version - 1:
-        load.wrong.append(f"the server ended with {server.ended}, and told {events[-5:]}")
+        load.wrong.append(f"the server ended with {server.ended}, and logged {events[-5:]}")
     if load.wrong:
         sys.exit("WRONG:\n" + "\n".join(load.wrong[:10]))
 

@@ -52,11 +52,11 @@ class Mutant:
             return range(0)
         statements = ast.parse(self.path.read_text(encoding="utf-8")).body
         function = None
-        while around := [one for one in statements if self.line in _lines(one)]:
+        while around := [node for node in statements if self.line in _lines(node)]:
             [statement] = around[-1:]
             names = ("body", "orelse", "handlers", "finalbody")
             statements = [*itertools.chain(*(getattr(statement, name, []) for name in names))]
-            if self.line < min((one.lineno for one in statements), default=self.line + 1):
+            if self.line < min((node.lineno for node in statements), default=self.line + 1):
                 break
             function = function or isinstance(statement, ast.FunctionDef)
         return _lines(statement) if function else range(0)

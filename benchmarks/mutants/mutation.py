@@ -145,8 +145,8 @@ class Run:
 
     def verdict(self, child, job):
         """None while the tests run."""
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
             survived = os.waitstatus_to_exitcode(status) in (0, 5)
             return "survived" if survived else " ".join(job.stages[job.stage])
         if time.monotonic() - job.started > job.limit:

@@ -36,8 +36,8 @@ class Survey:
             options += ["--cov-report="]
             command = [sys.executable, "-m", "pytest", *QUIET, *options, *tests]
             environment = os.environ | {"PYTHONPATH": str(folder)}
-            done = subprocess.run(command, cwd=folder, env=environment, check=False)
-            if done.returncode:
+            process = subprocess.run(command, cwd=folder, env=environment, check=False)
+            if process.returncode:
                 report.unlink(missing_ok=True)
                 raise SystemExit("The tests must pass before anything is changed.")
         self.folder = folder
@@ -59,13 +59,13 @@ class Survey:
             rooms = (f"tests/{room}/", "tests/test_", INTEGRATION)
             executing |= {name for name in self.seconds if name.startswith(rooms)}
         mirrors = {name for name in executing if _mirrors(name, mutant.path)}
-        others = sorted(
+        rest = sorted(
             executing - mirrors,
             key=lambda name: (not name.startswith(f"tests/{room}/"), self.seconds[name]),
         )
-        spent = itertools.accumulate(self.seconds[name] for name in others)
-        chosen = [name for name, until in zip(others, spent, strict=True) if until <= most_seconds]
-        chosen = chosen or others[:1]  # one at least, however long it takes
+        spent = itertools.accumulate(self.seconds[name] for name in rest)
+        chosen = [name for name, until in zip(rest, spent, strict=True) if until <= most_seconds]
+        chosen = chosen or rest[:1]  # one at least, however long it takes
         return [stage for stage in (sorted(mirrors), chosen) if stage]
 
 

@@ -57,8 +57,8 @@ SAME = ("steps", "batch_tokens", "text", "arithmetic")
 VARIES = (*SMALLER, "num_heads", "dropout", "label_smoothing", "positions")
 
 
-def said(row: str) -> dict[str, str]:
-    """The values of a row's flag file that make its model, as they stand there."""
+def model_flags(row: str) -> dict[str, str]:
+    """The values in a row's flag file that describe its model, as strings."""
     arguments = expand_flagfiles([f"--flagfile={row}.flags"])
     values = dict(argument.removeprefix("--").split("=", 1) for argument in arguments)
     return {name: values[name] for name in VARIES if name in values}
@@ -71,9 +71,9 @@ def _typed(name, text):
 
 
 def hyperparameters(row: str) -> Hyperparameters:
-    """What the paper trained in a row."""
+    """The hyperparameters of a row in the paper."""
     return Hyperparameters(
-        VOCABULARY, **{name: _typed(name, text) for name, text in said(row).items()}
+        VOCABULARY, **{name: _typed(name, text) for name, text in model_flags(row).items()}
     )
 
 
@@ -91,7 +91,7 @@ def more_than_base(row: str, counts: Mapping[str, float], pieces: int) -> float:
 
 def small_scale(row: str) -> dict[str, str]:
     """Values for a row at the small scale, by flag."""
-    values = said(row)
+    values = model_flags(row)
     smaller = {
         name: str(int(values[name]) // factor) for name, factor in SMALLER.items() if name in values
     }
@@ -99,14 +99,14 @@ def small_scale(row: str) -> dict[str, str]:
 
 
 def comparable(
-    kept: Mapping[str, Mapping[str, float]],
+    runs: Mapping[str, Mapping[str, float]],
 ) -> tuple[dict[str, list[Mapping[str, float]]], list[str]]:
     """The scores of table 3 that may be set beside each other: of the same updates, tokens, text
     and arithmetic as most of them.
 
     Args:
-        kept: what `--kept` of `benchmarks.paper.small_runs` writes: scores by the run's name,
-            "<row>-<seed>".
+        runs: scores by the run's name, "<row>-<seed>", as `--kept` of
+            `benchmarks.paper.small_runs` writes them.
 
     Returns:
         Scores of each row that has some, by flag file in the paper's order, and the names of the
@@ -115,16 +115,16 @@ def comparable(
     rows = {row.removeprefix("table3/"): row for row in PAPER}
     settings = {
         run: tuple(scores.get(name) for name in SAME)
-        for run, scores in kept.items()
+        for run, scores in runs.items()
         if _row_of(run) in rows
     }
     common = collections.Counter(settings.values()).most_common(1)
-    taken = [run for run in settings if settings[run] == common[0][0]]
-    found = {
-        row: [kept[run] for run in taken if _row_of(run) == name] for name, row in rows.items()
+    compared = [run for run in settings if settings[run] == common[0][0]]
+    scores_of_rows = {
+        row: [runs[run] for run in compared if _row_of(run) == name] for name, row in rows.items()
     }
-    left_out = [run for run in kept if run not in taken]
-    return {row: scores for row, scores in found.items() if scores}, left_out
+    left_out = [run for run in runs if run not in compared]
+    return {row: scores for row, scores in scores_of_rows.items() if scores}, left_out
 
 
 def _row_of(run):

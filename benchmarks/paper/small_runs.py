@@ -58,7 +58,7 @@ def train_all(
             not in `RECIPE`.
 
     Returns:
-        What `score` found, by name and seed.
+        The results of `score`, by name and seed.
     """
     if not DATA_DIR.value:
         raise app.UsageError("--data_dir is missing: a folder of Multi30k.")
@@ -70,11 +70,9 @@ def train_all(
     }
 
 
-def asked_of(arguments: Sequence[str], seed: str) -> dict:
-    """What scores have to be of: so many updates, of so many tokens, of this text, computed so, by
-    these flags and those of their files.
-    """
-    flags_of_run = [one for one in _flags(arguments, seed) if not one.startswith("--data_dir=")]
+def settings_of(arguments: Sequence[str], seed: str) -> dict:
+    """The settings that scores depend on; "flags" is a digest that includes those of flag files."""
+    flags_of_run = [flag for flag in _flags(arguments, seed) if not flag.startswith("--data_dir=")]
     return {
         "arithmetic": dtype_policy("auto"),
         "flags": _digest("\n".join(expand_flagfiles(flags_of_run)).encode()),
@@ -97,21 +95,21 @@ def _digest(content):
 
 def train(folder, arguments, seed):
     """Train and score a run, if that is not done yet."""
-    scores = folder / "score.json"
-    asked = asked_of(arguments, seed)
-    found = _kept().get(folder.name, {})
-    if found.items() >= asked.items():
-        return found
+    path = folder / "score.json"
+    settings = settings_of(arguments, seed)
+    scores = _kept_scores().get(folder.name, {})
+    if scores.items() >= settings.items():
+        return scores
     # Before it is trained, so that another machine cannot go on with it in its own arithmetic.
-    keep_settings(folder, asked)
-    if not scores.is_file():
+    keep_settings(folder, settings)
+    if not path.is_file():
         train_to_the_end(folder, _flags(arguments, seed))
-        write_json(scores, score(folder))
-    found = {**json.loads(scores.read_text(encoding="utf-8")), **asked}
-    print(folder.name, found, flush=True)
+        write_json(path, score(folder))
+    scores = {**json.loads(path.read_text(encoding="utf-8")), **settings}
+    print(folder.name, scores, flush=True)
     if KEPT.value:
-        write_json(pathlib.Path(KEPT.value), {**_kept(), folder.name: found})
-    return found
+        write_json(pathlib.Path(KEPT.value), {**_kept_scores(), folder.name: scores})
+    return scores
 
 
 def train_to_the_end(folder: pathlib.Path, arguments: Sequence[str]) -> None:
@@ -123,8 +121,8 @@ def train_to_the_end(folder: pathlib.Path, arguments: Sequence[str]) -> None:
     path = folder.with_name(f"{folder.name}.log")
     command = [sys.executable, "-m", "keras_transformer.train", *arguments, f"--model_dir={folder}"]
     with open(path, "a", encoding="utf-8") as log:
-        done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT)
-    if done.returncode:
+        process = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT)
+    if process.returncode:
         raise SystemExit(f"the training of {folder} failed: see the end of {path}.")
     if not (folder / "averaged.npz").is_file():
         raise SystemExit(
@@ -132,7 +130,7 @@ def train_to_the_end(folder: pathlib.Path, arguments: Sequence[str]) -> None:
         )
 
 
-def _kept():
+def _kept_scores():
     """All scores of the file --kept, by the names of the runs' folders."""
     path = pathlib.Path(KEPT.value or "")
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
@@ -146,8 +144,8 @@ def _flags(arguments, seed):
         "max_steps": UPDATES.value,
         "seed": seed,
     }
-    flag_files = [one for one in arguments if one.startswith("--flagfile=")]
-    own = [one for one in arguments if one not in flag_files]
+    flag_files = [flag for flag in arguments if flag.startswith("--flagfile=")]
+    own = [flag for flag in arguments if flag not in flag_files]
     return [*flag_files, *RECIPE, *own, *(f"--{name}={value}" for name, value in values.items())]
 
 
@@ -182,17 +180,17 @@ def score(folder: pathlib.Path) -> dict[str, float]:
     }
 
 
-def spreads(found: Mapping[tuple[str, str], Mapping[str, float]], name: str) -> list[str]:
-    """Cells of a table, in the order of `HEADS`: of a run's seeds the mean, and of several half of
-    what lies between the least and the greatest.
+def spreads(scores: Mapping[tuple[str, str], Mapping[str, float]], name: str) -> list[str]:
+    """Cells of a table, in the order of `HEADS`: the mean over the seeds of a run, and with several
+    seeds half the distance between the least and the greatest value.
 
     Args:
-        found: what `train_all` returned.
+        scores: what `train_all` returned.
         name: of the run.
     """
     cells = []
-    for what, digits in DIGITS.items():
-        values = [found[name, seed][what] for seed in SEEDS.value]
+    for metric, digits in DIGITS.items():
+        values = [scores[name, seed][metric] for seed in SEEDS.value]
         half = (max(values) - min(values)) / 2
         mean = f"{statistics.mean(values):.{digits}f}"
         cells.append(f"{mean} ± {half:.{digits}f}" if len(values) > 1 else mean)
@@ -201,8 +199,8 @@ def spreads(found: Mapping[tuple[str, str], Mapping[str, float]], name: str) -> 
 
 def main(_):
     arguments = {name: own for name, *own in map(shlex.split, RUN.value)}
-    found = train_all("runs/small", arguments)
-    print_table(("run", *HEADS), [(name, *spreads(found, name)) for name in arguments])
+    scores = train_all("runs/small", arguments)
+    print_table(("run", *HEADS), [(name, *spreads(scores, name)) for name in arguments])
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ SMALL = {"width": 8, "num_heads": 2, "radius": 4, "rank": 4, "kernel": 3}
 
 def measure(name):
     """All that is measured of a layer: numbers by measure and then by n."""
-    found = counts(name)
+    measures = counts(name)
     sizes = {
         "width": WIDTH.value,
         "num_heads": HEADS.value,
@@ -64,14 +64,14 @@ def measure(name):
     # it is little beside what the others need.
     passes(max(lengths[0] // 2, 1))()
     before = table1_layers.resident_bytes()
-    found |= {"seconds": {}, "bytes": {}}
+    measures |= {"seconds": {}, "bytes": {}}
     for length, function in functions.items():
         # oneDNN's allocator keeps what a call has freed: the first call of a length shows what it
         # needs, if shorter ones come before longer ones.
-        found["bytes"][length] = table1_layers.highest_bytes(function) - before
-        found["seconds"][length] = table1_layers.seconds(function, ROUNDS.value)
-        print(name, length, found["seconds"][length], found["bytes"][length], flush=True)
-    return found
+        measures["bytes"][length] = table1_layers.highest_bytes(function) - before
+        measures["seconds"][length] = table1_layers.seconds(function, ROUNDS.value)
+        print(name, length, measures["seconds"][length], measures["bytes"][length], flush=True)
+    return measures
 
 
 def counts(name):
@@ -82,14 +82,14 @@ def counts(name):
 
     # A gradient that went through many layers would become 0 in float32.
     keras.config.set_dtype_policy("float64")
-    measures = {"layers": table1_layers.layers_to_reach, "depth": table1_layers.depth}
+    functions = {"layers": table1_layers.layers_to_reach, "depth": table1_layers.depth}
     width = SMALL["width"]
-    found = {
-        of: {n: measure_of(table1_layers.make(name, n, **SMALL), n, width) for n in SHORT}
-        for of, measure_of in measures.items()
+    numbers = {
+        measure: {n: function(table1_layers.make(name, n, **SMALL), n, width) for n in SHORT}
+        for measure, function in functions.items()
     }
     keras.config.set_dtype_policy("float32")
-    return found
+    return numbers
 
 
 def in_own_process(name):
@@ -116,19 +116,19 @@ def show(results):
 
     longest = int(LENGTHS.value[-1])
     rows = []
-    for name, found in results.items():
+    for name, measures in results.items():
         operations, sequential, path = PAPER[name]
         # A signal passes each layer's longest chain.
-        passed = {n: layers * found["depth"][n] for n, layers in found["layers"].items()}
+        passed = {n: layers * measures["depth"][n] for n, layers in measures["layers"].items()}
         rows.append(
             (
                 name,
                 operations,
-                f"{exponent(found['seconds']):.2f}",
-                f"{exponent(found['bytes']):.2f}",
-                f"{found['seconds'][longest]:.3f}",
-                f"{found['bytes'][longest] / 1e6:.0f}",
-                f"{sequential}: {exponent(found['depth']):.2f}",
+                f"{exponent(measures['seconds']):.2f}",
+                f"{exponent(measures['bytes']):.2f}",
+                f"{measures['seconds'][longest]:.3f}",
+                f"{measures['bytes'][longest] / 1e6:.0f}",
+                f"{sequential}: {exponent(measures['depth']):.2f}",
                 f"{path}: {exponent(passed):.2f}",
             )
         )

@@ -80,12 +80,12 @@ def print_parameters():
     print(f"\n{OF_BIG}")
 
 
-def print_results(found):
+def print_results(scores):
     """Print a line for each row, from what `small_runs.train_all` returned."""
     rows = [
         (
             row,
-            *small_runs.spreads(found, name_of(row)),
+            *small_runs.spreads(scores, name_of(row)),
             f"{PAPER[row].perplexity:.2f}",
             PAPER[row].bleu,
         )

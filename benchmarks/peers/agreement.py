@@ -53,7 +53,7 @@ def second_engine(folder, sources, references):
     """Compare with CTranslate2 on the same weights. It divides by |Y|^alpha, we by
     ((5 + |Y|) / 6)^alpha, so only alpha = 0 is the same search.
     """
-    ours = Translator.load(folder.path, length_penalty=0.0, max_length=MOST_TOKENS)
+    translator = Translator.load(folder.path, length_penalty=0.0, max_length=MOST_TOKENS)
     model, vocabulary = load_trained(folder)
     with tempfile.TemporaryDirectory() as temporary:
         converted = ctranslate2_model.convert(
@@ -66,36 +66,36 @@ def second_engine(folder, sources, references):
     )
     pieces = reader.encode(list(sources), out_type=str)
     scored = engine.score_batch(pieces, writer.encode(list(references), out_type=str))
-    given = [log_probability for log_probability, _ in ours.score(sources, references)]
-    apart = max(abs(sum(one.log_probs) - other) for one, other in zip(scored, given, strict=True))
+    log_probabilities = zip(scored, translator.score(sources, references), strict=True)
+    apart = max(abs(sum(their.log_probs) - our) for their, (our, _) in log_probabilities)
     results = engine.translate_batch(
         pieces, beam_size=4, length_penalty=0, max_decoding_length=MOST_TOKENS
     )
     theirs = [writer.decode(result.hypotheses[0]) for result in results]
-    found = ours.translate(sources)
-    different = [number for number in range(len(sources)) if found[number] != theirs[number]]
+    ours = translator.translate(sources)
+    different = [number for number in range(len(sources)) if ours[number] != theirs[number]]
     lines = [sources[number] for number in different]
-    both = [ours.score(lines, [texts[number] for number in different]) for texts in (found, theirs)]
-    gains = [one - other for (one, _), (other, _) in zip(*both, strict=True)]
+    both = [translator.score(lines, [texts[n] for n in different]) for texts in (ours, theirs)]
+    gains = [our - their for (our, _), (their, _) in zip(*both, strict=True)]
     ties = sum(abs(gain) < TIE for gain in gains)
     better = sum(gain >= TIE for gain in gains)
     return {
         "largest difference of log P(reference) from CTranslate2's": f"{apart:.1e}",
-        "beam 4 as CTranslate2, alpha 0": same(found, theirs),
+        "beam 4 as CTranslate2, alpha 0": same(ours, theirs),
         "of the others: ties, ours is likelier, CTranslate2's is likelier": f"{ties}, {better}, "
         f"{len(gains) - ties - better}",
     }
 
 
 def with_itself(folder, translator, sources, together):
-    """Compare the translations with those that other ways to the same model give: rows."""
+    """Compare the translations with those of other ways to call the same model. Returns rows."""
     path = SAVED_MODEL.value or pathlib.Path("saved_models") / folder.path.resolve().name
     ways = {
         "alone as in batches": [translator.translate([line])[0] for line in sources],
         "in small batches as in large ones": translator.translate(sources, batch_tokens=100),
         "SavedModel as live": Translator.load(path).translate(sources),
     }
-    return {f"{name}, beam 4": same(found, together) for name, found in ways.items()}
+    return {f"{name}, beam 4": same(texts, together) for name, texts in ways.items()}
 
 
 def main(_):
@@ -108,10 +108,10 @@ def main(_):
     rows = {}
     for name, beam_size in (("greedy", 1), ("beam 4", 4)):
         translator = Translator.load(folder.path, beam_size=beam_size)
-        found = translator.translate(test.sources, batches_at_once=at_once)
-        scores = bleu.score(found, test.targets, tokenizer_of(corpus.target_language))
+        translations = translator.translate(test.sources, batches_at_once=at_once)
+        scores = bleu.score(translations, test.targets, tokenizer_of(corpus.target_language))
         rows[f"{name}: BLEU, chrF"] = f"{scores['bleu']}, {scores['chrf']}"
-    rows |= with_itself(folder, translator, test.sources[:MOST], found[:MOST])
+    rows |= with_itself(folder, translator, test.sources[:MOST], translations[:MOST])
     pairs = [*zip(test.sources, test.targets, strict=True)]
     pairs = as_they_stand(pairs, ProtectedSpans.load(folder.path))
     rows |= second_engine(folder, *zip(*pairs[:MOST], strict=True))

@@ -48,8 +48,8 @@ def measure(beam_size, forced_length, systems):
     starters = {name: systems.starter(name, beam_size, forced_length) for name in CHOSEN.value}
     answers, unavailable = take_turns(starters, ROUNDS.value)
     speeds = {
-        name: np.array([systems.tokens(answer) / answer["seconds"] for answer in given])
-        for name, given in answers.items()
+        name: np.array([systems.tokens(answer) / answer["seconds"] for answer in rounds])
+        for name, rounds in answers.items()
     }
     reference = CHOSEN.value[0]
     for name in CHOSEN.value:
@@ -57,23 +57,23 @@ def measure(beam_size, forced_length, systems):
         if name in unavailable:
             yield [*beginning, f"not run: {unavailable[name]}"] + [""] * (len(COLUMNS) - 4)
             continue
-        given = answers[name]
+        rounds = answers[name]
         ratio = same = ""
         if reference in answers:
             ratio = f"{statistics.median(speeds[name] / speeds[reference]):.2f}"
             if not forced_length:
-                lines = (given[0]["translations"], answers[reference][0]["translations"])
+                lines = (rounds[0]["translations"], answers[reference][0]["translations"])
                 same = f"{sum(map(str.__eq__, *lines))} of {len(lines[0])}"
-        cores = statistics.median(one["core_seconds"] / one["seconds"] for one in given)
-        waits = np.concatenate([one["latencies"] for one in given]) * 1e3
+        cores = statistics.median(answer["core_seconds"] / answer["seconds"] for answer in rounds)
+        waits = np.concatenate([answer["latencies"] for answer in rounds]) * 1e3
         yield [
             *beginning,
-            f"{statistics.median(len(systems.lines) / one['seconds'] for one in given):.1f}",
+            f"{statistics.median(len(systems.lines) / answer['seconds'] for answer in rounds):.1f}",
             f"{statistics.median(speeds[name]):.0f}",
             f"{speeds[name].min():.0f}-{speeds[name].max():.0f}",
             *(ratio, f"{cores:.2f}", same),
-            *(f"{given[0][what]:.2f}" for what in ("started", "loaded", "first")),
-            f"{given[0]['memory']:.0f}",
+            *(f"{rounds[0][key]:.2f}" for key in ("started", "loaded", "first")),
+            f"{rounds[0]['memory']:.0f}",
             *(
                 (f"{wait:.1f}" for wait in np.percentile(waits, [50, 99]))
                 if ONE_AT_A_TIME.value

@@ -177,6 +177,6 @@ class Systems:
         elif program == CTRANSLATE2:
             ctranslate2_model.convert(self.model, self.vocabulary, path, self.description)
         else:
-            weights = {checkpoint.WEIGHTS + one.path: one.numpy() for one in self.model.weights}
+            weights = {checkpoint.WEIGHTS + w.path: w.numpy() for w in self.model.weights}
             checkpoint.write_archive(path, weights)
         return path

@@ -50,9 +50,9 @@ VOCABULARY_SIZE = flags.DEFINE_integer("vocabulary_size", 8000, "Pieces.")
 def measure(size, steps, pairs, vocabulary, folder):
     """Let the systems train a size in turns. Yields a row of the table for each."""
     stream = ours.batches(pairs, BATCH_TOKENS.value).arrays()
-    drawn = itertools.islice(stream, steps * (ROUNDS.value + 1))
-    given = [(source, target) for (source, _), target, _ in drawn]
-    batches.save(folder / f"{size}.npz", given)
+    needed = itertools.islice(stream, steps * (ROUNDS.value + 1))
+    arrays = [(source, target) for (source, _), target, _ in needed]
+    batches.save(folder / f"{size}.npz", arrays)
     vocabulary.save(folder / "vocabulary.model")
     task = {
         "does": "train",
@@ -69,10 +69,10 @@ def measure(size, steps, pairs, vocabulary, folder):
         if name in CHOSEN_SYSTEMS.value
     }
     answers, unavailable = take_turns(starters, ROUNDS.value, steps)
-    tokens = [np.count_nonzero(source) + np.count_nonzero(target) for source, target in given]
+    tokens = [np.count_nonzero(source) + np.count_nonzero(target) for source, target in arrays]
     # Of the rounds that count.
     tokens = np.array(tokens).reshape(-1, steps).sum(axis=1)[1:]
-    speeds = {name: tokens / answered(given, "seconds") for name, given in answers.items()}
+    speeds = {name: tokens / answered(rounds, "seconds") for name, rounds in answers.items()}
     for name in CHOSEN_SYSTEMS.value:
         if name in unavailable:
             yield [size, name, f"not run: {unavailable[name]}", "", "", ""]
@@ -86,9 +86,9 @@ def measure(size, steps, pairs, vocabulary, folder):
         yield [size, name, *speed, f"{statistics.median(cores):.2f}", ratio]
 
 
-def answered(answers, what):
-    """What a system answered, round by round."""
-    return np.array([answer[what] for answer in answers])
+def answered(rounds, key):
+    """One entry of the answers of a system, as an array over the rounds."""
+    return np.array([answer[key] for answer in rounds])
 
 
 def main(_):

@@ -45,18 +45,18 @@ def serve(parent, load):
 
     def step(_):
         """Translate all lines once."""
-        given = []
+        results = []
         latencies = []
         for batch in batches:
             own = Clock()
-            given.append(translate(batch))
+            results.append(translate(batch))
             latencies.append(own.read()["seconds"])
-        translations = [line for translated, _ in given for line in translated]
+        translations = [line for translated, _ in results for line in translated]
         tokens = task["forced_length"] and len(lines) * task["forced_length"]
-        if given[0][1] is not None:
-            tokens = sum(count for _, count in given)
-        told = {"loaded": loaded, "first": first, "memory": memory, "latencies": latencies}
-        return {**told, "tokens": tokens, "translations": translations}
+        if results[0][1] is not None:
+            tokens = sum(count for _, count in results)
+        measures = {"loaded": loaded, "first": first, "memory": memory, "latencies": latencies}
+        return {**measures, "tokens": tokens, "translations": translations}
 
     parent.serve(step)
 

@@ -59,15 +59,15 @@ class Parent:
 
         Args:
             step: a function of the number of a batch, which works on that batch before it returns.
-                Where it gives a dictionary, that of the last is told beside the time.
+                Where it returns a dictionary, that of the last is sent beside the time.
         """
         self.say(ready=True)
-        done = 0
+        steps_done = 0
         for count in self.orders():
             clock = Clock()
-            for number in range(done, done + count):
+            for number in range(steps_done, steps_done + count):
                 more = step(number)
-            done += count
+            steps_done += count
             self.say(**clock.read(), **(more if isinstance(more, dict) else {}))
 
 
@@ -153,8 +153,8 @@ def python_of(module):
     folder = cache / "keras_transformer" / module.rpartition(".")[2]
     python = folder / "bin" / "python"
     installed = folder / "installed"
-    wanted = "\n".join(packages)
-    if installed.exists() and installed.read_text() == wanted:
+    requirements = "\n".join(packages)
+    if installed.exists() and installed.read_text() == requirements:
         return python
     maker = shutil.which(name)
     if not maker:
@@ -162,11 +162,11 @@ def python_of(module):
     print(f"installing {packages[0]} into {folder} ...", flush=True)
     install = [python, "-m", "pip", "install", "--quiet", *packages]
     for command in ([maker, "-m", "venv", "--clear", folder], install):
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1][:200]
+        process = subprocess.run(command, capture_output=True, text=True)
+        if process.returncode:
+            reason = (process.stderr.strip().splitlines() or ["no reason given"])[-1][:200]
             raise LookupError(f"could not be installed: {reason}")
-    installed.write_text(wanted)
+    installed.write_text(requirements)
     return python
 
 

@@ -114,7 +114,7 @@ def test_scores_of_another_training_are_not_reused(benchmark_of, tmp_path, monke
     small_runs = benchmark_of(
         "paper.small_runs", f"--data_dir={data}", f"--kept={scores_file}", "--updates=5"
     )
-    scores = {**small_runs.asked_of([], "1"), "bleu": 1.0}
+    scores = {**small_runs.settings_of([], "1"), "bleu": 1.0}
     another = {**scores, differs: "another"} if differs else scores
     scores_file.write_text(json.dumps({"row-1": another}))
     trained = []
