@@ -63,9 +63,9 @@ def test_a_notebook_runs_to_its_end_and_shows_its_pictures(path, tmp_path, monke
         pytest.importorskip(package)
     # The kernel imports this checkout.
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    shown = pictures(executed(path.read_text(encoding="utf-8"), tmp_path))
-    assert len(shown) >= PICTURES[path.stem]
-    assert all(picture.startswith(b"\x89PNG") for picture in shown)
+    images = pictures(executed(path.read_text(encoding="utf-8"), tmp_path))
+    assert len(images) >= PICTURES[path.stem]
+    assert all(image.startswith(b"\x89PNG") for image in images)
 
 
 @pytest.mark.slow

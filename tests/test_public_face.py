@@ -113,10 +113,10 @@ def test_help_and_a_wrong_flag_are_answered_without_tensorflow():
     answers = json.loads(process.stderr)
     assert len(answers) == 2 * len(COMMANDS)
     for command in COMMANDS:
-        _, shown, _ = answers[f"{command}--help"]
-        assert ("--[no]traceback" in shown) == (command not in ("train", "distill"))
-        assert ("--beam_size=" in shown) == (command in SEARCHING and command != "train")
-        assert ("--batch_tokens=" in shown) == (command == "train")
+        _, page, _ = answers[f"{command}--help"]
+        assert ("--[no]traceback" in page) == (command not in ("train", "distill"))
+        assert ("--beam_size=" in page) == (command in SEARCHING and command != "train")
+        assert ("--batch_tokens=" in page) == (command == "train")
         status, out, errors = answers[f"{command}--no_such_flag"]
         assert (status, out) == (2, "")
         assert errors.startswith("error: command line: --no_such_flag does not exist")

@@ -42,9 +42,9 @@ def test_help_whose_reader_leaves_ends_in_silence():
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "keras_transformer.translate", "--help"]
-    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE)
+    process = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE)
     os.close(writer)
-    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert (process.returncode, process.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("is_opened", [True, False], ids=["opened", "control"])
@@ -65,12 +65,12 @@ def test_a_full_disk_is_reported_in_one_line_and_flags_are_dumped_to_any_termina
     flags = ("--flagfile=toy.flags", "--dump_flags")
     command = [sys.executable, "-m", "keras_transformer.train", *flags]
     with open("/dev/full", "wb") as full:
-        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE)
-    assert ended.returncode == 2
-    assert ended.stderr == b"error: [Errno 28] No space left on device\n"
+        process = subprocess.run(command, stdout=full, stderr=subprocess.PIPE)
+    assert process.returncode == 2
+    assert process.stderr == b"error: [Errno 28] No space left on device\n"
     of_ascii = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    shown = subprocess.check_output([*command, "--model_dir=ü"], env=of_ascii).decode()
-    assert {"--d_model=64", "--model_dir=ü"} <= {*shown.splitlines()}
+    dump = subprocess.check_output([*command, "--model_dir=ü"], env=of_ascii).decode()
+    assert {"--d_model=64", "--model_dir=ü"} <= {*dump.splitlines()}
 
 
 def test_a_link_stays_a_link(tmp_path):
@@ -93,8 +93,9 @@ def test_what_is_written_to_a_gz_is_read_from_it(tmp_path):
 def test_a_deleted_working_folder_is_reported(tmp_path):
     (tmp_path / "gone").mkdir()
     command = f"cd gone; rmdir ../gone; {sys.executable} -m keras_transformer.translate --model=x"
-    ended = subprocess.run(["sh", "-c", f"{command} --output=y"], cwd=tmp_path, capture_output=True)
-    assert ended.stderr == b"error: the working folder was deleted. Change into another.\n"
+    shell = ["sh", "-c", f"{command} --output=y"]
+    process = subprocess.run(shell, cwd=tmp_path, capture_output=True)
+    assert process.stderr == b"error: the working folder was deleted. Change into another.\n"
 
 
 def test_an_output_that_cannot_be_written_is_refused_before_the_work(tmp_path):

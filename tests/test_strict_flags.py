@@ -162,9 +162,9 @@ def among(choices):
 @pytest.mark.parametrize("name", OF_PICTURES)
 def test_an_option_of_another_picture_is_refused(name):
     argument = "--steps=9" if name == "steps" else f"--{name}={some_value(name)}"
-    refused = refusal("visualize", "--picture=positions", argument)
-    assert refused.startswith(f"command line: --{name} is for --picture=")
-    assert refused.endswith("Received: --picture=positions. Leave it out.")
+    message = refusal("visualize", "--picture=positions", argument)
+    assert message.startswith(f"command line: --{name} is for --picture=")
+    assert message.endswith("Received: --picture=positions. Leave it out.")
     [picture, *_] = every_place()[name][0].option.setting.only["picture"]
     values_of("visualize", f"--picture={picture}", argument)
 
@@ -217,8 +217,8 @@ def test_the_help_of_a_task_has_its_flags_and_no_others(task, capsys):
         pages.append(capsys.readouterr().out)
     page, again = pages
     assert page == again
-    shown = set(re.findall(r"^  --(?:\[no\])?(\w+)", page, re.MULTILINE))
-    assert shown == values_of("train", f"--task={task}").keys()
+    names = set(re.findall(r"^  --(?:\[no\])?(\w+)", page, re.MULTILINE))
+    assert names == values_of("train", f"--task={task}").keys()
     assert max(map(len, page.splitlines())) <= 100
     # The first page of help names this section as an example.
     assert page.count("\nModel:\n") == 1

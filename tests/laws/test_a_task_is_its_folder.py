@@ -35,10 +35,10 @@ def answers_without(tmp_path):
     folder, and yields the processes.
     """
 
-    def answers(gone):
+    def answers(folder):
         for package in ("keras_transformer", "pipelines"):
             shutil.copytree(ROOT / package, tmp_path / package)
-        shutil.rmtree(tmp_path / gone)
+        shutil.rmtree(tmp_path / folder)
         (tmp_path / "tests").mkdir()
         shutil.copy(ROOT / "tests" / "test_architecture.py", tmp_path / "tests")
         laws = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_architecture.py"]

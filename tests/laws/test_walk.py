@@ -59,10 +59,10 @@ def classes_in(path):
 def test_the_walk_to_the_first_gradient_is_short(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     program = [sys.executable, str(PROGRAM), str(tmp_path)]
-    ran = subprocess.run(program, cwd=ROOT, env=environment, capture_output=True, check=False)
-    assert ran.returncode == 0, ran.stderr.decode()
+    process = subprocess.run(program, cwd=ROOT, env=environment, capture_output=True, check=False)
+    assert process.returncode == 0, process.stderr.decode()
     classes = {}
-    calls = json.loads(ran.stdout.splitlines()[-1])
+    calls = json.loads(process.stdout.splitlines()[-1])
     visits = stays(calls, lambda path: classes.setdefault(path, classes_in(path)))
     listed = "\n".join(f"{path} {' '.join(functions)}" for path, functions in visits)
     too_long = {name: count for name, count in counts(visits).items() if count > MOST[name]}

@@ -114,9 +114,9 @@ def test_a_shallower_model_takes_layers_at_equal_distances():
     initialize(model, fewer, OLD, OLD)
     weights = weights_of(model)
     for name in names:
-        was = name.replace("encoder/layer_2/", "encoder/layer_4/")
-        was = was.replace("encoder/layer_1/", "encoder/layer_2/")
-        np.testing.assert_array_equal(weights[name], deep[was], err_msg=name)
+        old_name = name.replace("encoder/layer_2/", "encoder/layer_4/")
+        old_name = old_name.replace("encoder/layer_1/", "encoder/layer_2/")
+        np.testing.assert_array_equal(weights[name], deep[old_name], err_msg=name)
     # From a model that is as deep or shallower all layers are taken; missing ones are refused.
     for few in (weights, weights_of(transformer(num_layers=1))):
         assert initialization.fewer_layers(few, names) == (few, "")
