@@ -95,11 +95,14 @@ NO_NAMES = {
     *("utils", "util", "helpers", "helper", "misc", "common"),
     *("examination", "trial", "attending", "reading", "seeing"),
 }
-# Participles that do not say of what: not for a public function, method or class.
-BARE = {
-    *("allowed", "asked", "barred", "done", "found", "given", "kept", "known", "lacking", "made"),
-    *("meant", "needed", "said", "seen", "shown", "taken", "told", "wanted"),
+# Words that name nothing by themselves: not for any function, class, variable or argument.
+EMPTY = {
+    *("asked", "done", "drawn", "found", "given", "got", "kept", "known", "made", "one", "ones"),
+    *("other", "others", "said", "seen", "such", "taken", "thing", "things", "told", "wanted"),
+    "what",
 }
+# Participles that a variable may have: not for a public function, method or class.
+BARE = {"allowed", "barred", "lacking", "meant", "needed", "shown"}
 MOST_LINES = 300
 # Of a command: flags in, calls out.
 MOST_LINES_OF_A_COMMAND = 100
@@ -141,6 +144,15 @@ def public_names(tree):
             yield from public_names(node)
 
 
+def bound_names(tree):
+    """Names of all functions, classes, arguments, variables and attributes of a module."""
+    for node in ast.walk(tree):
+        is_stored = isinstance(getattr(node, "ctx", None), ast.Store)
+        if is_stored or isinstance(node, ast.FunctionDef | ast.ClassDef | ast.arg):
+            keys = {"name", "arg", "id", "attr"} & {*node._fields}
+            yield from (getattr(node, key) for key in keys)
+
+
 def parallel_assignments(tree):
     """Lines such as `a, b = 1, 2`."""
     return [
@@ -178,7 +190,8 @@ def offences(module, source):
         yield "decides by itself what a path leads to"
     if NO_NAMES & set(module.split(".")):
         yield "has a name that says nothing"
-    bare = (name for name in public_names(tree) if name.lower() in BARE)
+    bare = [name for name in public_names(tree) if name.lower() in BARE | EMPTY]
+    bare += [name for name in bound_names(tree) if name.strip("_") in EMPTY]
     yield from (f"calls something {name}, and not what" for name in bare)
     if within(module, NAMES_ITS_SECTION) and not SECTION.search(ast.get_docstring(tree) or ""):
         yield "does not name its section of the paper"
@@ -233,6 +246,9 @@ DOCSTRING = '"""Section 3."""\n'
         ("tasks.x", "path.suffix == '.npz'", "decides by itself what a path leads to"),
         ("helpers.x", "", "has a name that says nothing"),
         ("evaluation.x", "class A:\n def told(self): pass", "calls something told, and not what"),
+        ("evaluation.x", "class A:\n def shown(self): pass", "calls something shown, and not what"),
+        ("evaluation.x", "def f(one): pass", "calls something one, and not what"),
+        ("evaluation.x", "a._found, b = f()", "calls something _found, and not what"),
         ("attic", "", "has no floor in MAY_IMPORT"),
         ("training.x", "x = 1\n" * 300, "has more than 300 lines"),
         ("train", "x = 1\n" * 100, "has more than 100 lines"),
