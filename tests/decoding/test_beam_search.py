@@ -1,5 +1,5 @@
-"""Beam search against brute force: all sequences of a random autoregressive table, and the same
-rules one sentence at a time.
+"""Beam search against brute force: all sequences of a random autoregressive table, and a plain
+beam search of one sentence at a time.
 """
 
 import numpy as np
@@ -24,22 +24,22 @@ LEVELS = st.sampled_from([None, 1, 2, 3])
 
 def assert_equals_enumeration(tables, limits, alpha, n):
     """A beam that holds every sequence finds the n best of all."""
-    of_each = [
+    enumerated = [
         enumeration.n_best(table.log_probabilities, limit, alpha, None)
         for table, limit in zip(tables, limits, strict=True)
     ]
-    beam_size = max(map(len, of_each))
+    beam_size = max(map(len, enumerated))
     search = BeamSearch(beam_size, alpha, min(n, beam_size))
-    for found, everything in zip(decode(search, tables, limits), of_each, strict=True):
-        enumeration.assert_n_best(found, everything, n)
+    for hypotheses, sequences in zip(decode(search, tables, limits), enumerated, strict=True):
+        enumeration.assert_n_best(hypotheses, sequences, n)
 
 
 def assert_equals_the_slow_search(tables, limits, beam_size, alpha, n):
-    """Each sentence of a batch gets what it would get by the rules if it were alone."""
+    """Each sentence of a batch gets what the oracle's beam search gives it alone."""
     together = decode(BeamSearch(beam_size, alpha, n), tables, limits)
-    for found, table, limit in zip(together, tables, limits, strict=True):
+    for hypotheses, table, limit in zip(together, tables, limits, strict=True):
         assert_lists_equal(
-            found, enumeration.beam_search(table.log_probabilities, limit, beam_size, alpha, n)
+            hypotheses, enumeration.beam_search(table.log_probabilities, limit, beam_size, alpha, n)
         )
 
 
@@ -84,29 +84,30 @@ def test_among_equal_scores_the_earlier_hypothesis_and_the_lower_id_win(beam_siz
 
 @settings(max_examples=10)
 @given(data=st.data(), levels=LEVELS)
-def test_sentences_with_a_beam_of_their_own_get_what_such_a_beam_gives(data, levels):
-    wishes = data.draw(
+def test_options_of_each_sentence_give_what_a_search_with_these_options_gives(data, levels):
+    requests = data.draw(
         st.lists(
             st.tuples(SEEDS, LIMITS, st.integers(1, 5), ALPHAS, st.integers(1, 5)),
             min_size=1,
             max_size=4,
         )
     )
-    wishes = [(seed, limit, width, alpha, min(n, width)) for seed, limit, width, alpha, n in wishes]
-    widths, alphas, counts = ([wish[column] for wish in wishes] for column in (2, 3, 4))
+    seeds, limits, widths, alphas, counts = zip(*requests, strict=True)
+    counts = np.minimum(counts, widths).tolist()
+    tables = [Table(seed, 4, levels) for seed in seeds]
     search = BeamSearch(tf.constant(widths), tf.constant(alphas, tf.float32), tf.constant(counts))
-    together = decode(
-        search, [Table(wish[0], 4, levels) for wish in wishes], [wish[1] for wish in wishes]
-    )
-    for found, (seed, limit, width, alpha, n) in zip(together, wishes, strict=True):
-        assert found == decode(BeamSearch(width, alpha, n), [Table(seed, 4, levels)], [limit])[0]
+    rows = zip(decode(search, tables, limits), tables, limits, widths, alphas, counts, strict=True)
+    for hypotheses, table, limit, width, alpha, n in rows:
+        [alone] = decode(BeamSearch(width, alpha, n), [table], [limit])
+        assert hypotheses == alone
 
 
 @pytest.mark.parametrize("search", [GreedySearch(), BeamSearch(3, 0.6, 2)], ids=["greedy", "beam"])
-def test_company_changes_no_bit_of_a_score_so_that_ties_stay_ties(search):
+def test_other_sentences_change_no_bit_of_a_score_so_that_ties_stay_ties(search):
     tables = [Table(seed, 4, levels=(None, 1, 2, 3)[seed % 4]) for seed in range(16)]
     limits = [1 + seed // 4 * 2 for seed in range(16)]
-    alone = [decode(search, [one], [limit])[0] for one, limit in zip(tables, limits, strict=True)]
+    pairs = zip(tables, limits, strict=True)
+    alone = [decode(search, [table], [limit])[0] for table, limit in pairs]
     assert decode(search, tables, limits) == alone
     assert decode(search, tables[::-1], limits[::-1]) == alone[::-1]
 
@@ -122,9 +123,9 @@ class Fixed(Table):
         return np.tile(self.rows[min(prefixes.shape[1], len(self.rows) - 1)], (len(prefixes), 1))
 
 
-def test_a_hypothesis_that_can_win_only_at_its_limit_is_waited_for():
-    """Ended at once it scores log 0.5655 = -0.570; at length 4 log 0.4345 / 1.5 = -0.556, though at
-    length 3 still -0.625.
+def test_the_search_goes_on_for_a_hypothesis_that_can_win_only_at_its_limit():
+    """EOS at once scores log 0.5655 = -0.570; the other path log 0.4345 / 1.5 = -0.556 at length 4,
+    but still -0.625 at length 3.
     """
     never = -30.0
     table = Fixed(
@@ -139,7 +140,7 @@ def test_a_hypothesis_that_can_win_only_at_its_limit_is_waited_for():
     assert decode(BeamSearch(16, 1.0), [table], [3])[0][0][0] == (EOS,)
 
 
-def test_where_fewer_sequences_exist_than_are_asked_for_the_rest_scores_minus_infinity():
+def test_hypotheses_beyond_the_sequences_that_exist_score_minus_infinity():
     ids, scores = BeamSearch(3, 0.6, 3)(
         enumeration.TableStepper([Table(0, 3)]), tf.range(1), tf.constant([1])
     )
@@ -152,7 +153,7 @@ def test_where_fewer_sequences_exist_than_are_asked_for_the_rest_scores_minus_in
     [GreedySearch(), BeamSearch(3), Sampling(2), Sampling(2, top_k=2), Sampling(2, top_p=0.5)],
     ids=["greedy", "beam", "sampling", "top_k", "top_p"],
 )
-def test_logits_that_are_no_numbers_do_not_keep_it_searching(search):
+def test_the_search_ends_at_the_limit_if_logits_are_nan(search):
     stepper = enumeration.TableStepper([Fixed([np.nan] * 6)])
     ids, _ = search(stepper, tf.range(1), tf.constant([5]))
     assert ids.shape[-1] <= 5
@@ -163,7 +164,7 @@ def test_the_length_penalty_is_wu_et_al_s():
     for alpha in (0.0, 0.6, 1.0):
         expected = ((5 + lengths) / 6) ** alpha
         np.testing.assert_allclose(length_penalty(tf.constant(lengths), alpha), expected, rtol=1e-6)
-    # An exponent is given as an integer too.
+    # The exponent may be an integer.
     assert float(length_penalty(7, tf.constant(1))) == 2
 
 

@@ -1,7 +1,7 @@
 """Decoding a real Transformer with its cache against computing every prefix anew (section 6.1).
 
-That the state of each variant gives what whole sequences give is a law of tests/laws/test_models.py
-and where it grows is one of tests/layers/attention_variants/test_variants_of_attention.py.
+tests/laws/test_models.py checks that the state of each variant gives what whole sequences give,
+tests/layers/attention_variants/test_variants_of_attention.py where that state grows.
 """
 
 import functools
@@ -22,8 +22,8 @@ SEARCHES = pytest.mark.parametrize("search", [GREEDY, BEAM], ids=["greedy", "bea
 
 @functools.cache
 def model():
-    """Random weights that do not repeat themselves, with logits so far apart (6e-5 and more) that
-    rounding decides nothing.
+    """A model whose random weights give varied translations, and logits so far apart (6e-5 and
+    more) that rounding decides nothing.
     """
     sizes = {"num_layers": 2, "d_model": 16, "d_ff": 32, "num_heads": 4, "d_k": 3, "d_v": 5}
     model = Transformer(vocabulary_size=VOCABULARY_SIZE, **sizes)
@@ -47,7 +47,7 @@ def sources():
 
 @functools.cache
 def translate_with(search):
-    """From sources to translations, by the product's search and cache, in one graph."""
+    """Return a function from sources to translations, by the product's search, cache and graph."""
     transformer = model()
 
     @tf.function(
@@ -69,7 +69,7 @@ def translate_with(search):
 
 @functools.cache
 def last_log_probabilities():
-    """From sources and prefixes to log P of what may follow."""
+    """Return a function from sources and prefixes to log P of the next token."""
     transformer = model()
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2, autograph=False)
@@ -80,9 +80,7 @@ def last_log_probabilities():
 
 
 def translate_anew(sentences, beam_size, alpha):
-    """From sources to translations, by `model((source, target))` on whole prefixes, one sentence at
-    a time.
-    """
+    """Translate one sentence at a time by `model((source, target))` on whole prefixes."""
 
     def translate(source):
         def log_probabilities(prefixes):
@@ -112,7 +110,7 @@ def test_the_cache_changes_no_token(search):
 @pytest.mark.parametrize(
     "search", [pytest.param(GREEDY, marks=pytest.mark.slow), BEAM], ids=["greedy", "beam"]
 )
-def test_a_sentence_alone_and_in_a_batch_of_64_is_translated_alike(search):
+def test_a_sentence_is_translated_alike_alone_and_in_a_batch_of_64(search):
     translate = translate_with(search)
     alone = [translate([sentence])[0] for sentence in sources()]
     in_batches = [
@@ -131,12 +129,12 @@ def test_control_positions_that_are_off_by_one_change_tokens():
         def __call__(self, ids, position, state, source):
             return self.stepper(ids, position + 1, state, source)
 
-    some = sources()[:8]
-    limits = [len(sentence) + EXTRA_LENGTH for sentence in some]
-    encoded = model().encode(tf.ragged.constant(some, tf.int32).to_tensor(PAD))
-    found = {}
+    sentences = sources()[:8]
+    limits = [len(sentence) + EXTRA_LENGTH for sentence in sentences]
+    encoded = model().encode(tf.ragged.constant(sentences, tf.int32).to_tensor(PAD))
+    translations = {}
     for name, stepper in (("right", model().stepper()), ("late", LateStepper(model().stepper()))):
         ids, _ = BEAM(stepper, encoded, tf.constant(limits))
-        found[name] = [tuple(row[row != PAD].tolist()) for row in ids[:, 0].numpy()]
-    assert found["right"] == translate_with(BEAM)(some)
-    assert found["late"] != found["right"]
+        translations[name] = [tuple(row[row != PAD].tolist()) for row in ids[:, 0].numpy()]
+    assert translations["right"] == translate_with(BEAM)(sentences)
+    assert translations["late"] != translations["right"]

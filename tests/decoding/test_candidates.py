@@ -26,8 +26,8 @@ WIDTHS = [4, 5, 63, 64, 65, 300, 640]
 def random_logits(seed, rows, width, levels=None):
     random = np.random.default_rng(seed)
     size = (rows, width)
-    drawn = random.integers(0, levels, size) if levels else 5 * random.normal(size=size)
-    return drawn.astype("float32")
+    logits = random.integers(0, levels, size) if levels else 5 * random.normal(size=size)
+    return logits.astype("float32")
 
 
 def sorted_tokens(row, count, forced, may_end):
@@ -47,12 +47,12 @@ def test_the_normalizer_is_float64_s(width):
 
 
 def test_large_logits_stay_finite():
-    found = log_normalizer(tf.constant([[1e4] * 8, [-1e4] * 8]))
-    np.testing.assert_allclose(found, [1e4 + np.log(8), -1e4 + np.log(8)], rtol=1e-6)
+    normalizers = log_normalizer(tf.constant([[1e4] * 8, [-1e4] * 8]))
+    np.testing.assert_allclose(normalizers, [1e4 + np.log(8), -1e4 + np.log(8)], rtol=1e-6)
 
 
 @pytest.mark.parametrize("width", [*WIDTHS, 7, 8000, 37000])
-def test_no_bit_of_a_normalizer_depends_on_company(width):
+def test_no_bit_of_a_normalizer_depends_on_the_other_rows(width):
     logits = random_logits(1, 67, width)
     together = log_normalizer(tf.constant(logits)).numpy()
     for row in range(0, 67, 5):
@@ -97,52 +97,52 @@ def test_control_blocks_in_the_order_of_their_maxima_would_put_higher_ids_first(
     assert ids.numpy().tolist() != [[2 * BLOCK, BLOCK - 1, 1]]
 
 
-# The probabilities of what may come next against the definition, in NumPy float64.
+# The probabilities of the next tokens against the definition, in NumPy float64.
 SHAPES = [(1.0, 0, 1.0), (0.5, 0, 1.0), (2.0, 3, 1.0), (1.0, 0, 0.7), (3.0, 6, 0.5), (1.0, 1, 0.1)]
 SIZE = 30
 
 
 def definition(logits, *shape):
-    """Ids, likeliest first, and the probability that each is drawn."""
+    """Return ids, likeliest first, and the probability that each is drawn."""
     order = [id_ for id_ in np.argsort(-logits, kind="stable") if id_ not in (PAD, BOS)]
     return order, distribution(logits, *shape)[order]
 
 
-def found(logits, shapes, count):
+def next_tokens_by(logits, shapes, count):
     temperature, top_k, top_p = map(np.array, zip(*shapes, strict=True))
-    temperature, top_p = (tf.constant(one, tf.float32) for one in (temperature, top_p))
+    temperature, top_p = (tf.constant(column, tf.float32) for column in (temperature, top_p))
     return next_tokens(tf.constant(logits), temperature, tf.constant(top_k), top_p, count)
 
 
-def test_rows_with_options_of_their_own_are_as_defined():
+def test_each_row_follows_the_definition_with_its_own_options():
     logits = np.random.default_rng(2).normal(0, 2, (len(SHAPES), SIZE)).astype("float32")
     logits[:, [PAD, BOS]] = 9  # the likeliest, which never come
-    ids, drawn, probabilities = found(logits, SHAPES, 20)
+    ids, shares, probabilities = next_tokens_by(logits, SHAPES, 20)
     assert ids.shape == (len(SHAPES), 20)
-    model = np.exp(logits.astype(np.float64))
-    model /= model.sum(axis=1, keepdims=True)
+    softmax = np.exp(logits.astype(np.float64))
+    softmax /= softmax.sum(axis=1, keepdims=True)
     for row, shape in enumerate(SHAPES):
         order, expected = definition(logits[row], *shape)
         assert ids[row].numpy().tolist() == order[:20]
-        np.testing.assert_allclose(drawn[row], expected[:20], rtol=1e-5)
-        np.testing.assert_allclose(probabilities[row], model[row][order[:20]], rtol=1e-5)
+        np.testing.assert_allclose(shares[row], expected[:20], rtol=1e-5)
+        np.testing.assert_allclose(probabilities[row], softmax[row][order[:20]], rtol=1e-5)
 
 
-def test_a_small_vocabulary_has_fewer():
-    ids, drawn, _ = found(np.zeros((1, 6), "float32"), [(1.0, 0, 1.0)], 20)
+def test_a_small_vocabulary_has_fewer_next_tokens():
+    ids, shares, _ = next_tokens_by(np.zeros((1, 6), "float32"), [(1.0, 0, 1.0)], 20)
     assert ids.shape == (1, 6)
-    np.testing.assert_allclose(drawn, [[0.25] * 4 + [0.0] * 2], rtol=1e-6)
+    np.testing.assert_allclose(shares, [[0.25] * 4 + [0.0] * 2], rtol=1e-6)
 
 
-@pytest.mark.parametrize("other", [(1.1, 0, 0.7), (1.0, 2, 0.7), (1.0, 0, 0.3)])
-def test_control_other_options_are_another_distribution(other):
+@pytest.mark.parametrize("shape", [(1.1, 0, 0.7), (1.0, 2, 0.7), (1.0, 0, 0.3)])
+def test_control_other_options_give_another_distribution(shape):
     logits = np.random.default_rng(3).normal(0, 1, (1, SIZE)).astype("float32")
-    _, drawn, _ = found(logits, [(1.0, 0, 0.7)], 20)
-    _, expected = definition(logits[0], *other)
-    assert np.abs(drawn[0] - expected[:20]).max() > 1e-3
+    _, shares, _ = next_tokens_by(logits, [(1.0, 0, 0.7)], 20)
+    _, expected = definition(logits[0], *shape)
+    assert np.abs(shares[0] - expected[:20]).max() > 1e-3
 
 
-# The score of a given target is the one that a search gave it (section 6.1).
+# The model scores the output of a search as the search did (section 6.1).
 SOURCE = [[5, 9, 7, EOS, PAD, PAD], [8, 8, 12, 11, 30, EOS], [6, EOS, PAD, PAD, PAD, PAD]]
 LIMITS = [9, 4, 12]
 
@@ -156,14 +156,14 @@ def model():
     return model
 
 
-def test_it_is_the_log_softmax_of_float64_and_padding_is_nothing():
+def test_token_log_probabilities_are_the_log_softmax_of_float64_and_0_for_padding():
     logits = np.random.default_rng(0).normal(size=(2, 3, 7)).astype("float32")
     ids = np.array([[4, 6, 3], [5, 3, 0]])
     exact = logits.astype("float64")
     exact -= np.log(np.exp(exact).sum(axis=-1, keepdims=True))
     expected = np.take_along_axis(exact, ids[..., None], axis=-1)[..., 0] * (ids != 0)
-    found = token_log_probabilities(tf.constant(logits), tf.constant(ids))
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    log_probabilities = token_log_probabilities(tf.constant(logits), tf.constant(ids))
+    np.testing.assert_allclose(log_probabilities, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_it_is_the_log_softmax_of_float64_and_padding_is_nothing():
     [(GreedySearch(), 0.0), (BeamSearch(4, 0.6, 4), 0.6), (BeamSearch(3, 0.0, 2), 0.0)],
     ids=["greedy", "beam", "sum"],
 )
-def test_a_search_and_the_score_of_what_it_found_agree(model, search, alpha):
+def test_a_search_scores_its_translations_as_the_model_does(model, search, alpha):
     source = tf.constant(SOURCE)
     ids, scores = search(model.stepper(), model.encode(source), tf.constant(LIMITS))
     for n in range(ids.shape[1]):
@@ -181,6 +181,6 @@ def test_a_search_and_the_score_of_what_it_found_agree(model, search, alpha):
             model((source, shifted), training=False), target
         )
         lengths = tf.math.count_nonzero(target, axis=1, dtype=tf.int32)
-        found = tf.reduce_sum(log_probabilities, axis=1) / length_penalty(lengths, alpha)
-        np.testing.assert_allclose(found, scores[:, n], rtol=1e-5, atol=1e-5)
+        rescored = tf.reduce_sum(log_probabilities, axis=1) / length_penalty(lengths, alpha)
+        np.testing.assert_allclose(rescored, scores[:, n], rtol=1e-5, atol=1e-5)
     assert len(set(tf.math.count_nonzero(ids[:, 0], axis=1).numpy())) > 1

@@ -20,7 +20,7 @@ SENTENCES = st.lists(
     max_size=4,
 )
 NGRAMS = st.integers(0, 3)
-# Seed, limit, minimum, prefix: each sentence lays stress on one rule, the last on all.
+# Seed, limit, minimum, prefix: each sentence exercises one rule, the last all.
 VARIED = [
     (1, 5, 0, ()),
     (2, 5, 4, ()),
@@ -39,7 +39,7 @@ class Centred(Table):
 
 
 class Penalized(Centred):
-    """The logits of what has come, divided by theta where they are positive, else multiplied."""
+    """Divide positive logits of tokens in the prefix by theta, and multiply negative ones."""
 
     def __init__(self, seed, words, theta):
         super().__init__(seed, words)
@@ -54,14 +54,14 @@ class Penalized(Centred):
 
 
 def decode_all(search, sentences, words, table=Table, **more):
-    """`decode` of (seed, limit, minimum, prefix), together."""
+    """Decode a batch of (seed, limit, minimum, prefix)."""
     seeds, limits, minima, prefixes = zip(*sentences, strict=True)
     return decode(search, [table(seed, words) for seed in seeds], limits, minima, prefixes, **more)
 
 
 def assert_equals_enumeration(sentences, ngram, n=10**6, words=3):
     """A beam that holds every sequence finds the n best of those that keep the rules, with the
-    scores that they have without them.
+    same scores as without rules.
     """
     rules = [Rules(minimum, prefix, ngram) for _, _, minimum, prefix in sentences]
     most = max(rule.grown(limit) for rule, (_, limit, _, _) in zip(rules, sentences, strict=True))
@@ -69,9 +69,9 @@ def assert_equals_enumeration(sentences, ngram, n=10**6, words=3):
     n = min(n, beam_size)
     search = BeamSearch(beam_size, 0.6, n, constraints=Constraints(ngram))
     rows = zip(decode_all(search, sentences, words), rules, sentences, strict=True)
-    for found, rule, (seed, limit, _, _) in rows:
+    for hypotheses, rule, (seed, limit, _, _) in rows:
         expected = enumeration.n_best(Table(seed, words).log_probabilities, limit, 0.6, None, rule)
-        enumeration.assert_n_best(found, expected, n)
+        enumeration.assert_n_best(hypotheses, expected, n)
 
 
 @settings(max_examples=6)
@@ -87,29 +87,29 @@ def test_a_beam_of_everything_equals_enumeration_of_what_keeps_the_rules(sentenc
 @settings(max_examples=8)
 @given(sentences=SENTENCES, ngram=NGRAMS, beam_size=st.integers(2, 4))
 def test_a_narrow_beam_equals_the_slow_search_under_the_same_rules(sentences, ngram, beam_size):
-    found = decode_all(
+    results = decode_all(
         BeamSearch(beam_size, 0.6, beam_size, constraints=Constraints(ngram)), sentences, 4
     )
-    for here, (seed, limit, minimum, prefix) in zip(found, sentences, strict=True):
+    for hypotheses, (seed, limit, minimum, prefix) in zip(results, sentences, strict=True):
         rules = Rules(minimum, prefix, ngram)
         expected = enumeration.beam_search(
             Table(seed, 4).log_probabilities, limit, beam_size, 0.6, beam_size, rules
         )
-        enumeration.assert_lists_equal(here, expected)
+        enumeration.assert_lists_equal(hypotheses, expected)
 
 
 def assert_is_greedy(sentences, ngram, words, theta=1.0):
-    found = decode_all(GreedySearch(Constraints(ngram, theta)), sentences, words, Centred)
-    for here, (seed, limit, minimum, prefix) in zip(found, sentences, strict=True):
+    results = decode_all(GreedySearch(Constraints(ngram, theta)), sentences, words, Centred)
+    for hypotheses, (seed, limit, minimum, prefix) in zip(results, sentences, strict=True):
         expected = enumeration.likeliest(
             Penalized(seed, words, theta), limit, Rules(minimum, prefix, ngram)
         )
-        enumeration.assert_lists_equal(here, expected)
+        enumeration.assert_lists_equal(hypotheses, expected)
 
 
 @settings(max_examples=8)
 @given(sentences=SENTENCES, ngram=NGRAMS, words=st.integers(1, 4), more=st.integers(0, 8))
-def test_greedy_search_equals_a_loop_over_what_may_come(sentences, ngram, words, more):
+def test_greedy_search_equals_a_loop_over_allowed_tokens(sentences, ngram, words, more):
     sentences = [
         (seed, limit + more, minimum, tuple(min(id_, 3 + words) for id_ in prefix))
         for seed, limit, minimum, prefix in sentences
@@ -136,9 +136,9 @@ def assert_penalty_equals_the_formula(theta):
         np.int32,
     )
     expected = logits.reshape(6, 8).astype("float64")
-    for row, came in zip(expected, history.reshape(6, 3)[:, 1:], strict=True):
-        came = np.unique(came)
-        row[came] = np.where(row[came] > 0, row[came] / theta, row[came] * theta)
+    for row, tokens in zip(expected, history.reshape(6, 3)[:, 1:], strict=True):
+        tokens = np.unique(tokens)
+        row[tokens] = np.where(row[tokens] > 0, row[tokens] / theta, row[tokens] * theta)
     sentences = Constraints().wishes(tf.constant([9, 9]))
     penalized, allowed, _, may_end = Constraints(0, theta)(
         tf.constant(logits), tf.constant(history), 2, sentences
@@ -146,13 +146,13 @@ def assert_penalty_equals_the_formula(theta):
     np.testing.assert_allclose(penalized, expected, rtol=1e-6)
     np.testing.assert_array_equal(allowed, penalized)
     assert may_end is None
-    [found] = decode(
+    [hypotheses] = decode(
         BeamSearch(85, 0.6, 85, constraints=Constraints(0, theta)), [Centred(3, 3)], [4]
     )
     table = Penalized(3, 3, theta)
-    assert len(found) == 85
+    assert len(hypotheses) == 85
     enumeration.assert_n_best(
-        found, enumeration.n_best(table.log_probabilities, 4, 0.6, None), len(found)
+        hypotheses, enumeration.n_best(table.log_probabilities, 4, 0.6, None), len(hypotheses)
     )
 
 
@@ -162,7 +162,7 @@ def test_a_repetition_penalty_equals_the_formula_whatever_the_tokens(theta):
 
 
 @pytest.mark.parametrize(
-    "search",
+    "make_search",
     [
         GreedySearch,
         lambda rules: BeamSearch(1, constraints=rules),
@@ -173,14 +173,11 @@ def test_a_repetition_penalty_equals_the_formula_whatever_the_tokens(theta):
     ],
     ids=["greedy", "beam of 1", "beam of 3", "sampling", "top_k", "top_p"],
 )
-def test_where_everything_is_barred_the_search_ends_with_padding_and_minus_infinity(search):
-    """UNK, the only word, may not come again, and EOS not yet."""
-    search, tables = search(Constraints(1)), [Table(seed, 0) for seed in range(3)]
-    ids, scores = search(
-        enumeration.TableStepper(tables),
-        tf.range(3),
-        tf.constant([9, 2, 9]),
-        minima=tf.constant([5, 5, 1]),
+def test_where_everything_is_barred_the_search_ends_with_padding_and_minus_infinity(make_search):
+    """UNK, the only word, may not come twice, and EOS not before the minimum."""
+    stepper = enumeration.TableStepper([Table(seed, 0) for seed in range(3)])
+    ids, scores = make_search(Constraints(1))(
+        stepper, tf.range(3), tf.constant([9, 2, 9]), minima=tf.constant([5, 5, 1])
     )
     assert np.isneginf(scores.numpy()[0]).all()
     assert (ids.numpy()[0] == PAD).all()
@@ -189,7 +186,7 @@ def test_where_everything_is_barred_the_search_ends_with_padding_and_minus_infin
 
 
 class Broken:
-    """Products that break one rule each."""
+    """Replacements for methods of `Constraints`, each of which breaks one rule."""
 
     wishes = Constraints.wishes
     apply = Constraints.__call__
@@ -234,7 +231,7 @@ class Broken:
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_control_a_rule_that_is_broken_fails_the_law(monkeypatch, name, broken):
-    """Where nothing is broken the same sentences keep it: they are an example of the law."""
+    """The unbroken rules pass on the same sentences: an example of the law has them."""
     monkeypatch.setattr(Constraints, name, broken)
     with pytest.raises(AssertionError):
         assert_equals_enumeration(VARIED, 2)

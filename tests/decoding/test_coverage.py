@@ -16,7 +16,7 @@ ALL, LIMIT, WORDS = 1 + 4 + 16 + 64, 4, 3
 
 
 class Attentive(Table):
-    """A table that attends to `length` source tokens, by the whole prefix."""
+    """A table whose attention to `length` source tokens depends on the whole prefix."""
 
     def __init__(self, seed, length):
         super().__init__(seed, WORDS)
@@ -29,7 +29,7 @@ class Attentive(Table):
         return likely / likely.sum(axis=-1, keepdims=True)
 
     def coverage_penalty(self, ids, beta):
-        """Beta sum_i log(min(sum_j p_ij, 1)), where EOS attends as well."""
+        """Return beta sum_i log(min(sum_j p_ij, 1)), where EOS attends as well."""
         covered = sum(
             self.attention(np.array([ids[:t]], np.uint64).reshape(1, t))[0] for t in range(len(ids))
         )
@@ -74,14 +74,14 @@ def search(tables, limits, alpha, beta, beam_size=ALL, n=ALL, padding=0):
 
 
 def assert_equals_enumeration(tables, alpha, beta, n=ALL, padding=0):
-    """A beam that holds everything gives the n best of all sequences, for sentences of several
-    limits together.
+    """A beam that holds everything gives the n best of all sequences, in a batch of sentences with
+    different limits.
     """
     limits = [LIMIT - place % 3 for place in range(len(tables))]
-    for found, table, limit in zip(
+    for hypotheses, table, limit in zip(
         search(tables, limits, alpha, beta, n=n, padding=padding), tables, limits, strict=True
     ):
-        enumeration.assert_n_best(found, best_covered(table, limit, alpha, beta), n)
+        enumeration.assert_n_best(hypotheses, best_covered(table, limit, alpha, beta), n)
 
 
 @settings(max_examples=10)
@@ -98,21 +98,21 @@ def test_a_beam_that_holds_everything_equals_enumeration(sentences, alpha, beta,
 
 def test_padding_counts_as_covered():
     tables = [Attentive(seed, 3) for seed in range(3)]
-    found = search(tables, [4, 3, 2], 0.6, 0.2, 4, 4, padding=5)
-    assert found == search(tables, [4, 3, 2], 0.6, 0.2, 4, 4)
+    unpadded = search(tables, [4, 3, 2], 0.6, 0.2, 4, 4)
+    assert search(tables, [4, 3, 2], 0.6, 0.2, 4, 4, padding=5) == unpadded
     assert_equals_enumeration(tables, 0.6, 0.2, padding=2)
 
 
-def test_a_score_in_a_narrow_beam_is_that_of_the_ids_and_company_changes_nothing():
+def test_a_narrow_beam_scores_its_ids_by_the_formula_and_other_sentences_change_nothing():
     tables, limits = [Attentive(seed, 2 + seed % 4) for seed in range(6)], [8, 2, 5, 7, 1, 6]
     together = search(tables, limits, 0.6, 0.4, beam_size=3, n=3)
-    for found, table, limit in zip(together, tables, limits, strict=True):
+    for hypotheses, table, limit in zip(together, tables, limits, strict=True):
         expected = [
-            (ids, table.score(ids, 0.6) + table.coverage_penalty(ids, 0.4)) for ids, _ in found
+            (ids, table.score(ids, 0.6) + table.coverage_penalty(ids, 0.4)) for ids, _ in hypotheses
         ]
-        enumeration.assert_lists_equal(found, expected)
+        enumeration.assert_lists_equal(hypotheses, expected)
         [alone] = search([table], [limit], 0.6, 0.4, beam_size=3, n=3)
-        assert [ids for ids, _ in alone] == [ids for ids, _ in found]
+        assert [ids for ids, _ in alone] == [ids for ids, _ in hypotheses]
 
 
 def test_the_penalty_is_wu_et_al_s_and_finite_where_nothing_is_covered():
@@ -131,9 +131,9 @@ def test_control_beta_changes_the_winner():
     ]
     assert changed
     tables = [Attentive(seed, 4) for seed in changed]
-    limits = [4] * len(tables)
-    without, covered = search(tables, limits, 0.6, 0.0, n=1), search(tables, limits, 0.6, 0.5, n=1)
-    assert all(one[0][0] != other[0][0] for one, other in zip(without, covered, strict=True))
+    results = (search(tables, [4] * len(tables), 0.6, beta, n=1) for beta in (0.0, 0.5))
+    plain, penalized = ([ids for [(ids, _)] in hypotheses] for hypotheses in results)
+    assert all(before != after for before, after in zip(plain, penalized, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Words that never come, however they are spelled, beside Python's regular expressions."""
+"""Forbidden words, from whatever pieces they are spelled, against Python's regular expressions."""
 
 import itertools
 import random
@@ -41,13 +41,13 @@ def expression(words):
 
 
 def written(vocabulary, ids):
-    """What ids spell, without SentencePiece; None if bytes do not make characters."""
+    """Return the text of ids without SentencePiece; None if their bytes are not UTF-8."""
     spelled = b"".join(
-        bytes([int(vocabulary.pieces[one][3:5], 16)])
-        if vocabulary.processor.is_byte(one)
-        else vocabulary.pieces[one].replace("\u2581", " ").encode()
-        for one in ids
-        if not vocabulary.processor.is_control(one) and not vocabulary.processor.is_unknown(one)
+        bytes([int(vocabulary.pieces[id_][3:5], 16)])
+        if vocabulary.processor.is_byte(id_)
+        else vocabulary.pieces[id_].replace("\u2581", " ").encode()
+        for id_ in ids
+        if not vocabulary.processor.is_control(id_) and not vocabulary.processor.is_unknown(id_)
     )
     try:
         return spelled.decode()
@@ -56,67 +56,64 @@ def written(vocabulary, ids):
 
 
 def barred(forbidden, ids):
-    came = np.array(ids, np.int32).reshape(1, -1)
-    found = np.isneginf(forbidden(tf.constant(came)).numpy())
-    np.testing.assert_array_equal(forbidden.bars(came), found)
-    return found[0]
+    history = np.array(ids, np.int32).reshape(1, -1)
+    is_barred = np.isneginf(forbidden(tf.constant(history)).numpy())
+    np.testing.assert_array_equal(forbidden.bars(history), is_barred)
+    return is_barred[0]
 
 
 @settings(max_examples=60)
 @given(st.randoms(use_true_random=False), st.integers(0, 12))
-def test_a_piece_is_barred_if_the_text_would_have_a_word(vocabulary, forbidden, drawn, length):
-    """At each step: what the automaton bars is what an expression finds in the text."""
-    found = expression(WORDS)
-    likely = [one for word in WORDS for one in vocabulary.processor.encode(word)]
-    likely += [vocabulary.pieces.index(one) for one in ("\u2581", *"abcthe")]
+def test_a_piece_is_barred_if_it_completes_a_word(vocabulary, forbidden, generator, length):
+    """The automaton bars a piece if a regular expression finds a word in the text with it."""
+    pattern = expression(WORDS)
+    preferred = [id_ for word in WORDS for id_ in vocabulary.processor.encode(word)]
+    preferred += [vocabulary.pieces.index(piece) for piece in ("\u2581", *"abcthe")]
     ids = []
     for _ in range(length):
-        options = np.flatnonzero(~barred(forbidden, ids))
-        wanted = [one for one in likely if one in options]
-        ids.append(
-            drawn.choice(wanted) if drawn.random() < 0.8 else int(drawn.choice(list(options)))
-        )
+        allowed = np.flatnonzero(~barred(forbidden, ids))
+        likely = [id_ for id_ in preferred if id_ in allowed]
+        ids.append(int(generator.choice(likely if generator.random() < 0.8 else list(allowed))))
     is_barred = barred(forbidden, ids)
     for piece in range(vocabulary.size):
         text = written(vocabulary, [*ids, piece])
         if text is None or EOS in ids:
             continue
-        is_found = bool(found.search(text))
-        # What is spelled in bytes may be a letter, and is taken for none.
-        in_bytes = any(vocabulary.processor.is_byte(one) for one in [*ids, piece])
-        assert is_barred[piece] == is_found or (in_bytes and is_barred[piece]), text
+        in_text = bool(pattern.search(text))
+        # The automaton takes bytes for no letters, so that it may bar words beside such letters.
+        in_bytes = any(vocabulary.processor.is_byte(id_) for id_ in [*ids, piece])
+        assert is_barred[piece] == in_text or (in_bytes and is_barred[piece]), text
 
 
-def test_the_automaton_sees_words_that_one_of_another_boundary_would_not(vocabulary, forbidden):
-    """The control: without what stands before a word, its letters are found within others."""
-    spelled = [vocabulary.pieces.index(one) for one in ("\u2581", "c", "a")]
+def test_a_word_is_barred_but_not_within_another_word(vocabulary, forbidden):
+    spelled = [vocabulary.pieces.index(piece) for piece in ("\u2581", "c", "a")]
     t = vocabulary.pieces.index("t")
     assert barred(forbidden, spelled)[t]
     assert not barred(forbidden, [*spelled[:1], vocabulary.pieces.index("s"), *spelled[1:]])[t]
 
 
 @pytest.mark.parametrize(
-    ("word", "came", "allowed"),
+    ("word", "before", "allowed"),
     [("बत्त", " ", "बत्ती"), ("बत्ती", " ", "बत्तीस"), ("स", "बत्ती", "स"), ("café", " ", "cafés")],
 )
-def test_a_vowel_sign_belongs_to_its_word(word, came, allowed):
+def test_a_vowel_sign_belongs_to_its_word(word, before, allowed):
     pieces = [" ", "x", *dict.fromkeys(("बत्ती", "बत्तीस", "स", "cafés", word))]
     pieces = [normalize("NFD", piece) for piece in pieces]
-    found = ForbiddenWords([normalize("NFD", word)], pieces)
+    automaton = ForbiddenWords([normalize("NFD", word)], pieces)
 
-    def is_barred(came, piece):
-        came, piece = (pieces.index(normalize("NFD", one)) for one in (came, piece))
-        return found.bars(np.array([[0, came]], np.int32))[0, piece]
+    def is_barred(before, piece):
+        before, piece = (pieces.index(normalize("NFD", text)) for text in (before, piece))
+        return automaton.bars(np.array([[0, before]], np.int32))[0, piece]
 
-    assert not is_barred(came, allowed)
+    assert not is_barred(before, allowed)
     # The control.
     assert is_barred(" ", word)
 
 
 def test_rows_have_histories_of_their_own(vocabulary, forbidden):
-    """As the search calls it: in a graph, many hypotheses, longer than any word."""
-    drawn = random.Random(3)
-    rows = [[drawn.randrange(4, vocabulary.size) for _ in range(40)] for _ in range(30)]
+    """As the search calls it: in a graph, with many hypotheses, longer than any word."""
+    generator = random.Random(3)
+    rows = [[generator.randrange(4, vocabulary.size) for _ in range(40)] for _ in range(30)]
     together = tf.function(forbidden)(tf.constant(rows)).numpy()
     for row, bias in zip(rows, together, strict=True):
         np.testing.assert_array_equal(np.isneginf(bias), barred(forbidden, row))
@@ -131,14 +128,14 @@ def test_no_words_and_too_many_are_refused(vocabulary, monkeypatch):
 
 
 def test_the_tables_of_a_phrase_that_repeats_are_made_once_for_pieces_that_begin_alike(monkeypatch):
-    """They took minutes of the processor: a phrase of 400 words has begun at 400 places at once."""
+    """They took minutes: a phrase of 400 words may have begun at 400 places at once."""
     characters = [*" word"]
-    pieces = ["".join(one) for n in range(1, 6) for one in itertools.product(characters, repeat=n)]
+    spellings = (itertools.product(characters, repeat=length) for length in range(1, 6))
+    pieces = ["".join(spelling) for spelling in itertools.chain(*spellings)]
     calls = []
-    kept = ForbiddenWords._grown
-    monkeypatch.setattr(ForbiddenWords, "_grown", lambda *which: calls.append(1) or kept(*which))
-    found = ForbiddenWords(["word " * 20], pieces)
-    states = len(found.following)
+    grown = ForbiddenWords._grown
+    monkeypatch.setattr(ForbiddenWords, "_grown", lambda *call: calls.append(1) or grown(*call))
+    states = len(ForbiddenWords(["word " * 20], pieces).following)
     assert states > 90
     assert len(calls) <= (states + 2) * len(characters)
 
