@@ -120,11 +120,11 @@ class ForbiddenWords:
                     "words or phrases. Name fewer or shorter ones."
                 )
             # A state with words begun differs from NOTHING or WORD only at pieces that continue one
-            # of these words.
+            # of these words, or that write nothing and leave the state as it is.
             is_new = len(rows) < 2
             row = np.zeros(len(self._pieces), np.int32) if is_new else rows[state.is_in_word].copy()
             rests = [texts[word][count : count + longest] for word, count in state.begun]
-            starts = [rest[:end] for rest in rests for end in range(1, len(rest) + 1)]
+            starts = [rest[:end] for rest in rests for end in range(len(rest) + 1)]
             continuing = {piece for start in starts for piece in pieces_of.get(start, ())}
             continuing.update(*(longer_pieces.get(rest, ()) for rest in rests))
             for piece in range(len(self._pieces)) if is_new else continuing:

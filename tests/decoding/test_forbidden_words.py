@@ -92,6 +92,12 @@ def test_a_word_is_barred_but_not_within_another_word(vocabulary, forbidden):
     assert not barred(forbidden, [*spelled[:1], vocabulary.pieces.index("s"), *spelled[1:]])[t]
 
 
+def test_special_pieces_within_a_word_do_not_hide_it(vocabulary, forbidden):
+    ids = [vocabulary.pieces.index(piece) for piece in ("o", "<unk>", "ff")]
+    assert written(vocabulary, ids) == "off"
+    assert barred(forbidden, ids[:2])[ids[2]]
+
+
 @pytest.mark.parametrize(
     ("word", "before", "allowed"),
     [("बत्त", " ", "बत्ती"), ("बत्ती", " ", "बत्तीस"), ("स", "बत्ती", "स"), ("café", " ", "cafés")],
