@@ -1,4 +1,4 @@
-"""Runs that tests of this folder share, trained for real by the command that users type."""
+"""Runs that the tests of this folder share, trained by the command that users type."""
 
 import fcntl
 import os
@@ -17,8 +17,8 @@ TRAIN += ["--max_epochs=15"]
 
 
 def train_once(name, command, tmp_path_factory, warm, shared):
-    """A `Shell` in the folder of a finished training that tests read, and none changes;
-    `shell.training` is the command, and `shell.trained` what it gave.
+    """A `Shell` in the folder of a finished training, which no test may change;
+    `shell.training` is the command, and `shell.trained` its completed process.
 
     The first of several pytest processes trains, and each gets a copy.
     """
@@ -40,7 +40,7 @@ def train_once(name, command, tmp_path_factory, warm, shared):
 
 @pytest.fixture(scope="session")
 def trained_once(tmp_path_factory, warm, shared):
-    """A function of a name and a command: see `train_once`."""
+    """A function from a name and a command to a `Shell`: see `train_once`."""
     return lambda name, command: train_once(name, command, tmp_path_factory, warm, shared)
 
 
@@ -52,7 +52,7 @@ def toy(tmp_path_factory, warm, shared):
 
 @pytest.fixture
 def toy_copy(toy, tmp_path):
-    """The same in a folder of the test's own."""
+    """A copy of `toy` that the test may change."""
     return toy.copy(tmp_path / "toy")
 
 
@@ -64,7 +64,7 @@ def live(toy):
 
 @pytest.fixture(scope="session")
 def uninterrupted(tmp_path_factory, warm, shared):
-    """A `Shell` in the folder of three epochs with dropout that nothing interrupted."""
+    """A `Shell` in the folder of an uninterrupted run: three epochs, with dropout."""
     training = [*TRAIN[:-1], "--max_epochs=3", "--dropout=0.1", "--keep_checkpoints=5"]
     training += ["--validation_sentences=0", "--norelease"]
     return train_once("uninterrupted", training, tmp_path_factory, warm, shared)
@@ -80,12 +80,12 @@ def are_equal(here, there):
 
 
 @pytest.fixture
-def goes_on(fresh_shell):
-    """A function of a command, the `Shell` in which it ran without interruption, and the run:
-    killed by SIGKILL the command goes on, and ends bit for bit there.
+def kill_and_resume(fresh_shell):
+    """A function of a command, the `Shell` in which it ran without interruption, and the run: kill
+    the command, run it again, and check that the weights are equal bit for bit.
     """
 
-    def killed_and_gone_on(command, uninterrupted, run):
+    def kill_and_resume(command, uninterrupted, run):
         process = fresh_shell.start(*command, "--checkpoint_minutes=0")
         read_until(process, b"epoch 1 ")
         process.send_signal(signal.SIGKILL)
@@ -98,4 +98,4 @@ def goes_on(fresh_shell):
         assert are_equal(newest_weights(fresh_shell, run), there)
         assert not list(fresh_shell.folder.rglob("*.tmp"))
 
-    return killed_and_gone_on
+    return kill_and_resume

@@ -1,5 +1,5 @@
-"""The recurrent and the convolutional model through all commands: trained, gone on with, and
-translated by the run and by its SavedModel.
+"""The recurrent and the convolutional model through all commands: training, resumption, and
+translation by the run and by its SavedModel.
 """
 
 import json
@@ -52,22 +52,22 @@ def test_it_learns_to_reverse_words(shell, lines):
     assert sum(right) > 0.8 * len(lines)
 
 
-def test_its_savedmodel_gives_what_the_run_gives(shell, lines):
+def test_its_saved_model_translates_scores_and_aligns_like_the_run(shell, lines):
     live = Translator.load(shell.folder / "runs/it", beam_size=4, num_hypotheses=2)
     saved = Translator.load(shell.folder / "saved_models/it", beam_size=4, num_hypotheses=2)
     rows = zip(saved.translate_in_detail(lines), live.translate_in_detail(lines), strict=True)
-    for found, expected in rows:
-        assert [one.text for one in found] == [one.text for one in expected]
-        wanted = pytest.approx([one.score for one in expected], abs=1e-4)
-        assert [one.score for one in found] == wanted
+    for exported, expected in rows:
+        for hypothesis, reference in zip(exported, expected, strict=True):
+            assert hypothesis.text == reference.text
+            assert hypothesis.score == pytest.approx(reference.score, abs=1e-4)
     references = [" ".join(reversed(line.split())) for line in lines]
     rows = zip(saved.score(lines, references), live.score(lines, references), strict=True)
-    for found, expected in rows:
-        assert found == pytest.approx(expected, abs=1e-4)
+    for scores, expected in rows:
+        assert scores == pytest.approx(expected, abs=1e-4)
     assert saved.align(lines, references) == live.align(lines, references)
 
 
-def test_what_it_is_and_what_it_cost_is_told(shell):
+def test_its_export_names_the_architecture_and_its_run_the_cost(shell):
     version = shell.folder / "saved_models/it/1"
     described = json.loads((version / "model.json").read_text())["hyperparameters"]
     assert f"--architecture={described['architecture']}" in shell.training
@@ -77,9 +77,10 @@ def test_what_it_is_and_what_it_cost_is_told(shell):
     assert "A Transformer" not in readme.read_text()
 
 
-def test_another_architecture_does_not_go_on_with_the_run(shell):
-    other = [one for one in shell.training if not one.startswith(("--arch", "--max_pos", "--posi"))]
-    answer = shell(*other, "--max_epochs=9")
+def test_a_run_is_not_resumed_with_another_architecture(shell):
+    of_architecture = ("--arch", "--max_pos", "--posi")
+    flags = [flag for flag in shell.training if not flag.startswith(of_architecture)]
+    answer = shell(*flags, "--max_epochs=9")
     assert answer.returncode == 1
     assert "architecture was " in answer.stderr.decode()
     assert len(answer.stderr.decode().splitlines()) == 1

@@ -1,5 +1,5 @@
-"""base.flags as it is written, on a set that TensorFlow Datasets itself writes under the name of
-WMT 2014, for its text is not to be had here.
+"""Train with base.flags, on random text that TensorFlow Datasets writes under the name of WMT 2014,
+whose own text is not available here.
 """
 
 import json
@@ -14,7 +14,7 @@ from tfds_sets import prepare
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.model_path import description_of
 
-# All sizes are the paper's. The last three are not: 100,000 updates, of 25,000 tokens on a side.
+# All sizes are the paper's except these three: it has 100,000 updates of 25,000 tokens per side.
 COMMAND = (
     *(sys.executable, "-m", "keras_transformer.train", "--flagfile=base.flags"),
     *("--max_steps=3", "--batch_tokens=1000", "--validation_sentences=2"),
@@ -24,7 +24,7 @@ SIZES = {"train": 10_000, "validation": 20, "test": 4}
 
 
 def sentences():
-    """Of words that are drawn, so that there are as many pieces as the paper has."""
+    """Sentences of enough random words for as many pieces as the paper has."""
     draw = np.random.default_rng(1)
     letters = [*"abcdefghijklmnopqrstuvwxyzäöüß"]
     words = np.array(["".join(draw.choice(letters, draw.integers(2, 9))) for _ in range(WORDS)])
@@ -41,10 +41,10 @@ def sentences():
 @pytest.mark.filterwarnings(r"ignore:label\(\) is deprecated:DeprecationWarning")
 def test_base_flags_trains_scores_and_exports(tmp_path):
     folder = prepare("wmt14_translate/de-en", tmp_path / "sets", sentences())
-    done = printed(*COMMAND, f"--data_dir={folder}", cwd=tmp_path)
+    output = printed(*COMMAND, f"--data_dir={folder}", cwd=tmp_path)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
-    print(done, f"{peak:.1f} GiB at most")
-    assert "63,045,632 parameters" in done
+    print(output, f"{peak:.1f} GiB at most")
+    assert "63,045,632 parameters" in output
     [run] = (tmp_path / "runs").iterdir()
     history = (run / "history.jsonl").read_text().splitlines()
     assert json.loads(history[-1])["step"] == 3

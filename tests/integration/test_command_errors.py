@@ -1,4 +1,4 @@
-"""What users get wrong is told in one line, with exit status 1 or 2 and no traceback."""
+"""Errors of users are reported in one line, with exit status 1 or 2 and no traceback."""
 
 import importlib.util
 import shlex
@@ -9,7 +9,7 @@ RUN = "runs/reverse_words_reversed"
 SAVED = "--model=saved_models/reverse_words_reversed"
 OF_RUN = f"--model={RUN}"
 UNEQUAL = f"translate {OF_RUN} --input=text/valid.en --prefix_file=text/unequal.en"
-# What is typed, and what is said of it. Pictures are drawn where matplotlib is.
+# {command: a part of its error message}; those of pictures need matplotlib.
 OF_PICTURES = {
     f"visualize --picture=head {OF_RUN} '--line= ' --output=a.svg": (
         b"--line must hold the sentence to look at. Received: --line=' '"
@@ -20,7 +20,7 @@ OF_PICTURES = {
         b"--picture=positions needs the weights and settings of a run. Received: saved_models/"
     ),
 }
-# What ends with exit status 1, not 2.
+# Commands that end with exit status 1, not 2.
 STATUS_1 = {
     "train --flagfile=toy.flags --d_model=32": b"d_model was 64, now 32",
     f"parse {OF_RUN}": (
@@ -108,7 +108,7 @@ WRONG = {
 
 @pytest.fixture(scope="module")
 def shell(toy, tmp_path_factory):
-    """A `Shell` in a folder that holds the toy run, and what cannot be read."""
+    """A `Shell` in a folder with the toy run and unreadable files."""
     shell = toy.copy(tmp_path_factory.mktemp("wrong"))
     folder = shell.folder
     (folder / "empty.txt").write_bytes(b"")
@@ -129,7 +129,7 @@ def answers(shell):
 
 
 @pytest.mark.parametrize("typed", WRONG, ids=str)
-def test_one_clear_line(answers, typed):
+def test_the_error_is_one_line(answers, typed):
     answer = answers[typed]
     assert answer.returncode in ((1,) if typed in STATUS_1 else (1, 2))
     assert answer.stderr.count(b"\n") == 1, answer.stderr.decode()
@@ -140,18 +140,18 @@ def test_one_clear_line(answers, typed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("typed", ["translate --model=nowhere", UNEQUAL])
-def test_control_a_process_of_its_own_gives_the_same(shell, answers, typed):
+def test_control_a_process_of_its_own_prints_the_same(shell, answers, typed):
     own = shell.process(*shlex.split(typed))
     for part in ("returncode", "stdout", "stderr"):
         assert getattr(own, part) == getattr(answers[typed], part)
 
 
-def test_the_traceback_can_be_had(toy):
+def test_traceback_is_shown_on_request(toy):
     answer = toy("translate", "--model=nowhere", "--traceback")
     assert b"Traceback" in answer.stderr
 
 
-def test_help_shows_the_command_s_own_flags(toy):
+def test_help_shows_only_the_flags_of_the_command(toy):
     answer = toy("translate", "--help")
     assert b"--beam_size" in answer.stdout
     assert b"--num_heads" not in answer.stdout

@@ -1,6 +1,4 @@
-"""A new run starts from what another one learned: its folder, a checkpoint in it, or its
-SavedModel.
-"""
+"""A new run starts from the weights of another one: its folder, a checkpoint, or its SavedModel."""
 
 import concurrent.futures
 import json
@@ -22,7 +20,7 @@ FEW += ["--max_steps=10", "--validation_sentences=0", "--norelease"]
 
 @pytest.fixture(scope="module")
 def tuned(toy, warm, shared, tmp_path_factory):
-    """What ten steps from each starting point gave, by its name, and what the command gave."""
+    """By starting point: the `Shell` of ten steps from there, and the completed process."""
     starts = {
         "run": [f"--init_from={toy.folder / RUN}"],
         "another vocabulary": [f"--init_from={toy.folder / SAVED}", "--vocabulary_size=299"],
@@ -43,10 +41,9 @@ def first_validation(shell):
 
 
 @pytest.mark.parametrize("start", ["run", "another vocabulary"])
-def test_what_was_learned_is_there_from_the_first_epoch_on(toy, tuned, start):
+def test_ten_steps_of_fine_tuning_beat_a_whole_epoch_from_scratch(toy, tuned, start):
     shell, called = tuned[start]
     assert called.returncode == 0, called.stderr.decode()
-    # From nothing a whole epoch gives less than ten steps from what was learned.
     fresh = first_validation(toy)
     learned = json.loads((toy.folder / RUN / "history.jsonl").read_text().splitlines()[-1])
     assert first_validation(shell)["step"] == 10 < fresh["step"]
@@ -54,8 +51,7 @@ def test_what_was_learned_is_there_from_the_first_epoch_on(toy, tuned, start):
         validated["val_cross_entropy"] for validated in (learned, first_validation(shell), fresh)
     ]
     assert reached[2] > reached[0] + 1
-    # Of another vocabulary some pieces are new, and some words are other pieces than those that
-    # were learned.
+    # With another vocabulary some pieces are new, and some words have other pieces than before.
     assert reached[1] < (
         sum(reached[::2]) / 2 if start == "another vocabulary" else reached[0] + 0.1
     ), reached
@@ -81,7 +77,7 @@ def test_a_saved_model_has_the_averaged_weights_of_its_run_to_the_last_bit(toy):
     assert not all(np.array_equal(last[name], averaged[name]) for name in averaged)
 
 
-def test_a_run_under_way_goes_on_and_does_not_start_anew(toy, tuned, tmp_path):
+def test_an_unfinished_run_resumes_and_does_not_start_anew(toy, tuned, tmp_path):
     shell, _ = tuned["run"]
     again = shell.copy(tmp_path)(*FEW, f"--init_from={toy.folder / 'nowhere'}")
     assert again.returncode == 0, again.stderr.decode()

@@ -1,5 +1,5 @@
-"""BERTs that transformers makes at random and saves become runs and SavedModels of ours that answer
-as theirs do.
+"""Random BERTs that transformers saves become runs and SavedModels of ours that give the same
+answers.
 """
 
 import json
@@ -21,7 +21,7 @@ TEXTS = ["Turn on the [MASK].", "the kitchen [MASK] lamps", "off"]
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """By name a folder of each kind, and the model of transformers that it was saved from."""
+    """{name: (folder, model)} of each kind of BERT, where the folder was saved from the model."""
     config = transformers.BertConfig(
         vocab_size=len(PIECES),
         hidden_size=16,
@@ -32,7 +32,7 @@ def folders(tmp_path_factory):
         id2label={0: "light", 1: "time", 2: "none"},
     )
     torch.manual_seed(1)
-    made = {}
+    folders_by_name = {}
     for name in ("BertForMaskedLM", "BertForSequenceClassification", "BertModel"):
         model = getattr(transformers, name)(config).eval()
         with torch.no_grad():
@@ -41,27 +41,28 @@ def folders(tmp_path_factory):
         folder = tmp_path_factory.mktemp(name)
         model.save_pretrained(folder)
         (folder / "vocab.txt").write_text("\n".join(PIECES))
-        made[name] = (folder, model)
-    return made
+        folders_by_name[name] = (folder, model)
+    return folders_by_name
 
 
-def asked(folder, model, texts):
-    """What theirs gives for texts, as arrays, with the ids that it read."""
+def run_theirs(folder, model, texts):
+    """The inputs that their tokenizer makes of texts, and the outputs of their model."""
     tokenizer = transformers.BertTokenizer(vocab=str(folder / "vocab.txt"), do_lower_case=True)
-    given = tokenizer(texts, padding=True, return_tensors="pt")
+    inputs = tokenizer(texts, padding=True, return_tensors="pt")
     with torch.no_grad():
-        return given, model(**given)
+        return inputs, model(**inputs)
 
 
 def test_each_kind_answers_as_theirs_does(folders, fresh_shell):
     for name, (folder, _) in folders.items():
         fresh_shell.run("import_model", f"--from={folder}", f"--model_dir=runs/{name}")
-    readers = {one: TextReader.load(fresh_shell.folder / "saved_models" / one) for one in folders}
+    saved_models = fresh_shell.folder / "saved_models"
+    readers = {name: TextReader.load(saved_models / name) for name in folders}
 
-    given, output = asked(*folders["BertForMaskedLM"], TEXTS[:2])
+    inputs, output = run_theirs(*folders["BertForMaskedLM"], TEXTS[:2])
     guesses = readers["BertForMaskedLM"].guesses(TEXTS[:2])
     for row, [of_mask] in enumerate(guesses):
-        [place] = torch.where(given["input_ids"][row] == PIECES.index("[MASK]"))[0]
+        [place] = torch.where(inputs["input_ids"][row] == PIECES.index("[MASK]"))[0]
         logits = output.logits[row, place].numpy().astype(np.float64)
         logits[: len(SPECIAL)] = -np.inf
         shares = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
@@ -69,13 +70,13 @@ def test_each_kind_answers_as_theirs_does(folders, fresh_shell):
         assert next(iter(of_mask)) == best
         assert of_mask[best] == pytest.approx(shares.max(), abs=1e-5)
 
-    _, output = asked(*folders["BertForSequenceClassification"], TEXTS)
+    _, output = run_theirs(*folders["BertForSequenceClassification"], TEXTS)
     names = ("light", "time", "none")
     expected = [names[number] for number in output.logits.argmax(-1)]
     assert readers["BertForSequenceClassification"].labels(TEXTS) == expected
 
-    given, output = asked(*folders["BertModel"], TEXTS)
-    real = given["attention_mask"][..., None]
+    inputs, output = run_theirs(*folders["BertModel"], TEXTS)
+    real = inputs["attention_mask"][..., None]
     mean = (output.last_hidden_state * real).sum(1) / real.sum(1)
     expected = torch.nn.functional.normalize(mean).numpy()
     np.testing.assert_allclose(readers["BertModel"].vectors(TEXTS), expected, atol=1e-5)

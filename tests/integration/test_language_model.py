@@ -1,4 +1,4 @@
-"""A language model trained by the command on text of the tests: killed, exported, asked."""
+"""A language model trained by the command on text of the tests: killed, exported, evaluated."""
 
 import json
 import pathlib
@@ -40,8 +40,8 @@ def prompts(count):
     draw = random.Random(1)
     lines = list(map(treebank.words_of, Treebank(data_dir=str(TREEBANK)).trees("train")))
     words = [word for line in lines for word in line.split()] + ["日本語", "(", "unknowable"]
-    drawn = [" ".join(draw.choices(words, k=draw.randint(0, 8))) for _ in range(count)]
-    return [line[: len(line) // 2].strip() for line in lines] + drawn
+    random_lines = [" ".join(draw.choices(words, k=draw.randint(0, 8))) for _ in range(count)]
+    return [line[: len(line) // 2].strip() for line in lines] + random_lines
 
 
 def test_its_perplexity_is_that_of_evaluate(trained):
@@ -55,16 +55,16 @@ def test_its_perplexity_is_that_of_evaluate(trained):
         ]
     )
     assert run.returncode == 0, run.stderr.decode()
-    asked = json.loads(run.stdout)
-    assert asked["perplexity"] == pytest.approx(evaluation["perplexity"], abs=2e-3)
-    assert 5 < asked["perplexity"] < 400
+    scores = json.loads(run.stdout)
+    assert scores["perplexity"] == pytest.approx(evaluation["perplexity"], abs=2e-3)
+    assert 5 < scores["perplexity"] < 400
     assert f"perplexity {evaluation['perplexity']} a piece" in saved.stdout.decode()
     assert refused.stderr.startswith(b"error: --confidence is for answers that have a reference")
     assert tuned.stderr.startswith(b"error: tune scores translators and parsers. Received: runs/")
 
 
-def test_what_is_served_is_what_the_live_model_gives(trained):
-    """200 prompts, drawn as exported."""
+def test_the_saved_model_generates_the_text_of_the_live_model(trained):
+    """With 200 prompts and the options of the export."""
     lines = prompts(200)[:200]
     live = Generator.load(trained.folder / RUN, max_length="+12")
     served = Generator.load(trained.folder / SAVED_MODEL)
@@ -72,6 +72,6 @@ def test_what_is_served_is_what_the_live_model_gives(trained):
     assert len(set(live.generate(lines))) > 150
 
 
-def test_killed_it_goes_on_bit_for_bit(trained_once, train, goes_on):
+def test_after_a_kill_it_resumes_bit_for_bit(trained_once, train, kill_and_resume):
     command = [*train, "--max_epochs=4", "--keep_checkpoints=9", "--norelease"]
-    goes_on(command, trained_once("short_language_model", command), RUN)
+    kill_and_resume(command, trained_once("short_language_model", command), RUN)

@@ -1,4 +1,4 @@
-"""The command that parses: each format, raw text, a stream, and what it refuses."""
+"""The command that parses: each format, raw text, a stream, and wrong options."""
 
 import pathlib
 import select
@@ -35,7 +35,7 @@ def shell(tmp_path_factory, warm):
 
 @pytest.fixture(scope="module")
 def written(shell):
-    """What commands gave, by a name for each."""
+    """The completed processes of commands, by a name for each."""
     lines = ["parse", f"--model={RUN}", "--input=sentences.txt"]
     commands = {
         "brackets": lines,
@@ -72,14 +72,14 @@ def test_each_sentence_has_a_tree_of_its_words(shell, written):
     assert greedy == Translator.load(shell.folder / RUN, **options).translate(SENTENCES)
 
 
-def test_a_saved_model_parses_as_it_was_exported(shell, written):
-    """With the options of the flag file: constrained."""
+def test_a_saved_model_parses_with_the_options_of_its_export(shell, written):
+    """The flag file sets --constrained."""
     assert trees_of(written["saved"]) == []
     trees = (shell.folder / "saved.trees").read_text().split("\n")[:-1]
     assert_over(trees, SENTENCES)
     options = {"constrained": True, "max_length": "+20", "min_length": 1}
     assert trees == Translator.load(shell.folder / RUN, **options).translate(SENTENCES)
-    # A control: without constraints other trees are found.
+    # A control: without constraints other trees come out.
     free = {**options, "constrained": False}
     assert trees != Translator.load(shell.folder / RUN, **free).translate(SENTENCES)
 
@@ -129,15 +129,15 @@ def test_a_streamed_sentence_is_answered_before_the_next_is_sent(shell):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("several", b"--num_hypotheses=2: parse writes one tree for a sentence. Leave it out"),
         ("streamed picture", b"--stream answers lines of standard input on standard output"),
         ("no picture", b"--output must be a file that ends in .png or .svg. Received: --output=-"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_line(written, name, told):
+def test_options_that_do_not_suit_it_are_refused_in_one_line(written, name, message):
     answer = written[name]
     assert answer.returncode == 1
-    assert answer.stderr.startswith(b"error: " + told)
+    assert answer.stderr.startswith(b"error: " + message)
     assert answer.stderr.count(b"\n") == 1

@@ -35,12 +35,13 @@ def trained(trained_once):
 
 
 def sentences(count):
-    """Sentences of words of the treebank, and some that it does not have."""
+    """The sentences of the treebank, and random ones that have unknown words too."""
     draw = random.Random(1)
-    words = [word for one in Treebank(data_dir=str(TREEBANK)).trees("train") for word in one.words]
+    trees = Treebank(data_dir=str(TREEBANK)).trees("train")
+    words = [word for tree in trees for word in tree.words]
     words += ["(", ")", "{", "1/2", "日本語", "unknowable", "XX", "(NP", ")"]
-    drawn = [" ".join(draw.choices(words, k=draw.randint(1, 15))) for _ in range(count)]
-    return list(map(treebank.words_of, Treebank(data_dir=str(TREEBANK)).trees("train"))) + drawn
+    random_lines = [" ".join(draw.choices(words, k=draw.randint(1, 15))) for _ in range(count)]
+    return [*map(treebank.words_of, trees), *random_lines]
 
 
 def test_it_is_scored_by_the_parseval_table(trained):
@@ -57,9 +58,9 @@ def test_it_is_scored_by_the_parseval_table(trained):
     assert f"labelled F1 {short}" in card
 
 
-def test_evaluate_prints_the_same_of_the_run_and_of_the_saved_model(trained):
+def test_evaluate_prints_the_same_for_the_run_and_the_saved_model(trained):
     evaluation = json.loads((trained.folder / RUN / "evaluation.json").read_text())
-    run, saved, asked, files = trained.all(
+    run, saved, table, files = trained.all(
         [
             ("evaluate", f"--model={RUN}", "--beam_size=2", "--json"),
             ("evaluate", f"--model={SAVED_MODEL}", "--json"),
@@ -70,8 +71,8 @@ def test_evaluate_prints_the_same_of_the_run_and_of_the_saved_model(trained):
     for answer in (run, saved):
         assert answer.returncode == 0, answer.stderr.decode()
         assert json.loads(answer.stdout)["scores"]["all"] == evaluation["all"]
-    assert files.stdout == asked.stdout
-    assert asked.stdout.decode().splitlines()[-1].split()[3] == f"{evaluation['all']['f1']:.2f}"
+    assert files.stdout == table.stdout
+    assert table.stdout.decode().splitlines()[-1].split()[3] == f"{evaluation['all']['f1']:.2f}"
 
 
 def test_a_search_is_chosen_by_f1(trained):
@@ -87,24 +88,24 @@ def test_a_search_is_chosen_by_f1(trained):
     printed = tuned.stdout.decode()
     assert printed.startswith("labelled F1 of sentences of any length\n  of the first ")
     rows = re.findall(r"^ +[12]  .*$", printed, flags=re.MULTILINE)
-    found = [float(cell.rstrip("*")) for row in rows for cell in row.split()[1:]]
-    assert found == expected
+    scores = [float(cell.rstrip("*")) for row in rows for cell in row.split()[1:]]
+    assert scores == expected
     assert f"--beam_size={cells[expected.index(max(expected))][0]}\n" in printed
 
 
-def test_what_a_parser_loses_without_a_head_is_f1(trained, tmp_path):
+def test_visualize_shows_the_f1_that_is_lost_without_a_head(trained, tmp_path):
     pytest.importorskip("matplotlib")
-    asked = ("--picture=heads", "--measured_sentences=2", "--ablate", "--max_length=20")
+    options = ("--picture=heads", "--measured_sentences=2", "--ablate", "--max_length=20")
     picture = f"--output={tmp_path}/heads.svg"
-    drawn = trained.run("visualize", f"--model={RUN}", *asked, picture)
-    header, *rows = drawn.stdout.decode().splitlines()
+    process = trained.run("visualize", f"--model={RUN}", *options, picture)
+    header, *rows = process.stdout.decode().splitlines()
     assert header.endswith("  F1 lost")
     assert all(-100 <= float(row.split()[-1]) <= 100 for row in rows)
     assert len(rows) == len({tuple(row.split()[:2]) for row in rows}) > 0
 
 
-def test_what_is_served_is_what_the_live_parser_gives(trained):
-    """200 sentences, by a beam; n-best and scores too."""
+def test_the_saved_model_parses_like_the_live_parser(trained):
+    """200 sentences by beam search, with n-best lists and scores."""
     lines = sentences(200)[:200]
     live = Translator.load(trained.folder / RUN, beam_size=2)
     served = Translator.load(trained.folder / SAVED_MODEL)
@@ -115,22 +116,22 @@ def test_what_is_served_is_what_the_live_parser_gives(trained):
     wide = Translator.load(trained.folder / SAVED_MODEL, beam_size=3, num_hypotheses=3)
     for line, hypotheses in zip(lines[:5], wide.translate_in_detail(lines[:5]), strict=True):
         assert len(hypotheses) == 3
-        for one in hypotheses:
-            assert parse(one.text).words == list(map(escaped, line.split()))
-    found = zip(live.score(lines, trees), served.score(lines, trees), strict=True)
-    assert all(ours == pytest.approx(theirs, rel=1e-4) for ours, theirs in found)
+        for hypothesis in hypotheses:
+            assert parse(hypothesis.text).words == list(map(escaped, line.split()))
+    rows = zip(live.score(lines, trees), served.score(lines, trees), strict=True)
+    assert all(ours == pytest.approx(theirs, rel=1e-4) for ours, theirs in rows)
 
 
 def test_it_has_learned_trees(trained):
-    """Far more brackets come back than those around whole sentences."""
+    """Far more brackets are right than with flat trees."""
     gold = Treebank(data_dir=str(TREEBANK)).trees("train")
     sentences = list(map(treebank.words_of, gold))
     trees = Translator.load(trained.folder / SAVED_MODEL).translate(sentences)
     flat = [f"(S {' '.join(f'(XX {word})' for word in tree.words)})" for tree in gold]
-    found = [measure(those, gold)["all"] for those in (trees, flat)]
-    assert found[0]["f1"] > 40 > 30 > found[1]["f1"]
-    assert found[0]["complete"] > found[1]["complete"]
+    learned, baseline = (measure(parsed, gold)["all"] for parsed in (trees, flat))
+    assert learned["f1"] > 40 > 30 > baseline["f1"]
+    assert learned["complete"] > baseline["complete"]
 
 
-def test_killed_it_goes_on_bit_for_bit(trained_once, goes_on):
-    goes_on(SHORT, trained_once("short_parser", SHORT), RUN)
+def test_after_a_kill_it_resumes_bit_for_bit(trained_once, kill_and_resume):
+    kill_and_resume(SHORT, trained_once("short_parser", SHORT), RUN)

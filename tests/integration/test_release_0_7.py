@@ -1,4 +1,4 @@
-"""A run and a SavedModel of each task, made by 225f921: they load, and answer as they did.
+"""A run and a SavedModel of each task, written by 225f921, still load and give the same answers.
 `answers.json` has each command and its output.
 """
 
@@ -23,7 +23,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory, warm):
-    """Of each task a `Shell` in a folder with its run, its SavedModel and an export of the run."""
+    """{task: a `Shell` in a folder with its run and its SavedModel}."""
     shells = {}
     for task in ANSWERS:
         shell = Shell(tmp_path_factory.mktemp(task), warm)
@@ -40,7 +40,7 @@ def exported(unpacked):
 
 
 def parts(line):
-    """A line of output: what is not a number, and its numbers."""
+    """Split a line of output into its text, with None for each number, and its numbers."""
     numbers = []
 
     def walk(value):
@@ -48,9 +48,9 @@ def parts(line):
             numbers.append(value)
             return None
         if isinstance(value, list):
-            return [walk(one) for one in value]
+            return [walk(element) for element in value]
         if isinstance(value, dict):
-            return {name: walk(one) for name, one in value.items()}
+            return {name: walk(member) for name, member in value.items()}
         return value
 
     try:
@@ -63,9 +63,9 @@ def parts(line):
 def test_it_answers_as_it_did(task, model, index, exported):
     row = ANSWERS[task][index]
     name, *flags = row["command"]
-    done = exported[task](name, f"--model={model}", *flags, stdin=row["input"].encode())
-    assert done.returncode == 0, done.stderr.decode()
-    lines = done.stdout.decode().splitlines()
+    process = exported[task](name, f"--model={model}", *flags, stdin=row["input"].encode())
+    assert process.returncode == 0, process.stderr.decode()
+    lines = process.stdout.decode().splitlines()
     assert len(lines) == len(row["output"])
     for line, expected in zip(lines, row["output"], strict=True):
         words, numbers = parts(line)

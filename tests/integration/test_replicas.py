@@ -1,5 +1,5 @@
-"""Several hosts make one run: one writes, all stop at the same step, and when one is lost the
-others say so. And on one machine a run goes on after a kill, SIGTERM or a damaged checkpoint.
+"""Several hosts train one run: one writes, all stop at the same step, and the others report a lost
+host. And on one machine a run resumes after a kill or SIGTERM.
 """
 
 import json
@@ -14,9 +14,8 @@ from keras_transformer.training import checkpoint
 
 RUN = "run"
 LONGEST_SECONDS = 300
-# Now and then TensorFlow's C++ logs, whatever TF_CPP_MIN_LOG_LEVEL says: of a data set that it does
-# not optimize, or of a host that ended a moment earlier. An entry goes on until the next one, or
-# until something of ours.
+# Whatever TF_CPP_MIN_LOG_LEVEL says, TensorFlow's C++ sometimes logs that a data set is not
+# optimized, or that a host has ended. An entry reaches to the next one, or to a message of ours.
 TENSORFLOW_LOG = re.compile(
     rb"^[WE]\d{4} \d\d:\d\d:.*\n(?:(?![WE]\d{4} |error: |Traceback).*\n)*", re.MULTILINE
 )
@@ -26,7 +25,7 @@ TRAIN += ["--beam_size=1"]
 
 
 class Job:
-    """The hosts of a run, under way, each in a folder of its own beside the run's; the first is the
+    """The running hosts of a run, each in a folder of its own beside the run's; the first is the
     chief.
     """
 
@@ -40,7 +39,7 @@ class Job:
         ]
 
     def wait_for_epoch(self):
-        """What the chief said until it had finished an epoch."""
+        """The output of the chief until the end of an epoch."""
         return read_until(self.hosts[0], b"  step ")
 
     def results(self):
@@ -54,7 +53,7 @@ class Job:
 
 @pytest.fixture
 def start(fresh_shell):
-    """Starts a `Job`; what is left of it ends with the test."""
+    """A function that starts a `Job`, whose hosts are killed at the end of the test."""
     jobs = []
 
     def start(*flags):
@@ -67,7 +66,7 @@ def start(fresh_shell):
         host.communicate()
 
 
-def test_what_tensorflow_logs_hides_nothing_of_ours():
+def test_the_pattern_of_tensorflow_s_log_removes_nothing_of_ours():
     log = b"E0000 00:00:1.2 3 base.cc:252] StartAbort\nAdditional information:\n:{refused}\n"
     assert TENSORFLOW_LOG.sub(b"", log + b"W0000 00:00:1.3 4 dataset.cc:997] Input\n") == b""
     for ours in (
@@ -84,19 +83,21 @@ def newest_step(shell):
 
 
 def files(shell):
-    return {str(one.relative_to(shell.folder)) for one in shell.folder.rglob("*") if one.is_file()}
+    paths = (path for path in shell.folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(shell.folder)) for path in paths}
 
 
 def processes_that_logged(shell):
-    """TensorBoard's files are named for the process:
+    """The process ids in names of TensorBoard's files:
     `events.out.tfevents.<time>.<host>.<process>.<number>.v2`.
     """
-    return {int(one.name.split(".")[-3]) for one in (shell.folder / RUN / "logs").rglob("events.*")}
+    logs = (shell.folder / RUN / "logs").rglob("events.*")
+    return {int(log.name.split(".")[-3]) for log in logs}
 
 
 @pytest.mark.slow
 def test_a_run_of_two_hosts_survives_a_preemption_and_the_loss_of_a_host(fresh_shell, start):
-    # 1. Any host that is asked to leave ends the run on all.
+    # 1. SIGTERM to any host ends the run on all.
     job = start()
     begun = job.wait_for_epoch()
     assert b"each update in 2 batches: 2 replicas, 1 of each" in begun
@@ -104,12 +105,12 @@ def test_a_run_of_two_hosts_survives_a_preemption_and_the_loss_of_a_host(fresh_s
     (chief_status, chief_output, chief_errors), (status, output, errors) = job.results()
     assert (chief_status, chief_errors, status, errors) == (0, b"", 0, b"")
     preempted_at = newest_step(fresh_shell)
-    told = f"SIGTERM: step {preempted_at} is saved; the same command resumes.".encode()
-    assert told in chief_output
+    message = f"SIGTERM: step {preempted_at} is saved; the same command resumes.".encode()
+    assert message in chief_output
     assert output.endswith(b"SIGTERM: the first host saves the run.\n")
     assert not {"run/averaged.npz", "run/evaluation.json"} & files(fresh_shell)
 
-    # 2. One that is lost is told by the others.
+    # 2. The other host reports a lost one.
     job = start("--checkpoint_minutes=0")
     assert f"going on from step {preempted_at} ".encode() in job.wait_for_epoch()
     job.hosts[1].kill()
@@ -122,7 +123,7 @@ def test_a_run_of_two_hosts_survives_a_preemption_and_the_loss_of_a_host(fresh_s
     lost_at = newest_step(fresh_shell)
     assert lost_at > preempted_at
 
-    # 3. Together again they finish; one alone writes.
+    # 3. Restarted, both finish; only the chief writes.
     chiefs = processes_that_logged(fresh_shell)
     job = start(f"--max_steps={lost_at + 3}")
     (chief_status, chief_output, chief_errors), (status, output, errors) = job.results()
@@ -138,30 +139,27 @@ def test_a_run_of_two_hosts_survives_a_preemption_and_the_loss_of_a_host(fresh_s
     history = [json.loads(line) for line in text.splitlines()]
     assert len({line["step"] for line in history}) == len(history)
     written = files(fresh_shell)
-    kept = {"run/averaged.npz", "run/evaluation.json", "chief/saved_models/run/1/saved_model.pb"}
-    assert kept <= written
+    assert {"run/averaged.npz", "run/evaluation.json"} <= written
+    assert "chief/saved_models/run/1/saved_model.pb" in written
     assert not [name for name in written if name.startswith("worker/") or name.endswith(".tmp")]
 
 
-# A run that is killed goes on, and ends where the uninterrupted run ends.
 TOY_RUN = "runs/reverse_words_reversed"
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_and_equals_the_uninterrupted_one_bit_for_bit(uninterrupted, goes_on):
-    goes_on(uninterrupted.training, uninterrupted, TOY_RUN)
+def test_a_killed_run_resumes_and_ends_bit_for_bit_equal(uninterrupted, kill_and_resume):
+    kill_and_resume(uninterrupted.training, uninterrupted, TOY_RUN)
 
 
-# A run whose machine is about to be taken away saves itself, and goes on elsewhere as if nothing
-# had been.
 @pytest.mark.slow
-def test_on_sigterm_a_run_saves_and_the_command_goes_on_bit_for_bit(uninterrupted, fresh_shell):
+def test_on_sigterm_a_run_is_saved_and_resumes_bit_for_bit(uninterrupted, fresh_shell):
     process = fresh_shell.start(*uninterrupted.training)
     read_until(process, b"epoch 1 ")
     process.send_signal(signal.SIGTERM)
     stdout, stderr = process.communicate(timeout=120)
     assert (process.returncode, stderr) == (0, b"")
-    preempted, whole = (newest_weights(one, TOY_RUN) for one in (fresh_shell, uninterrupted))
+    preempted, whole = (newest_weights(shell, TOY_RUN) for shell in (fresh_shell, uninterrupted))
     step = json.loads(str(preempted["progress"]))["step"]
     expected = [f"SIGTERM: step {step} is saved; the same command resumes."]
     assert [line for line in stdout.decode().splitlines() if "SIGTERM" in line] == expected

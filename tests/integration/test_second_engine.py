@@ -28,7 +28,7 @@ def shell(toy, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def engine(shell):
-    """The exported folder, loaded there; and what a line is there: pieces."""
+    """The translator of CTranslate2 from the exported folder, and the tokenizer of its pieces."""
     ctranslate2 = pytest.importorskip("ctranslate2")
     sentencepiece = pytest.importorskip("sentencepiece")
     exported = shell.run("export", f"--model_dir={RUN}", "--format=ctranslate2")
@@ -57,15 +57,15 @@ def test_a_beam_finds_the_same_translations(toy, engine, text):
     assert len(set(ours)) > len(ours) / 2
 
 
-def test_what_is_there_is_not_overwritten(shell, engine):
+def test_an_existing_export_is_not_overwritten(shell, engine):
     again = shell("export", f"--model_dir={RUN}", "--format=ctranslate2")
     assert again.returncode == 1
     assert again.stderr.startswith(f"error: {CONVERTED} exists.".encode())
     assert again.stderr.count(b"\n") == 1
 
 
-# The SavedModel in a C++ program, compiled against the wheel's own headers and libraries: what TF
-# Serving does, and no Python.
+# The SavedModel in a C++ program without Python, as in TF Serving; it is compiled with the headers
+# and libraries of the wheel.
 SOURCE = pathlib.Path(__file__).parents[1] / "saved_models" / "translate.cc"
 LIBRARY = pathlib.Path(tf.sysconfig.get_lib())
 OPS = pathlib.Path(tensorflow_text.__file__).parent / "python/ops/_sentencepiece_tokenizer.so"
@@ -97,7 +97,7 @@ def translate(program, model, lines):
 
 
 @in_cpp
-def test_a_program_without_python_gives_the_live_model_s_strings(program, toy, live):
+def test_a_program_without_python_translates_like_the_live_model(program, toy, live):
     draw = random.Random(6)
     lines = [
         "",
@@ -105,17 +105,17 @@ def test_a_program_without_python_gives_the_live_model_s_strings(program, toy, l
         "日本語 😀",
         *(" ".join(draw.choices("abcdefghijklmnopqrst", k=draw.randint(1, 14))) for _ in range(61)),
     ]
-    given = translate(program, toy.folder / "saved_models" / "reverse_words_reversed" / "1", lines)
-    assert given.returncode == 0, given.stderr.decode()
-    assert given.stdout.decode().splitlines() == live.translate(lines)
-    assert b"loaded in" in given.stderr
+    process = translate(program, toy.folder / "saved_models/reverse_words_reversed/1", lines)
+    assert process.returncode == 0, process.stderr.decode()
+    assert process.stdout.decode().splitlines() == live.translate(lines)
+    assert b"loaded in" in process.stderr
     linked = printed("ldd", program)
     assert "libtensorflow_cc" in linked
     assert "libpython" not in linked
 
 
 @in_cpp
-def test_control_a_folder_without_a_model_is_told(program, tmp_path):
-    given = translate(program, tmp_path, ["a"])
-    assert given.returncode == 1
-    assert b"loading: " in given.stderr
+def test_control_a_folder_without_a_model_is_refused(program, tmp_path):
+    process = translate(program, tmp_path, ["a"])
+    assert process.returncode == 1
+    assert b"loading: " in process.stderr

@@ -1,5 +1,5 @@
-"""A vocabulary for each language, through all commands: trained, gone on with, translated by its
-run and by its SavedModel, tuned, averaged, exported, and started from.
+"""A vocabulary for each language through all commands: training, resumption, translation by the run
+and by its SavedModel, tuning, averaging, export, and fine-tuning.
 """
 
 import json
@@ -25,13 +25,13 @@ OTHERS = "zyxwvuts"
 FILES = ["vocabulary.source.model", "vocabulary.target.model"]
 
 
-def done(answer):
-    assert answer.returncode == 0, answer.stderr.decode()
-    return answer.stdout.decode()
+def output_of(process):
+    assert process.returncode == 0, process.stderr.decode()
+    return process.stdout.decode()
 
 
 def write_text(shell):
-    """Text whose languages share no letter."""
+    """Write text whose languages share no letter."""
     draw = random.Random(1)
     (shell.folder / "text").mkdir()
     for split, count in (("train", 800), ("valid", 20), ("test", 20)):
@@ -46,16 +46,16 @@ def write_text(shell):
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory, warm, shared):
-    """A `Shell` in the folder of 10 steps, and 10 more, with the lines that others read."""
+    """A `Shell` in the folder of a run that was resumed after 10 steps, with the text."""
     shell = Shell(tmp_path_factory.mktemp("separate"), warm)
     write_text(shell)
-    done(shell(*TRAIN, "--max_steps=10", "--norelease"))
-    done(shell(*TRAIN, "--max_steps=20"))
+    output_of(shell(*TRAIN, "--max_steps=10", "--norelease"))
+    output_of(shell(*TRAIN, "--max_steps=20"))
     shared.add(shell.folder)
     return shell
 
 
-def test_the_run_and_its_export_hold_both_files_and_say_both_fingerprints(shell):
+def test_the_run_and_its_export_have_both_files_and_their_fingerprint(shell):
     both = vocabularies.load(shell.folder / RUN)
     assert (both.kind, both.size) == ("separate", 275)
     version = shell.folder / SAVED / "1"
@@ -76,39 +76,40 @@ def test_the_run_and_its_export_hold_both_files_and_say_both_fingerprints(shell)
         ("evaluate", ("--source_file=lines.txt", "--reference_file=references.txt")),
     ],
 )
-def test_run_and_saved_model_say_the_same(shell, command, flags):
+def test_run_and_saved_model_print_the_same(shell, command, flags):
     run, saved = shell.all([(command, f"--model={model}", *flags) for model in (RUN, SAVED)])
-    assert done(run) == done(saved) != ""
+    assert output_of(run) == output_of(saved) != ""
 
 
-def test_commands_that_write_take_it_too(shell, tmp_path):
+def test_average_export_tune_and_train_take_it_too(shell, tmp_path):
     pytest.importorskip("ctranslate2")
     copy = shell.copy(tmp_path / "copy")
-    done(copy("average", f"--model_dir={RUN}", "--average_checkpoints=1"))
-    done(copy("export", f"--model_dir={RUN}", "--format=ctranslate2"))
-    done(copy("tune", f"--model={RUN}", "--beam_sizes=1,2", "--sentences=5", "--output=-"))
-    found = sorted(path.name for path in copy.folder.glob("saved_models/*_ctranslate2/voc*"))
-    assert found == FILES
+    output_of(copy("average", f"--model_dir={RUN}", "--average_checkpoints=1"))
+    output_of(copy("export", f"--model_dir={RUN}", "--format=ctranslate2"))
+    output_of(copy("tune", f"--model={RUN}", "--beam_sizes=1,2", "--sentences=5", "--output=-"))
+    paths = copy.folder.glob("saved_models/*_ctranslate2/voc*")
+    assert sorted(path.name for path in paths) == FILES
     tuned = ("--init_from=saved_models/mine", "--model_dir=runs/tuned")
-    told = done(copy(*TRAIN, "--max_steps=2", "--norelease", *tuned))
-    assert ": 275 pieces keep their embeddings, 0 are new" in told
+    output = output_of(copy(*TRAIN, "--max_steps=2", "--norelease", *tuned))
+    assert ": 275 pieces keep their embeddings, 0 are new" in output
 
 
-def test_records_say_by_themselves_that_they_are_of_two(fresh_shell):
+def test_training_on_records_uses_their_separate_vocabularies(fresh_shell):
     for package in ("apache_beam", "babel", "regex"):
         pytest.importorskip(package)
     write_text(fresh_shell)
     text = ("--corpus=text_files", "--data_dir=text", "--source_language=words")
     text = (*text, "--target_language=reversed", "--vocabulary_size=275", "--shards=1")
-    told = done(fresh_shell("prepare", *text, "--vocabularies=separate", "--output_dir=prepared"))
-    assert "learning a vocabulary of at most 275 pieces a language from 1,598 sentences" in told
-    assert told.endswith("--data_dir=prepared --tie_embeddings=decoder\n")
+    records = ("--vocabularies=separate", "--output_dir=prepared")
+    output = output_of(fresh_shell("prepare", *text, *records))
+    assert "learning a vocabulary of at most 275 pieces a language from 1,598 sentences" in output
+    assert output.endswith("--data_dir=prepared --tie_embeddings=decoder\n")
     train = ("train", "--flagfile=toy.flags", "--corpus=records", "--data_dir=prepared")
     train = (*train, "--max_steps=2", "--norelease", "--validation_sentences=0")
     refused = fresh_shell(*train, f"--model_dir={RUN}")
     assert refused.returncode == 1
     assert b"error: vocabularies that are separate need --tie_embeddings=decoder" in refused.stderr
-    done(fresh_shell(*train, f"--model_dir={RUN}", "--tie_embeddings=none"))
+    output_of(fresh_shell(*train, f"--model_dir={RUN}", "--tie_embeddings=none"))
     of_run, of_records = (
         vocabularies.load(fresh_shell.folder / folder) for folder in (RUN, "prepared")
     )

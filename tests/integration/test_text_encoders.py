@@ -1,5 +1,5 @@
-"""An encoder-only model trained by the command on text of the tests: killed, fine-tuned, exported,
-asked.
+"""Encoder-only models trained by the command on text of the tests: killed, fine-tuned, exported,
+evaluated.
 """
 
 import json
@@ -29,13 +29,13 @@ def sentences(split):
 
 
 def tag_of(word):
-    """Of a word alone, so that a small net can learn it."""
+    """A tag that depends on the word alone, so that a small net can learn it."""
     return "B-the" if word.lower() == "the" else "O"
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    """A folder of sentences, and beside each whether it is a long one."""
+    """A folder of sentences, with a label (long or short) and tags for each."""
     folder = tmp_path_factory.mktemp("text")
     for split in ("train", "valid", "test"):
         lines = sentences(split)
@@ -50,7 +50,7 @@ def text(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def masking(text):
-    """The command that learns to guess pieces of the sentences."""
+    """The command that trains a masked language model on the sentences."""
     return ["train", "--flagfile=bert.flags", "--corpus=lines", f"--data_dir={text}", *SIZES]
 
 
@@ -62,7 +62,7 @@ def guesser(trained_once, masking):
 
 @pytest.fixture(scope="module")
 def classifying(guesser, text):
-    """The command that learns the labels from its weights."""
+    """The command that trains a classifier from the weights of `guesser`."""
     return [
         *("train", "--flagfile=bert_intents.flags", "--corpus=text_files", f"--data_dir={text}"),
         *("--target_language=length", *SIZES, "--keep_best=accuracy"),
@@ -78,13 +78,13 @@ def classifier(trained_once, classifying):
 
 @pytest.fixture(scope="module")
 def tagger(trained_once, classifying):
-    # Its own recipe: that of intents says --pooling, which taggers have no use for.
-    command = [one.replace("bert_intents", "bert_slots") for one in classifying]
+    # bert_intents.flags sets --pooling, which taggers do not take.
+    command = [flag.replace("bert_intents", "bert_slots") for flag in classifying]
     command = [*command, "--target_language=tags", *SIZES, "--learning_rate_scale=0.3"]
     return trained_once("tagger", [*command, "--max_epochs=15", "--model_dir=runs/tagger"])
 
 
-def test_what_is_served_is_what_the_live_model_gives(guesser, classifier, tagger):
+def test_saved_models_answer_like_the_live_models(guesser, classifier, tagger):
     lines = [*sentences("train"), *sentences("test")]
     lines = [line for _ in range(200) for line in lines][:200]
     hidden = [
@@ -104,8 +104,8 @@ def test_what_is_served_is_what_the_live_model_gives(guesser, classifier, tagger
     tags = TextReader.load(tagger.folder / "saved_models" / "tagger").tags(lines)
     assert tags == live.tags(lines)
     assert {tag for row in tags for tag in row} == {"B-the", "O"}
-    told = r"must have a mask, <mask> or .*text 2, 'no mask'\. Write"
-    with pytest.raises(ValueError, match=told):
+    message = r"must have a mask, <mask> or .*text 2, 'no mask'\. Write"
+    with pytest.raises(ValueError, match=message):
         live.filled(["a <mask>", "no mask"])
     with pytest.raises(ValueError, match=r"has no fill_mask\. Received: a model with attend, cla"):
         served.filled(["a <mask>"])
@@ -115,22 +115,22 @@ def test_its_attention_is_drawn(guesser, fresh_shell):
     run = f"--model={guesser.folder / 'runs' / 'guesser'}"
     exported = f"--model={guesser.folder / 'saved_models' / 'guesser'}"
     common = ("visualize", "--line=The old dog barked .", "--output=heads.svg")
-    drawn = fresh_shell.all(
+    processes = fresh_shell.all(
         [
             (*common, "--picture=attention", run),
             (*common, "--picture=head", exported, "--output=head.svg"),
             (*common, "--picture=attention", run, "--stack=cross"),
         ]
     )
-    for done, name in zip(drawn, ("heads.svg", "head.svg"), strict=False):
-        assert done.returncode == 0, done.stderr.decode()
+    for process, name in zip(processes, ("heads.svg", "head.svg"), strict=False):
+        assert process.returncode == 0, process.stderr.decode()
         assert "barked" in (fresh_shell.folder / name).read_text()
-    assert b"error: the model has no attention of the decoder to the source." in drawn[2].stderr
+    assert b"error: the model has no attention of the decoder to the source." in processes[2].stderr
 
 
-def test_evaluate_gives_the_figures_of_the_run(guesser, classifier, tagger):
+def test_evaluate_gives_the_accuracy_of_the_run(guesser, classifier, tagger):
     for shell, name in ((guesser, "guesser"), (classifier, "labeller"), (tagger, "tagger")):
-        known = json.loads((shell.folder / "runs" / name / "evaluation.json").read_text())
+        evaluation = json.loads((shell.folder / "runs" / name / "evaluation.json").read_text())
         answer, refused = shell.all(
             [
                 ("evaluate", f"--model=runs/{name}", "--json"),
@@ -138,12 +138,12 @@ def test_evaluate_gives_the_figures_of_the_run(guesser, classifier, tagger):
             ]
         )
         assert answer.returncode == 0, answer.stderr.decode()
-        found = json.loads(answer.stdout)
-        assert found["accuracy"] == pytest.approx(known["accuracy"], abs=1e-3)
+        scores = json.loads(answer.stdout)
+        assert scores["accuracy"] == pytest.approx(evaluation["accuracy"], abs=1e-3)
         assert refused.stderr.startswith(b"error: --confidence is for ")
 
 
-def test_killed_it_goes_on_bit_for_bit(trained_once, masking, goes_on):
+def test_after_a_kill_it_resumes_bit_for_bit(trained_once, masking, kill_and_resume):
     command = [*masking, "--max_epochs=4", "--keep_checkpoints=9", "--norelease"]
     command.append("--model_dir=runs/short")
-    goes_on(command, trained_once("short_guesser", command), "runs/short")
+    kill_and_resume(command, trained_once("short_guesser", command), "runs/short")

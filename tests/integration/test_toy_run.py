@@ -72,13 +72,13 @@ def test_its_graphs_translate_without_tensorflow(toy, toy_copy, sentences, batch
     assert piped.stderr == b""
 
 
-def test_a_sentence_alone_and_in_a_batch_of_64_is_translated_the_same(live, sentences, batched):
+def test_a_sentence_alone_and_in_a_batch_is_translated_the_same(live, sentences, batched):
     alone = [live.translate([sentence])[0] for sentence in sentences[:80]]
     assert alone == batched[:80]
     assert len(set(batched)) > 160
 
 
-def test_the_saved_model_gives_the_live_model_s_strings(toy, sentences, batched):
+def test_the_saved_model_translates_like_the_live_model(toy, sentences, batched):
     assert Translator.load(toy.folder / SAVED).translate(sentences) == batched
 
 
@@ -94,11 +94,11 @@ def test_the_saved_model_needs_only_tensorflow_and_tensorflow_text(toy, sentence
         "assert not {'keras_transformer', 'pipelines'} & set(sys.modules)\n"
         "json.dump(out, sys.stdout)\n"
     )
-    asked = {"input": json.dumps(sentences), "cwd": toy.folder}
-    assert json.loads(printed(sys.executable, "-c", program, **asked)) == batched
+    options = {"input": json.dumps(sentences), "cwd": toy.folder}
+    assert json.loads(printed(sys.executable, "-c", program, **options)) == batched
 
 
-def test_lines_in_are_lines_out(toy):
+def test_each_line_of_input_gives_a_line_of_output(toy):
     piped = toy.run("translate", f"--model={RUN}", stdin=b"a b c\n\n  \nd e f g\r\n")
     lines = piped.stdout.decode().split("\n")
     assert len(lines) == 5
@@ -107,23 +107,23 @@ def test_lines_in_are_lines_out(toy):
     assert lines[3]
 
 
-def test_files_in_and_out(toy_copy):
+def test_files_are_read_and_written(toy_copy):
     (toy_copy.folder / "in.txt").write_text("a b c d\ne f g", encoding="utf-8")
     result = toy_copy.run("translate", f"--model={SAVED}", "--input=in.txt", "--output=out.txt")
     assert len((toy_copy.folder / "out.txt").read_text(encoding="utf-8").splitlines()) == 2
     assert result.stdout == result.stderr == b""
 
 
-def test_evaluate_scores_a_saved_model_as_training_did_and_tells_it_as_json(toy):
+def test_evaluate_prints_the_scores_of_the_training_as_json(toy):
     result = toy.run("evaluate", f"--model={SAVED}", "--json", "--confidence")
     trained = json.loads((toy.folder / RUN / "evaluation.json").read_text())
-    told = json.loads(result.stdout)
-    assert told.keys() == {"sentences", "scores"}
-    assert told["sentences"] == trained["sentences"]
-    assert told["scores"].keys() == METRICS.keys() - {"bleu_language"}
+    report = json.loads(result.stdout)
+    assert report.keys() == {"sentences", "scores"}
+    assert report["sentences"] == trained["sentences"]
+    assert report["scores"].keys() == METRICS.keys() - {"bleu_language"}
     for name in ("bleu", "chrf"):
-        assert told["scores"][name]["score"] == trained[name]
-        assert told["scores"][name]["interval"] > 0
+        assert report["scores"][name]["score"] == trained[name]
+        assert report["scores"][name]["interval"] > 0
 
 
 def test_evaluate_compares_with_another_system_on_two_files(toy_copy):

@@ -1,4 +1,4 @@
-"""What the options of the commands that translate promise, with the toy model."""
+"""The options of the commands that translate, tested with the toy model."""
 
 import json
 import random
@@ -36,7 +36,7 @@ def plain(live, sentences):
 
 @pytest.fixture(scope="module")
 def written(toy, tmp_path_factory, sentences):
-    """The lines that commands wrote, by a name for each."""
+    """The lines that commands printed, by a name for each."""
     shell = toy.copy(tmp_path_factory.mktemp("options"))
     files = {
         "lines": sentences,
@@ -68,7 +68,7 @@ def written(toy, tmp_path_factory, sentences):
 
 
 @pytest.fixture(scope="module")
-def told(written):
+def details(written):
     return [json.loads(line) for line in written["json"]]
 
 
@@ -76,54 +76,48 @@ def reverse(line):
     return " ".join(reversed(line.split()))
 
 
-def test_in_small_batches_and_in_detail_the_best_is_what_is_translated(told, sentences, plain):
-    assert [one["source"] for one in told] == sentences
-    assert [one["hypotheses"][0]["translation"] for one in told] == plain
+def test_in_small_batches_and_as_json_the_best_hypothesis_comes_first(details, sentences, plain):
+    assert [line["source"] for line in details] == sentences
+    assert [line["hypotheses"][0]["translation"] for line in details] == plain
 
 
-def test_json_tells_hypotheses_scores_and_what_each_piece_adds(told):
-    for one in told:
-        first, second = one["hypotheses"]
+def test_json_has_hypotheses_with_scores_and_log_probabilities_of_pieces(details):
+    for line in details:
+        first, second = line["hypotheses"]
         assert first["score"] >= second["score"]
         assert first["pieces"] != second["pieces"]
-        for found in (first, second):
-            pieces, values = zip(*found["pieces"], strict=True)
-            assert sum(values) == pytest.approx(found["log_probability"], abs=1e-5 * len(values))
+        for hypothesis in (first, second):
+            pieces, logarithms = zip(*hypothesis["pieces"], strict=True)
+            log_probability = hypothesis["log_probability"]
+            assert sum(logarithms) == pytest.approx(log_probability, abs=1e-5 * len(pieces))
             # Wu et al. 2016, equation 14, with the paper's alpha.
-            assert found["score"] == pytest.approx(
-                found["log_probability"] / ((5 + len(values)) / 6) ** 0.6, abs=1e-4
-            )
+            score = log_probability / ((5 + len(pieces)) / 6) ** 0.6
+            assert hypothesis["score"] == pytest.approx(score, abs=1e-4)
             assert pieces[-1] == "</s>"
-            assert (
-                not one["source"]
-                or "".join(pieces[:-1]).replace("▁", " ").strip() == found["translation"]
-            )
+            text = "".join(pieces[:-1]).replace("▁", " ").strip()
+            assert not line["source"] or text == hypothesis["translation"]
 
 
 def test_a_translation_begins_with_its_prefix(written, live):
     pairs = zip(written["prefixed"], PREFIXES.values(), strict=True)
     assert all(translation.startswith(prefix) for translation, prefix in pairs)
-    # A control: by themselves they do not.
+    # A control: without prefixes they do not.
     free = zip(live.translate(list(PREFIXES)), PREFIXES.values(), strict=True)
     assert not all(translation.startswith(prefix) for translation, prefix in free)
 
 
-def test_checkpoints_joined_by_a_comma_translate_together(written, sentences):
+def test_checkpoints_joined_by_a_comma_are_an_ensemble(written, sentences):
     right = sum(map(str.__eq__, written["ensemble"], map(reverse, sentences)))
     assert right > 0.8 * len(sentences)
 
 
-def test_samples_are_their_seed_s(toy, written, sentences, plain):
-    """No flag left out would give them: the seed would be 1."""
+def test_the_seed_and_the_flags_decide_the_samples(toy, written, sentences, plain):
+    """With any of these flags left out the samples would differ; the default seed is 1."""
     drawing = Translator.load(toy.folder / RUN, samples=3, temperature=3.0, seed=2)
-    drawn = drawing.translate(sentences)
-    # What is drawn at such a temperature may hold a line's end, which a file of lines has no room
-    # for.
-    assert (
-        [re.sub(r"\r\n?|\n", " ", line.rstrip("\r\n")) for line in drawn]
-        == written["drawn"]
-        != plain
-    )
+    samples = drawing.translate(sentences)
+    # At such a temperature samples may contain line ends, which files of lines show as spaces.
+    lines = [re.sub(r"\r\n?|\n", " ", sample.rstrip("\r\n")) for sample in samples]
+    assert lines == written["drawn"] != plain
     assert written["drawn"][-1] == ""
 
 
@@ -135,7 +129,7 @@ def test_each_target_word_has_a_link_to_a_source_word(written, sentences):
         assert all(0 <= source < words for source, _ in pairs)
 
 
-def test_a_streamed_line_is_answered_before_the_next_and_its_sentences_one_by_one(toy, live):
+def test_a_streamed_line_is_answered_before_the_next_and_split_into_sentences(toy, live):
     pipe = subprocess.PIPE
     command = toy.command("translate", f"--model={RUN}", "--stream", "--split_sentences")
     answers = []
@@ -156,9 +150,9 @@ def test_a_streamed_line_is_answered_before_the_next_and_its_sentences_one_by_on
     assert answers != [f"{translation}\n" for translation in live.translate(SEVERAL)]
 
 
-# The search that `tune` chooses is the best of those that are measured one by one.
+# `tune` chooses the best of the searches that these tests measure one by one.
 SAVED = "saved_models/reverse_words_reversed"
-# By the steep penalty, translations get longer than they should be.
+# The steep penalty makes translations too long.
 CELLS = [(beam, alpha) for beam in (1, 2) for alpha in (8, 0)]
 TRIED = ("--beam_sizes=1,2", "--length_penalties=8,0")
 LINES = 60
@@ -172,8 +166,8 @@ def text():
     return valid.sources[:LINES], valid.targets[:LINES]
 
 
-def told_by_tune(result):
-    """What `tune` prints: the table as {(beam, alpha): BLEU}, and the cell that is marked."""
+def cells_of(result):
+    """The table that `tune` prints, as {(beam, alpha): BLEU}, and its marked cell."""
     assert result.stderr == b""
     printed = result.stdout.decode()
     numbers = re.findall(r"^ +[12]  .*$", printed, flags=re.MULTILINE)
@@ -184,7 +178,7 @@ def told_by_tune(result):
 
 
 def best_of(scores):
-    """The cell of the highest score, of equal ones that of the smaller beam."""
+    """The cell of the highest score; with equal scores that of the smaller beam."""
     assert len({*scores.values()}) > 1
     return max(scores, key=lambda cell: (scores[cell], -cell[0]))
 
@@ -202,10 +196,10 @@ def test_cells_are_those_of_single_searches_and_the_best_is_written(toy_copy, te
     flags = ("--max_length=30", f"--sentences={LINES}", "--output=best.flags")
     result = toy_copy.run("tune", f"--model={SAVED}", *TRIED, *flags)
     beam, alpha = best_of(expected)
-    assert told_by_tune(result) == (expected, (beam, alpha))
+    assert cells_of(result) == (expected, (beam, alpha))
     assert b"  of the first 60 lines of the validation split" in result.stdout
     written = toy_copy.folder / "best.flags"
-    wanted = ["--max_length=30", f"--beam_size={beam}", f"--length_penalty={alpha:.1f}"]
-    assert expand_flagfiles([f"--flagfile={written}"]) == wanted
+    expected_flags = ["--max_length=30", f"--beam_size={beam}", f"--length_penalty={alpha:.1f}"]
+    assert expand_flagfiles([f"--flagfile={written}"]) == expected_flags
     assert f"# {expected[beam, alpha]:.2f} of the first 60 lines" in written.read_text()
     assert "\n#   BLEU, nrefs:1|case:mixed|" in written.read_text()

@@ -1,4 +1,4 @@
-"""A Vision Transformer trained by the command on scikit-learn's digits: killed, exported, asked."""
+"""A Vision Transformer trained by the command on digits: killed, exported, evaluated, drawn."""
 
 import json
 
@@ -33,12 +33,11 @@ def digits():
     return images.load("digits")
 
 
-def test_it_learns_and_says_what_it_takes_for_what(trained):
+def test_it_learns_and_evaluate_gives_its_accuracy_and_confusion(trained):
     evaluation = json.loads((trained.folder / RUN / "evaluation.json").read_text())
-    # Of ten classes.
-    assert evaluation["accuracy"] > 0.6
-    among = trained.trained.stdout
-    assert f"{evaluation['accuracy']:.2%} of 360 pictures are told rightly".encode() in among
+    assert evaluation["accuracy"] > 0.6  # of ten classes
+    output = trained.trained.stdout
+    assert f"{evaluation['accuracy']:.2%} of 360 pictures are told rightly".encode() in output
     run, saved, valid = trained.all(
         [
             ("evaluate", f"--model={RUN}", "--json"),
@@ -47,14 +46,14 @@ def test_it_learns_and_says_what_it_takes_for_what(trained):
         ]
     )
     assert run.returncode == 0, run.stderr.decode()
-    found = json.loads(run.stdout)
-    assert found["accuracy"] == evaluation["accuracy"]
-    assert np.sum(found["confusion"]) == found["pictures"] == 360
+    scores = json.loads(run.stdout)
+    assert scores["accuracy"] == evaluation["accuracy"]
+    assert np.sum(scores["confusion"]) == scores["pictures"] == 360
     assert f"360 pictures, accuracy {evaluation['accuracy']:.2%}".encode() in saved.stdout
     assert json.loads(valid.stdout)["pictures"] == 180
 
 
-def test_what_is_served_is_what_the_live_model_gives(trained, digits):
+def test_the_saved_model_classifies_like_the_live_model(trained, digits):
     """200 pictures, as numbers and as PNG files; and through the server's session."""
     pixels = digits.test.pixels[:200]
     names, probabilities = PictureClassifier.load(trained.folder / RUN).classify(pixels)
@@ -64,39 +63,39 @@ def test_what_is_served_is_what_the_live_model_gives(trained, digits):
     assert len(set(names)) > 5
     served = SavedModel(trained.folder / SAVED_MODEL / "1")
     try:
-        files = np.array([tf.io.encode_png(one).numpy() for one in pixels], dtype=object)
-        found = served.run("classify_png", {"png": files})
-        assert [name.decode() for name in found["class"]] == names
-        np.testing.assert_allclose(found["probabilities"], probabilities, rtol=1e-4, atol=1e-6)
-        said = r"a picture must be 8 x 8 x 1 \(height, width, channels\)"
-        with pytest.raises(tf.errors.InvalidArgumentError, match=said):
+        files = np.array([tf.io.encode_png(picture).numpy() for picture in pixels], dtype=object)
+        outputs = served.run("classify_png", {"png": files})
+        assert [name.decode() for name in outputs["class"]] == names
+        np.testing.assert_allclose(outputs["probabilities"], probabilities, rtol=1e-4, atol=1e-6)
+        message = r"a picture must be 8 x 8 x 1 \(height, width, channels\)"
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             served.run("classify", {"picture": np.zeros((1, 9, 8, 1), np.float32)})
     finally:
         served.close()
 
 
-def test_what_it_looks_at_is_drawn(trained, digits, tmp_path):
+def test_its_attention_to_patches_is_drawn(trained, digits, tmp_path):
     pytest.importorskip("matplotlib")
     trained = trained.copy(tmp_path / "vision")
     picture_files.write(trained.folder / "digit.png", digits.test.pixels[3])
-    drawn, first = trained.all(
+    of_file, of_test = trained.all(
         [
             (*COMMAND, f"--model={RUN}", "--png=digit.png", "--output=a.svg"),
             (*COMMAND, f"--model={SAVED_MODEL}", "--output=b.png"),
         ]
     )
-    assert drawn.returncode == first.returncode == 0, drawn.stderr + first.stderr
+    assert of_file.returncode == of_test.returncode == 0, of_file.stderr + of_test.stderr
     classifier = PictureClassifier.load(trained.folder / RUN)
     [name], probabilities = classifier.classify(digits.test.pixels[3:4])
-    assert drawn.stdout.decode() == f"{name}: {probabilities.max():.1%}\n"
-    # The picture alone, and under the colour of each of four heads.
+    assert of_file.stdout.decode() == f"{name}: {probabilities.max():.1%}\n"
+    # The picture alone, and once for each of four heads.
     assert (trained.folder / "a.svg").read_text().count("<image") == 5
     assert (trained.folder / "b.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_killed_it_goes_on_bit_for_bit(trained_once, goes_on):
+def test_after_a_kill_it_resumes_bit_for_bit(trained_once, kill_and_resume):
     command = [*TRAIN, "--max_steps=60", "--keep_checkpoints=9", "--norelease"]
-    goes_on(command, trained_once("short_vision", command), RUN)
+    kill_and_resume(command, trained_once("short_vision", command), RUN)
 
 
 def test_a_vit_of_transformers_becomes_a_run_and_a_saved_model(fresh_shell):
@@ -114,14 +113,14 @@ def test_a_vit_of_transformers_becomes_a_run_and_a_saved_model(fresh_shell):
     with torch.no_grad():
         expected = torch.softmax(theirs(pixel_values=scaled).logits, dim=-1).numpy()
     command = ("import_model", "--from=vit", "--model_dir=runs/pets")
-    done = fresh_shell.run(*command)
-    said = done.stdout.decode().splitlines()
-    assert said[0] == "vit: image_classification, 5,058 weights read"
-    assert said[-1].startswith("image_classification in runs/pets, exported to ")
+    process = fresh_shell.run(*command)
+    lines = process.stdout.decode().splitlines()
+    assert lines[0] == "vit: image_classification, 5,058 weights read"
+    assert lines[-1].startswith("image_classification in runs/pets, exported to ")
     for model in ("runs/pets", "saved_models/pets"):
         classifier = PictureClassifier.load(fresh_shell.folder / model)
         assert classifier.classes == ["cat", "dog"]
-        found = classifier.classify(pixels)[1]
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+        probabilities = classifier.classify(pixels)[1]
+        np.testing.assert_allclose(probabilities, expected, rtol=1e-4, atol=1e-6)
     again = fresh_shell(*command)
     assert again.stderr.startswith(b"error: runs/pets exists. Name another --model_dir")

@@ -1,4 +1,4 @@
-"""Each picture of a trained run is drawn by the command, whole and in either theme."""
+"""The command draws each picture of a trained run completely, in either theme."""
 
 import re
 from xml.etree import ElementTree
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 RUN = "runs/reverse_words_reversed"
 SAVED = "saved_models/reverse_words_reversed"
 LINE = "--line=a b c d"
-# A name: the flags of a picture, and what it prints.
+# {name: (flags, output)} of each picture; None for output that a test of its own reads.
 PICTURES = {
     "attention": (["--picture=attention", f"--model={RUN}", LINE, "--stack=encoder"], "d c b a\n"),
     "head": (
@@ -38,12 +38,12 @@ PICTURES = {
 
 
 @pytest.fixture(scope="module")
-def drawn(toy, tmp_path_factory):
-    """A `Shell`'s folder with the pictures, and what the commands gave."""
+def pictures(toy, tmp_path_factory):
+    """The folder with the pictures, and the completed processes of the commands."""
     pytest.importorskip("matplotlib")
     shell = toy.copy(tmp_path_factory.mktemp("pictures"))
     (shell.folder / "a.trees").write_text("(S (NP (N a) (N b)) (V c))\n")
-    # One of the two kinds of file and of the two themes each, in turn.
+    # Alternate between both kinds of file and both themes.
     commands = {}
     for place, (name, (flags, _)) in enumerate(PICTURES.items()):
         form, theme = (("svg", "light"), ("png", "dark"))[place % 2]
@@ -52,8 +52,8 @@ def drawn(toy, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_a_picture_is_whole(drawn, name):
-    folder, answers = drawn
+def test_a_picture_is_complete(pictures, name):
+    folder, answers = pictures
     answer = answers[name]
     assert (answer.returncode, answer.stderr) == (0, b""), answer.stderr.decode()
     printed = PICTURES[name][1]
@@ -67,8 +67,8 @@ def test_a_picture_is_whole(drawn, name):
     assert THEMES["light"].paper in picture
 
 
-def test_heads_have_a_row_each(drawn):
-    _, answers = drawn
+def test_each_head_has_a_row(pictures):
+    _, answers = pictures
     printed = answers["heads"].stdout.decode()
     assert re.match(
         r"in its phrase, by chance: 0\.\d\d\nhead .* in its phrase  BLEU lost\n", printed
