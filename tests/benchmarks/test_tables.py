@@ -136,7 +136,7 @@ def test_every_language_holds_a_vocabulary_and_a_perfect_translation_scores_100(
         assert min(score["score"] for score in scores.values()) > 99.99, language
 
 
-# Of few pairs, of many characters, and without spaces.
+# Languages with few pairs, with many characters, and without spaces.
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["ar", "es-419", "ja", "zh-Hans"])
 def test_a_language_is_trained_by_the_command_that_users_type(tmp_path, language):

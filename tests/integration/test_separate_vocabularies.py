@@ -81,7 +81,7 @@ def test_run_and_saved_model_print_the_same(shell, command, flags):
     assert output_of(run) == output_of(saved) != ""
 
 
-def test_average_export_tune_and_train_take_it_too(shell, tmp_path):
+def test_average_export_tune_and_train_take_separate_vocabularies(shell, tmp_path):
     pytest.importorskip("ctranslate2")
     copy = shell.copy(tmp_path / "copy")
     output_of(copy("average", f"--model_dir={RUN}", "--average_checkpoints=1"))
