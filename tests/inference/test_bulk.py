@@ -59,8 +59,8 @@ def folder(pieces, tmp_path_factory):
 @pytest.fixture
 def corpus(tmp_path):
     """Two files, one of them compressed, with 23 and 9 lines, of which two cannot be translated."""
-    words = ([WORDS[number * step % 8] for step in range(number % 6)] for number in range(32))
-    lines = [" ".join(one).encode() for one in words]
+    sentences = ([WORDS[number * step % 8] for step in range(number % 6)] for number in range(32))
+    lines = [" ".join(words).encode() for words in sentences]
     lines[5] = b"a \xff b"
     lines[25] = b"a b " * 600
     (tmp_path / "in").mkdir()
@@ -105,28 +105,28 @@ def test_each_line_is_there_once_in_order_with_its_number(folder, corpus, tmp_pa
     [number, reason, _] = failed["t-00005-of-00007.failed.tsv"].split("\t")
     assert number == "26"
     assert "more than the 1,024 allowed" in reason
-    said = capsys.readouterr().out
-    assert "7 of 7 shards to make" in said
-    assert "Shards with lines that failed: 2, in " in said
+    output = capsys.readouterr().out
+    assert "7 of 7 shards to make" in output
+    assert "Shards with lines that failed: 2, in " in output
 
 
-def test_a_run_again_makes_what_lacks_with_the_same_bytes(folder, corpus, tmp_path, capsys):
+def test_a_second_run_writes_missing_shards_with_the_same_bytes(folder, corpus, tmp_path, capsys):
     run(folder, tmp_path, "whole/t")
     whole = written(tmp_path, "whole")
     run(folder, tmp_path)
     for name in ("t-00001-of-00007.tsv", "t-00005-of-00007.tsv", "t-00005-of-00007.failed.tsv"):
         (tmp_path / "out" / name).unlink()
     capsys.readouterr()
-    # Others that lack are made in another pass.
+    # One pass for each missing shard.
     run(folder, tmp_path, "out/t", "--shards_at_once=1")
-    said = capsys.readouterr().out
-    assert "2 of 7 shards to make" in said
-    assert "10 lines in " in said
+    output = capsys.readouterr().out
+    assert "2 of 7 shards to make" in output
+    assert "10 lines in " in output
     assert written(tmp_path) == whole
     run(folder, tmp_path)
-    said = capsys.readouterr().out.splitlines()
-    assert said[:2] == ["0 of 7 shards to make.", "All shards are there already."]
-    # What --input names too of the output is none of the input.
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["0 of 7 shards to make.", "All shards are there already."]
+    # Output files that --input matches too are not read as input.
     for _ in range(2):
         run(folder, tmp_path, "in/t", "--gzip")
     zipped = {
@@ -134,7 +134,7 @@ def test_a_run_again_makes_what_lacks_with_the_same_bytes(folder, corpus, tmp_pa
         for name, data in written(tmp_path, "in").items()
     }
     assert zipped == whole
-    # The control: other batches are other bytes only if a line is another.
+    # A control: each file has bytes of its own.
     assert len({*whole.values()}) == len(whole)
 
 
@@ -148,8 +148,8 @@ def test_a_run_that_was_killed_is_finished_without_tensorflow(folder, corpus, tm
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert 0 < len(written(tmp_path)) < 9
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    assert done.stderr == b""
+    completed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    assert completed.stderr == b""
     assert written(tmp_path) == written(tmp_path, "whole")
     assert {path.suffix for path in (tmp_path / "out").glob("[!.]*")} == {".tsv", ".json"}
 
@@ -159,21 +159,21 @@ def test_several_processes_make_the_same_bytes(folder, corpus, tmp_path):
     run(folder, tmp_path, "whole/t")
     command = [sys.executable, "-m", "keras_transformer.translate_corpus"]
     command += [*arguments(folder, tmp_path), "--processes=2"]
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    assert done.stderr == b""
+    completed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    assert completed.stderr == b""
     assert written(tmp_path) == written(tmp_path, "whole")
 
 
 def workers_of(pid):
-    """Beam's workers that a process has started, without a shell between."""
+    """The ids of Beam's workers that a process has started, without a shell between."""
     command = ["ps", "-ww", "--ppid", str(pid), "-o", "pid=,args="]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    rows = [row.split() for row in found.stdout.splitlines()]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    rows = [row.split() for row in completed.stdout.splitlines()]
     return [int(row[0]) for row in rows if row[1:] == [sys.executable, "-m", beam_runner.WORKER]]
 
 
 @pytest.fixture
-def of_two_processes(folder, corpus, tmp_path):
+def two_process_command(folder, corpus, tmp_path):
     """A command that has written a shard, and its workers."""
     command = [sys.executable, "-m", "keras_transformer.translate_corpus"]
     command += [*arguments(folder, tmp_path), "--processes=2", "--shards_at_once=1"]
@@ -192,9 +192,9 @@ def of_two_processes(folder, corpus, tmp_path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_several_processes_in_one_line(of_two_processes):
-    process, workers = of_two_processes
-    # As a terminal does, and a busy machine, where the workers have it first.
+def test_ctrl_c_ends_several_processes_in_one_line(two_process_command):
+    process, workers = two_process_command
+    # As from a terminal, on a busy machine where the workers get the signal first.
     for worker in workers:
         with contextlib.suppress(ProcessLookupError):
             os.kill(worker, signal.SIGINT)
@@ -204,9 +204,9 @@ def test_ctrl_c_ends_several_processes_in_one_line(of_two_processes):
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_ends_the_command(of_two_processes, folder, tmp_path):
-    process, _ = of_two_processes
-    # A worker that has ended its work is followed by another.
+def test_a_worker_that_is_killed_ends_the_command(two_process_command, folder, tmp_path):
+    process, _ = two_process_command
+    # A worker that has ended its work is replaced by a new one.
     while process.poll() is None:
         for worker in workers_of(process.pid)[:1]:
             with contextlib.suppress(ProcessLookupError):
@@ -246,17 +246,17 @@ def test_shards_of_another_input_or_model_are_refused(folder, corpus, tmp_path):
         (tmp_path / name).unlink()
     path = tmp_path / "in" / "1.txt"
     text = path.read_bytes()
-    # One line more, and a line that is as long as it was.
-    for other in (text + b"one more\n", text.swapcase()):
-        path.write_bytes(other)
+    # One more line, then changed lines of the same lengths.
+    for changed in (text + b"one more\n", text.swapcase()):
+        path.write_bytes(changed)
         with pytest.raises(ValueError, match="made with other files"):
             run(folder, tmp_path)
     path.write_bytes(text)
-    # The same text elsewhere is the same.
+    # The same text in another folder is accepted.
     (tmp_path / "in").rename(tmp_path / "moved")
     run(folder, tmp_path, "out/t", f"--input={tmp_path}/moved/*")
     (tmp_path / "moved").rename(tmp_path / "in")
-    # Where none was made, because there was no such model, nothing is in the way.
+    # A record without shards, as a wrong --model leaves it, refuses nothing.
     for shard in written(tmp_path):
         (tmp_path / "out" / shard).unlink()
     run(folder, tmp_path)
@@ -284,7 +284,7 @@ def test_a_shard_whose_lines_are_not_all_there_is_not_written(tmp_path):
     assert plan.path(shard).read_text() == "1\tb\n2\tb\n3\tb\n"
 
 
-def test_what_has_tabs_and_line_ends_stays_a_line(tmp_path):
+def test_a_text_with_tabs_and_line_ends_stays_a_line(tmp_path):
     shard = bulk.Shard(0, "x", 0, 2, 1)
     plan = bulk.Plan(str(tmp_path / "t"), (shard,), "")
     plan.write(0, [[bulk.Line(1, "a\tb", None, "no\nway"), bulk.Line(2, "a", "b\tc\r\nd\u2028e")]])
@@ -294,7 +294,7 @@ def test_what_has_tabs_and_line_ends_stays_a_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
+    ("flags", "message"),
     [
         (["--output=x"], "--model is missing"),
         (["--model=m"], "--input must name files, and --output the"),
@@ -307,15 +307,15 @@ def test_what_has_tabs_and_line_ends_stays_a_line(tmp_path):
         (["--model=m", "--input=i", "--output=/proc/o"], "^--output=/proc/o cannot be written"),
     ],
 )
-def test_what_makes_no_sense_is_refused(flags, words):
-    with pytest.raises((ValueError, OSError), match=words):
+def test_flags_that_make_no_sense_are_refused(flags, message):
+    with pytest.raises((ValueError, OSError), match=message):
         translate_corpus.main(flags_of("translate_corpus", *flags))
 
 
-def test_what_a_saved_model_does_not_take_is_told_before_the_text_is_read(tmp_path):
+def test_an_option_of_no_saved_model_is_refused_before_the_text_is_read(tmp_path):
     (tmp_path / "saved_model.pb").touch()
-    given = (f"--model={tmp_path}", f"--output={tmp_path}/o", "--input=nowhere")
+    flags = (f"--model={tmp_path}", f"--output={tmp_path}/o", "--input=nowhere")
     with pytest.raises(ValueError, match="no_repeat_ngram_size=2: a SavedModel takes"):
-        translate_corpus.main(flags_of("translate_corpus", *given, "--no_repeat_ngram_size=2"))
+        translate_corpus.main(flags_of("translate_corpus", *flags, "--no_repeat_ngram_size=2"))
     with pytest.raises(FileNotFoundError, match="names no file"):  # A control.
-        translate_corpus.main(flags_of("translate_corpus", *given, "--beam_size=2"))
+        translate_corpus.main(flags_of("translate_corpus", *flags, "--beam_size=2"))

@@ -39,14 +39,14 @@ def loaded_once():
     load = SavedFunctions._load
     signatures = {}
 
-    def kept(self, signature):
+    def load_once(self, signature):
         key = self.name, signature
         if key not in signatures:
             signatures[key] = load(self, signature)
         return signatures[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SavedFunctions, "_load", kept)
+        patch.setattr(SavedFunctions, "_load", load_once)
         patch.setattr(product, "reload", functools.cache(session.reload))
         yield
 
@@ -78,9 +78,9 @@ def test_release_0_5_translates_and_scores_as_it_did(exported, loaded):
 def test_penalties_are_options_of_one_request_each(loaded):
     penalties = [0.0, 5.0]
     lines = SOURCES[:8]
-    given = loaded().translate_with_penalties(lines, 4, penalties)
+    translations = loaded().translate_with_penalties(lines, 4, penalties)
     columns = [loaded(beam_size=4, length_penalty=alpha).translate(lines) for alpha in penalties]
-    assert given == [list(row) for row in zip(*columns, strict=True)]
+    assert translations == [list(row) for row in zip(*columns, strict=True)]
     assert columns[0] != columns[1]
     with pytest.raises(ValueError, match="leave out `samples`"):
         loaded(samples=1).translate_with_penalties(lines, 4, penalties)
@@ -88,17 +88,18 @@ def test_penalties_are_options_of_one_request_each(loaded):
 
 def test_hypotheses_and_scores_are_an_option(loaded):
     details = loaded(num_hypotheses=2, beam_size=None).translate_in_detail(SOURCES)
-    assert [found[0].text for found in details] == OUTPUTS["beam_4"]
-    assert [found[1].text for found in details] == OUTPUTS["second"] != OUTPUTS["beam_4"]
-    np.testing.assert_allclose([found[0].score for found in details], OUTPUTS["scores"], rtol=1e-4)
-    assert list(details[0][0].as_dict()) == ["translation", "score"]
+    bests, seconds = zip(*details, strict=True)
+    assert [best.text for best in bests] == OUTPUTS["beam_4"]
+    assert [second.text for second in seconds] == OUTPUTS["second"] != OUTPUTS["beam_4"]
+    np.testing.assert_allclose([best.score for best in bests], OUTPUTS["scores"], rtol=1e-4)
+    assert list(bests[0].as_dict()) == ["translation", "score"]
 
 
 def test_fewer_hypotheses_than_asked_for_are_not_made_up(folder, monkeypatch):
     translator = Translator.load(folder, num_hypotheses=2)
     scores = np.array([[-1.5, np.finfo(np.float32).min]], np.float32)
-    given = {"translations": np.array([[b"a", b""]], object), "scores": scores}
-    monkeypatch.setattr(translator._model, "_run", lambda *_, **__: given)
+    outputs = {"translations": np.array([[b"a", b""]], object), "scores": scores}
+    monkeypatch.setattr(translator._model, "_run", lambda *_, **__: outputs)
     [[only]] = translator.translate_in_detail(["a"])
     assert only == ("a", -1.5, None, None)
 
@@ -107,14 +108,14 @@ def test_length_options_are_those_of_the_signature(loaded, reloaded):
     def expected(**options):
         signature = reloaded.signatures["translate"]
         # TensorFlow's reload knows no defaults; these are the exported ones.
-        own = {
+        defaults = {
             "beam_size": tf.constant([4]),
             "length_penalty": tf.constant([0.6]),
             "max_length": tf.constant([0]),
             "num_hypotheses": tf.constant([1]),
         }
-        given = signature(text=tf.constant(SOURCES), **own | options)
-        return [text.decode() for text in given["translations"].numpy()[:, 0]]
+        outputs = signature(text=tf.constant(SOURCES), **defaults | options)
+        return [text.decode() for text in outputs["translations"].numpy()[:, 0]]
 
     short = loaded(max_length="4").translate(SOURCES)
     assert short == expected(max_length=tf.constant([4]))
@@ -126,17 +127,17 @@ def test_length_options_are_those_of_the_signature(loaded, reloaded):
 
 def test_one_sample_of_a_temperature_and_a_seed(loaded, reloaded):
     def expected(seed):
-        given = reloaded.signatures["sample"](
+        outputs = reloaded.signatures["sample"](
             text=tf.constant(SOURCES),
             temperature=tf.constant([2.0]),
             seed=tf.constant([seed], tf.int64),
         )
-        return [text.decode() for text in given["translation"].numpy()]
+        return [text.decode() for text in outputs["translation"].numpy()]
 
-    drawn = loaded(samples=1, temperature=2.0, seed=3).translate(SOURCES)
-    assert drawn == expected(3)
-    assert drawn != expected(4)
-    assert loaded(samples=1, temperature=2.0, seed=3).translate(SOURCES[5:7]) == drawn[5:7]
+    samples = loaded(samples=1, temperature=2.0, seed=3).translate(SOURCES)
+    assert samples == expected(3)
+    assert samples != expected(4)
+    assert loaded(samples=1, temperature=2.0, seed=3).translate(SOURCES[5:7]) == samples[5:7]
 
 
 @pytest.mark.parametrize("options", [{}, {"beam_size": 3, "max_length": 6}])
@@ -153,13 +154,13 @@ def test_pieces_and_prefixes_come_from_the_exported_module(exported, reloaded):
     prefixes = ["", "e", "", "c"]
     details = exported.translate_in_detail(lines, prefixes)
     expected = reloaded.translate_in_detail(tf.constant(lines), tf.constant(prefixes))
-    wanted = [texts[0].decode() for texts in expected["translations"].numpy()]
-    assert [found[0].text for found in details] == wanted
+    translations = [hypotheses[0].text for hypotheses in details]
+    assert translations == [row[0].decode() for row in expected["translations"].numpy()]
     for [best, *_], prefix in zip(details, prefixes, strict=True):
         assert best.text.startswith(prefix)
         assert best.pieces[-1] == "</s>"
         assert len(best.pieces) == len(best.log_probabilities)
-    assert exported.translate(lines, prefixes) == [found[0].text for found in details]
+    assert exported.translate(lines, prefixes) == translations
 
 
 def test_words_are_aligned_by_the_signature_as_by_the_module(exported):
@@ -183,7 +184,7 @@ def test_tokens_are_counted_as_the_graph_counts_them(exported, reloaded):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"coverage_penalty": 0.2}, "coverage_penalty=0.2: a SavedModel takes beam_size, length_"),
         ({"samples": 1, "top_k": 3}, "top_k=3: a SavedModel takes temperature, seed and no other"),
@@ -199,14 +200,14 @@ def test_tokens_are_counted_as_the_graph_counts_them(exported, reloaded):
         ({"samples": 1, "beam_size": 2}, "exclude each other"),
     ],
 )
-def test_what_a_saved_model_does_not_take_is_refused_by_name(folder, options, words):
-    with pytest.raises(ValueError, match=words):
+def test_an_option_that_a_saved_model_does_not_take_is_refused_by_name(folder, options, message):
+    with pytest.raises(ValueError, match=message):
         Translator.load(folder, **options)
 
 
-def test_what_it_would_clamp_can_be_refused_before_a_search(loaded, folder):
+def test_options_that_it_would_clamp_can_be_refused_before_a_search(loaded, folder):
     wide = product.Exported(folder / "1", {}, description={"decoding": {"beam_size": 40}})
-    for check, most in ((lambda given: loaded().check(**given), 32), (wide.check, 40)):
+    for check, most in ((lambda options: loaded().check(**options), 32), (wide.check, 40)):
         check({"beam_size": most, "length_penalty": 10.0})
         with pytest.raises(ValueError, match=rf"^beam_size={most + 1}: .* takes at most {most}\."):
             check({"beam_size": most + 1, "length_penalty": 0.6})
@@ -223,7 +224,7 @@ def test_it_knows_the_pieces_of_its_source_but_for_special_ones(exported):
             assert not model.has_piece(unknown)
 
 
-def test_what_a_saved_model_cannot_tell_is_refused(loaded):
+def test_prefixes_of_greedy_search_and_scores_of_samples_are_refused(loaded):
     with pytest.raises(ValueError, match="prefixes and beam_size exclude each other"):
         loaded(beam_size=1).translate(["a"], ["b"])
     with pytest.raises(ValueError, match="no scores of samples"):
@@ -232,7 +233,7 @@ def test_what_a_saved_model_cannot_tell_is_refused(loaded):
 
 @pytest.fixture(scope="module")
 def poor(tmp_path_factory):
-    """Makes SavedModels with a few signatures, upper case as translation."""
+    """Write a SavedModel with one signature, which translates by upper case."""
     tokenizer = tensorflow_text.SentencepieceTokenizer(
         model=(FIXTURE / "run" / "vocabulary.model").read_bytes()
     )
@@ -275,7 +276,7 @@ def test_a_missing_signature_or_tokenizer_is_named(poor):
 
 
 @pytest.mark.parametrize("content", [b"", b"damaged", None])
-def test_a_damaged_file_and_lost_weights_are_told_in_a_line(folder, tmp_path, content):
+def test_a_damaged_file_and_lost_weights_are_reported_in_one_line(folder, tmp_path, content):
     whole = (folder / "1" / "saved_model.pb").read_bytes()
     (tmp_path / "saved_model.pb").write_bytes(whole if content is None else content)
     with pytest.raises(ValueError, match="is no SavedModel that can be loaded: ") as refused:
@@ -284,20 +285,20 @@ def test_a_damaged_file_and_lost_weights_are_told_in_a_line(folder, tmp_path, co
 
 
 @pytest.mark.parametrize("task", ["language_modelling", "tagging"])
-def test_what_another_task_exported_is_refused(task, tmp_path):
+def test_an_export_of_another_task_is_refused(task, tmp_path):
     assert ParsingModule.output == product.TREE  # By this a parser is known.
     (tmp_path / "saved_model.pb").write_bytes(b"")
     (tmp_path / "model.json").write_text(json.dumps({"task": task}))
     with pytest.raises(ValueError, match=f"of the task {task}\\. Language models continue"):
         Translator.load(tmp_path)
-    # The control: of a translator's the rest is read.
+    # The control: of a translator, the graph is read too.
     (tmp_path / "model.json").write_text("{}")
     with pytest.raises(ValueError, match="holds no graph"):
         Translator.load(tmp_path)
 
 
 @pytest.mark.parametrize("outputs", [{}, {"label": 1, "labels": 2}])
-def test_an_export_that_gives_no_string_a_line_is_told(outputs):
+def test_an_export_without_one_string_per_line_is_refused(outputs):
     signatures = {"serving_default": types.SimpleNamespace(outputs=outputs)} if outputs else {}
     functions = types.SimpleNamespace(name="here", signatures=signatures)
     with pytest.raises(ValueError, match=r"Received: (label, labels|no such signature)"):

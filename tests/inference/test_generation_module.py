@@ -94,8 +94,8 @@ def test_long_texts_go_through_the_model_few_at_a_time():
 
     def answer(text):
         sizes.append(len(text))
-        ones = np.ones(len(text))
-        return {"log_probability": -ones, "tokens": ones, "generated": text}
+        tokens = np.ones(len(text))
+        return {"log_probability": -tokens, "tokens": tokens, "generated": text}
 
     functions = dict.fromkeys(("score", "serving_default"), answer)
     generator = Generator(functions, lambda lines: [*map(len, lines)], 1024, "+1000")
@@ -129,19 +129,19 @@ def test_a_text_is_as_likely_as_the_model_says(module_of, model, pieces):
 def test_perplexities_are_over_pieces_and_over_words(module_of):
     lines = ["two dogs", "a"]
     generator = Generator.of(module_of())
-    found = generator.perplexities(lines, batch_tokens=1)
+    apart = generator.perplexities(lines, batch_tokens=1)
     scored = module_of().score(tf.constant(lines))
     nats = -float(tf.reduce_sum(scored["log_probability"]))
     pieces = int(tf.reduce_sum(scored["tokens"]))
     # It has three decimals, of some 2,000: float32 has seven digits.
-    assert found == {
+    assert apart == {
         "lines": 2,
         "pieces": pieces,
         "perplexity": pytest.approx(math.exp(nats / pieces), rel=2e-6),
         "perplexity_of_words": pytest.approx(math.exp(nats / 5), rel=1e-4),
     }
     together = generator.perplexities(lines)
-    assert together["perplexity"] == pytest.approx(found["perplexity"], rel=2e-6)
+    assert together["perplexity"] == pytest.approx(apart["perplexity"], rel=2e-6)
 
 
 @pytest.mark.parametrize("option", [{"constrained": True}, {"coverage_penalty": 0.1}])
@@ -161,7 +161,7 @@ def test_the_signatures_agree_with_each_other(module_of):
     cold = served["sample"](text, tf.constant([1e-3]), tf.constant([1], tf.int64), tf.constant([3]))
     greedy = module_of(beam_size=1, max_length="+3", min_length=2).generate(text)
     assert cold["generated"].numpy().tolist() == greedy["generated"].numpy().tolist()
-    one = tf.constant([1.0])
-    bars = served["next_pieces"](text, tf.constant([""]), one, tf.constant([0]), one)
+    neutral = tf.constant([1.0])
+    bars = served["next_pieces"](text, tf.constant([""]), neutral, tf.constant([0]), neutral)
     assert bars["pieces"].shape == (2, 20)
     assert (np.diff(bars["model_probabilities"].numpy(), axis=1) <= 0).all()

@@ -1,5 +1,5 @@
-"""Of what a beam keeps, the hypothesis with the most of the given terms comes first: live, in a
-SavedModel and in NumPy. Where that lacks one, and the model protects spans, all are put in.
+"""Of a beam, the hypothesis with the most of the given terms comes first: live, in a SavedModel and
+in NumPy. Where it lacks a term and the model protects spans, all terms are put in.
 """
 
 import numpy as np
@@ -26,43 +26,43 @@ TERMS = {"a": "c", "b": "f", "c": "d", "d": "(\\E", "e": "h"}
 TEXTS = ["a b c d", "", "d d", "e a c d f g", "b", "f g", "h h h h a", "e c a"]
 
 
-def options(made, beam_size=BEAM, **given):
-    """A model with drawn weights writes one letter or two again and again: it writes each once."""
-    pieces = enumerate(made[1].pieces)
-    barred = tuple(place for place, one in pieces if place > EOS and one.strip("▁") not in PIECES)
+def options(model_and_vocabulary, beam_size=BEAM, **more):
+    """Each letter is written once, which a model with random weights would repeat."""
+    pieces = [piece.strip("▁") for piece in model_and_vocabulary[1].pieces]
+    barred = tuple(place for place in range(EOS + 1, len(pieces)) if pieces[place] not in PIECES)
     rules = {"no_repeat_ngram_size": 1, "barred": barred}
-    return DecodingOptions(beam_size=beam_size, max_length=7, min_length=4, **rules, **given)
+    return DecodingOptions(beam_size=beam_size, max_length=7, min_length=4, **rules, **more)
 
 
-def made_with(protected):
+def random_model_and_vocabulary(protected):
     text = corpora.load("reverse", source_language="a", target_language="b").train
     pieces = vocabularies.learn(text.sources, text.targets, "joint", 340, protected=protected)
     return random_model(vocabulary_size=pieces.size), pieces
 
 
 @pytest.fixture(scope="module")
-def made():
-    return made_with(ProtectedSpans(glossary_rate=0.1))
+def plain():
+    return random_model_and_vocabulary(ProtectedSpans(glossary_rate=0.1))
 
 
 @pytest.fixture(scope="module")
-def lines(made):
-    glossary = Glossary(TERMS, made[1].protected)
+def lines(plain):
+    glossary = Glossary(TERMS, plain[1].protected)
     return [glossary.applied(text) for text in TEXTS]
 
 
 @pytest.fixture(scope="module")
-def expected(made, lines):
+def expected(plain, lines):
     """All hypotheses of each line, best first, by Python."""
-    module = TranslationModule(*made, options(made, num_hypotheses=BEAM))
-    found = []
+    module = TranslationModule(*plain, options(plain, num_hypotheses=BEAM))
+    ranked = []
     for text, of_line in zip(TEXTS, Translator(module).translate_in_detail(lines), strict=True):
-        given = [translation for term, translation in TERMS.items() if term in text.split()]
-        by_score = sorted(of_line, key=lambda one: one.score, reverse=True)
-        most = [sum(one in each.text for one in given) for each in by_score]
-        order = sorted(range(len(by_score)), key=lambda place: (-most[place], place))
-        found.append([by_score[place].text for place in order])
-    return found
+        terms = [translation for term, translation in TERMS.items() if term in text.split()]
+        by_score = sorted(of_line, key=lambda hypothesis: hypothesis.score, reverse=True)
+        counts = [sum(term in each.text for term in terms) for each in by_score]
+        order = sorted(range(len(by_score)), key=lambda place: (-counts[place], place))
+        ranked.append([by_score[place].text for place in order])
+    return ranked
 
 
 @pytest.fixture(scope="module")
@@ -70,34 +70,36 @@ def best(expected):
     return [of_line[0] if text else "" for text, of_line in zip(TEXTS, expected, strict=True)]
 
 
-def test_a_run_gives_the_most_terms_first(made, lines, best):
-    translator = Translator(TranslationModule(*made, options(made)))
+def test_a_run_gives_the_most_terms_first(plain, lines, best):
+    translator = Translator(TranslationModule(*plain, options(plain)))
     assert translator.translate(lines) == best
     assert [translator.translate([line])[0] for line in lines] == best
 
 
 @pytest.mark.slow
-def test_a_saved_model_gives_them_too(made, lines, best, expected, tmp_path):
-    module = TranslationModule(*made, options(made))
+def test_a_saved_model_gives_them_too(plain, lines, best, expected, tmp_path):
+    module = TranslationModule(*plain, options(plain))
     folder = export(module, tmp_path / "saved", {"task": "translation"}, lines[:2])
     assert Translator.load(folder).translate(lines) == best
     two = Translator.load(folder, num_hypotheses=2).translate_in_detail(lines)
-    assert [[one.text for one in of_line] for of_line in two] == [one[:2] for one in expected]
+    for of_line, texts in zip(two, expected, strict=True):
+        assert [hypothesis.text for hypothesis in of_line] == texts[:2]
 
 
-def test_numpy_gives_them_too(made, lines, expected, tmp_path):
+def test_numpy_gives_them_too(plain, lines, expected, tmp_path):
     pytest.importorskip("tf2onnx")
-    module = TranslationModule(*made, options(made, num_hypotheses=2))
+    module = TranslationModule(*plain, options(plain, num_hypotheses=2))
     folder = portable_export.export(module, tmp_path / "m", {"task": "translation"}, lines[:2])
-    found = Translator.load(folder).translate_in_detail(lines)
-    assert [[one.text for one in of_line] for of_line in found] == [one[:2] for one in expected]
+    details = Translator.load(folder).translate_in_detail(lines)
+    for of_line, texts in zip(details, expected, strict=True):
+        assert [hypothesis.text for hypothesis in of_line] == texts[:2]
 
 
-def test_control_the_score_alone_gives_others(made, lines, expected, monkeypatch):
-    module = TranslationModule(*made, options(made))
+def test_control_the_score_alone_gives_others(plain, lines, expected, monkeypatch):
+    module = TranslationModule(*plain, options(plain))
     monkeypatch.setattr(module, "_learned_terms", False)
     alone = Translator(module).translate(lines)
-    differ = [one != of_line[0] for one, of_line in zip(alone, expected, strict=True)]
+    differ = [text != of_line[0] for text, of_line in zip(alone, expected, strict=True)]
     assert sum(differ) >= 2
     assert not differ[TEXTS.index("f g")]
 
@@ -109,19 +111,19 @@ PUT_IN = {**TERMS, "g": "9 {z}", "b": "b\\\\1"}
 
 
 @pytest.fixture(scope="module")
-def spans():
-    return made_with(ProtectedSpans(("placeholders",), glossary_rate=0.1))
+def protecting():
+    return random_model_and_vocabulary(ProtectedSpans(("placeholders",), glossary_rate=0.1))
 
 
 @pytest.fixture(scope="module")
-def marked(spans):
-    glossary = Glossary(PUT_IN, spans[1].protected)
+def marked(protecting):
+    glossary = Glossary(PUT_IN, protecting[1].protected)
     return [glossary.applied(text) for text in WITH_SPANS]
 
 
 @pytest.fixture(scope="module")
-def whole(spans):
-    return TranslationModule(*spans, options(spans, num_hypotheses=2))
+def whole(protecting):
+    return TranslationModule(*protecting, options(protecting, num_hypotheses=2))
 
 
 @pytest.fixture(scope="module")
@@ -130,9 +132,9 @@ def put_in(whole, marked):
 
 
 @pytest.fixture(scope="module")
-def as_they_came(spans, marked):
-    """What the same model gives that puts none in."""
-    module = TranslationModule(*spans, options(spans))
+def as_they_came(protecting, marked):
+    """The translations of the same model if it puts no terms in."""
+    module = TranslationModule(*protecting, options(protecting))
     module._puts_terms_in = False
     return Translator(module).translate(marked)
 
@@ -143,65 +145,64 @@ def lacking(texts):
     return [
         place
         for place, (source, text) in pairs
-        if any(term in source.split() and one not in text for term, one in PUT_IN.items())
+        if any(term in source.split() and PUT_IN[term] not in text for term in PUT_IN)
     ]
 
 
-def test_each_given_term_appears(spans, whole, marked, put_in, as_they_came):
+def test_each_given_term_appears(protecting, whole, marked, put_in, as_they_came):
     without = lacking(as_they_came)
     assert lacking(put_in) == []
-    # A control: all have what they lack, and there are such that lack none.
+    # A control: without it, several lines lack a term and several do not.
     assert 4 <= len(without) <= len(marked) - 4
     for place, (text, before) in enumerate(zip(put_in, as_they_came, strict=True)):
         assert (text != before) == (place in without)
     translator = Translator(whole)
     assert [translator.translate([line])[0] for line in marked] == put_in
-    # They are what a model gives whose terms are put in from the start.
+    # As from a model whose terms are put in from the start.
     in_place = Glossary(PUT_IN, ProtectedSpans(("placeholders",)))
-    wanted = [in_place.applied(WITH_SPANS[place]) for place in without]
+    replaced = [in_place.applied(WITH_SPANS[place]) for place in without]
     details = translator.translate_in_detail(marked)
-    for place, other in zip(without, translator.translate_in_detail(wanted), strict=True):
-        assert [one.text for one in details[place]] == [one.text for one in other]
-        for one, also in zip(details[place], other, strict=True):
-            assert one.pieces == also.pieces
-            np.testing.assert_allclose(one.log_probabilities, also.log_probabilities, rtol=1e-4)
-        assert [one.score for one in details[place]] == pytest.approx([one.score for one in other])
+    for place, references in zip(without, translator.translate_in_detail(replaced), strict=True):
+        for hypothesis, reference in zip(details[place], references, strict=True):
+            assert (hypothesis.text, hypothesis.pieces) == (reference.text, reference.pieces)
+            expected = reference.log_probabilities
+            np.testing.assert_allclose(hypothesis.log_probabilities, expected, rtol=1e-4)
+            assert hypothesis.score == pytest.approx(reference.score)
     assert [of_line[0].text if of_line else "" for of_line in details] == put_in
 
 
 @pytest.mark.slow
-def test_greedy_search_puts_them_in_too_and_a_sample_or_a_prefix_does_not(spans, marked):
-    greedy = Translator(TranslationModule(*spans, options(spans, beam_size=1)))
+def test_greedy_search_puts_them_in_too_and_a_sample_or_a_prefix_does_not(protecting, marked):
+    greedy = Translator(TranslationModule(*protecting, options(protecting, beam_size=1)))
     assert lacking(greedy.translate(marked)) == []
     with_prefixes = greedy.translate(marked, ["e" if text else "" for text in WITH_SPANS])
     assert all(text.startswith("e") for text in with_prefixes if text)
     assert len(lacking(with_prefixes)) >= 4
     drawing = DecodingOptions(samples=1, seed=1, max_length=3)
-    assert len(lacking(Translator(TranslationModule(*spans, drawing)).translate(marked))) >= 4
-    kept = options(spans, protect_all=False)
-    assert lacking(Translator(TranslationModule(*spans, kept)).translate(marked))
+    assert len(lacking(Translator(TranslationModule(*protecting, drawing)).translate(marked))) >= 4
+    free = options(protecting, protect_all=False)
+    assert lacking(Translator(TranslationModule(*protecting, free)).translate(marked))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["shrinking", "staying", "until_full", "until_worse"])
-def test_other_beams_put_them_in_too(spans, marked, form):
-    module = TranslationModule(*spans, options(spans, beam_size=3, beam_form=form))
+def test_other_beams_put_them_in_too(protecting, marked, form):
+    module = TranslationModule(*protecting, options(protecting, beam_size=3, beam_form=form))
     assert lacking(Translator(module).translate(marked)) == []
 
 
 @pytest.mark.slow
-def test_a_saved_model_puts_them_in_by_each_signature(spans, whole, marked, put_in, tmp_path):
+def test_a_saved_model_puts_them_in_by_each_signature(protecting, whole, marked, put_in, tmp_path):
     folder = export(whole, tmp_path / "saved", {"task": "translation"}, marked[:2])
     assert Translator.load(folder).translate(marked) == put_in
-    wide = Translator.load(folder, beam_size=BEAM, num_hypotheses=2)
-    assert wide.translate(marked) == put_in
+    assert Translator.load(folder, beam_size=BEAM, num_hypotheses=2).translate(marked) == put_in
     assert lacking(Translator.load(folder, **GREEDY).translate(marked)) == []
-    found = Translator.load(folder).translate_in_detail(marked)
-    assert [of_line[0].text if of_line else "" for of_line in found] == put_in
+    details = Translator.load(folder).translate_in_detail(marked)
+    assert [of_line[0].text if of_line else "" for of_line in details] == put_in
     functions = saved_functions(ModelPath.of(folder))
     every = functions["nbest"](text=as_bytes(marked))["translations"]
     assert every.shape == (len(marked), BEAM)
-    assert [one.decode() for one in every[:, 0]] == put_in
+    assert [text.decode() for text in every[:, 0]] == put_in
 
 
 def test_numpy_puts_them_in_too(whole, marked, put_in, tmp_path):
@@ -211,9 +212,9 @@ def test_numpy_puts_them_in_too(whole, marked, put_in, tmp_path):
     assert translator.translate(marked) == put_in
     details = translator.translate_in_detail(marked)
     expected = Translator(whole).translate_in_detail(marked)
-    for row, other in zip(details, expected, strict=True):
-        assert [one.text for one in row] == [one.text for one in other]
-        assert [one.score for one in row] == pytest.approx([one.score for one in other], rel=1e-4)
+    for of_line, references in zip(details, expected, strict=True):
+        for hypothesis, reference in zip(of_line, references, strict=True):
+            assert hypothesis.text == reference.text
+            assert hypothesis.score == pytest.approx(reference.score, rel=1e-4)
     assert lacking(Translator.load(folder, **GREEDY).translate(marked)) == []
-    kept = Translator.load(folder, protect_all=False)
-    assert lacking(kept.translate(marked))
+    assert lacking(Translator.load(folder, protect_all=False).translate(marked))

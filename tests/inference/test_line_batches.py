@@ -41,14 +41,14 @@ def translator_of(**functions):
 
 def test_pairs_are_batched_by_their_longer_side():
     translator = translator_of()
-    seen = []
+    batches = []
 
     def ask(lines, targets):
-        seen.append(targets)
+        batches.append(targets)
         return lines
 
     assert translator._in_batches(ask, (10,), [*"abcd"], ["a", "a", "a" * 10, "a"]) == [*"abcd"]
-    assert seen == [["a" * 10], ["a"] * 3]
+    assert batches == [["a" * 10], ["a"] * 3]
 
 
 def test_a_long_line_is_called_by_its_name():
@@ -76,7 +76,7 @@ def test_lines_are_a_list_of_strings(lines):
     assert listed(iter(["a", "b"])) == listed(np.array(["a", "b"])) == ["a", "b"]
 
 
-def test_every_list_is_looked_at():
+def test_a_string_in_place_of_a_list_is_refused_by_each_method():
     translator = translator_of(translate=list, translate_in_detail=None)
     for ask in (translator.translate, translator.translate_in_detail):
         with pytest.raises(ValueError, match=r"Received: 'Turn off'"):
@@ -98,7 +98,7 @@ def test_a_long_prefix_is_called_a_prefix():
         translator.score(["a", "b"], ["", "a" * 1025])
 
 
-def test_a_perplexity_beyond_all_numbers_is_none():
+def test_a_perplexity_beyond_the_range_of_floats_is_none():
     assert rounded_perplexity(1.0) == 2.718
     assert rounded_perplexity(1420.0) is None
     assert (in_words(2.718), in_words(None)) == ("2.718", "infinite")
@@ -123,14 +123,14 @@ def test_a_line_is_cut_where_a_sentence_ends_and_nowhere_else(language, line, se
 
 def test_a_span_is_neither_cut_nor_lost_between_sentences():
     """A placeholder came back in two sentences, and so in none."""
-    seen = []
-    translator = translator_of(translate=lambda lines: seen.extend(lines) or lines, has_piece=bool)
+    parts = []
+    translator = translator_of(translate=lambda lines: parts.extend(lines) or lines, has_piece=bool)
     translator.description = {"protected": {"protect": ["urls", "placeholders"]}}
     spans = ["{n, plural, one {One. Two?} other {#}}", "http://a.b/?Q=1", "⟦z. B. So⟧", "it.\tNow"]
     for span in (*spans, "⟪ term⟹ z. B. So⟫"):
         translator.translate([f"See {span}. Go."], split_sentences=True)
-        assert seen == [f"See {span}.", "Go."]
-        seen.clear()
+        assert parts == [f"See {span}.", "Go."]
+        parts.clear()
 
 
 def test_every_line_gets_its_sentences_back():
@@ -172,23 +172,24 @@ def test_a_search_asks_for_no_attention_of_the_encoder(monkeypatch):
         read, weights = graphs.model.encode_with_attention(SOURCE)
         expected = graphs.model.cache(SOURCE, read)["memory"]
 
-        def asked(*_):
+        def refuse(*_):
             raise AssertionError("the weights were asked for")
 
-        monkeypatch.setattr(LinearHeads, "with_weights", asked)
+        monkeypatch.setattr(LinearHeads, "with_weights", refuse)
         again = graphs.encode(tf.constant(SOURCE))["memory"]
         # A control: who wants attention asks for it.
         with pytest.raises(AssertionError):
             graphs.attention(tf.constant(SOURCE), tf.constant(SOURCE))
     assert weights["encoder"].shape == (2, 1, 2, 5, 5)
-    for found, same, wanted in zip(*map(tf.nest.flatten, (memory, again, expected)), strict=True):
-        np.testing.assert_array_equal(found, same)
-        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    states = map(tf.nest.flatten, (memory, again, expected))
+    for before, after, reference in zip(*states, strict=True):
+        np.testing.assert_array_equal(before, after)
+        np.testing.assert_allclose(before, reference, rtol=1e-4, atol=1e-5)
 
 
-# A `model.json` that is damaged or of another version is told in a line by what reads a run.
+# Whatever reads a run refuses a damaged `model.json`, or one of another version, in a line.
 OF_TEXT = Hyperparameters(9, num_layers=1, d_model=4, d_ff=4, num_heads=2).as_dict()
-# What reads a run, its task and what its model.json has.
+# By task: a function that reads its runs, and the hyperparameters of its model.json.
 READERS = {
     "translation": (lambda path: load_trained(RunFolder(path)), OF_TEXT),
     "language_modelling": (Generator.load, OF_TEXT),
@@ -197,7 +198,7 @@ READERS = {
 
 @pytest.fixture(params=list(READERS))
 def refused(request, tmp_path):
-    """Gives a function from a `model.json` to what reading a run with it raises."""
+    """A function from a `model.json` to the message with which a run is refused."""
     reader, hyperparameters = READERS[request.param]
 
     def raised(description=None, **more):
@@ -224,12 +225,12 @@ def test_a_hyperparameter_of_another_version_is_named(refused):
 
 
 @pytest.mark.parametrize("description", [{}, {"hyperparameters": [1]}])
-def test_a_run_without_hyperparameters_is_told(refused, description):
+def test_a_run_without_hyperparameters_is_refused(refused, description):
     assert refused(description).startswith("RUN/model.json must have hyperparameters, the sizes")
 
 
 @pytest.mark.parametrize(("content", "kind"), [([1], "a list"), ("x", "x"), (None, "null")])
-def test_what_is_no_object_is_told(tmp_path, content, kind):
+def test_a_model_json_that_is_no_object_is_refused(tmp_path, content, kind):
     (tmp_path / "model.json").write_text(json.dumps(content))
     for reader in (ModelPath(tmp_path, tmp_path).describe, RunFolder(tmp_path).read_description):
         with pytest.raises(ValueError, match=rf"must hold a JSON object\. Received: {kind}\."):
@@ -253,7 +254,7 @@ def test_one_graph_translates_by_every_beam_and_penalty(module):
 
     def swept(beam_size, *alphas):
         texts = sweep(text, np.array([beam_size], np.int32), np.array(alphas, np.float32))
-        return [[one.decode() for one in column] for column in texts.numpy().T]
+        return [[text.decode() for text in column] for column in texts.numpy().T]
 
     without, papers, steep = swept(4, 0.0, 0.6, 8.0)
     assert papers == ["", *OUTPUTS["beam_4"]]
@@ -273,18 +274,19 @@ def test_penalties_are_tried_with_the_beam_of_the_options():
         return Live(TranslationModule(*trained, options), gives_attention=True)
 
     lines = OUTPUTS["sources"]
-    found = {
+    by_form = {
         form: live(beam_form=form).translate_with_penalties(3, [0.0, 1.0], lines)
         for form in ("staying", "leaving")
     }
-    for form, rows in found.items():
-        ones = (live(beam_form=form, length_penalty=one).translate(lines) for one in (0.0, 1.0))
-        assert [*map(list, zip(*ones, strict=True))] == rows
-    assert found["staying"] != found["leaving"]
+    for form, rows in by_form.items():
+        searches = (live(beam_form=form, length_penalty=penalty) for penalty in (0.0, 1.0))
+        columns = (search.translate(lines) for search in searches)
+        assert [*map(list, zip(*columns, strict=True))] == rows
+    assert by_form["staying"] != by_form["leaving"]
 
 
 def test_a_translator_gives_a_list_for_each_line(module, monkeypatch):
-    """Lines in any order and batches; a stub in place of the graph spells what it is asked."""
+    """In any order and batches; a stub in place of the graph writes its arguments as text."""
 
     def spelled(text, beam_size, length_penalties):
         lines = map(bytes.decode, text)
@@ -295,12 +297,13 @@ def test_a_translator_gives_a_list_for_each_line(module, monkeypatch):
 
     translator = Translator(module)
     monkeypatch.setattr(translator._model, "sweep", spelled)
-    done = []
-    given = translator.translate_with_penalties(
-        ["a b c d e f", "a", "b c"], 4, [0.0, 0.5], batch_tokens=3, report=done.append
+    reported = []
+    lines = ["a b c d e f", "a", "b c"]
+    translations = translator.translate_with_penalties(
+        lines, 4, [0.0, 0.5], batch_tokens=3, report=reported.append
     )
-    assert given == [[f"{line}|4|0", f"{line}|4|0.5"] for line in ("a b c d e f", "a", "b c")]
-    assert sum(done) == 3
+    assert translations == [[f"{line}|4|0", f"{line}|4|0.5"] for line in lines]
+    assert sum(reported) == 3
     assert translator.translate_with_penalties(["a", ""], 4, []) == [[], []]
     for size, penalty, named in ((0, 0.6, "beam_size"), (4, -1.0, "length_penalty")):
         with pytest.raises(ValueError, match=rf"^`{named}` must be "):

@@ -43,15 +43,15 @@ def without_graphs():
 
 def test_whatever_the_model_writes_is_a_tree_over_the_words(both):
     parser, _ = map(Translator, both)
-    found = parser.translate_in_detail(LINES)
-    for line, hypotheses in zip(LINES, found, strict=True):
+    details = parser.translate_in_detail(LINES)
+    for line, hypotheses in zip(LINES, details, strict=True):
         assert len(hypotheses) == 2
         words = list(map(escaped, line.split()))
-        for one in hypotheses:
-            assert (parse(one.text).words if words else one.text) == (words or "")
-    assert parser.translate(LINES) == [hypotheses[0].text for hypotheses in found]
+        for hypothesis in hypotheses:
+            assert (parse(hypothesis.text).words if words else hypothesis.text) == (words or "")
+    assert parser.translate(LINES) == [hypotheses[0].text for hypotheses in details]
     # A control: what the model wrote was no tree.
-    assert not any(")S" in piece for one in found for piece in one[0].pieces)
+    assert not any(")S" in piece for hypotheses in details for piece in hypotheses[0].pieces)
 
 
 def test_a_tree_is_scored_as_its_symbols(both):
@@ -112,24 +112,24 @@ def constrained_parser(constrained, leaves):
 
 def test_a_constrained_parser_writes_the_tree_itself(constrained_parser):
     parser, leaves = constrained_parser
-    found = parser.translate_in_detail(LINES)
-    known = {
+    details = parser.translate_in_detail(LINES)
+    training_labels = {
         leaf.label
         for gold in Treebank(data_dir=str(TREEBANK)).trees("train")
         for leaf in gold.preterminals()
     }
-    said = set()
-    for line, [one] in zip(LINES, found, strict=True):
+    labels = set()
+    for line, [hypothesis] in zip(LINES, details, strict=True):
         if not line.strip():
             continue
-        tree = parse(one.text)
+        tree = parse(hypothesis.text)
         assert tree.words == list(map(escaped, line.split()))
-        said |= {leaf.label for leaf in tree.preterminals()}
+        labels |= {leaf.label for leaf in tree.preterminals()}
         # Nothing was mended, and the words are those of the sentence.
-        assert parser.score([line], [one.text])[0][1] == len(one.pieces)
-        assert ("".join(one.pieces).count("XX") == 0) == (leaves == "words")
-    assert said <= known if leaves == "parts_of_speech" else said == {"XX"}
-    assert len(said) > 1 or leaves != "parts_of_speech"
+        assert parser.score([line], [hypothesis.text])[0][1] == len(hypothesis.pieces)
+        assert ("".join(hypothesis.pieces).count("XX") == 0) == (leaves == "words")
+    assert labels <= training_labels if leaves == "parts_of_speech" else labels == {"XX"}
+    assert len(labels) > 1 or leaves != "parts_of_speech"
 
 
 def test_any_white_space_parts_words(constrained, leaves):
@@ -140,23 +140,23 @@ def test_any_white_space_parts_words(constrained, leaves):
         " The\x0bdog\r\nsees",
         "The\u00a0dog\u3000\x85sees\u2028",
     ]
-    found = constrained._leaves(tf.constant(texts))
+    outputs = constrained._leaves(tf.constant(texts))
     names = ["count", "leaves"] if leaves == "words" else ["count"]
-    for ids in (constrained.source_ids(texts), *(found[name] for name in names)):
-        expected, *others = ids.numpy().tolist()
-        assert others == [expected] * 3
+    for ids in (constrained.source_ids(texts), *(outputs[name] for name in names)):
+        expected, *variants = ids.numpy().tolist()
+        assert variants == [expected] * 3
 
 
 def test_leaves_are_scored_too_and_tags_only_where_they_are_written(constrained_parser):
     parser, leaves = constrained_parser
     [gold, *_] = Treebank(data_dir=str(TREEBANK)).trees("test")
     sentence = treebank.words_of(gold)
-    [(with_them, tokens)] = parser.score([sentence], [str(gold)])
+    [(log_probability, tokens)] = parser.score([sentence], [str(gold)])
     symbols = " ".join(to_symbols(gold, leaves))
-    assert parser.score([sentence], [symbols]) == [(with_them, tokens)]
-    others = str(gold).replace("(DT ", "(NN ")
-    is_other = parser.score([sentence], [others])[0][0] != with_them
-    assert is_other == (leaves == "parts_of_speech")
+    assert parser.score([sentence], [symbols]) == [(log_probability, tokens)]
+    retagged = str(gold).replace("(DT ", "(NN ")
+    differs = parser.score([sentence], [retagged])[0][0] != log_probability
+    assert differs == (leaves == "parts_of_speech")
 
 
 def test_a_translator_refuses_the_option(both):
@@ -172,14 +172,14 @@ def test_a_translator_refuses_the_option(both):
 def test_the_signatures_give_trees(both):
     functions = both[0].functions()
     assert list(functions["serving_default"](["a b"])) == ["tree"]
-    found = functions["nbest"](["a b"])
-    assert list(found) == ["trees", "scores"]
-    for tree in found["trees"].numpy().ravel():
+    nbest = functions["nbest"](["a b"])
+    assert list(nbest) == ["trees", "scores"]
+    for tree in nbest["trees"].numpy().ravel():
         assert parse(tree.decode()).words == ["a", "b"]
 
 
-def test_a_run_of_another_program_s_task_has_no_text(tmp_path):
+def test_a_run_of_an_unknown_task_is_refused(tmp_path):
     (tmp_path / "model.json").write_text('{"task": "drawing"}', encoding="utf-8")
-    told = r"of the tasks translation, parsing\. Received: one of the task drawing"
-    with pytest.raises(ValueError, match=told):
+    message = r"of the tasks translation, parsing\. Received: one of the task drawing"
+    with pytest.raises(ValueError, match=message):
         load_model(str(tmp_path), "float32", {})

@@ -34,7 +34,7 @@ from pipelines import corpora, vocabularies
 from pipelines.glossary import Glossary
 from pipelines.vocabularies.protected_spans import KINDS, ProtectedSpans
 
-# By format: what an export imports besides TensorFlow, what its folder does, and the latter's name.
+# By format: the module an export imports besides TensorFlow, its folder's runtime, and the name.
 NEEDS = {
     "onnx": ("tf2onnx.convert", "onnxruntime", "ONNX Runtime"),
     "litert": ("ai_edge_litert.interpreter", "ai_edge_litert.interpreter", "LiteRT"),
@@ -71,26 +71,25 @@ def live(module):
 @pytest.fixture(scope="module")
 def folder(module, form, tmp_path_factory):
     path = tmp_path_factory.mktemp("exported") / "model"
-    description = {
-        "task": "translation",
-        "corpus": {"source_language": "a", "target_language": "b"},
-    }
+    corpus = {"source_language": "a", "target_language": "b"}
+    description = {"task": "translation", "corpus": corpus}
     return portable_export.export(module, path, description, LINES[:3], form=form)
 
 
 @functools.cache
 def with_options(pieces, **options):
-    """A live translator, which both formats are compared with: to trace it takes seconds."""
+    """A live translator to compare both formats with, once per options: tracing takes seconds."""
     return Translator(TranslationModule(random_model(), pieces, DecodingOptions(**options)))
 
 
-def assert_alike(found, expected):
+def assert_alike(actual, expected):
     """The same hypotheses of each line, and their scores."""
-    for row, other in zip(found, expected, strict=True):
-        assert [(one.text, one.pieces) for one in row] == [(one.text, one.pieces) for one in other]
-        for one, also in zip(row, other, strict=True):
-            assert one.score == pytest.approx(also.score, abs=1e-4)
-            np.testing.assert_allclose(one.log_probabilities, also.log_probabilities, atol=1e-4)
+    for hypotheses, references in zip(actual, expected, strict=True):
+        for hypothesis, reference in zip(hypotheses, references, strict=True):
+            assert (hypothesis.text, hypothesis.pieces) == (reference.text, reference.pieces)
+            assert hypothesis.score == pytest.approx(reference.score, abs=1e-4)
+            steps = (hypothesis.log_probabilities, reference.log_probabilities)
+            np.testing.assert_allclose(*steps, atol=1e-4)
 
 
 def test_translations_are_those_of_the_live_model(live, folder):
@@ -107,9 +106,9 @@ def test_translations_are_those_of_the_live_model(live, folder):
 def test_scores_and_details_are_those_of_the_live_model(live, folder):
     translator = Translator.load(folder)
     prefixes = ["", "a", "b c", "", "d", "", "a a"]
-    scores = [one.score(LINES, REFERENCES) for one in (translator, live)]
+    scores = [model.score(LINES, REFERENCES) for model in (translator, live)]
     np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-4)
-    assert_alike(*(one.translate_in_detail(LINES, prefixes) for one in (translator, live)))
+    assert_alike(*(model.translate_in_detail(LINES, prefixes) for model in (translator, live)))
 
 
 @pytest.mark.parametrize(
@@ -138,11 +137,11 @@ def forbidden(live, tmp_path_factory):
 
 def test_forbidden_words_never_come(pieces, live, folder, forbidden):
     options = {"forbidden": str(forbidden), "beam_size": 3, "max_length": "+4"}
-    found = Translator.load(folder, **options).translate(LINES)
-    assert found == with_options(pieces, **options).translate(LINES) != live.translate(LINES)
+    translations = Translator.load(folder, **options).translate(LINES)
+    assert translations == with_options(pieces, **options).translate(LINES) != live.translate(LINES)
     words = forbidden.read_text().splitlines()
     assert words
-    assert not set(words) & {word for line in found for word in line.split()}
+    assert not set(words) & {word for line in translations for word in line.split()}
 
 
 def test_samples_are_drawn_by_their_line_and_seed(folder):
@@ -154,10 +153,10 @@ def test_samples_are_drawn_by_their_line_and_seed(folder):
 def test_penalties_sentences_and_batches(live, folder):
     translator = Translator.load(folder)
     line = ["a b. Cd a e. g h", "d"]
-    came = translator.translate(line, split_sentences=True)
-    assert came == live.translate(line, split_sentences=True)
-    found = translator.translate_with_penalties(LINES, 2, [0.0, 1.0])
-    assert found == live.translate_with_penalties(LINES, 2, [0.0, 1.0])
+    translations = translator.translate(line, split_sentences=True)
+    assert translations == live.translate(line, split_sentences=True)
+    swept = translator.translate_with_penalties(LINES, 2, [0.0, 1.0])
+    assert swept == live.translate_with_penalties(LINES, 2, [0.0, 1.0])
     assert translator.translate(LINES, batch_tokens=4, batches_at_once=2) == live.translate(LINES)
 
 
@@ -165,10 +164,10 @@ def test_penalties_sentences_and_batches(live, folder):
 def test_rounded_weights_take_fewer_bytes_and_the_card_says_what_changed(
     module, live, folder, form, tmp_path, precision, share, monkeypatch
 ):
-    # Of a process that is killed the next export removes what lies beside its own.
-    made = []
+    # They lie beside the export, where the next one removes those of a killed process.
+    paths = []
     make = tempfile.mkdtemp
-    monkeypatch.setattr(tempfile, "mkdtemp", lambda *how: made.append(make(*how)) or made[-1])
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda *how: paths.append(make(*how)) or paths[-1])
     arguments = (tmp_path / "model", {}, LINES[:3], precision)
     sources = [LINES[0], *LINES[3:]]
     # The model's own translations, but one.
@@ -176,7 +175,7 @@ def test_rounded_weights_take_fewer_bytes_and_the_card_says_what_changed(
     measure = functools.partial(bleu.score, tokenize="char")
     held_out = HeldOut(sources, references, measure)
     rounded = portable_export.export(module, *arguments, form=form, held_out=held_out)
-    assert all(pathlib.Path(one).is_relative_to(tmp_path) for one in made)
+    assert all(pathlib.Path(path).is_relative_to(tmp_path) for path in paths)
     card = json.loads((rounded / "model.json").read_text())
     assert card["precision"] == precision
     if form == "onnx":
@@ -187,17 +186,17 @@ def test_rounded_weights_take_fewer_bytes_and_the_card_says_what_changed(
     text = (rounded / "README.md").read_text()
     assert f"{alike} of {of} golden examples come out as in float32" in text
     translator = Translator.load(rounded)
-    scores = [measure(one.translate(sources), references) for one in (live, translator)]
+    scores = [measure(model.translate(sources), references) for model in (live, translator)]
     of_both = {"float32": scores[0]["bleu"], precision: scores[1]["bleu"]}
     signature = scores[0]["bleu_signature"]
     assert card["bleu"] == {**of_both, "sentences": len(sources), "signature": signature}
     assert 0 < of_both["float32"] < 100
-    said = f"BLEU {of_both[precision]}, in float32 {of_both['float32']}, of {len(sources)} sent"
-    assert said in text
-    expected = [one["translation"] for one in golden]
-    assert [translator.translate([one["text"]])[0] for one in golden] == expected
+    remark = f"BLEU {of_both[precision]}, in float32 {of_both['float32']}, of {len(sources)} sent"
+    assert remark in text
+    expected = [example["translation"] for example in golden]
+    assert [translator.translate([example["text"]])[0] for example in golden] == expected
     pairs = (["a b c d", "d d", "b"], ["d c b a", "d", "c c c"])
-    scores = [[score for score, _ in one.score(*pairs)] for one in (live, translator)]
+    scores = [[score for score, _ in model.score(*pairs)] for model in (live, translator)]
     np.testing.assert_allclose(*scores, rtol=0.1)
 
 
@@ -206,7 +205,7 @@ def onnx_weights(path):
 
 
 def weights_in(folder):
-    return sum(len(one.raw_data) for one in onnx_weights(folder / "decoder.onnx"))
+    return sum(len(tensor.raw_data) for tensor in onnx_weights(folder / "decoder.onnx"))
 
 
 def operations(path):
@@ -217,24 +216,25 @@ def operations(path):
 
 @pytest.mark.parametrize("form", ["onnx"], indirect=True, scope="module")
 def test_each_norm_is_one_operation_and_so_are_rows_of_a_table(folder, of_blocks):
-    # Heads that propose have two norms more, and a table of their own where they read a token.
+    # Heads that propose add two norms, and a table of their own where they read a token.
     graphs = ((folder, "encoder", 2, 1), (folder, "decoder", 3, 1))
     for_blocks = ((of_blocks, "encoder", 6, 1), (of_blocks, "blocks", 8, 2))
     for path, graph, norms, tables in (*graphs, *for_blocks):
         nodes, counts = operations(path / f"{graph}.onnx")
         assert counts["LayerNormalization"] == norms
         read = {"ids", *(name for node in nodes if node.op_type != "Where" for name in node.output)}
-        rows = [one.input[1] for one in nodes if "embedding" in one.name and "Gather" in one.name]
+        gathers = [node for node in nodes if "embedding" in node.name and "Gather" in node.name]
+        rows = [node.input[1] for node in gathers]
         assert len(rows) == tables
         assert {*rows} <= read
-        # Layers share their angles; what was only passed on is read where it came from.
+        # Layers share their angles; no node reads its input through an Identity.
         assert counts["Sin"] == 2
         passed = {node.output[0] for node in nodes if node.op_type == "Identity"}
         assert not passed & {name for node in nodes for name in node.input}
-    # What is proposed is verified, so that all its products with weights are those of integers.
+    # Proposals are verified, so all their products with weights may be those of integers.
     nodes, counts = operations(of_blocks / "blocks.onnx")
     assert counts["MatMulInteger"] == 6
-    weights = {one.name for one in onnx_weights(of_blocks / "blocks.onnx")}
+    weights = {tensor.name for tensor in onnx_weights(of_blocks / "blocks.onnx")}
     products = [node for node in nodes if node.op_type in ("Gemm", "MatMul")]
     left = [node.name for node in products if weights & {*node.input}]
     assert not [name for name in left if name.startswith("proposals/")]
@@ -253,14 +253,13 @@ def language_model(pieces):
 
 def test_a_language_model_continues_and_scores_as_the_live_one(language_model, form, tmp_path):
     drawing, live = language_model
-    description = {"task": "language_modelling"}
-    examples = ["a b", "c"]
-    folder = portable_export.export(drawing, tmp_path / "model", description, examples, form=form)
-    found = Generator.load(folder, beam_size=2)
+    arguments = (drawing, tmp_path / "model", {"task": "language_modelling"}, ["a b", "c"])
+    folder = portable_export.export(*arguments, form=form)
+    generator = Generator.load(folder, beam_size=2)
     prompts = ["a b c", "", "d", "h h h"]
-    assert found.generate(prompts) == live.generate(prompts)
-    came = found.perplexities(prompts[:1])
-    assert came == pytest.approx(live.perplexities(prompts[:1]), rel=1e-3)
+    assert generator.generate(prompts) == live.generate(prompts)
+    perplexities = generator.perplexities(prompts[:1])
+    assert perplexities == pytest.approx(live.perplexities(prompts[:1]), rel=1e-3)
     drawn_texts = Generator.load(folder).generate(prompts)
     assert all(text.startswith(prompt) for text, prompt in zip(drawn_texts, prompts, strict=True))
     assert Generator.load(folder, seed=3).generate(prompts) != drawn_texts
@@ -270,14 +269,14 @@ def test_a_language_model_continues_and_scores_as_the_live_one(language_model, f
 
 def test_a_process_without_tensorflow_translates(live, folder):
     command = (sys.executable, "-c", PROGRAM, folder, json.dumps(LINES))
-    done = printed(*command, cwd=pathlib.Path(__file__).parents[2])
-    assert json.loads(done) == live.translate(LINES)
+    output = printed(*command, cwd=pathlib.Path(__file__).parents[2])
+    assert json.loads(output) == live.translate(LINES)
 
 
 def test_a_folder_with_an_umlaut_is_read_in_a_locale_of_ascii(live, folder, tmp_path):
     named = shutil.copytree(folder, tmp_path / "\u00fc")
     ascii_alone = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "keras_transformer.translate", f"--model={named}"],
         input="a b c",
         capture_output=True,
@@ -286,18 +285,12 @@ def test_a_folder_with_an_umlaut_is_read_in_a_locale_of_ascii(live, folder, tmp_
         cwd=pathlib.Path(__file__).parents[2],
         env=os.environ | ascii_alone,
     )
-    assert (done.stdout, done.stderr) == (f"{live.translate(['a b c'])[0]}\n", "")
+    assert (completed.stdout, completed.stderr) == (f"{live.translate(['a b c'])[0]}\n", "")
 
 
 SPANS = [
-    *(
-        "a {x} b <b>c {y}</b> d",
-        "see https://a.b/c or me@a.org",
-        "",
-        "no span",
-        " {x} ",
-        "%s d 12345",
-    ),
+    *("a {x} b <b>c {y}</b> d", "see https://a.b/c or me@a.org", "", "no span"),
+    *(" {x} ", "%s d 12345"),
     *("<p>a <b>b</b> <i>c</i></p>", "⟦keep me⟧ b\n{x}", "e {a} {a} {a}", "h \udcff {x}"),
     " ".join(f"{{x{number}}}" for number in range(40)),
     *("A B CD {x} E F. G", "a b cd e f"),
@@ -306,7 +299,7 @@ SPANS = [
 
 @pytest.fixture(scope="module")
 def protected():
-    """A function of options: the module with protected spans that decodes so."""
+    """A function from decoding options to a module with protected spans."""
     text = corpora.load("reverse", source_language="a", target_language="b").train
     spans = ProtectedSpans(tuple(KINDS), truecase=True, cased_words=("B", "Cd"))
     pieces = vocabularies.learn(text.sources, text.targets, "joint", 340, protected=spans)
@@ -314,8 +307,8 @@ def protected():
 
     @functools.cache
     def module_of(**options):
-        given = {"beam_size": 3, "max_length": "+6"} | options
-        return TranslationModule(model, pieces, DecodingOptions(**given))
+        decoding = {"beam_size": 3, "max_length": "+6"} | options
+        return TranslationModule(model, pieces, DecodingOptions(**decoding))
 
     return module_of
 
@@ -340,17 +333,17 @@ def protecting(protected, form, tmp_path_factory):
 )
 def test_protected_spans_come_back_as_from_the_live_model(protected, protecting, options):
     live = Translator(protected(**options))
-    found = Translator.load(protecting, **options)
+    exported = Translator.load(protecting, **options)
     expected = live.translate(SPANS)
-    assert found.translate(SPANS) == expected
-    assert [found.translate([line])[0] for line in SPANS] == expected
+    assert exported.translate(SPANS) == expected
+    assert [exported.translate([line])[0] for line in SPANS] == expected
     prefixes = ["{y} a", "me@a.org", "", "a", "", "b %s", "<b>", "", "{a} {a}", "", "{x2}", "C", ""]
-    assert_alike(*(one.translate_in_detail(SPANS, prefixes) for one in (found, live)))
+    assert_alike(*(model.translate_in_detail(SPANS, prefixes) for model in (exported, live)))
     targets = ["{y} <b>a</b> {x}", *SPANS[1:]]
-    scores = [each.score(SPANS, targets) for each in (found, live)]
+    scores = [model.score(SPANS, targets) for model in (exported, live)]
     np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-4)
     for line, translation in zip(SPANS, expected, strict=True):
-        assert all(translation.count(one) == line.count(one) for one in ("{x}", "<b>", "%s"))
+        assert all(translation.count(span) == line.count(span) for span in ("{x}", "<b>", "%s"))
 
 
 def test_control_a_search_that_does_not_keep_spans_loses_them(protecting):
@@ -382,7 +375,7 @@ def test_the_folder_says_what_it_is(folder, form):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"coverage_penalty": 0.2}, "searched without it: coverage_penalty=0.2"),
         ({"blockwise": True}, "`blockwise` needs the heads of a model that was trained with"),
@@ -391,18 +384,19 @@ def test_the_folder_says_what_it_is(folder, form):
         ({"num_hypotheses": 9}, "num_hypotheses=9"),
     ],
 )
-def test_options_that_it_cannot_have_are_refused(folder, options, said):
-    with pytest.raises(ValueError, match=said):
+def test_options_that_graphs_cannot_follow_are_refused(folder, options, message):
+    with pytest.raises(ValueError, match=message):
         Translator.load(folder, **options)
 
 
 @pytest.fixture(scope="module")
 def loud():
-    """The environment of users, where TensorFlow says something when it is imported."""
-    loud = {name: said for name, said in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    """The environment of a user, in which TensorFlow writes messages when it is imported."""
+    environment = dict(os.environ)
+    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
     command = (sys.executable, "-c", "import tensorflow")
-    assert subprocess.run(command, capture_output=True, check=True, env=loud).stderr
-    return loud
+    assert subprocess.run(command, capture_output=True, check=True, env=environment).stderr
+    return environment
 
 
 def test_evaluate_shows_no_messages_of_tensorflow(folder, loud, tmp_path):
@@ -418,7 +412,7 @@ def test_evaluate_shows_no_messages_of_tensorflow(folder, loud, tmp_path):
     assert not ran.stderr
 
 
-def test_a_folder_that_lost_something_is_refused_by_the_name_of_the_file(protecting, tmp_path):
+def test_a_missing_damaged_or_mistaken_file_is_refused_by_its_name(protecting, tmp_path):
     graphs = [path.name for path in protecting.iterdir() if path.suffix in (".onnx", ".tflite")]
     for lost in (*sorted(graphs), "protected_spans.json"):
         copied = shutil.copytree(protecting, tmp_path / lost)
@@ -431,15 +425,15 @@ def test_a_folder_that_lost_something_is_refused_by_the_name_of_the_file(protect
             Translator.load(copied)
     ending = pathlib.Path(graphs[0]).suffix
     encoder, decoder = f"encoder{ending}", f"decoder{ending}"
-    for copied, other, lacks in ((encoder, decoder, "logs"), (decoder, encoder, "source_0")):
-        mixed = shutil.copytree(protecting, tmp_path / f"{copied}_twice")
-        shutil.copy(mixed / copied, mixed / other)
-        told = rf"{other} is another graph: it has no output {lacks}"
-        with pytest.raises(ValueError, match=told):
+    for source, replaced, lacks in ((encoder, decoder, "logs"), (decoder, encoder, "source_0")):
+        mixed = shutil.copytree(protecting, tmp_path / f"{source}_twice")
+        shutil.copy(mixed / source, mixed / replaced)
+        message = rf"{replaced} is another graph: it has no output {lacks}"
+        with pytest.raises(ValueError, match=message):
             Translator.load(mixed)
 
 
-def test_what_it_has_not_is_refused(folder):
+def test_attention_precisions_and_ensembles_are_refused(folder):
     translator = Translator.load(folder)
     of_line = Maps(line="a", translation="b")
     with pytest.raises(ValueError, match="has no attention"):
@@ -503,9 +497,9 @@ def test_blocks_give_what_greedy_search_gives(reading_blocks, of_blocks, pieces,
     live = Translator(TranslationModule(reading_blocks, pieces, greedily))
     expected = live.translate_in_detail(LINES, prefixes)
     for search in ({"blockwise": True}, {"beam_size": 1}):
-        found = Translator.load(of_blocks, **search, **rules)
-        assert_alike(found.translate_in_detail(LINES, prefixes), expected)
-    # What was exported is remembered; a beam replaces it.
+        exported = Translator.load(of_blocks, **search, **rules)
+        assert_alike(exported.translate_in_detail(LINES, prefixes), expected)
+    # The exported search is the default; a beam size replaces it.
     by_default, by_beam = (
         Translator.load(of_blocks, **search).translate(LINES) for search in ({}, {"beam_size": 3})
     )
@@ -515,11 +509,12 @@ def test_blocks_give_what_greedy_search_gives(reading_blocks, of_blocks, pieces,
 def test_blocks_of_rounded_weights(module_of_blocks, form, tmp_path):
     arguments = (module_of_blocks, tmp_path / "model", {}, LINES[:2], "int8")
     folder = portable_export.export(*arguments, form=form)
-    [one], [other] = (
+    [blockwise], [greedy] = (
         Translator.load(folder, **search).translate_in_detail(LINES[:1])[0]
         for search in ({"blockwise": True}, {"beam_size": 1})
     )
-    np.testing.assert_allclose(one.log_probabilities[0], other.log_probabilities[0], atol=0.1)
+    steps = (blockwise.log_probabilities[0], greedy.log_probabilities[0])
+    np.testing.assert_allclose(*steps, atol=0.1)
 
 
 def test_operations_that_litert_has_not_are_refused_by_name(pieces, tmp_path, capfd):
@@ -530,16 +525,16 @@ def test_operations_that_litert_has_not_are_refused_by_name(pieces, tmp_path, ca
     assert "tf.Erf" not in capfd.readouterr().err
 
 
-def test_training_of_what_has_no_graphs_is_refused_before_it_begins():
+def test_a_task_without_graphs_refuses_their_formats_before_training():
     task = types.SimpleNamespace(is_portable=False, name="masking")
     for formats in (["saved_model", "onnx"], ["litert"]):
-        told = rf"{','.join(formats)} is for .* --task=masking\. Leave"
-        with pytest.raises(ValueError, match=told):
+        message = rf"{','.join(formats)} is for .* --task=masking\. Leave"
+        with pytest.raises(ValueError, match=message):
             Task.__init__(task, {"export_formats": formats})
     Task.__init__(task, {"export_formats": ["saved_model"]})
 
 
-def test_a_format_without_its_package_is_told_before_the_training(monkeypatch):
+def test_a_format_without_its_package_is_refused_before_training(monkeypatch):
     task = types.SimpleNamespace(is_portable=True, name="translation")
     monkeypatch.setattr(onnx_conversion, "MODULES", ("no_package_of_this_name",))
     values = {"export_formats": ["saved_model", "onnx"], "release": True}
@@ -560,7 +555,7 @@ def test_an_export_that_gives_something_else_is_not_written(module, form, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_blocks_get_wrong_is_not_written(reading_blocks, pieces, form, tmp_path, monkeypatch):
+def test_an_export_of_wrong_blocks_is_refused(reading_blocks, pieces, form, tmp_path, monkeypatch):
     module = TranslationModule(reading_blocks, pieces, DecodingOptions(beam_size=2, max_length=3))
     monkeypatch.setattr(NumpyBlocks, "_of_sentence", lambda *_: [])
     with pytest.raises(ValueError, match=r"nothing was exported: .* The first, in blocks: "):

@@ -1,4 +1,4 @@
-"""Lines in, what a SavedModel says of each out: the signature's own answers, one by one."""
+"""For each line in, a SavedModel's output: what its signature gives for the line alone."""
 
 import io
 import json
@@ -19,7 +19,7 @@ SIZE = (2, 3, 1)
 
 
 class Eyes(tf.Module):
-    """Bright or dark, as our classifiers of pictures tell it; pictures of one size."""
+    """Tells bright from dark pictures of one size, with the outputs of our picture classifiers."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="png")])
     def classify_png(self, png):
@@ -62,22 +62,22 @@ def pictures(tmp_path):
     return {name: str(tmp_path / f"{name}.png") for name in names}
 
 
-def asked(predictor):
-    """The lengths of the inputs of each call that is made from now on."""
+def recorded_calls(predictor):
+    """A list to which each further call of the predictor's signature adds its inputs' lengths."""
     calls = []
     function = predictor._function
 
-    def called(**inputs):
-        calls.append([len(one) for one in next(iter(inputs.values()))])
+    def record(**inputs):
+        calls.append([len(text) for text in next(iter(inputs.values()))])
         return function(**inputs)
 
-    predictor._function = called
+    predictor._function = record
     return calls
 
 
-def test_a_line_for_a_line_and_none_is_padded_to_a_long_one(models):
+def test_each_line_gives_a_line_and_none_is_padded_to_a_long_one(models):
     predictor = Predictor.load(models / "upper")
-    calls = asked(predictor)
+    calls = recorded_calls(predictor)
     texts = [*TEXTS[:9], "a b" * 2000, *TEXTS[9:], "c" * 9000]
     assert predictor.lines(texts) == [f"{text.upper()}!" for text in texts]
     assert [lengths for lengths in calls if max(lengths) > 16] == [[9000], [6000]]
@@ -88,34 +88,34 @@ def test_a_line_for_a_line_and_none_is_padded_to_a_long_one(models):
 
 
 def test_objects_have_the_input_and_every_output(models):
-    found = list(Predictor.load(models / "upper", "raw").objects(TEXTS))
+    objects = list(Predictor.load(models / "upper", "raw").objects(TEXTS))
     expected = [{"text": text, "text_bytes": text, "length": len(text.encode())} for text in TEXTS]
-    assert found == expected
+    assert objects == expected
 
 
 def test_no_text_is_padded_for_another(models):
     predictor = Predictor.load(models / "upper", "width")
     expected = [["a", "b", "c"], [], ["d"]]
-    assert [one["characters"] for one in predictor.objects(["abc", "", "d"])] == expected
+    assert [row["characters"] for row in predictor.objects(["abc", "", "d"])] == expected
 
 
 def test_numbers_have_the_digits_of_a_float32(models):
-    [found] = Predictor.load(models / "reader", "fill_mask").objects(["a <mask>"])
-    assert found == {
+    [guess] = Predictor.load(models / "reader", "fill_mask").objects(["a <mask>"])
+    assert guess == {
         "text": "a <mask>",
         "filled": "a dog",
         "pieces": [["dog", "cat"]],
         "probabilities": [[0.75, 0.25]],
     }
-    [found] = Predictor.load(models / "reader", "embed").objects(["ab"])
-    assert found["vector"] == pytest.approx([np.cos(0.1), np.sin(0.1)], abs=1e-7)
-    assert len(json.dumps(found["vector"][0])) <= len("0.12345678")
+    [embedding] = Predictor.load(models / "reader", "embed").objects(["ab"])
+    assert embedding["vector"] == pytest.approx([np.cos(0.1), np.sin(0.1)], abs=1e-7)
+    assert len(json.dumps(embedding["vector"][0])) <= len("0.12345678")
 
 
 def test_a_line_of_pictures_names_a_file(models, pictures):
     predictor = Predictor.load(models / "eyes")
     names = [pictures["dark"], pictures["bright"]]
-    calls = asked(predictor)
+    calls = recorded_calls(predictor)
     assert predictor.lines(names * 50) == ["dark", "bright"] * 50
     assert max(map(len, calls)) <= 64
     first, _ = predictor.objects(names)
@@ -128,32 +128,32 @@ def test_a_line_of_pictures_names_a_file(models, pictures):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "words"),
+    ("wrong", "message"),
     [("large", "a picture must be 2 x 3 x 1"), ("text", "Unknown image file format")],
 )
-def test_the_picture_that_is_refused_is_named(models, pictures, wrong, words):
+def test_the_picture_that_is_refused_is_named(models, pictures, wrong, message):
     predictor = Predictor.load(models / "eyes")
     with pytest.raises(ValueError, match=re.escape(pictures[wrong])) as caught:
         predictor.lines([pictures["dark"], pictures[wrong], pictures["bright"]])
-    assert words in str(caught.value)
+    assert message in str(caught.value)
     with pytest.raises(FileNotFoundError, match=r"none\.png"):
         predictor.lines([pictures["none"]])
 
 
 @pytest.mark.parametrize(
-    ("name", "signature", "words"),
+    ("name", "signature", "message"),
     [
         ("upper", "none", r"that takes one string: .*raw, sample.*width\. Received: 'none'"),
         ("upper", "score", r"must be one of .* Received: 'score'"),
         ("eyes", "serving_default", r"takes one string: classify_png\. Received"),
     ],
 )
-def test_a_signature_that_takes_something_else_is_refused(models, name, signature, words):
-    with pytest.raises(ValueError, match=words):
+def test_a_signature_that_takes_something_else_is_refused(models, name, signature, message):
+    with pytest.raises(ValueError, match=message):
         Predictor.load(models / name, signature)
 
 
-def test_what_is_no_line_needs_json(models):
+def test_an_output_that_is_no_line_needs_json(models):
     with pytest.raises(ValueError, match=r"^embed gives vector, .* Add --json\.$"):
         Predictor.load(models / "reader", "embed").lines(["a"])
 
@@ -172,12 +172,12 @@ def test_the_mask_is_the_model_s_own(models, tmp_path):
     shutil.copytree(models / "reader" / "1", tmp_path / "1")
     (tmp_path / "1" / "model.json").write_text('{"mask": "[MASK]"}')
     filling = Predictor.load(tmp_path)
-    # What this reader hides a word by is text of another: it is not refused, and stays.
+    # This reader's graph hides words by <mask>, so [MASK] is accepted and stays.
     assert filling.lines(["a [MASK]"]) == ["a [MASK]"]
     reader = TextReader.load(tmp_path)
     for ask in (filling.lines, reader.filled, reader.guesses):
-        told = r"must have a mask, \[MASK\], in .*text 1, 'a <mask>'"
-        with pytest.raises(ValueError, match=told):
+        message = r"must have a mask, \[MASK\], in .*text 1, 'a <mask>'"
+        with pytest.raises(ValueError, match=message):
             ask(["a <mask>"])
 
 
@@ -192,13 +192,13 @@ def test_a_folder_without_a_saved_model_is_refused(tmp_path):
 
 
 def test_the_command_writes_what_the_predictor_gives(models, fresh_shell):
-    def told(*arguments, stdin=b"a\nbb\n"):
+    def printed(*arguments, stdin=b"a\nbb\n"):
         answer = fresh_shell("predict", f"--model={models}/upper", *arguments, stdin=stdin)
         assert (answer.returncode, answer.stderr) == (0, b"")
         return answer.stdout.decode()
 
-    assert told() == told("--stream") == "A!\nBB!\n"
-    assert list(map(json.loads, io.StringIO(told("--json", "--signature=raw")))) == [
+    assert printed() == printed("--stream") == "A!\nBB!\n"
+    assert list(map(json.loads, io.StringIO(printed("--json", "--signature=raw")))) == [
         {"text": "a", "text_bytes": "a", "length": 1},
         {"text": "bb", "text_bytes": "bb", "length": 2},
     ]

@@ -1,6 +1,6 @@
-"""A translator whose languages have a vocabulary each: the source is read by the one, and what is
-written, scored or shown of the target is the other's. And one of word pieces. Both leave in every
-format, which cuts raw text as the live one does.
+"""A translator whose languages have a vocabulary each: one reads the source, the other writes,
+scores and shows the target. And one of word pieces. Every export format of both cuts raw text as
+the live translator does.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ from pipelines import vocabularies
 from pipelines.special_ids import BOS, EOS
 from pipelines.vocabularies import SeparateVocabularies, vocabulary
 
-# Of both languages; each lacks the other's.
+# By language; each vocabulary lacks the letters of the other language.
 LETTERS = ("abcdefgh", "stuvwxyz")
 SIZE = 272
 LINES = ["a b c d", "d d", "e a b c", "b"]
@@ -67,25 +67,25 @@ def scores(module, lines=LINES, references=REFERENCES):
 
 def test_scores_are_those_of_each_sides_own_ids(model, both, module):
     expected = [
-        log_probability(model, [*ids_of(both.source, line), EOS], [*ids_of(both.target, one), EOS])
-        for line, one in zip(LINES, REFERENCES, strict=True)
+        log_probability(model, [*ids_of(both.source, line), EOS], [*ids_of(both.target, text), EOS])
+        for line, text in zip(LINES, REFERENCES, strict=True)
     ]
-    found = scores(module)
-    np.testing.assert_allclose([score for score, _ in found], expected, rtol=0, atol=1e-4)
-    lengths = [len(ids_of(both.target, one)) + 1 for one in REFERENCES]
-    assert [tokens for _, tokens in found] == lengths
-    # The control: with the sides changed the ids are others.
+    scored = scores(module)
+    np.testing.assert_allclose([score for score, _ in scored], expected, rtol=0, atol=1e-4)
+    lengths = [len(ids_of(both.target, reference)) + 1 for reference in REFERENCES]
+    assert [tokens for _, tokens in scored] == lengths
+    # The control: with the sides swapped the ids differ.
     swapped = TranslationModule(model, SeparateVocabularies(both.target, both.source))
-    assert not np.allclose(scores(swapped), found)
+    assert not np.allclose(scores(swapped), scored)
 
 
 def test_translations_are_text_of_the_target_alone(both, module):
     with eagerly():
-        hypotheses = Translator(module).translate_in_detail(LINES, ["z y", "", "", ""])
-    for found in hypotheses:
-        ids = tf.ragged.constant([[both.target.pieces.index(one) for one in found[0].pieces]])
-        assert found[0].text == both.target.detokenize(ids).numpy()[0].decode()
-    assert hypotheses[0][0].text.startswith("z y")
+        details = Translator(module).translate_in_detail(LINES, ["z y", "", "", ""])
+    for best, *_ in details:
+        ids = tf.ragged.constant([list(map(both.target.pieces.index, best.pieces))])
+        assert best.text == both.target.detokenize(ids).numpy()[0].decode()
+    assert details[0][0].text.startswith("z y")
 
 
 def test_each_side_is_measured_and_shown_by_its_own_pieces(both, module):
@@ -116,8 +116,8 @@ def test_a_saved_model_holds_both_and_gives_what_the_live_model_gives(module, bo
     for text in ("a b c", "z y x", "a" * 50):
         assert exported._model.lengths([text]) == live._model.lengths([text])
         assert exported._model.target_lengths([text]) == live._model.target_lengths([text])
-    weights, kept = starting_point(version)
-    assert kept.fingerprint == both.fingerprint
+    weights, pieces = starting_point(version)
+    assert pieces.fingerprint == both.fingerprint
     assert "weights/source_embedding/table" in weights
 
 
@@ -125,20 +125,19 @@ def test_a_saved_model_holds_both_and_gives_what_the_live_model_gives(module, bo
 def test_ctranslate2_with_two_vocabularies_gives_the_same(module, model, both, tmp_path):
     ctranslate2 = pytest.importorskip("ctranslate2")
     folder = ctranslate2_model.convert(model, both, tmp_path / "c", {})
-    split = [
+    source, target = (
         sentencepiece.SentencePieceProcessor(model_file=str(path))
         for path in vocabularies.paths("separate", folder)
-    ]
+    )
     engine = ctranslate2.Translator(str(folder), compute_type="float32")
-    sides = [
-        one.encode(side, out_type=str) for one, side in zip(split, (LINES, REFERENCES), strict=True)
-    ]
+    sides = (source.encode(LINES, out_type=str), target.encode(REFERENCES, out_type=str))
     theirs = [sum(result.log_probs) for result in engine.score_batch(*sides)]
-    np.testing.assert_allclose([one for one, _ in scores(module)], theirs, rtol=0, atol=1e-3)
+    np.testing.assert_allclose([score for score, _ in scores(module)], theirs, rtol=0, atol=1e-3)
     results = engine.translate_batch(sides[0], beam_size=1, max_decoding_length=8)
     greedy = Translator(TranslationModule(model, both, GREEDY))
     with eagerly():
-        assert [split[1].decode(one.hypotheses[0]) for one in results] == greedy.translate(LINES)
+        expected = greedy.translate(LINES)
+    assert [target.decode(result.hypotheses[0]) for result in results] == expected
 
 
 # A translator of word pieces in every format.
@@ -180,10 +179,10 @@ def test_ctranslate2_gives_the_same_of_word_pieces(of_word_pieces, tmp_path):
     module, expected = of_word_pieces
     graphs = (module._graphs.model, module.vocabulary)
     folder = ctranslate2_model.convert(*graphs, tmp_path / "c", {})
-    cut = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocabulary.model"))
+    tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocabulary.model"))
     engine = ctranslate2.Translator(str(folder), compute_type="float32")
     lines = [line for line in WORDS if line]
-    asked = cut.encode(lines, out_type=str)
-    results = engine.translate_batch(asked, beam_size=1, max_decoding_length=8)
-    found = [cut.decode(one.hypotheses[0]) for one in results]
-    assert found == [text for line, text in zip(WORDS, expected, strict=True) if line]
+    pieces = tokenizer.encode(lines, out_type=str)
+    results = engine.translate_batch(pieces, beam_size=1, max_decoding_length=8)
+    translations = [tokenizer.decode(result.hypotheses[0]) for result in results]
+    assert translations == [text for line, text in zip(WORDS, expected, strict=True) if line]

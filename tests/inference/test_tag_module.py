@@ -25,13 +25,13 @@ def pieces():
 def model(pieces):
     sizes = {"num_layers": 1, "d_model": 16, "d_ff": 16, "num_heads": 2, "positions": "learned"}
     hyperparameters = Hyperparameters(vocabulary_size=pieces.size, max_positions=20, **sizes)
-    made = TokenClassifier(hyperparameters, len(KNOWN))
+    classifier = TokenClassifier(hyperparameters, len(KNOWN))
     random = np.random.default_rng(1)
     # Norms and biases stay as they are, so that other words have other tags.
-    made.set_weights(
-        [random.normal(0, 1, one.shape) if one.ndim > 1 else one for one in made.get_weights()]
-    )
-    return made
+    for weights in classifier.weights:
+        if len(weights.shape) > 1:
+            weights.assign(random.normal(0, 1, weights.shape))
+    return classifier
 
 
 def test_a_damaged_file_of_labels_is_named(tmp_path):
@@ -42,12 +42,12 @@ def test_a_damaged_file_of_labels_is_named(tmp_path):
 
 def tags_of(module, texts):
     with eagerly():
-        found = module.tag(tf.constant(texts))
-    return [[tag.decode() for tag in row if tag] for row in found["tags"].numpy()]
+        outputs = module.tag(tf.constant(texts))
+    return [[tag.decode() for tag in row if tag] for row in outputs["tags"].numpy()]
 
 
 def tags_in_training(model, pieces, texts, max_length):
-    """Those of the words that are read of texts, by the batches of a training, in any order."""
+    """The tags of the words of texts that a training reads, by its batches, in any order."""
     tags = ["B-a " * len(text.split()) for text in texts]
     examples = labelled_texts.tagged_examples(texts, tags, KNOWN, pieces, max_length, "the text")
     for inputs, _, weights in evaluation_batches(examples, 1000):
@@ -72,5 +72,5 @@ def test_a_long_text_is_cut_as_in_training(model, pieces):
     [expected] = tags_in_training(model, pieces, [text], module.longest - 1)
     assert row == expected + ["O"] * (24 - len(expected))
     assert 6 < len(expected) < 24
-    # The control: the end of what is read says more than its place.
+    # The control: one piece less changes the tags.
     assert [*tags_in_training(model, pieces, [text], module.longest - 2)] != [expected]

@@ -1,6 +1,6 @@
-"""What a server may be asked for. That a SavedModel has the same: test_saved_model.py.
+"""The signatures for a server. That a SavedModel has the same: test_saved_model.py.
 
-What a request gives comes from a graph; what it is compared with is computed without one.
+Requests run as graphs; what they are compared with is computed without one.
 """
 
 import numpy as np
@@ -34,13 +34,13 @@ def module(model, pieces):
 
 @pytest.fixture(scope="module")
 def ask(module):
-    """The outputs of a signature, as arrays, for lines and what else is given."""
+    """The outputs of a signature, as arrays, for lines and options."""
     functions = module.functions()
 
-    def ask(name, text, **given):
+    def ask(name, text, **options):
         return {
             key: tensor.numpy()
-            for key, tensor in functions[name](tf.constant(text, tf.string), **given).items()
+            for key, tensor in functions[name](tf.constant(text, tf.string), **options).items()
         }
 
     ask.names = set(functions)
@@ -52,25 +52,27 @@ def module_of(model, pieces, **options):
 
 
 def hypotheses(model, pieces, line, beam_size=3, **options):
-    """What the live model gives for one line, best first, with a beam of 3 or as told."""
+    """What the live model gives for one line, best first, with a beam of 3 by default."""
     module = module_of(model, pieces, beam_size=beam_size, **options)
     with eagerly():
-        [found] = Translator(module).translate_in_detail([line])
-    return found
+        [ranked] = Translator(module).translate_in_detail([line])
+    return ranked
 
 
 def texts(rows):
     return [text.decode() for text in rows]
 
 
-def test_what_comes_alone_comes_in_a_batch(ask):
+def test_a_batch_gives_what_each_text_gives_alone(ask):
     for name in ("serving_default", "sample"):
         together = ask(name, SENTENCES)["translation"].tolist()
         assert together == [ask(name, [text])["translation"][0] for text in SENTENCES]
         assert [together[1], together[3]] == [b"", b""]
-    batch, alone = ask("nbest", SENTENCES), [ask("nbest", [text]) for text in SENTENCES]
-    assert batch["translations"].tolist() == [one["translations"][0].tolist() for one in alone]
-    np.testing.assert_allclose(batch["scores"], [one["scores"][0] for one in alone], rtol=1e-5)
+    batch = ask("nbest", SENTENCES)
+    for row, text in enumerate(SENTENCES):
+        alone = ask("nbest", [text])
+        assert batch["translations"][row].tolist() == alone["translations"][0].tolist()
+        np.testing.assert_allclose(batch["scores"][row], alone["scores"][0], rtol=1e-5)
 
 
 def test_no_sentences_give_nothing(ask):
@@ -88,7 +90,7 @@ def test_each_sentence_of_a_request_may_have_options_of_its_own(ask, model, piec
     lines = ["a b c", "d d", "a b c", "e f"]
     widths, alphas, longest, counts = [1, 4, 2, 3], [0.6, 0.0, 1.0, 2.0], [0, 5, 3, 0], [1, 3, 2, 3]
     forms = ["", "length", "length", "paper"]
-    given = ask(
+    outputs = ask(
         "translate",
         lines,
         beam_size=tf.constant(widths),
@@ -104,12 +106,13 @@ def test_each_sentence_of_a_request_may_have_options_of_its_own(ask, model, piec
         options |= {"max_length": limit} if limit else {}
         options |= {"length_penalty_form": form} if form else {}
         expected = hypotheses(model, pieces, line, **options)
-        assert texts(given["translations"][row])[:count] == [one.text for one in expected]
+        translations, scores = outputs["translations"][row], outputs["scores"][row]
+        assert texts(translations[:count]) == [hypothesis.text for hypothesis in expected]
         if width > 1:  # greedy search is not ranked by the penalty
-            wanted = [one.score for one in expected]
-            np.testing.assert_allclose(given["scores"][row][:count], wanted, rtol=1e-5)
-        assert given["translations"][row][count:].tolist() == [b""] * (4 - 1 - count)
-        assert (given["scores"][row][count:] == np.finfo(np.float32).min).all()
+            live_scores = [hypothesis.score for hypothesis in expected]
+            np.testing.assert_allclose(scores[:count], live_scores, rtol=1e-5)
+        assert translations[count:].tolist() == [b""] * (4 - 1 - count)
+        assert (scores[count:] == np.finfo(np.float32).min).all()
 
 
 def test_options_out_of_range_count_as_the_nearest_end(ask):
@@ -123,53 +126,54 @@ def test_options_out_of_range_count_as_the_nearest_end(ask):
         ({"length_penalty_form": ["lenght"]}, {"length_penalty_form": ["paper"]}),
         ({"max_length": [-3]}, {"max_length": [0]}),
     ):
-        found, expected = (
-            ask("translate", line, **{name: tf.constant(value) for name, value in given.items()})
-            for given in (wrong, nearest)
+        actual, expected = (
+            ask("translate", line, **{name: tf.constant(value) for name, value in options.items()})
+            for options in (wrong, nearest)
         )
-        assert found["translations"].tolist() == expected["translations"].tolist()
-        assert found["scores"].tolist() == expected["scores"].tolist()
+        assert actual["translations"].tolist() == expected["translations"].tolist()
+        assert actual["scores"].tolist() == expected["scores"].tolist()
 
 
 def test_nbest_is_the_whole_beam(ask, model, pieces):
-    given = ask("nbest", ["a b c d"])
+    outputs = ask("nbest", ["a b c d"])
     expected = hypotheses(model, pieces, "a b c d", num_hypotheses=3)
-    assert texts(given["translations"][0]) == [one.text for one in expected]
-    np.testing.assert_allclose(given["scores"][0], [one.score for one in expected], rtol=1e-5)
+    assert texts(outputs["translations"][0]) == [hypothesis.text for hypothesis in expected]
+    scores = [hypothesis.score for hypothesis in expected]
+    np.testing.assert_allclose(outputs["scores"][0], scores, rtol=1e-5)
 
 
 def test_a_sample_is_its_seed_s(ask, model, pieces):
     line = ["a b c d"]
-    first, again, other = (
+    first, again, different = (
         ask("sample", line, seed=tf.constant([seed], tf.int64))["translation"][0]
         for seed in (5, 5, 6)
     )
-    assert first == again != other
+    assert first == again != different
     drawing = Translator(module_of(model, pieces, samples=1, seed=5))
     with eagerly():
         assert drawing.translate(line) == texts([first])
 
 
 def test_the_next_piece_is_as_likely_as_the_search_says(ask, model, pieces):
-    [found] = hypotheses(model, pieces, "a b c d", num_hypotheses=1)
-    count = len(found.pieces) - 1  # The end comes because the limit forces it.
+    [best] = hypotheses(model, pieces, "a b c d", num_hypotheses=1)
+    count = len(best.pieces) - 1  # The end comes because the limit forces it.
     assert count > 2
-    prefixes = [" ".join(found.pieces[:place]) for place in range(count)]
-    given = ask("next_pieces", ["a b c d"] * count, prefix=tf.constant(prefixes))
-    assert given["pieces"].shape == given["probabilities"].shape == (count, 20)
-    expected = np.exp(found.log_probabilities)
+    prefixes = [" ".join(best.pieces[:place]) for place in range(count)]
+    outputs = ask("next_pieces", ["a b c d"] * count, prefix=tf.constant(prefixes))
+    assert outputs["pieces"].shape == outputs["probabilities"].shape == (count, 20)
+    expected = np.exp(best.log_probabilities)
     for row in range(count):
-        place = texts(given["pieces"][row]).index(found.pieces[row])
-        assert given["model_probabilities"][row][place] == pytest.approx(expected[row], rel=1e-4)
+        place = texts(outputs["pieces"][row]).index(best.pieces[row])
+        assert outputs["model_probabilities"][row][place] == pytest.approx(expected[row], rel=1e-4)
     # Left out, the prefix is empty.
     alone = ask("next_pieces", ["a b c d"], top_k=tf.constant([1]))
-    assert alone["pieces"].tolist() == given["pieces"][:1].tolist()
+    assert alone["pieces"].tolist() == outputs["pieces"][:1].tolist()
     assert alone["probabilities"].tolist() == [[1.0] + [0.0] * 19]
 
 
 def test_options_of_the_next_piece_that_are_out_of_range_are_clamped(ask):
     lines = ["a b"] * 4
-    given = ask(
+    outputs = ask(
         "next_pieces",
         lines,
         temperature=tf.constant([0.0, 1.0, 1.0, np.nan]),
@@ -177,25 +181,25 @@ def test_options_of_the_next_piece_that_are_out_of_range_are_clamped(ask):
         top_p=tf.constant([1.0, 7.0, -1.0, np.nan]),
         prefix=tf.constant([b"no\xff piece"]),
     )
-    assert (given["pieces"] == given["pieces"][:1]).all()
+    assert (outputs["pieces"] == outputs["pieces"][:1]).all()
     for name in ("probabilities", "model_probabilities"):
-        np.testing.assert_allclose(given[name], np.tile(given[name][:1], (4, 1)), rtol=1e-5)
-    np.testing.assert_array_less(0.0, given["probabilities"])
+        np.testing.assert_allclose(outputs[name], np.tile(outputs[name][:1], (4, 1)), rtol=1e-5)
+    np.testing.assert_array_less(0.0, outputs["probabilities"])
 
 
 def test_scores_and_pieces_are_those_of_the_live_model(ask, module):
     lines, references = ["a b c", "d"], tf.constant(["c b", "d d d"])
-    given = ask("score", lines, reference=references)
+    outputs = ask("score", lines, reference=references)
     live = Translator(module).score(lines, ["c b", "d d d"])
-    np.testing.assert_allclose(given["log_probability"], [log_p for log_p, _ in live], rtol=1e-5)
-    assert given["tokens"].tolist() == [tokens for _, tokens in live]
+    np.testing.assert_allclose(outputs["log_probability"], [log_p for log_p, _ in live], rtol=1e-5)
+    assert outputs["tokens"].tolist() == [tokens for _, tokens in live]
     aligned = ask("align", lines, reference=references)
     assert texts(aligned["source_pieces"][1])[:2] == ["▁d", "</s>"]
     expected = (2, 1, 2, aligned["target_pieces"].shape[1], aligned["source_pieces"].shape[1])
     assert aligned["attention"].shape == expected
 
 
-def test_what_an_export_cannot_do_it_does_not_promise(model, pieces):
+def test_an_export_has_only_the_signatures_that_it_can_serve(model, pieces):
     assert "align" not in TranslationModule(Ensemble([model, model]), pieces).functions()
     drawing = module_of(model, pieces, samples=4, num_hypotheses=2).functions()
     names = {"serving_default", "nbest", "score", "sample", "next_pieces", "align"}
@@ -205,17 +209,17 @@ def test_what_an_export_cannot_do_it_does_not_promise(model, pieces):
         assert drawing["nbest"](tf.constant(["a b c"]))["translations"].shape == (1, 4)
 
 
-def test_whatever_beam_was_exported_any_may_be_asked_for(model, pieces):
+def test_a_request_may_have_any_beam_whatever_beam_was_exported(model, pieces):
     line = tf.constant(["a b c d"])
     greedy, wide = (
         module_of(model, pieces, beam_size=size, max_length=4).functions() for size in (1, 40)
     )
     [expected] = hypotheses(model, pieces, "a b c d", max_length=4)
     with eagerly():
-        found = greedy["translate"](line, beam_size=tf.constant([3]))
+        outputs = greedy["translate"](line, beam_size=tf.constant([3]))
         assert wide["nbest"](line)["translations"].shape == (1, 40)
-    assert texts(found["translations"].numpy()[0]) == [expected.text]
-    np.testing.assert_allclose(found["scores"], [[expected.score]], rtol=1e-5)
+    assert texts(outputs["translations"].numpy()[0]) == [expected.text]
+    np.testing.assert_allclose(outputs["scores"], [[expected.score]], rtol=1e-5)
 
 
 def test_greedy_search_scores_by_log_p_alone_as_a_run_does(ask, model, pieces):

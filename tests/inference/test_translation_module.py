@@ -33,7 +33,7 @@ def module(model, pieces):
 
 def alone(function, *columns):
     """What a function of lists gives for each row of columns by itself."""
-    return [function(*([one] for one in row))[0] for row in zip(*columns, strict=True)]
+    return [function(*([entry] for entry in row))[0] for row in zip(*columns, strict=True)]
 
 
 def test_a_source_is_cut_at_its_limit(module):
@@ -43,9 +43,9 @@ def test_a_source_is_cut_at_its_limit(module):
 
 
 def test_a_vocabulary_of_another_width_is_refused(pieces):
-    other = Transformer(vocabulary_size=299, num_layers=1, d_model=16, d_ff=32, num_heads=2)
+    mismatched = Transformer(vocabulary_size=299, num_layers=1, d_model=16, d_ff=32, num_heads=2)
     with pytest.raises(ValueError, match="299 pieces"):
-        TranslationModule(other, pieces)
+        TranslationModule(mismatched, pieces)
 
 
 def test_one_graph_serves_every_shape(module):
@@ -56,8 +56,8 @@ def test_one_graph_serves_every_shape(module):
 
 def test_batches_decoded_at_once_give_what_one_by_one_gives(module, monkeypatch):
     lines, translator = [f"{word} b c d" for word in "abcdefghijk"], Translator(module)
-    found = translator.translate(lines, batch_tokens=12, batches_at_once=3)
-    assert found == translator.translate(lines, batch_tokens=12)
+    translations = translator.translate(lines, batch_tokens=12, batches_at_once=3)
+    assert translations == translator.translate(lines, batch_tokens=12)
 
     def gone(text):
         raise OSError("gone")
@@ -78,7 +78,7 @@ def test_scores_come_in_order_and_are_those_of_each_pair_alone(module):
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "told"),
+    ("name", "arguments", "message"),
     [
         ("score", (["a", "b"], ["a"]), r"^`references` must be as many as `lines`, 2\. .*: 1\.$"),
         ("score", (["a"], "b"), r"^`references` must be a list .* Received: 'b'\.$"),
@@ -88,9 +88,9 @@ def test_scores_come_in_order_and_are_those_of_each_pair_alone(module):
         ("attention", ("a", None), r"^`translation` must be a string\. Received: None\.$"),
     ],
 )
-def test_what_fits_no_question_is_refused(module, name, given, told):
-    with pytest.raises(ValueError, match=told):
-        getattr(Translator(module), name)(*given)
+def test_arguments_of_the_wrong_count_type_or_length_are_refused(module, name, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        getattr(Translator(module), name)(*arguments)
 
 
 def test_hypotheses_come_best_first_with_what_each_piece_costs(model, pieces):
@@ -98,18 +98,18 @@ def test_hypotheses_come_best_first_with_what_each_piece_costs(model, pieces):
     translator = Translator(TranslationModule(model, pieces, options))
     lines = ["a b c d e f", "b", ""]
     with eagerly():
-        found = translator.translate_in_detail(lines)
+        details = translator.translate_in_detail(lines)
         translations = translator.translate(lines)
-    for hypotheses in found:
+    for hypotheses in details:
         assert len(hypotheses) == 3
-        scores = [one.score for one in hypotheses]
+        scores = [hypothesis.score for hypothesis in hypotheses]
         assert scores == sorted(scores, reverse=True)
-        for one in hypotheses:
-            assert one.pieces[-1] == "</s>"
-            assert len(one.pieces) == len(one.log_probabilities) <= 6
-            penalty = ((5 + len(one.pieces)) / 6) ** 0.6
-            assert sum(one.log_probabilities) / penalty == pytest.approx(one.score, rel=1e-5)
-    assert [hypotheses[0].text for hypotheses in found] == translations
+        for hypothesis in hypotheses:
+            assert hypothesis.pieces[-1] == "</s>"
+            assert len(hypothesis.pieces) == len(hypothesis.log_probabilities) <= 6
+            score = sum(hypothesis.log_probabilities) / ((5 + len(hypothesis.pieces)) / 6) ** 0.6
+            assert score == pytest.approx(hypothesis.score, rel=1e-5)
+    assert [hypotheses[0].text for hypotheses in details] == translations
 
 
 def test_a_translation_begins_with_its_prefix(module):
@@ -123,23 +123,23 @@ def test_a_translation_begins_with_its_prefix(module):
 
 def test_each_sentence_of_a_line_is_translated_on_its_own(module):
     translator = Translator(module)
-    both, one, other = translator.translate(
+    both, first, second = translator.translate(
         ["The dog runs. The cat sleeps.", "The dog runs.", "The cat sleeps."], split_sentences=True
     )
-    assert both == f"{one} {other}"
-    assert [one, other] == translator.translate(["The dog runs.", "The cat sleeps."])
+    assert both == f"{first} {second}"
+    assert [first, second] == translator.translate(["The dog runs.", "The cat sleeps."])
     long = " ".join(["The dog runs."] * 500)
-    found = translator.translate([long], split_sentences=True)
-    assert found == [" ".join(translator.translate(["The dog runs."]) * 500)]
+    translations = translator.translate([long], split_sentences=True)
+    assert translations == [" ".join(translator.translate(["The dog runs."]) * 500)]
     with pytest.raises(ValueError, match="exclude each other"):
         translator.translate(["a"], ["b"], split_sentences=True)
 
 
 def test_the_tag_of_a_line_is_that_of_each_of_its_sentences(module, pieces, monkeypatch):
-    asked = []
+    sentences = []
 
     def translate(lines):
-        asked.extend(lines)
+        sentences.extend(lines)
         return lines
 
     translator = Translator(module)
@@ -148,15 +148,15 @@ def test_the_tag_of_a_line_is_that_of_each_of_its_sentences(module, pieces, monk
     lines = [f"{tag} The dog runs. The cat sleeps." for tag in ("<2de>", "<2fr>")]
     expected = ["<2de> The dog runs. <2de> The cat sleeps.", lines[1]]
     assert translator.translate(lines, split_sentences=True) == expected
-    assert len(asked) == 4
-    assert {"<2de> The cat sleeps.", "The cat sleeps."} < set(asked)
+    assert len(sentences) == 4
+    assert {"<2de> The cat sleeps.", "The cat sleeps."} < set(sentences)
 
 
-def test_what_is_done_is_reported(module):
-    done = []
-    Translator(module).translate(["a", "b c", "d"] * 3, batch_tokens=6, report=done.append)
-    assert sum(done) == 9
-    assert len(done) > 2
+def test_progress_is_reported(module):
+    reported = []
+    Translator(module).translate(["a", "b c", "d"] * 3, batch_tokens=6, report=reported.append)
+    assert sum(reported) == 9
+    assert len(reported) > 2
 
 
 def test_attention_is_that_of_the_pair_alone_without_padding(module, model):
@@ -176,12 +176,12 @@ def test_attention_is_that_of_the_pair_alone_without_padding(module, model):
 
 
 @pytest.mark.parametrize("path", [None, [None], 1])
-def test_what_is_no_path_is_no_model(path):
+def test_a_path_of_another_type_is_refused(path):
     with pytest.raises(ValueError, match=r"^`path` must be a path or a list of paths\. Received: "):
         Translator.load(path)
 
 
-def test_words_are_aligned_in_any_company(module):
+def test_words_are_aligned_alike_alone_and_in_a_batch(module):
     translator, lines, references = Translator(module), ["a b c", "d", ""], ["c b", "d d d", "a"]
     links = translator.align(lines, references)
     assert links == alone(translator.align, lines, references)
@@ -189,8 +189,8 @@ def test_words_are_aligned_in_any_company(module):
 
 
 def test_an_ensemble_translates_scores_and_has_no_attention(model, pieces):
-    other = Transformer(vocabulary_size=300, num_layers=1, d_model=24, d_ff=32, num_heads=2)
-    ensemble = Ensemble([model, other])
+    second = Transformer(vocabulary_size=300, num_layers=1, d_model=24, d_ff=32, num_heads=2)
+    ensemble = Ensemble([model, second])
     for coverage_penalty in (0.0, 0.5):
         options = DecodingOptions(
             beam_size=2, length_penalty=0.0, coverage_penalty=coverage_penalty, max_length=2
@@ -225,24 +225,24 @@ LINKS = {
 
 @pytest.mark.parametrize("name", LINKS)
 def test_words_are_linked_by_the_sums_over_their_pieces(name):
-    *given, expected = LINKS[name]
-    assert link_words(*given) == expected
+    *arguments, expected = LINKS[name]
+    assert link_words(*arguments) == expected
 
 
-@pytest.mark.parametrize("given", [{"beam_size": 1}, {"beam_size": 3}, {"samples": 3}], ids=str)
-def test_forbidden_words_never_come(model, pieces, given):
-    """Whatever the search, in its best and in its other hypotheses."""
+@pytest.mark.parametrize("search", [{"beam_size": 1}, {"beam_size": 3}, {"samples": 3}], ids=str)
+def test_forbidden_words_never_come(model, pieces, search):
+    """In any search, neither in the best nor in another hypothesis."""
     lines = ["a b c d", "c c a", "e f"]
 
     def words(**more):
-        options = DecodingOptions(**given, max_length=12, **more)
+        options = DecodingOptions(**search, max_length=12, **more)
         module = TranslationModule(model, pieces, options)
-        found = module.functions()["nbest"](tf.constant(lines))["translations"].numpy().ravel()
-        return [re.findall(r"\w+", one.decode()) for one in found]
+        texts = module.functions()["nbest"](tf.constant(lines))["translations"].numpy().ravel()
+        return [re.findall(r"\w+", text.decode()) for text in texts]
 
     with eagerly():
-        said = sorted({word for line in words() for word in line})
-        assert said, "the control: without the rule they come"
-        forbidden = said[:: max(1, len(said) // 4)]
-        after = {word for line in words(forbidden_words=forbidden) for word in line}
-    assert not after & set(forbidden)
+        usual = sorted({word for line in words() for word in line})
+        assert usual, "the control: without the rule they come"
+        forbidden = usual[:: max(1, len(usual) // 4)]
+        remaining = {word for line in words(forbidden_words=forbidden) for word in line}
+    assert not remaining & set(forbidden)

@@ -1,4 +1,4 @@
-"""The folder of `export --format=web` has what its page loads; what that cannot do is refused."""
+"""The folder of `export --format=web` has what its page loads; options it lacks are refused."""
 
 import base64
 import dataclasses
@@ -35,18 +35,18 @@ def module_of(options, protected=None):
 def packages(monkeypatch, tmp_path):
     """Small packages in the cache folder, in place of npm's."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    made = []
-    for one in web_folder.PACKAGES:
-        one.path.parent.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(one.path, "w:gz") as archive:
-            for name in one.files:
+    replaced = []
+    for package in web_folder.PACKAGES:
+        package.path.parent.mkdir(parents=True, exist_ok=True)
+        with tarfile.open(package.path, "w:gz") as archive:
+            for name in package.files:
                 member = tarfile.TarInfo(f"package/{name}")
                 member.size = len(name)
                 archive.addfile(member, io.BytesIO(name.encode()))
-        digest = base64.b64encode(hashlib.sha512(one.path.read_bytes()).digest()).decode()
-        made.append(dataclasses.replace(one, integrity=f"sha512-{digest}"))
-    monkeypatch.setattr(web_folder, "PACKAGES", made)
-    return made
+        digest = base64.b64encode(hashlib.sha512(package.path.read_bytes()).digest()).decode()
+        replaced.append(dataclasses.replace(package, integrity=f"sha512-{digest}"))
+    monkeypatch.setattr(web_folder, "PACKAGES", replaced)
+    return replaced
 
 
 def test_the_folder_has_all_that_its_page_loads_and_no_other_host(packages, pieces, tmp_path):
@@ -59,16 +59,16 @@ def test_the_folder_has_all_that_its_page_loads_and_no_other_host(packages, piec
     assert "{{" not in page
     loaded = re.findall(r'(?:src|href)="([^"]+)"', page)
     assert len(loaded) == 5
-    for one in loaded:
-        assert one == "data:," or (tmp_path / one).exists()
+    for address in loaded:
+        assert address == "data:," or (tmp_path / address).exists()
     policy = re.search(r'Content-Security-Policy"\s+content="([^"]+)"', page)[1]
     assert policy == "default-src 'self' data: 'unsafe-inline' 'unsafe-eval'"
     settings = json.loads((tmp_path / "web.json").read_text())
     assert settings["beam_size"] == 3
     assert settings["max_length"] == [1, 1, 50]
     assert settings["marks"] is None
-    kept = {path.name: path.read_text() for path in (tmp_path / "runtime").iterdir()}
-    assert kept == {new: name for one in packages for name, new in one.files.items()}
+    contents = {path.name: path.read_text() for path in (tmp_path / "runtime").iterdir()}
+    assert contents == {new: name for package in packages for name, new in package.files.items()}
     assert str(packages[0]) in web_folder.remark()
 
 
@@ -86,7 +86,7 @@ def test_no_line_of_this_page_and_of_the_server_s_is_over_100_columns():
     assert too_long(f"{'a' * 100}\n{'a' * 101}\n") == [2]
 
 
-def test_a_package_that_is_not_what_was_pinned_is_not_taken(packages, monkeypatch, tmp_path):
+def test_a_package_that_is_not_the_pinned_one_is_refused(packages, monkeypatch, tmp_path):
     path = packages[1].path
     path.write_bytes(b"something else")
     (tmp_path / "npm").write_text('#!/bin/sh\nfor last in "$@"; do :; done\nexit 0\n')
@@ -94,8 +94,8 @@ def test_a_package_that_is_not_what_was_pinned_is_not_taken(packages, monkeypatc
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with pytest.raises(OSError, match=r"its checksum is not sha512-.* Put the file"):
         web_folder.prepare(module_of({}))
-    said = "npm error code ENOTFOUND\\nnpm error at somewhere"
-    (tmp_path / "npm").write_text(f"#!/bin/sh\nprintf '{said}' >&2\nexit 1\n")
+    message = "npm error code ENOTFOUND\\nnpm error at somewhere"
+    (tmp_path / "npm").write_text(f"#!/bin/sh\nprintf '{message}' >&2\nexit 1\n")
     with pytest.raises(OSError, match=r"npm said: code ENOTFOUND \(is its registry reachable\?\)"):
         web_folder.prepare(module_of({}))
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
@@ -109,27 +109,27 @@ web_folder._download(web_folder.PACKAGES[0])
 """
 
 
-def test_what_a_killed_download_left_goes_with_the_next(packages, monkeypatch, tmp_path):
+def test_the_next_download_removes_what_a_killed_one_left(packages, monkeypatch, tmp_path):
     first = packages[0]
     whole = first.path.rename(tmp_path / first.path.name)
     (tmp_path / "npm").write_text("#!/bin/sh\nkill $PPID\n")
     (tmp_path / "npm").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     assert subprocess.run([sys.executable, "-c", KILLED], check=False).returncode == -signal.SIGTERM
-    others = {one.path.name for one in packages[1:]}
-    assert len({*os.listdir(first.path.parent)} - others) == 1
+    other_names = {package.path.name for package in packages[1:]}
+    assert len({*os.listdir(first.path.parent)} - other_names) == 1
     to = '#!/bin/sh\nfor one in "$@"; do case $one in --pack-d*) to=${one#*=};; esac; done\n'
     (tmp_path / "npm").write_text(f'{to}cp "{whole}" "$to"\n')
     web_folder.prepare(module_of({}))
-    assert {*os.listdir(first.path.parent)} == {first.path.name, *others}
+    assert {*os.listdir(first.path.parent)} == {first.path.name, *other_names}
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "option"),
     [({"samples": 2}, "samples=2"), ({"num_hypotheses": 2}, "num_hypotheses=2")],
 )
-def test_what_the_page_cannot_do_is_refused_by_name(packages, options, said):
-    with pytest.raises(ValueError, match=f"searches without it: {said}. Leave it out"):
+def test_options_that_the_page_cannot_follow_are_refused_by_name(packages, options, option):
+    with pytest.raises(ValueError, match=f"searches without it: {option}. Leave it out"):
         web_folder.prepare(module_of(options))
 
 

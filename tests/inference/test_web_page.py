@@ -60,7 +60,7 @@ def learned(**options):
 def exported(pieces, path, options, end=3):
     model = random_model(vocabulary_size=pieces.size, output_bias=True)
     # Translations end before their limit, so that the penalty matters.
-    [bias] = [one for one in model.weights if one.shape == (pieces.size,)]
+    [bias] = [weight for weight in model.weights if weight.shape == (pieces.size,)]
     bias.assign(np.where(np.arange(pieces.size) == EOS, end, bias))
     module = TranslationModule(model, pieces, options)
     try:
@@ -95,8 +95,8 @@ def many_languages(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser():
-    with chromium() as one:
-        yield one
+    with chromium() as driver:
+        yield driver
 
 
 @contextlib.contextmanager
@@ -137,55 +137,56 @@ def enter(browser, name, value):
 
 
 def test_translations_are_those_of_python(browser, folder):
-    found = {}
+    translations = {}
     with opened(browser, folder) as (address, button):
         assert not browser.find_element(By.ID, "languages").is_displayed()
         for beam, penalty, form in SEARCHES:
             browser.execute_script("translator.settings.beam_form = arguments[0]", form)
             enter(browser, "beam_size", str(beam))
             enter(browser, "length_penalty", str(penalty))
-            found[beam, penalty, form] = translated(browser, button)
+            translations[beam, penalty, form] = translated(browser, button)
         # A control: the last search without the terms.
         browser.execute_script("translator.settings.learned_terms = false")
-        assert translated(browser, button) != found[SEARCHES[-1]]
-    for (beam, penalty, form), texts in found.items():
+        assert translated(browser, button) != translations[SEARCHES[-1]]
+    for (beam, penalty, form), texts in translations.items():
         search = {"beam_size": beam, "length_penalty": penalty, "beam_form": form}
         translator = Translator.load(folder, **search)
         assert texts == [translator.translate([line])[0] for line in LINES]
-    assert len({*map(tuple, found.values())}) > 4
-    entries = browser.execute_script("return performance.getEntries().map((one) => one.name)")
-    loaded = [one for one in entries if "://" in one]
+    assert len({*map(tuple, translations.values())}) > 4
+    entries = browser.execute_script("return performance.getEntries().map((entry) => entry.name)")
+    loaded = [url for url in entries if "://" in url]
     assert len(loaded) > 8
-    assert all(one.startswith(address) for one in loaded)
+    assert all(url.startswith(address) for url in loaded)
     assert browser.get_log("browser") == []
 
 
 def test_languages_are_chosen_in_two_lists_and_forbidden_words_never_come(browser, many_languages):
-    found = {}
+    translations = {}
     with opened(browser, many_languages) as (_, button):
         lists = {name: Select(browser.find_element(By.ID, name)) for name in LANGUAGES}
-        for one, chosen in zip(lists.values(), ("en", "de"), strict=True):
-            texts = [option.text for option in one.options]
+        for select, chosen in zip(lists.values(), ("en", "de"), strict=True):
+            texts = [option.text for option in select.options]
             assert texts == ["English (en)", "French (fr)", "German (de)"]
-            assert one.first_selected_option.get_attribute("value") == chosen
+            assert select.first_selected_option.get_attribute("value") == chosen
         for pair in (("en", "de"), ("fr", "de"), ("de", "fr")):
-            for one, language in zip(lists.values(), pair, strict=True):
-                one.select_by_value(language)
-            found[pair] = translated(browser, button)
+            for select, language in zip(lists.values(), pair, strict=True):
+                select.select_by_value(language)
+            translations[pair] = translated(browser, button)
         unknown = "translator.translate('a', {target_language: 'tlh'})"
-        said = browser.execute_async_script(f"{unknown}.catch((one) => arguments[0](one.message))")
-        assert said == "target_language=tlh: the model has de, en, fr. Name one of these."
-        # While it translates, another text does not begin, whose answer would come first.
+        script = f"{unknown}.catch((error) => arguments[0](error.message))"
+        message = browser.execute_async_script(script)
+        assert message == "target_language=tlh: the model has de, en, fr. Name one of these."
+        # While it translates, another text does not begin, whose translation would come first.
         for is_locked in (True, False):
             begun = "window.begun = false; attempt = () => { begun = true; }; get('go').disabled ="
             browser.execute_script(f"{begun} arguments[0]", is_locked)
             browser.find_element(By.ID, "text").send_keys(Keys.CONTROL, Keys.ENTER)
             assert browser.execute_script("return begun") != is_locked
-    for pair, texts in found.items():
+    for pair, texts in translations.items():
         translator = Translator.load(many_languages, **dict(zip(LANGUAGES, pair, strict=True)))
         assert texts == [translator.translate([line])[0] for line in LINES]
         assert not any("d d" in text for text in texts)
-    assert len({*map(tuple, found.values())}) == 3
+    assert len({*map(tuple, translations.values())}) == 3
     free = Translator.load(many_languages, forbidden_words=())
     assert any("d d" in text for text in free.translate(LINES))
 

@@ -1,5 +1,5 @@
 """The search of the page that `export --format=web` writes, run by node, finds what the search in
-NumPy finds; spans become marks, and terms that lack are put in, as in Python.
+NumPy finds; spans become marks, and missing terms are put in, as in Python.
 """
 
 import json
@@ -36,7 +36,7 @@ SPELLED = ["", "", "", "", *MARKS, *(f" {word}" for word in TEXT)]
 FORBIDDEN = ("w3", "w1 w5", "w5 w2 w2", "w2 w0")
 # A model whose log P follows from the sum of all ids so far, the source's too, its state.
 MODEL = """
-const [tables, cases, ...more] = given;
+const [tables, cases, ...more] = inputs;
 const best = (logs, count) => logs.map((_, id) => id).sort((one, other) =>
   logs[one] === logs[other] ? one - other : logs[other] - logs[one]).slice(0, count);
 const sum = (ids) => ids.reduce((one, other) => one + other, 0);
@@ -53,14 +53,14 @@ function step(ids, position, rows, count, bias, factor, state) {
 }
 """
 SEARCH = """
-const [settings, expected] = more, found = [];
+const [settings, expected] = more, results = [];
 for (const [number, [options, source, spans]] of cases.entries()) {
   const start = (rows) => Array(rows).fill(sum(source));
-  found.push(await search({ start, step }, request(settings[options], source, spans)));
+  results.push(await search({ start, step }, request(settings[options], source, spans)));
   // The first that differs tells enough.
-  if (JSON.stringify(found[number]) !== JSON.stringify(expected[number])) break;
+  if (JSON.stringify(results[number]) !== JSON.stringify(expected[number])) break;
 }
-return found;
+return results;
 """
 TRANSLATE = """
 const [pieces] = more, [settings, lines] = cases;
@@ -70,9 +70,9 @@ const target = { decodeIds: (ids) => ids.map((id) => pieces[id]).join(" ") };
 const reading = (ids) => ({ start: (rows) => Array(rows).fill(sum(ids)), step });
 const parts = { settings, source, target, graphs: { reading } };
 const translator = Object.assign(new Translator(), parts);
-const found = [];
-for (const line of lines) found.push(await translator.translate(line));
-return found;
+const translations = [];
+for (const line of lines) translations.push(await translator.translate(line));
+return translations;
 """
 BY_LENGTH = {"length_penalty_form": "length", "length_penalty": 1.0}
 OPTIONS = [
@@ -106,32 +106,24 @@ OPTIONS = [
 ]
 SPANS = ["<b>", "{x}", "</b>", "<i>", "<br/>", "</i>", "</p>"]
 CASES = [
-    "Open MQTT. Émile is „home“",
-    "x < y",
-    "STRAßE",
-    "Σας Ǆ ŉ İ ı",
-    "ab cd",
-    "ab cde",
-    "𐐀 {a} 𝒜b",
+    *("Open MQTT. Émile is „home“", "x < y", "STRAßE", "Σας Ǆ ŉ İ ı"),
+    *("ab cd", "ab cde", "𐐀 {a} 𝒜b"),
 ]
 LINES = [
     *("a {x} b <b>c {y}</b> d", "see https://a.b/c?d or me@a.org.", "", "%s d 12345 %(n)d 1.2.3"),
-    *(
-        "<p>a <b>b</b> <i>c</i></p>",
-        "⟦keep me⟧ \U0001f600 b\n{x}",
-        "h \u00a0{x\u2028y} `\U0001f600`",
-    ),
+    *("<p>a <b>b</b> <i>c</i></p>", "⟦keep me⟧ \U0001f600 b\n{x}"),
+    "h \u00a0{x\u2028y} `\U0001f600`",
     *(" ".join(f"{{x{number}}}" for number in range(40)), "[%a%] [a](b.c) $t(d) &amp; 2026-11-26"),
 ]
 
 
-def run(program, *given, script=SCRIPT):
+def run(program, *inputs, script=SCRIPT):
     """What a program returns behind the page's script."""
     if not shutil.which("node"):
         pytest.skip("node is not installed")
-    known = f"const given = {json.dumps(given)};"
-    end = "().then((found) => console.log(JSON.stringify(found)));"
-    whole = f"{script}\n{known}\n(async () => {{ {program} }}){end}"
+    declaration = f"const inputs = {json.dumps(inputs)};"
+    end = "().then((result) => console.log(JSON.stringify(result)));"
+    whole = f"{script}\n{declaration}\n(async () => {{ {program} }}){end}"
     return json.loads(printed(shutil.which("node"), "-", input=whole, timeout=60))
 
 
@@ -184,10 +176,10 @@ def searched(logs, options, source, spans):
     label = LABELS.get(options.target_language)
     forbidden = forbidden_by(options)
     search = NumpySearch(options, len(PIECES), forbidden, free_prefix=1 if label else 0)
-    [found] = search(
+    [hypotheses] = search(
         TableModel(logs, source), [], [limit], [minimum], [[label] if label else []], [1], rules
     )
-    return [one.ids[:-1] for one in found]
+    return [hypothesis.ids[:-1] for hypothesis in hypotheses]
 
 
 def tables():
@@ -202,7 +194,7 @@ def tables():
 def sentences():
     """Sources, ids, and their spans: with none, with some, with a tag that nothing opened."""
     first = PIECES.index(MARKS[0])
-    words = [PIECES.index(one) for one in TEXT]
+    words = [PIECES.index(word) for word in TEXT]
     for number in range(20):
         count = number % (len(SPANS) + 1)
         yield [*words[: 1 + number % 5], *range(first, first + count)], SPANS[:count]
@@ -210,7 +202,7 @@ def sentences():
 
 @pytest.fixture(scope="module")
 def cases():
-    return [(options, *one) for options in OPTIONS for one in sentences()]
+    return [(options, *sentence) for options in OPTIONS for sentence in sentences()]
 
 
 @pytest.fixture(scope="module")
@@ -220,8 +212,8 @@ def expected(cases):
 
 
 @pytest.fixture(scope="module")
-def given(cases, expected):
-    """What `SEARCH` asks for."""
+def inputs(cases, expected):
+    """The inputs of `MODEL + SEARCH`."""
     settings = [
         web_folder.settings(module_of(options)) | {"most": options.get("num_hypotheses", 1)}
         for options in OPTIONS
@@ -230,13 +222,13 @@ def given(cases, expected):
     return tables().tolist(), numbered, settings, expected
 
 
-def test_the_search_of_the_page_finds_what_the_search_in_numpy_finds(given, expected):
-    assert run(MODEL + SEARCH, *given) == expected
+def test_the_search_of_the_page_finds_what_the_search_in_numpy_finds(inputs, expected):
+    assert run(MODEL + SEARCH, *inputs) == expected
     assert len({*map(str, expected)}) > 60
 
 
 @pytest.mark.parametrize(
-    ("rule", "other"),
+    ("rule", "without"),
     [
         ("(5 + n) / 6", "(1 + n) / 6"),
         ("f32(score / this.penalty(this.limit)) > last.score", "false"),
@@ -261,16 +253,16 @@ def test_the_search_of_the_page_finds_what_the_search_in_numpy_finds(given, expe
         ("row.fill(penalty", "row.fill(1"),
     ],
 )
-def test_control_a_search_without_one_of_its_rules_finds_others(given, expected, rule, other):
+def test_control_a_search_without_one_of_its_rules_finds_others(inputs, expected, rule, without):
     assert SCRIPT.count(rule) == 1
-    assert run(MODEL + SEARCH, *given, script=SCRIPT.replace(rule, other)) != expected
+    assert run(MODEL + SEARCH, *inputs, script=SCRIPT.replace(rule, without)) != expected
 
 
 @pytest.mark.parametrize("words", [None, ("MQTT", "Home", "Émile")])
 def test_spans_become_marks_and_come_back_as_in_python(words):
     protected = ProtectedSpans(tuple(KINDS), truecase=words is not None, cased_words=words or ())
     program = """
-        const [expression, casing, lines] = given;
+        const [expression, casing, lines] = inputs;
         return lines.map((line) => {
           const read = marked(line, expression, casing);
           const back = putBack(`\u27e64\u27e7${read.shown}\u27e61\u27e7`, read);
@@ -286,18 +278,18 @@ def test_spans_become_marks_and_come_back_as_in_python(words):
         expected.append([read.text, read.spans, marks.openings(read.spans), back])
     assert run(program, protected.expression, words and casing.settings(words), lines) == expected
     assert sum(len(spans) for _, spans, *_ in expected) > MOST
-    assert any(one >= 0 for _, _, openings, _ in expected for one in openings)
+    assert any(opening >= 0 for _, _, openings, _ in expected for opening in openings)
 
 
 class Words:
     """Pieces that stand between spaces, as `TRANSLATE` has them."""
 
     def encode(self, text):
-        found = re.findall("⟦[0-9]+⟧|[^ ⟦]+", text)
-        return [PIECES.index(one) if one in PIECES else 1 for one in found]
+        words = re.findall("⟦[0-9]+⟧|[^ ⟦]+", text)
+        return [PIECES.index(word) if word in PIECES else 1 for word in words]
 
     def decode(self, ids):
-        return " ".join(PIECES[one] for one in ids)
+        return " ".join(PIECES[number] for number in ids)
 
     def vocab_size(self):
         return len(PIECES)
@@ -330,16 +322,16 @@ class InTables(Portable):
 
 
 def test_a_line_that_is_too_long_is_refused_as_in_python():
-    given = [web_folder.settings(module_of({"max_length": 3})), ["w1 " * 1023, "w1 " * 1024]]
+    case = [web_folder.settings(module_of({"max_length": 3})), ["w1 " * 1023, "w1 " * 1024]]
     program = TRANSLATE.replace("(line))", "(line).catch((error) => error.message))")
-    short, refused = run(MODEL + program, tables().tolist(), given, PIECES)
+    short, refused = run(MODEL + program, tables().tolist(), case, PIECES)
     assert "has 1025 tokens, more than the 1024 allowed" in refused
     assert "tokens" not in short
 
 
 @pytest.mark.parametrize("protect_all", [True, False])
 @pytest.mark.parametrize("protect", [(), ("placeholders",)])
-def test_terms_that_lack_are_put_in_as_in_python(protect, protect_all):
+def test_missing_terms_are_put_in_as_in_python(protect, protect_all):
     draw = random.Random(1)
     lines = [f"w{place % 8}⟪ w1⟹ w{draw.randrange(8)} w3⟫ {{x}}" for place in range(20)]
     lines += [f"⟪w2⟹ w{place}⟫⟪ w3⟹ {{x}} b⟫ {{x}}" for place in range(8)]
@@ -348,12 +340,12 @@ def test_terms_that_lack_are_put_in_as_in_python(protect, protect_all):
     module = module_of({"beam_size": 3, "protect_all": protect_all}, protected)
     portable = InTables(module)
     expected = [portable.translate([line])[0] for line in lines]
-    given = [web_folder.settings(module), lines]
-    found = run(MODEL + TRANSLATE, tables().tolist(), given, PIECES)
-    assert found == expected
+    case = [web_folder.settings(module), lines]
+    translations = run(MODEL + TRANSLATE, tables().tolist(), case, PIECES)
+    assert translations == expected
     lacking = [
         line
-        for line, text in zip(lines, found, strict=True)
-        if any(one not in text for one in re.findall("⟹ ([^⟫]+)⟫", line) if "⟪" in line)
+        for line, text in zip(lines, translations, strict=True)
+        if any(term not in text for term in re.findall("⟹ ([^⟫]+)⟫", line) if "⟪" in line)
     ]
     assert lacking == [] if protect and protect_all else len(lacking) > 10
