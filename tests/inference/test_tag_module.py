@@ -72,5 +72,5 @@ def test_a_long_text_is_cut_as_in_training(model, pieces):
     [expected] = tags_in_training(model, pieces, [text], module.longest - 1)
     assert row == expected + ["O"] * (24 - len(expected))
     assert 6 < len(expected) < 24
-    # The control: one piece less changes the tags.
+    # The control: cut one token earlier, the text has other tags.
     assert [*tags_in_training(model, pieces, [text], module.longest - 2)] != [expected]

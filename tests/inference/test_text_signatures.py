@@ -68,11 +68,11 @@ def test_a_batch_gives_what_each_text_gives_alone(ask):
         together = ask(name, SENTENCES)["translation"].tolist()
         assert together == [ask(name, [text])["translation"][0] for text in SENTENCES]
         assert [together[1], together[3]] == [b"", b""]
-    batch = ask("nbest", SENTENCES)
-    for row, text in enumerate(SENTENCES):
-        alone = ask("nbest", [text])
-        assert batch["translations"][row].tolist() == alone["translations"][0].tolist()
-        np.testing.assert_allclose(batch["scores"][row], alone["scores"][0], rtol=1e-5)
+    batch, alone = ask("nbest", SENTENCES), [ask("nbest", [text]) for text in SENTENCES]
+    expected = [outputs["translations"][0].tolist() for outputs in alone]
+    assert batch["translations"].tolist() == expected
+    scores = [outputs["scores"][0] for outputs in alone]
+    np.testing.assert_allclose(batch["scores"], scores, rtol=1e-5)
 
 
 def test_no_sentences_give_nothing(ask):

@@ -107,7 +107,8 @@ def test_hypotheses_come_best_first_with_what_each_piece_costs(model, pieces):
         for hypothesis in hypotheses:
             assert hypothesis.pieces[-1] == "</s>"
             assert len(hypothesis.pieces) == len(hypothesis.log_probabilities) <= 6
-            score = sum(hypothesis.log_probabilities) / ((5 + len(hypothesis.pieces)) / 6) ** 0.6
+            penalty = ((5 + len(hypothesis.pieces)) / 6) ** 0.6
+            score = sum(hypothesis.log_probabilities) / penalty
             assert score == pytest.approx(hypothesis.score, rel=1e-5)
     assert [hypotheses[0].text for hypotheses in details] == translations
 
