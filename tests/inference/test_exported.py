@@ -1,4 +1,4 @@
-"""A SavedModel asked from Python, and what it refuses: with one that release 0.5 exported."""
+"""A SavedModel called from Python, one that release 0.5 exported: its outputs and refusals."""
 
 import functools
 import json
@@ -35,7 +35,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def loaded_once():
-    """A signature of a folder is loaded once for all translators."""
+    """Load each signature of a folder once for all translators."""
     load = SavedFunctions._load
     signatures = {}
 
@@ -64,7 +64,7 @@ def reloaded(folder):
 
 @pytest.fixture
 def loaded(folder):
-    """Gives the `Translator` with some options."""
+    """A function from options to the `Translator`."""
     return functools.partial(Translator.load, folder)
 
 

@@ -1,4 +1,4 @@
-"""A language model's module, with drawn weights: what it continues, and how likely text is."""
+"""A language model's module, with random weights: its continuations, and how likely a text is."""
 
 import math
 
@@ -32,7 +32,7 @@ def module_of(model, pieces):
 
 
 def recomputed(model, pieces, prompt, new):
-    """Greedy search by the whole text again for each piece."""
+    """Greedy search that runs the model over the whole text for each new piece."""
     ids = pieces.tokenize([prompt]).numpy()[0].tolist()[:-1]
     end = len(ids) + new
     while len(ids) < end:
@@ -48,7 +48,7 @@ def test_greedy_search_gives_what_recomputing_gives(module_of, model, pieces):
     module = module_of(beam_size=1, max_length="+6", min_length=1)
     ids, _ = module.search(module.options.search(), tf.constant(PROMPTS))
     for prompt, row in zip(PROMPTS, ids[:, 0].numpy(), strict=True):
-        # The length of a prompt counts its end, which is not there, so one piece more may come.
+        # A prompt's length counts an end that is not read, so one more piece may come.
         assert row[row != PAD].tolist() == recomputed(model, pieces, prompt, 7)
 
 
@@ -101,7 +101,7 @@ def test_long_texts_go_through_the_model_few_at_a_time():
     generator = Generator(functions, lambda lines: [*map(len, lines)], 1024, "+1000")
     generator.perplexities(["a", *["b" * 1000] * 5])
     assert sizes == [2, 2, 2]
-    # With what comes after them, up to the model's positions, they are long.
+    # With their continuations, up to the model's positions, they are long.
     generator.generate(["a"] * 3)
     assert sizes[3:] == [2, 1]
 
@@ -133,7 +133,7 @@ def test_perplexities_are_over_pieces_and_over_words(module_of):
     scored = module_of().score(tf.constant(lines))
     nats = -float(tf.reduce_sum(scored["log_probability"]))
     pieces = int(tf.reduce_sum(scored["tokens"]))
-    # It has three decimals, of some 2,000: float32 has seven digits.
+    # Some 2,000 with three decimals: as many digits as a float32 has.
     assert apart == {
         "lines": 2,
         "pieces": pieces,
@@ -145,7 +145,7 @@ def test_perplexities_are_over_pieces_and_over_words(module_of):
 
 
 @pytest.mark.parametrize("option", [{"constrained": True}, {"coverage_penalty": 0.1}])
-def test_what_needs_a_source_is_refused(module_of, option):
+def test_options_that_need_a_source_are_refused(module_of, option):
     with pytest.raises(ValueError, match=rf"^`{next(iter(option))}` needs a source"):
         module_of(**option)
 

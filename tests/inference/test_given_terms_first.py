@@ -106,7 +106,7 @@ def test_control_the_score_alone_gives_others(plain, lines, expected, monkeypatc
 
 WITH_SPANS = [*TEXTS, "a {x} d {y}", "{x} f", "h {x} b", "f h"]
 GREEDY = {"beam_size": 1, "num_hypotheses": 1}
-# One has a span itself, and one what a regular expression would read.
+# Two more terms: a translation with a span, and one with escapes of regular expressions.
 PUT_IN = {**TERMS, "g": "9 {z}", "b": "b\\\\1"}
 
 

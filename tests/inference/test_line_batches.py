@@ -32,7 +32,7 @@ def letters(lines):
 
 
 def translator_of(**functions):
-    """A `Translator` of a model with such functions, whose tokens are letters."""
+    """A `Translator` of a model with these functions, whose tokens are letters."""
     translator = Translator.__new__(Translator)
     translator._model = types.SimpleNamespace(lengths=letters, target_lengths=letters, **functions)
     translator.description = {}
@@ -57,14 +57,14 @@ def test_a_long_line_is_called_by_its_name():
     with pytest.raises(ValueError, match=r"^target 1 .* begins 'a{40}'\. Shorten it\.$"):
         checked_lengths(letters, ["a" * 1025], "target {}", "Shorten it.")
     assert checked_lengths(letters, ["a" * 1024]) == [1024]
-    # Of one line the number says nothing: a stream knows a better one.
+    # A single line has no number: the caller that streams knows it.
     with pytest.raises(ValueError, match=r"^the line has 1,025 tokens"):
         checked_lengths(letters, ["a" * 1025])
 
 
 @pytest.mark.parametrize("lines", ["Turn off", None, 1, ["a", None], [b"a"], [["a"]]])
 def test_lines_are_a_list_of_strings(lines):
-    """Of a string each letter was translated."""
+    """From a string, each letter was translated as a line."""
     with pytest.raises(ValueError, match=r"^`lines` must be a list of strings, .* Received: "):
         listed(lines)
     generator = Generator({}, letters, 1024)
@@ -122,7 +122,7 @@ def test_a_line_is_cut_where_a_sentence_ends_and_nowhere_else(language, line, se
 
 
 def test_a_span_is_neither_cut_nor_lost_between_sentences():
-    """A placeholder came back in two sentences, and so in none."""
+    """A placeholder was once split between two sentences."""
     parts = []
     translator = translator_of(translate=lambda lines: parts.extend(lines) or lines, has_piece=bool)
     translator.description = {"protected": {"protect": ["urls", "placeholders"]}}
@@ -177,7 +177,7 @@ def test_a_search_asks_for_no_attention_of_the_encoder(monkeypatch):
 
         monkeypatch.setattr(LinearHeads, "with_weights", refuse)
         again = graphs.encode(tf.constant(SOURCE))["memory"]
-        # A control: who wants attention asks for it.
+        # A control: the graph for attention computes the weights.
         with pytest.raises(AssertionError):
             graphs.attention(tf.constant(SOURCE), tf.constant(SOURCE))
     assert weights["encoder"].shape == (2, 1, 2, 5, 5)
@@ -244,7 +244,7 @@ OUTPUTS = json.loads((FIXTURE / "outputs.json").read_text(encoding="utf-8"))
 
 @pytest.fixture(scope="module")
 def module():
-    """What release 0.5 trained, whose translations of that time are known."""
+    """The run of release 0.5, whose translations were recorded then."""
     return TranslationModule(*load_trained(RunFolder(FIXTURE / "run")))
 
 
@@ -266,7 +266,7 @@ def test_one_graph_translates_by_every_beam_and_penalty(module):
 
 
 def test_penalties_are_tried_with_the_beam_of_the_options():
-    """The command tune tried the paper's for a model of Marian, which translates by another."""
+    """The command `tune` used the paper's beam for a Marian model, which searches by another."""
     trained = load_trained(RunFolder(FIXTURE / "run"))
 
     def live(**more):

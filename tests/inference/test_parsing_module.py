@@ -92,7 +92,7 @@ def test_an_export_counts_the_symbols_of_a_tree_too(both, monkeypatch):
 
 @pytest.fixture(scope="module", params=LEAVES)
 def leaves(request):
-    """What stands for a word in a tree."""
+    """The kind of leaf that stands for a word in a tree."""
     return request.param
 
 
@@ -125,7 +125,7 @@ def test_a_constrained_parser_writes_the_tree_itself(constrained_parser):
         tree = parse(hypothesis.text)
         assert tree.words == list(map(escaped, line.split()))
         labels |= {leaf.label for leaf in tree.preterminals()}
-        # Nothing was mended, and the words are those of the sentence.
+        # The tree was not mended: its symbols are the pieces of the search.
         assert parser.score([line], [hypothesis.text])[0][1] == len(hypothesis.pieces)
         assert ("".join(hypothesis.pieces).count("XX") == 0) == (leaves == "words")
     assert labels <= training_labels if leaves == "parts_of_speech" else labels == {"XX"}
@@ -133,7 +133,7 @@ def test_a_constrained_parser_writes_the_tree_itself(constrained_parser):
 
 
 def test_any_white_space_parts_words(constrained, leaves):
-    """The source and the leaves that the search may write see the words that mending sees."""
+    """The source and the search's leaves count the same words as the mending of trees."""
     texts = [
         "The dog sees",
         "The\tdog  sees\n",

@@ -170,7 +170,7 @@ def test_rounded_weights_take_fewer_bytes_and_the_card_says_what_changed(
     monkeypatch.setattr(tempfile, "mkdtemp", lambda *how: paths.append(make(*how)) or paths[-1])
     arguments = (tmp_path / "model", {}, LINES[:3], precision)
     sources = [LINES[0], *LINES[3:]]
-    # The model's own translations, but one.
+    # All but the first are the model's own translations.
     references = ["something else", *live.translate(sources[1:])]
     measure = functools.partial(bleu.score, tokenize="char")
     held_out = HeldOut(sources, references, measure)
@@ -209,7 +209,7 @@ def weights_in(folder):
 
 
 def operations(path):
-    """The nodes of a graph, and how many each operation has."""
+    """The nodes of a graph, and how many there are of each operation."""
     nodes = pytest.importorskip("onnx").load(path).graph.node
     return nodes, collections.Counter(node.op_type for node in nodes)
 
@@ -315,7 +315,7 @@ def protected():
 
 @pytest.fixture(scope="module")
 def protecting(protected, form, tmp_path_factory):
-    """The folder of that module."""
+    """The exported folder of a module with protected spans."""
     path = tmp_path_factory.mktemp("protecting") / "model"
     module = protected()
     description = {"task": "translation", "protected": module.vocabulary.protected.as_dict()}
@@ -483,7 +483,7 @@ def module_of_blocks(reading_blocks, pieces):
 
 @pytest.fixture(scope="module")
 def of_blocks(module_of_blocks, form, tmp_path_factory):
-    """The folder of a model that reads blocks, which its golden examples came out of."""
+    """The exported folder of a model that decodes by blocks, its golden examples too."""
     path = tmp_path_factory.mktemp("blocks") / "model"
     return portable_export.export(module_of_blocks, path, {}, LINES[:3], form=form)
 

@@ -54,7 +54,7 @@ def models(tmp_path_factory):
 
 @pytest.fixture
 def pictures(tmp_path):
-    """Names of a bright and a dark picture, one of another size, one that is none, and no file."""
+    """Paths of a bright, a dark and a too large picture, of a text, and of no file."""
     for name, value, size in (("bright", 204, SIZE), ("dark", 51, SIZE), ("large", 0, (3, 3, 1))):
         picture_files.write(tmp_path / f"{name}.png", np.full(size, value, np.uint8))
     (tmp_path / "text.png").write_text("no picture")
@@ -167,8 +167,8 @@ def test_a_text_without_a_mask_is_refused_where_masks_are_guessed(models):
     assert list(Predictor.load(models / "reader", "embed").objects(["a cat"]))
 
 
-def test_the_mask_is_the_model_s_own(models, tmp_path):
-    """That of another vocabulary is text, for which nothing is guessed."""
+def test_the_mask_is_that_of_the_model(models, tmp_path):
+    """The mask of another vocabulary is plain text, for which nothing is guessed."""
     shutil.copytree(models / "reader" / "1", tmp_path / "1")
     (tmp_path / "1" / "model.json").write_text('{"mask": "[MASK]"}')
     filling = Predictor.load(tmp_path)

@@ -147,7 +147,7 @@ RUNTIMES = {"onnx": "tf2onnx", "litert": "ai_edge_litert"}
 
 @pytest.fixture(scope="module")
 def of_word_pieces():
-    """A module, and what it gives live."""
+    """A module of word pieces, and its live translations."""
     random = np.random.default_rng(1)
     words = ["".join(random.choice(["ba", "be", "eba"], 3)) for _ in range(300)]
     pieces = vocabulary.learn([" ".join(words)], 290, model_type="word_piece")

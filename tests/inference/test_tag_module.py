@@ -1,4 +1,4 @@
-"""A tagger reads its texts as it learned from them."""
+"""A tagger reads texts as in training."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def tags_in_training(model, pieces, texts, max_length):
 
 
 def test_words_behind_a_mask_have_their_own_tags(model, pieces):
-    """The space before a mask is left out where hidden words are guessed, and not here."""
+    """The space before a mask is dropped where hidden words are guessed, but not here."""
     rows = tags_of(TagModule(model, pieces, KNOWN), TEXTS)
     assert sorted(rows) == sorted(tags_in_training(model, pieces, TEXTS, 50))
     assert list(map(len, rows)) == [5, 4, 5]
@@ -68,7 +68,7 @@ def test_a_long_text_is_cut_as_in_training(model, pieces):
     text = "the " * 24
     module = TagModule(model, pieces, KNOWN)
     [row] = tags_of(module, [text])
-    # The mark of the beginning is one more.
+    # The token for the beginning takes one place.
     [expected] = tags_in_training(model, pieces, [text], module.longest - 1)
     assert row == expected + ["O"] * (24 - len(expected))
     assert 6 < len(expected) < 24

@@ -142,7 +142,7 @@ def test_nbest_is_the_whole_beam(ask, model, pieces):
     np.testing.assert_allclose(outputs["scores"][0], scores, rtol=1e-5)
 
 
-def test_a_sample_is_its_seed_s(ask, model, pieces):
+def test_a_sample_follows_its_seed(ask, model, pieces):
     line = ["a b c d"]
     first, again, different = (
         ask("sample", line, seed=tf.constant([seed], tf.int64))["translation"][0]

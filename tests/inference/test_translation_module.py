@@ -32,7 +32,7 @@ def module(model, pieces):
 
 
 def alone(function, *columns):
-    """What a function of lists gives for each row of columns by itself."""
+    """The results of a function of lists, called for each row of the columns alone."""
     return [function(*([entry] for entry in row))[0] for row in zip(*columns, strict=True)]
 
 

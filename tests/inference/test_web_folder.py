@@ -1,4 +1,4 @@
-"""The folder of `export --format=web` has what its page loads; options it lacks are refused."""
+"""The folder of `export --format=web` has all its page loads; other options are refused."""
 
 import base64
 import dataclasses

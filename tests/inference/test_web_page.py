@@ -37,7 +37,7 @@ LINES += [
     " ".join(random.Random(number).choices("abcdefgh", k=1 + number % 12)) for number in range(40)
 ]
 
-# With a translation of a term; of one line it is not the likeliest hypothesis that has it.
+# With a term's translation, which in one line the likeliest hypothesis lacks.
 LINES += [f"h {word} ⟪g ⟹ <⟫ f" for word in "abcdefgh"]
 SEARCHES = [
     *((4, 0.0, "until_full"), (3, 2.0, "until_worse"), (4, 1.0, "staying")),
@@ -46,7 +46,7 @@ SEARCHES = [
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """What `python -m http.server` answers with, without its lines."""
+    """The handler of `python -m http.server`, without its log lines."""
 
     def log_message(self, *_):
         pass
@@ -110,7 +110,7 @@ def served(folder):
 
 @contextlib.contextmanager
 def opened(browser, folder):
-    """The address of a folder's page, which is open and has its lines entered, and its button."""
+    """Open a folder's page and enter the lines. Yields its address and its button."""
     with served(folder) as address:
         browser.get(address)
         button = browser.find_element(By.ID, "go")
