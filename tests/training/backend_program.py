@@ -48,7 +48,7 @@ def data():
 
 
 def transformer(weights):
-    """The model with the weights of a file, which is written where it is missing."""
+    """The model, with the weights of the file if there is one."""
     sizes = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
     model = Transformer(vocabulary_size=50, dropout=0.0, **sizes)
     if pathlib.Path(weights).exists():
@@ -73,12 +73,12 @@ def train(weights, label_smoothing):
 
 
 def dropped():
-    """What a layer makes of ones: the share of zeros, the mean, whether the next call differs."""
+    """Dropout of ones: the share of zeros, the mean, and whether the next call differs."""
     keras.utils.set_random_seed(1)
     layer = Dropout(0.25)
-    ones = np.ones((64, 128, 64), "float32")
-    one, other = (np.asarray(layer(ones, training=True)) for _ in range(2))
-    return [float((one == 0).mean()), float(one.mean()), bool((one != other).any())]
+    signal = np.ones((64, 128, 64), "float32")
+    first, second = (np.asarray(layer(signal, training=True)) for _ in range(2))
+    return [float((first == 0).mean()), float(first.mean()), bool((first != second).any())]
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
 """Trains a small model on batches of different lengths, spread over the replicas of a strategy.
 
-Arguments: a folder; a distribution, where "mirrored" is two processors that TensorFlow is told this
-    one is; and experiments, `K` or
-`K-HOW`: K batches a replica and step, in a way of their own. Each leaves
-    `<distribution>-<experiment>-<process>.npz` in the folder: weights
-after 20 steps, their moving averages, and what was reported of each step.
+Arguments: a folder; a distribution, where "mirrored" splits this processor into two logical ones;
+and experiments, `K` or `K-HOW`: K batches per replica and step, and what else differs. Each leaves
+`<distribution>-<experiment>-<process>.npz` in the folder: the weights after 20 steps, their moving
+averages, and the reports of each step.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What watches over a run: divergence, limits, preemption, checkpoints, validation."""
+"""The callbacks of a run: divergence, limits, preemption, checkpoints, validation."""
 
 import contextlib
 import errno
@@ -55,14 +55,14 @@ def test_a_stopwatch_goes_on_from_the_sessions_before(monkeypatch):
 
 def test_divergence_stops_with_advice_before_anything_is_saved(model, stopwatch, tmp_path):
     model.layers[-1].bias.assign([np.inf])
-    told = r"^The loss became (inf|nan) at step 1: training diverged\. Lower --learning_rate or "
-    with pytest.raises(ValueError, match=told):
+    message = r"^The loss became (inf|nan) at step 1: training diverged\. Lower --learning_rate or "
+    with pytest.raises(ValueError, match=message):
         fit(model, StopOnDivergence(), Checkpointing(tmp_path, stopwatch, keep=2, minutes=0))
     assert steps_in(tmp_path) == []
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
-def test_a_loss_that_is_no_number_is_divergence(model, loss):
+def test_a_loss_that_is_not_finite_is_divergence(model, loss):
     watcher = StopOnDivergence()
     watcher.set_model(model)
     watcher.on_train_batch_end(0, {"loss": 3.5})
@@ -97,9 +97,9 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_clock_s_checkpoints_are_averaged_and_no_epoch_s(model, stopwatch, tmp_path):
-    """Section 6.1: at 10-minute intervals of the whole run. An epoch's end, at steps 5 and 10, is
-    only there to go on from, and shifts none of them.
+def test_timed_checkpoints_are_averaged_and_those_of_epochs_are_not(model, stopwatch, tmp_path):
+    """Section 6.1: at 10-minute intervals of the whole run. The saves at
+    the ends of epochs, steps 5 and 10, serve to resume from and shift none of them.
     """
     saving = Checkpointing(tmp_path, stopwatch, keep=99, minutes=2)
     fit(model, minutes_that_pass(stopwatch, 1), saving, epochs=3, steps=5)
@@ -116,20 +116,20 @@ def test_a_new_session_keeps_the_clock_s_intervals(model, stopwatch, tmp_path):
     assert averaged_in(tmp_path) == [1, 4, 6]
 
 
-def test_with_epochs_to_average_the_clock_s_are_to_go_on_from(model, stopwatch, tmp_path):
+def test_when_epochs_are_averaged_timed_checkpoints_only_resume(model, stopwatch, tmp_path):
     saving = Checkpointing(tmp_path, stopwatch, 99, minutes=2, average_over="epochs")
-    found = []
+    listings = []
     listing = keras.callbacks.LambdaCallback(
-        on_train_batch_begin=lambda batch, logs: found.append(names(tmp_path))
+        on_train_batch_begin=lambda batch, logs: listings.append(names(tmp_path))
     )
     fit(model, minutes_that_pass(stopwatch, 1), listing, saving, epochs=2, steps=5)
     assert averaged_in(tmp_path) == [5, 10]
     assert names(tmp_path) == ["last-000000008.npz", "step-000000005.npz", "step-000000010.npz"]
-    assert found[4] == ["last-000000002.npz", "last-000000004.npz"]
-    assert found[7] == ["last-000000006.npz", "step-000000005.npz"]
+    assert listings[4] == ["last-000000002.npz", "last-000000004.npz"]
+    assert listings[7] == ["last-000000006.npz", "step-000000005.npz"]
 
 
-def test_there_are_two_states_to_go_on_from_before_the_clock_s_first(model, stopwatch, tmp_path):
+def test_two_checkpoints_are_kept_before_the_first_timed_one(model, stopwatch, tmp_path):
     """If the newest is damaged, the run goes on from the one before."""
     fit(model, Checkpointing(tmp_path, stopwatch, keep=1, minutes=10), epochs=3)
     assert names(tmp_path) == ["last-000000006.npz", "last-000000009.npz"]
@@ -163,7 +163,7 @@ def test_what_a_killed_run_left_half_written_is_removed(model, stopwatch, tmp_pa
     assert [path.name for path in tmp_path.rglob("*.*")] == ["step-000000000.npz"]
 
 
-def test_weights_that_are_no_numbers_end_the_run_before_they_are_saved(model, stopwatch, tmp_path):
+def test_weights_that_are_not_finite_end_the_run_before_they_are_saved(model, stopwatch, tmp_path):
     """An update may break the weights while the loss before it is still a number."""
     breaking = keras.callbacks.LambdaCallback(
         on_train_batch_end=lambda batch, logs: batch == 1 and model.layers[-1].bias.assign([np.nan])
@@ -195,12 +195,12 @@ def test_an_epoch_that_the_clock_saved_is_averaged(stopwatch, tmp_path, average_
     assert (tmp_path / name).read_bytes() == b"whole"
 
 
-def test_what_could_not_be_read_is_set_aside(model, stopwatch, tmp_path):
+def test_a_checkpoint_that_could_not_be_read_is_set_aside(model, stopwatch, tmp_path):
     fit(model, Checkpointing(tmp_path, stopwatch, keep=9, minutes=0), epochs=1)
     checkpoint.restore(checkpoint.path_of(tmp_path, 2), model)
     fit(model, Checkpointing(tmp_path, stopwatch, keep=9, minutes=10), epochs=0)
-    kept = ["step-000000001.npz", "step-000000002.npz", "step-000000003.npz.damaged"]
-    assert names(tmp_path) == kept
+    expected = ["step-000000001.npz", "step-000000002.npz", "step-000000003.npz.damaged"]
+    assert names(tmp_path) == expected
 
 
 def test_an_epoch_that_is_cut_short_is_not_averaged(model, stopwatch, tmp_path):
@@ -233,29 +233,29 @@ def disk_that_is_full_after_some_bytes():
 @pytest.mark.parametrize(
     "full_disk", [disk_that_fills_up_before_the_end, disk_that_is_full_after_some_bytes]
 )
-def test_a_full_disk_is_told_and_costs_no_more(model, stopwatch, tmp_path, monkeypatch, full_disk):
-    write, said = checkpoint.write_archive, []
+def test_a_full_disk_costs_one_save(model, stopwatch, tmp_path, monkeypatch, full_disk):
+    write, reports = checkpoint.write_archive, []
 
     def write_whole(path, arrays):
         with full_disk() if checkpoint.step_of(model) == 6 else contextlib.nullcontext():
             write(path, arrays)
 
     monkeypatch.setattr(checkpoint, "write_archive", write_whole)
-    saving = Checkpointing(tmp_path, stopwatch, keep=1, minutes=10, report=said.append)
-    found = []
+    saving = Checkpointing(tmp_path, stopwatch, keep=1, minutes=10, report=reports.append)
+    states = []
     in_between = keras.callbacks.LambdaCallback(
-        on_epoch_begin=lambda epoch, logs: found.append((names(tmp_path), saving.saved_step))
+        on_epoch_begin=lambda epoch, logs: states.append((names(tmp_path), saving.saved_step))
     )
     fit(model, saving, in_between, epochs=4)
-    [line] = said
+    [line] = reports
     assert line.startswith("step 6 could not be saved: [Errno ")
     assert line.endswith("Training continues; the checkpoints before it stay. Make room.")
-    kept = (["last-000000003.npz"], 3)
-    assert found == [([], None), kept, kept, (["last-000000003.npz", "last-000000009.npz"], 9)]
+    old, new = "last-000000003.npz", "last-000000009.npz"
+    assert states == [([], None), ([old], 3), ([old], 3), ([old, new], 9)]
     assert names(tmp_path) == ["last-000000009.npz", "last-000000012.npz"]
 
 
-def test_control_what_is_not_the_disk_s_fault_is_raised(model, stopwatch, tmp_path, monkeypatch):
+def test_control_an_error_that_is_not_the_disk_s_is_raised(model, stopwatch, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "write_archive", lambda path, arrays: {}["nothing"])
     with pytest.raises(KeyError):
         fit(model, Checkpointing(tmp_path, stopwatch, keep=1, minutes=10))
@@ -326,7 +326,7 @@ def test_on_sigterm_validation_is_not_waited_for(model, stopwatch, tmp_path, rec
     assert received == [signal.SIGTERM]
 
 
-def test_without_a_signal_training_ends_as_ever(model, received):
+def test_without_a_signal_training_ends_as_usual(model, received):
     fit(model, StopOnSignal(Ending(model)))
     assert checkpoint.step_of(model) == 6
     terminate()
@@ -334,7 +334,7 @@ def test_without_a_signal_training_ends_as_ever(model, received):
 
 
 @pytest.mark.parametrize("is_preempted", [False, True])
-def test_it_ends_too_when_another_host_was_asked(received, is_preempted):
+def test_a_host_ends_when_another_is_preempted(received, is_preempted):
     ending = Ending(types.SimpleNamespace(stop_training=False), several_hosts=True)
     ending.count(float(is_preempted), float(is_preempted))
     watcher = StopOnSignal(ending)
@@ -354,17 +354,18 @@ def test_a_signal_asks_all_hosts_to_end_for_a_preemption(received):
 
 
 def test_validation_appends_a_json_line_an_epoch_and_reports_it(model, tmp_path):
-    path, said = tmp_path / "history.jsonl", []
+    path, reports = tmp_path / "history.jsonl", []
     path.write_text('{"epoch": 0}\n', encoding="utf-8")
     measure = lambda measured: {"bleu": 31.5, "same": float(measured is model)}  # noqa: E731
-    history = fit(model, Validation(measure, path, said.append))
+    history = fit(model, Validation(measure, path, reports.append))
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert [line["epoch"] for line in lines] == [0, 1, 2]
     assert [line["step"] for line in lines[1:]] == [3, 6]
     assert all((line["val_bleu"], line["val_same"]) == (31.5, 1.0) for line in lines[1:])
     assert [line["loss"] for line in lines[1:]] == pytest.approx(history.history["loss"])
-    assert [line.split("  ")[:2] for line in said] == [["epoch 1", "step 3"], ["epoch 2", "step 6"]]
-    assert all("val_bleu 31.5" in line for line in said)
+    begins = [line.split("  ")[:2] for line in reports]
+    assert begins == [["epoch 1", "step 3"], ["epoch 2", "step 6"]]
+    assert all("val_bleu 31.5" in line for line in reports)
 
 
 def test_the_count_of_labels_is_not_a_result(model, tmp_path):
@@ -397,7 +398,7 @@ def test_several_hosts_stop_when_the_votes_are_counted_and_one_alone_at_once():
 
 
 @pytest.mark.parametrize("is_chief", [True, False])
-def test_what_diverged_is_not_saved_and_who_is_preempted_does_not_wait(tmp_path, is_chief):
+def test_the_callbacks_stand_in_an_order_that_never_saves_divergence(tmp_path, is_chief):
     """The order of the callbacks of a run: a save comes behind divergence and limits, the signal
     behind the save, validation behind the signal, the best behind validation, Keras' own last.
     """
@@ -412,7 +413,7 @@ def test_what_diverged_is_not_saved_and_who_is_preempted_does_not_wait(tmp_path,
     # What a stopped run saved in the middle of an epoch is not measured.
     watchers.catch_up(model, steps_per_epoch=2)
     assert not watchers.folder.history.exists()
-    names = [type(one).__name__ for one in watchers.callbacks]
+    names = [type(callback).__name__ for callback in watchers.callbacks]
     of_others = ["StopOnDivergence", "StopAtLimit", "StopOnSignal"]
     of_chief = [*of_others[:2], "Checkpointing", of_others[2], "Validation", "ProgressBar"]
     assert names == ([*of_chief, "BestSoFar", "Board"] if is_chief else of_others)

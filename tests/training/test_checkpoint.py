@@ -1,6 +1,4 @@
-"""Checkpoints: the future of a run, bit for bit; whole or not at all; damage is told; which of them
-are averaged.
-"""
+"""Checkpoints are written whole or not at all; damage is reported; which of them are averaged."""
 
 import contextlib
 import errno
@@ -85,8 +83,8 @@ def test_weights_alone_are_loaded_without_touching_the_optimizer(saved):
 def test_another_size_is_refused_by_name_and_nothing_is_set(saved):
     model = model_in_training(seed=1, d_model=12)
     before = state(model)
-    told = rf"^{saved}: weights/\S+ has shape \(.*8.*\), the model expects \(.*12.*\)\.$"
-    with pytest.raises(ValueError, match=told):
+    message = rf"^{saved}: weights/\S+ has shape \(.*8.*\), the model expects \(.*12.*\)\.$"
+    with pytest.raises(ValueError, match=message):
         checkpoint.restore(saved, model)
     assert state(model) == before
 
@@ -95,7 +93,7 @@ ANOTHER_OPTIMIZER = "Resume with the --optimizer and the --ema that the run bega
 
 
 @pytest.mark.parametrize(
-    ("name", "array", "told"),
+    ("name", "array", "rest"),
     [
         ("optimizer/3", None, rf"comes from a model of another kind\. {ANOTHER_OPTIMIZER}$"),
         ("random/0", None, r"comes from a model of another kind\.$"),
@@ -103,15 +101,15 @@ ANOTHER_OPTIMIZER = "Resume with the --optimizer and the --ema that the run bega
         ("optimizer/3", np.zeros(99), r"has shape \(99,\).*--optimizer and the --ema"),
     ],
 )
-def test_an_array_that_lacks_or_does_not_fit_is_refused_by_name(saved, tmp_path, name, array, told):
+def test_an_array_that_lacks_or_does_not_fit_is_refused_by_name(saved, tmp_path, name, array, rest):
     arrays = checkpoint.read_archive(saved)
     del arrays[name]
-    words = rf"other\.npz lacks {name}: it {told}"
+    message = rf"other\.npz lacks {name}: it {rest}"
     if array is not None:
         arrays[name] = array
-        words = f"{name} {told}"
+        message = f"{name} {rest}"
     checkpoint.write_archive(tmp_path / "other.npz", arrays)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=message):
         checkpoint.restore(tmp_path / "other.npz", model_in_training())
 
 
@@ -148,11 +146,11 @@ def test_a_turned_bit_anywhere_is_refused_by_name_or_changes_no_array(small):
         turned = bytes([whole[place] ^ 1 << place % 8])
         small.write_bytes(whole[:place] + turned + whole[place + 1 :])
         try:
-            found = checkpoint.read_archive(small)
+            actual = checkpoint.read_archive(small)
         except ValueError as error:
             assert str(error).startswith(f"{small} is damaged or no checkpoint")  # noqa: PT017
         else:
-            assert all(array.tobytes() == expected[name].tobytes() for name, array in found.items())
+            assert all(part.tobytes() == expected[name].tobytes() for name, part in actual.items())
 
 
 def test_a_header_without_an_end_is_refused_by_name(small):
@@ -165,25 +163,25 @@ def test_a_header_without_an_end_is_refused_by_name(small):
         checkpoint.read_archive(small)
 
 
-def test_the_newest_is_taken_and_a_damaged_one_is_told_and_passed_over(small):
+def test_the_newest_is_taken_and_a_damaged_one_is_reported_and_skipped(small):
     second, third = (checkpoint.path_of(small.parent, step) for step in (20, 100))
     second.write_bytes(small.read_bytes())
-    said = []
-    assert checkpoint.read_newest(small.parent, said.append)[0] == second
+    reports = []
+    assert checkpoint.read_newest(small.parent, reports.append)[0] == second
     # A disk that cannot be read, such as one of a network, is no damage.
     failing = mock.patch.object(np, "load", side_effect=OSError(errno.EIO, "Input/output error"))
     with failing, pytest.raises(OSError, match="Input/output error"):
-        checkpoint.read_newest(small.parent, said.append)[0]
+        checkpoint.read_newest(small.parent, reports.append)[0]
     third.write_bytes(small.read_bytes()[:-10])
-    assert checkpoint.read_newest(small.parent, said.append)[0] == second
-    [line] = said
+    assert checkpoint.read_newest(small.parent, reports.append)[0] == second
+    [line] = reports
     assert line.startswith(f"{third} is damaged")
     assert line.endswith("Taking the one before.")
     small.unlink()
     second.write_bytes(b"")
-    assert checkpoint.read_newest(small.parent, said.append)[0] is None
-    assert said[-1].startswith(f"{second} is damaged")
-    assert said[-1].endswith("There is none before it.")
+    assert checkpoint.read_newest(small.parent, reports.append)[0] is None
+    assert reports[-1].startswith(f"{second} is damaged")
+    assert reports[-1].endswith("There is none before it.")
     assert checkpoint.read_newest(small.parent / "nowhere")[0] is None
 
 
@@ -199,14 +197,14 @@ def test_checkpoints_stand_in_the_order_of_their_steps_and_some_are_not_averaged
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_weights_that_are_no_numbers_are_not_saved(tmp_path, value):
+def test_weights_that_are_not_finite_are_not_saved(tmp_path, value):
     model = model_in_training()
     weight = model.trainable_variables[-1]
     array = np.asarray(weight).copy()
     array.flat[-1] = value
     weight.assign(array)
-    told = rf"^weights/{weight.path} became NaN or infinite$"
-    with pytest.raises(FloatingPointError, match=told):
+    message = rf"^weights/{weight.path} became NaN or infinite$"
+    with pytest.raises(FloatingPointError, match=message):
         checkpoint.save(tmp_path / "x.npz", model, {})
     assert list(tmp_path.iterdir()) == []
 
@@ -215,7 +213,7 @@ def test_weights_that_are_no_numbers_are_not_saved(tmp_path, value):
     ("number", "remedy"),
     [(errno.ENOSPC, "Make room."), (errno.EDQUOT, "Make room."), (errno.EACCES, "See to the disk")],
 )
-def test_only_where_there_is_no_room_room_is_the_remedy(number, remedy):
+def test_making_room_is_the_remedy_for_a_full_disk_alone(number, remedy):
     assert checkpoint.remedy_of(OSError(number, "told")).startswith(remedy)
 
 
@@ -236,7 +234,7 @@ def test_two_weights_of_one_path_are_refused(tmp_path):
         *("my-last-000000007.npz", "last--00000007.npz", f"step-{'9' * 40}.npz"),
     ],
 )
-def test_only_names_of_ours_are_checkpoints(small, name):
+def test_files_with_other_names_are_no_checkpoints(small, name):
     (small.parent / name).write_bytes(small.read_bytes())
     assert checkpoint.checkpoints(small.parent) == [small]
     assert checkpoint.checkpoints_to_average(small.parent) == [small]
@@ -250,12 +248,12 @@ def test_only_names_of_ours_are_checkpoints(small, name):
         *(f'{{"step": 2, "seconds": {no}}}' for no in ("NaN", '"x"')),
     ],
 )
-def test_a_progress_that_is_none_is_damage_and_the_one_before_is_taken(small, progress):
+def test_malformed_progress_is_damage_and_the_checkpoint_before_is_taken(small, progress):
     newest = checkpoint.path_of(small.parent, 2)
     checkpoint.write_archive(newest, {"weights/a": np.zeros(2), "progress": np.array(progress)})
-    said = []
-    assert checkpoint.read_newest(small.parent, said.append)[0] == small
-    [line] = said
+    reports = []
+    assert checkpoint.read_newest(small.parent, reports.append)[0] == small
+    [line] = reports
     assert line.startswith(f"{newest} is damaged: its progress must have a step and seconds.")
     assert line.endswith("Taking the one before.")
     with pytest.raises(ValueError, match="is damaged: its progress"):
@@ -276,17 +274,17 @@ def test_a_progress_that_is_none_is_damage_and_the_one_before_is_taken(small, pr
         st.integers(0, 600).map(lambda length: lambda whole: whole[:length]),
     )
 )
-def test_a_damaged_checkpoint_is_told_or_makes_no_difference(small, damaged):
+def test_a_damaged_checkpoint_is_reported_or_makes_no_difference(small, damaged):
     newest = checkpoint.path_of(small.parent, 2)
     newest.write_bytes(damaged(small.read_bytes()))
-    said = []
-    found = checkpoint.read_newest(small.parent, said.append)[0]
-    if found == newest:
-        assert not said
+    reports = []
+    chosen = checkpoint.read_newest(small.parent, reports.append)[0]
+    if chosen == newest:
+        assert not reports
         assert checkpoint.progress_of(newest) == {"step": 1, "seconds": 0.5}
     else:
-        assert found == small
-        [line] = said
+        assert chosen == small
+        [line] = reports
         assert line.startswith(str(newest))
         assert "\n" not in line
 
@@ -351,12 +349,12 @@ def test_the_checkpoints_of_the_share_of_the_end_are_averaged(model, stopwatch, 
 
 
 @given(st.floats(1e-6, 1), st.integers(1, 30), st.floats(0, 1, exclude_max=True))
-def test_the_places_of_a_window_lie_in_it(share, count, done):
+def test_the_places_of_a_window_lie_in_it(share, count, share_done):
     window = Window(60, share, count)
     places = []
-    while (due := window.next_after(done)) < math.inf:
+    while (due := window.next_after(share_done)) < math.inf:
         places.append(due)
-        done = due
+        share_done = due
     assert len(places) <= count - 1
     assert all(window.begin <= place < 1 for place in places)
     assert places == sorted(set(places))
@@ -372,8 +370,8 @@ def test_the_paper_s_share_gives_the_paper_s_intervals():
 
 
 def test_an_end_that_cannot_be_written_is_tried_once_more(model, stopwatch, tmp_path, monkeypatch):
-    said = []
-    saving = Checkpointing(tmp_path, stopwatch, 9, math.inf, report=said.append)
+    reports = []
+    saving = Checkpointing(tmp_path, stopwatch, 9, math.inf, report=reports.append)
     write = checkpoint.write_archive
 
     def full(path, arrays):
@@ -382,7 +380,7 @@ def test_an_end_that_cannot_be_written_is_tried_once_more(model, stopwatch, tmp_
     monkeypatch.setattr(checkpoint, "write_archive", full)
     with pytest.raises(OSError, match=r"No space left on device: '.*last-000000007\.npz'"):
         train_to_a_limit(model, stopwatch, saving, 7 / 60)
-    assert len(said) == 1
+    assert len(reports) == 1
     monkeypatch.setattr(checkpoint, "write_archive", write)
     saving.require_saved(model)
     assert steps_of(checkpoint.checkpoints(tmp_path)) == [7]
@@ -412,17 +410,17 @@ def test_the_mean_of_the_weights_alone_is_numpys_in_float64(tmp_path_factory, st
 
 
 @pytest.mark.parametrize(
-    "other",
+    "weights",
     [
         {"weights/a/kernel": np.zeros(4, np.float32)},
         {"weights/b/kernel": np.zeros(3, np.float32)},
         {},
     ],
 )
-def test_checkpoints_of_two_models_are_refused_by_name(tmp_path, other):
+def test_checkpoints_of_two_models_are_refused_by_name(tmp_path, weights):
     [first] = write_weights(tmp_path, np.zeros(3, np.float32))
     second = checkpoint.path_of(tmp_path, 1)
-    checkpoint.write_archive(second, {**other, "progress": np.array("{}")})
+    checkpoint.write_archive(second, {**weights, "progress": np.array("{}")})
     with pytest.raises(ValueError, match=rf"^{first} and {second} are not of one model"):
         averaging.average([first, second])
 
@@ -430,8 +428,8 @@ def test_checkpoints_of_two_models_are_refused_by_name(tmp_path, other):
 def test_a_damaged_checkpoint_is_named_and_the_mean_of_the_others_is_there_without_it(tmp_path):
     paths = write_weights(tmp_path, *np.arange(3, dtype=np.float32)[:, None])
     paths[1].write_bytes(paths[1].read_bytes()[:-30])
-    told = rf"^{paths[1]} is damaged or no checkpoint .*\. Remove it, or name another\.$"
-    with pytest.raises(ValueError, match=told):
+    message = rf"^{paths[1]} is damaged or no checkpoint .*\. Remove it, or name another\.$"
+    with pytest.raises(ValueError, match=message):
         averaging.average(averaging.last_checkpoints(tmp_path, 2))
     paths[1].unlink()
     assert averaging.average(averaging.last_checkpoints(tmp_path, 2))["weights/a/kernel"] == [1]
@@ -441,24 +439,24 @@ def test_a_damaged_checkpoint_is_named_and_the_mean_of_the_others_is_there_witho
 
 def test_the_number_with_the_lowest_loss_is_chosen(tmp_path):
     paths = write_weights(tmp_path, *(np.full(1, value, np.float32) for value in (9, 1, 3, 8)))
-    seen = []
+    means = []
 
     def measure(weights):
         [array] = weights.values()
-        seen.append(float(array[0]))
-        paths[-len(seen)].unlink()  # Each is read once.
-        return abs(seen[-1] - 4)
+        means.append(float(array[0]))
+        paths[-len(means)].unlink()  # Each is read once.
+        return abs(means[-1] - 4)
 
     # Means of the last 1, 2, 3, 4: 8, 5.5, 4, 5.25.
     assert averaging.best_number(paths, measure) == (3, [4.0, 1.5, 0.0, 1.25])
-    assert seen == [8.0, 5.5, 4.0, 5.25]
+    assert means == [8.0, 5.5, 4.0, 5.25]
 
 
 @pytest.mark.parametrize(
     ("losses", "number"),
     [([2.0], 1), ([1.0, 1.0], 1), ([math.nan, 2.0, 1.0], 3), ([math.inf, math.nan], 1)],
 )
-def test_equal_losses_take_the_fewest_and_what_is_no_number_is_not_chosen(tmp_path, losses, number):
+def test_of_equal_losses_the_fewest_checkpoints_win_and_nan_never_does(tmp_path, losses, number):
     paths = write_weights(tmp_path, *(np.zeros(1, np.float32) for _ in losses))
-    given = iter(losses)
-    assert averaging.best_number(paths, lambda weights: next(given))[0] == number
+    remaining = iter(losses)
+    assert averaging.best_number(paths, lambda weights: next(remaining))[0] == number

@@ -61,13 +61,13 @@ def test_an_lstm_costs_as_much_in_cudnn_s_one_operation(monkeypatch, masked):
     lstm = keras.layers.LSTM(4, return_sequences=True)
     model = keras.Model(inputs, keras.layers.Dense(2)(lstm(x)))
     expected = 2 * 3 * 7 * ((6 + 4) * 4 * 4 + 4 * 2)
-    found = []
+    counts = []
     for on_gpu in (False, True):
         # Keras has a function of the module's name.
         rnn = importlib.import_module("keras.src.backend.tensorflow.rnn")
         monkeypatch.setattr(rnn, "_is_gpu_available", lambda on_gpu=on_gpu: on_gpu)
-        found.append(forward_operations(model, tf.ones((3, 7, 6))))
-    assert found == [expected] * 2
+        counts.append(forward_operations(model, tf.ones((3, 7, 6))))
+    assert counts == [expected] * 2
 
 
 @pytest.mark.parametrize("equation", ["bhtr,bsr->bhts", "bh...r,bsr->bh...s"])
@@ -135,48 +135,48 @@ def test_embeddings_are_the_largest_eigenvectors_of_the_information():
     values, vectors = np.linalg.eigh(information_of(counts))
     expected = vectors[:, -4:] * np.sqrt(values[-4:])
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    found = embeddings(counts, 4, seed=0)
+    table = embeddings(counts, 4, seed=0)
     # Their products do not see how both are turned.
-    np.testing.assert_allclose(found @ found.T, expected @ expected.T, rtol=0, atol=1e-3)
-    other = embeddings(counts, 4, seed=1)
-    np.testing.assert_allclose(other @ other.T, found @ found.T, rtol=0, atol=1e-3)
-    assert np.abs(other - found).max() > 0.1
+    np.testing.assert_allclose(table @ table.T, expected @ expected.T, rtol=0, atol=1e-3)
+    reseeded = embeddings(counts, 4, seed=1)
+    np.testing.assert_allclose(reseeded @ reseeded.T, table @ table.T, rtol=0, atol=1e-3)
+    assert np.abs(reseeded - table).max() > 0.1
     fewer = embeddings(counts, 3, seed=0)
     assert np.abs(fewer @ fewer.T - expected @ expected.T).max() > 0.1
 
 
 def test_more_dimensions_than_pieces_and_pieces_that_never_come_together():
     counts = np.ones((3, 3), np.float32) - np.eye(3, dtype=np.float32)
-    found = embeddings(counts, 8, seed=0)
-    assert found.shape == (3, 8)
-    assert np.isfinite(found).all()
+    vectors = embeddings(counts, 8, seed=0)
+    assert vectors.shape == (3, 8)
+    assert np.isfinite(vectors).all()
     assert not embeddings(np.zeros((5, 5), np.float32), 4, seed=0).any()
 
 
 def test_pieces_of_the_same_pairs_lie_together_and_the_others_stay_as_drawn():
     keras.utils.set_random_seed(0)
     model = transformer()
-    [table] = (one for one in model.weights if one.path == "embedding/table")
-    drawn = np.asarray(keras.ops.stop_gradient(table))
+    [table] = (weight for weight in model.weights if weight.path == "embedding/table")
+    before = np.asarray(keras.ops.stop_gradient(table))
     counts = np.zeros((20, 20), np.float32)
     counts[4:7, 4:7] = counts[7:10, 7:10] = 5 * (1 - np.eye(3))
     start_embeddings(model, counts, seed=0)
-    mixed = np.asarray(keras.ops.stop_gradient(table))
-    lengths = np.linalg.norm(mixed, axis=1, keepdims=True)
-    cosines = (mixed / lengths) @ (mixed / lengths).T
+    after = np.asarray(keras.ops.stop_gradient(table))
+    lengths = np.linalg.norm(after, axis=1, keepdims=True)
+    cosines = (after / lengths) @ (after / lengths).T
     assert cosines[4, 5] > 0.5
     assert cosines[7, 9] > 0.5
     assert abs(cosines[4, 7]) < 0.5
-    np.testing.assert_array_equal(mixed[10:], drawn[10:])
-    seen = np.mean(np.sum(mixed[4:10] ** 2, axis=1))
-    assert seen == pytest.approx(np.mean(np.sum(drawn**2, axis=1)), rel=0.5)
+    np.testing.assert_array_equal(after[10:], before[10:])
+    mean_square = np.mean(np.sum(after[4:10] ** 2, axis=1))
+    assert mean_square == pytest.approx(np.mean(np.sum(before**2, axis=1)), rel=0.5)
 
 
 def test_each_side_has_its_own_pieces():
     keras.utils.set_random_seed(0)
     sizes = {"num_layers": 1, "d_model": 8, "d_ff": 16, "num_heads": 2}
     model = Transformer(vocabulary_size=10, tie_embeddings="none", **sizes)
-    tables = {one.path: one for one in model.weights if one.path.endswith("/table")}
+    tables = {weight.path: weight for weight in model.weights if weight.path.endswith("/table")}
     before = {path: np.asarray(keras.ops.stop_gradient(table)) for path, table in tables.items()}
     counts = np.zeros((20, 20), np.float32)
     # Pieces 4 and 5 of the source come with piece 6 of the target, and 7 with 8.

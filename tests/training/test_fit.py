@@ -1,5 +1,5 @@
-"""A run ends at its last step, and goes on inside an epoch as if it had never stopped; and the
-progress bar that shows it.
+"""A run ends at its last step, and resumes inside an epoch as if it had never stopped; and its
+progress bar.
 """
 
 import io
@@ -41,9 +41,7 @@ def make_model():
 
 
 def run(folder, *, last_step, accumulate=1):
-    """Train in a folder as a new process would; the model, the epochs that were begun, and the step
-    that it went on from.
-    """
+    """Train as a new process would: the model, the epochs it began, and where it resumed."""
     model = make_model()
     start, seconds = fit.resume(model, folder)
     stopwatch = Stopwatch(seconds)
@@ -88,20 +86,20 @@ def test_two_sessions_equal_one_bit_for_bit_and_keep_the_epochs_aligned(tmp_path
     assert start == stop
     expected = [(stop // 3, stop), *((n, 3 * n) for n in range(stop // 3 + 1, 3))]
     assert [(epoch, step) for epoch, step, _ in begun] == expected
-    for found, expected in zip(resumed.get_weights(), whole[0].get_weights(), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for actual, expected in zip(resumed.get_weights(), whole[0].get_weights(), strict=True):
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_a_step_takes_the_parts_of_its_update_whatever_the_sessions_before_took(monkeypatch):
     begins = []
-    one = replicas.make_strategy("one")
+    strategy = replicas.make_strategy("one")
     monkeypatch.setattr(fit, "distribute", lambda *args: begins.append(args[2]))
     for accumulate in (1, 3):
-        fit.attach(make_model(), one, Stream(), accumulate=accumulate).data_from(5)
+        fit.attach(make_model(), strategy, Stream(), accumulate=accumulate).data_from(5)
     assert begins == [5, 15]
 
 
-def test_a_run_that_is_over_is_not_gone_on_with(tmp_path):
+def test_a_run_that_is_over_takes_no_step(tmp_path):
     run(tmp_path, last_step=3)
     model, begun, start = run(tmp_path, last_step=3)
     assert start == 3
@@ -110,7 +108,7 @@ def test_a_run_that_is_over_is_not_gone_on_with(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("asked", "cpu_flags", "capability", "policy"),
+    ("dtype", "cpu_flags", "capability", "policy"),
     [
         *(("float32", flags, None, "float32") for flags in ([], ["amx_bf16"])),
         *(("bfloat16", flags, None, "mixed_bfloat16") for flags in ([], ["amx_bf16"])),
@@ -122,10 +120,12 @@ def test_a_run_that_is_over_is_not_gone_on_with(tmp_path):
         ("auto", fit.FAST_BFLOAT16, (0, 0), "float32"),
     ],
 )
-def test_the_policy_is_asked_for_or_the_device_s(asked, cpu_flags, capability, policy, monkeypatch):
+def test_the_policy_is_the_flag_s_or_the_device_s(
+    dtype, cpu_flags, capability, policy, monkeypatch
+):
     monkeypatch.setattr(fit, "_cpu_flags", lambda: set(cpu_flags))
     monkeypatch.setattr(fit, "gpu_capability", lambda: capability)
-    assert fit.dtype_policy(asked) == policy
+    assert fit.dtype_policy(dtype) == policy
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_auto_reads_this_machine_s_flags_and_onednn_s_limit(monkeypatch, cpuinfo
 
 
 @pytest.mark.parametrize(
-    ("asked", "policy", "capability", "words"),
+    ("dtype", "policy", "capability", "words"),
     [
         ("float32", "float32", (9, 0), "float32"),
         ("auto", "float32", None, "float32, because this processor does not multiply in bfloat16"),
@@ -161,9 +161,9 @@ def test_auto_reads_this_machine_s_flags_and_onednn_s_limit(monkeypatch, cpuinfo
         ("auto", "mixed_bfloat16", (9, 0), "bfloat16, because this GPU multiplies in it"),
     ],
 )
-def test_the_device_that_computes_is_the_reason(asked, policy, capability, words, monkeypatch):
+def test_the_device_that_computes_is_the_reason(dtype, policy, capability, words, monkeypatch):
     monkeypatch.setattr(fit, "gpu_capability", lambda: capability)
-    assert fit.in_words(asked, policy, 100, 1, 9) == f"computing in {words}"
+    assert fit.in_words(dtype, policy, 100, 1, 9) == f"computing in {words}"
 
 
 @pytest.mark.parametrize(
@@ -177,15 +177,15 @@ def test_the_device_that_computes_is_the_reason(asked, policy, capability, words
         (1, 37_000, (9, 0), "tensorflow", None),
     ],
 )
-def test_a_batch_beyond_memory_is_told(parts, pieces, capability, backend, remedy, monkeypatch):
+def test_a_batch_beyond_memory_is_reported(parts, pieces, capability, backend, remedy, monkeypatch):
     monkeypatch.setattr(fit, "gpu_capability", lambda: capability)
     monkeypatch.setattr("keras.backend.backend", lambda: backend)
     monkeypatch.setattr("pathlib.Path.exists", lambda path: True)
-    known = "MemFree: 1 kB\nMemAvailable:   20000000 kB\nBuffers: 9 kB\n"
-    monkeypatch.setattr("pathlib.Path.read_text", lambda *_: known)
-    told = fit.in_words("float32", "float32", 25_000, parts, pieces)
+    meminfo = "MemFree: 1 kB\nMemAvailable:   20000000 kB\nBuffers: 9 kB\n"
+    monkeypatch.setattr("pathlib.Path.read_text", lambda *_: meminfo)
+    line = fit.in_words("float32", "float32", 25_000, parts, pieces)
     words = rf"\na batch needs some 22 GB, and 20 are free\. .*: {remedy} .*" if remedy else ""
-    assert re.fullmatch(f"computing in float32{words}", told)
+    assert re.fullmatch(f"computing in float32{words}", line)
 
 
 # The progress of a run, as a terminal and as a log file see it.

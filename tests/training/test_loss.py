@@ -120,15 +120,15 @@ def test_extreme_logits_stay_finite_and_right(extreme):
 
 
 @pytest.mark.parametrize("wrong", [-1, -V, V])
-def test_a_label_that_is_none_fails_on_a_cpu_and_makes_the_loss_nan_elsewhere(
+def test_a_label_out_of_range_fails_on_a_cpu_and_makes_the_loss_nan_elsewhere(
     labels, logits, wrong
 ):
     labels[0, 1] = wrong
     with pytest.raises(tf.errors.InvalidArgumentError, match=f" = {wrong} is not in"):
         label_smoothed_cross_entropy(tf.constant(labels), logits)
     compiled = tf.function(label_smoothed_cross_entropy, jit_compile=True)
-    found = compiled(tf.constant(labels), tf.constant(logits)).numpy()
-    np.testing.assert_array_equal(np.isnan(found), labels == wrong)
+    losses = compiled(tf.constant(labels), tf.constant(logits)).numpy()
+    np.testing.assert_array_equal(np.isnan(losses), labels == wrong)
 
 
 def test_the_loss_is_the_mean_over_the_labels_that_count(labels, logits):
@@ -144,7 +144,7 @@ def test_the_loss_is_the_mean_over_the_labels_that_count(labels, logits):
     assert float(loss(labels, logits, np.zeros(labels.shape, "float32"))) == 0
 
 
-def test_weights_between_weigh_a_label(labels, logits):
+def test_fractional_weights_weigh_a_label(labels, logits):
     weights = np.random.default_rng(2).random(labels.shape).astype("float32")
     losses = paper.label_smoothed_cross_entropy(labels, logits, 0.1)
     assert float(LabelSmoothedCrossEntropy(0.1)(labels, logits, weights)) == pytest.approx(
@@ -152,7 +152,7 @@ def test_weights_between_weigh_a_label(labels, logits):
     )
 
 
-def test_one_label_an_example_has_a_loss_too(labels, logits):
+def test_one_label_per_example_has_a_loss_too(labels, logits):
     assert LabelSmoothedCrossEntropy(0.1).call(labels[:, 1], logits[:, 1]).shape == (B,)
     np.testing.assert_allclose(
         LabelSmoothedCrossEntropy(0.1).call(labels[:, 1], logits[:, 1]),
@@ -193,7 +193,7 @@ METRICS = pytest.mark.parametrize("metric_type", [LabelAccuracy, LabelCrossEntro
 
 
 @METRICS
-def test_nothing_seen_is_zero(metric_type):
+def test_a_metric_of_no_labels_is_zero(metric_type):
     assert float(metric_type().result()) == 0
 
 
@@ -222,7 +222,7 @@ def test_a_metric_sums_bfloat16_logits_in_float32(metric_type):
 
 
 @METRICS
-def test_weights_between_weigh_a_label_in_a_metric(metric_type, batches):
+def test_fractional_weights_weigh_a_label_in_a_metric(metric_type, batches):
     metric = metric_type()
     random = np.random.default_rng(1)
     weighed = [(labels, logits, random.random(labels.shape)) for labels, logits in batches]
@@ -272,10 +272,10 @@ class PassesInTurn:
 
     def __init__(self, logits):
         self.logits = tf.constant(logits, tf.float32)
-        self.seen = []
+        self.inputs = []
 
     def __call__(self, inputs, training):
-        self.seen.append([part.numpy() for part in inputs])
+        self.inputs.append([part.numpy() for part in inputs])
         return self.logits
 
 
@@ -298,13 +298,13 @@ def test_r_drop_is_the_formula_of_two_passes(alpha):
     total, logits = RDrop(alpha)(model, *BATCH)
     log_p, log_q = log_softmax(first), log_softmax(second)
     divergence = sum(
-        (np.exp(one) * (one - other)).sum(axis=-1)
-        for one, other in ((log_p, log_q), (log_q, log_p))
+        (np.exp(log_a) * (log_a - log_b)).sum(axis=-1)
+        for log_a, log_b in ((log_p, log_q), (log_q, log_p))
     )
     each = (smoothed(first) + smoothed(second)) / 2 + alpha / 4 * divergence
     assert float(total) == pytest.approx(float((each * WEIGHTS.numpy()).sum()), rel=1e-5)
     np.testing.assert_array_equal(logits, first.astype(np.float32))
-    [[sources, targets]] = model.seen
+    [[sources, targets]] = model.inputs
     np.testing.assert_array_equal(sources, np.tile(SOURCE, (2, 1)))
     np.testing.assert_array_equal(targets, np.tile(TARGET, (2, 1)))
 
@@ -318,11 +318,11 @@ def test_the_divergence_and_its_gradient_are_those_of_tensorflow():
         kl = keras.losses.KLDivergence(reduction=None)
         expected = kl(tf.exp(log_p), tf.exp(log_q)) + kl(tf.exp(log_q), tf.exp(log_p))
         actual = divergence_of_halves(logits)
-        sums = [tf.reduce_sum(weights * one) for one in (actual, expected, 2.0 * expected)]
+        sums = [tf.reduce_sum(weights * losses) for losses in (actual, expected, 2.0 * expected)]
     np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
-    of_actual, of_expected, of_other = (tape.gradient(one, logits) for one in sums)
+    of_actual, of_expected, of_doubled = (tape.gradient(total, logits) for total in sums)
     np.testing.assert_allclose(of_actual, of_expected, rtol=1e-3, atol=1e-3)
-    assert np.abs(of_actual - of_other).max() > 0.1
+    assert np.abs(of_actual - of_doubled).max() > 0.1
 
 
 def test_without_dropout_r_drop_is_the_plain_loss_and_with_it_more():
@@ -350,14 +350,14 @@ def targets_seen(probability, step, steps=10):
     model = Guesser()
     model.optimizer.iterations.assign(step)
     total, _ = ScheduledSampling(probability, steps)(model, *BATCH)
-    (_, first), (_, second) = model.seen
+    (_, first), (_, second) = model.inputs
     np.testing.assert_array_equal(first, TARGET)
     return second, float(total)
 
 
 def test_at_the_beginning_the_target_is_the_true_one():
-    seen, total = targets_seen(0.9, step=0)
-    np.testing.assert_array_equal(seen, TARGET)
+    target, total = targets_seen(0.9, step=0)
+    np.testing.assert_array_equal(target, TARGET)
     assert total == pytest.approx(
         float((smoothed(Guesser().logits.numpy()) * WEIGHTS.numpy()).sum())
     )
@@ -365,12 +365,12 @@ def test_at_the_beginning_the_target_is_the_true_one():
 
 def test_a_guess_takes_the_place_of_the_token_after_its_position():
     """With probability 1, after the whole schedule: but for the first token, and for padding."""
-    seen, _ = targets_seen(1.0, step=10)
+    target, _ = targets_seen(1.0, step=10)
     expected = TARGET.numpy().copy()
     guesses = np.tile(np.arange(4, 8), (3, 1))
     counts = WEIGHTS.numpy()[:, :-1] > 0
     expected[:, 1:][counts] = guesses[counts]
-    np.testing.assert_array_equal(seen, expected)
+    np.testing.assert_array_equal(target, expected)
     assert (expected != TARGET.numpy()).sum() > 5
 
 
@@ -384,7 +384,7 @@ def share_replaced(step, batches=200):
         labels = tf.constant(random.integers(0, 20, (3, 5)), tf.int32)
         inputs = (SOURCE, tf.zeros_like(TARGET))
         ScheduledSampling(0.8, 10)(model, inputs, labels, tf.ones_like(WEIGHTS))
-        shares.append((model.seen[1][1][:, 1:] != 0).mean())
+        shares.append((model.inputs[1][1][:, 1:] != 0).mean())
     return np.mean(shares)
 
 
@@ -393,14 +393,14 @@ def test_the_probability_rises_with_the_steps(step, share):
     assert share_replaced(step) == pytest.approx(share, abs=0.06)
 
 
-def test_a_step_draws_the_same_again_and_another_step_does_not():
-    first, again, other = (targets_seen(0.5, step, steps=1)[0] for step in (5, 5, 6))
+def test_a_step_repeats_its_guesses_and_the_next_one_does_not():
+    first, again, next_step = (targets_seen(0.5, step, steps=1)[0] for step in (5, 5, 6))
     np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
+    assert not np.array_equal(first, next_step)
 
 
 @pytest.mark.parametrize("objective", [RDrop(5.0), ScheduledSampling(0.5, 1)], ids=str)
-def test_its_gradient_is_that_of_its_total(objective):
+def test_the_gradient_of_an_objective_is_that_of_its_total(objective):
     """By differences, in one direction."""
     model = make_model()
     model.optimizer.iterations.assign(3)

@@ -44,14 +44,14 @@ def array_of(variable):
     return np.array(np.asarray(keras.ops.stop_gradient(variable)))
 
 
-def trajectory(made):
+def trajectory(keras_optimizer):
     """The weights after each of ten updates with the given gradients."""
     variables = [
         keras.Variable(array, dtype="float32", name=f"weight_{n}") for n, array in enumerate(START)
     ]
     weights = []
     for gradients in GRADIENTS:
-        made.apply(
+        keras_optimizer.apply(
             [keras.ops.convert_to_tensor(gradient, "float32") for gradient in gradients], variables
         )
         weights.append([array_of(variable) for variable in variables])
@@ -71,14 +71,14 @@ def torch_trajectory(name, weight_decay, clip_norm):
         {"params": [variable], "weight_decay": weight_decay if variable.ndim > 1 else 0.0}
         for variable in variables
     ]
-    made = kind(groups, lr=0.01, **settings)
+    torch_optimizer = kind(groups, lr=0.01, **settings)
     weights = []
     for gradients in GRADIENTS:
         for variable, gradient in zip(variables, gradients, strict=True):
             variable.grad = torch.tensor(gradient)
         if clip_norm:
             torch.nn.utils.clip_grad_norm_(variables, clip_norm)
-        made.step()
+        torch_optimizer.step()
         weights.append([variable.detach().numpy().copy() for variable in variables])
     return weights
 
@@ -118,10 +118,10 @@ def muon_trajectory(weight_decay, clip_norm):
     return after
 
 
-def largest_difference(some, others):
+def largest_difference(actual, expected):
     return max(
         np.abs(a - b).max()
-        for x, y in zip(some, others, strict=True)
+        for x, y in zip(actual, expected, strict=True)
         for a, b in zip(x, y, strict=True)
     )
 
@@ -140,15 +140,15 @@ SETTINGS = [
 @pytest.mark.parametrize(("name", "weight_decay", "clip_norm"), SETTINGS)
 def test_ten_updates_are_those_of_torch(name, weight_decay, clip_norm):
     expected = torch_trajectory(name, weight_decay, clip_norm)
-    made = optimizer(0.01, name, weight_decay, clip_norm)
-    assert largest_difference(trajectory(made), expected) < 1e-6
+    actual = trajectory(optimizer(0.01, name, weight_decay, clip_norm))
+    assert largest_difference(actual, expected) < 1e-6
 
 
 @pytest.mark.parametrize(("weight_decay", "clip_norm"), [(0.0, None), (0.1, 0.5)])
 def test_ten_updates_of_muon_are_those_of_numpy(weight_decay, clip_norm):
     expected = muon_trajectory(weight_decay, clip_norm)
-    made = optimizer(0.01, "muon", weight_decay, clip_norm)
-    assert largest_difference(trajectory(made), expected) < 1e-5
+    actual = trajectory(optimizer(0.01, "muon", weight_decay, clip_norm))
+    assert largest_difference(actual, expected) < 1e-5
     assert largest_difference(trajectory(optimizer(0.01)), expected) > 1e-3
 
 
@@ -161,33 +161,33 @@ def test_ten_updates_of_muon_are_those_of_numpy(weight_decay, clip_norm):
         pytest.param({"positions": "learned", "attention": "additive"}, marks=pytest.mark.slow),
     ],
 )
-def test_muon_is_of_matrices_that_are_multiplied_by(variant):
+def test_muon_updates_the_kernels_and_nothing_else(variant):
     """Only what Adam updates has a second moment."""
     sizes = {"num_layers": 1, "d_model": 8, "d_ff": 16, "num_heads": 2}
     variables = Transformer(vocabulary_size=20, **sizes, **variant).trainable_variables
-    made = optimizer(0.01, "muon")
-    made.build(variables)
-    moments = zip(variables, made.adam_velocities, strict=True)
+    muon = optimizer(0.01, "muon")
+    muon.build(variables)
+    moments = zip(variables, muon.adam_velocities, strict=True)
     of_muon = {variable.path.rpartition("/")[2] for variable, moment in moments if moment is None}
     kernels = {"query_kernel", "key_kernel", "value_kernel", "output_kernel", "kernel"}
     assert of_muon == kernels
 
 
 def test_the_average_starts_from_the_weights_after_the_first_update():
-    made = optimizer(0.01, ema=0.9)
-    weights = trajectory(made)
+    adam = optimizer(0.01, ema=0.9)
+    weights = trajectory(adam)
     average = [array.astype(np.float64) for array in weights[0]]
     for later in weights[1:]:
         average = [0.9 * mean + 0.1 * array for mean, array in zip(average, later, strict=True)]
-    for slot, expected in zip(made._model_variables_moving_average, average, strict=True):
+    for slot, expected in zip(adam._model_variables_moving_average, average, strict=True):
         np.testing.assert_allclose(array_of(slot), expected, rtol=1e-6, atol=1e-6)
 
 
-def model_in_training(seed=0, eagerly=True, made=None, body=small_model, **settings):
+def model_in_training(seed=0, eagerly=True, body=small_model, **settings):
     keras.utils.set_random_seed(seed)
     model = body(dropout=0.5)
-    made = made or optimizer(0.01, **settings)
-    model.compile(made, LabelSmoothedCrossEntropy(0.1), run_eagerly=eagerly, jit_compile=False)
+    loss = LabelSmoothedCrossEntropy(0.1)
+    model.compile(optimizer(0.01, **settings), loss, run_eagerly=eagerly, jit_compile=False)
     model.optimizer.build(model.trainable_variables)
     return model
 
@@ -203,9 +203,9 @@ def weights_of(model):
     return {f"weights/{variable.path}": array_of(variable) for variable in model.weights}
 
 
-def same(some, others):
-    return list(some) == list(others) and all(
-        np.array_equal(some[name], others[name]) for name in some
+def same(left, right):
+    return list(left) == list(right) and all(
+        np.array_equal(left[name], right[name]) for name in left
     )
 
 
@@ -213,9 +213,9 @@ def same(some, others):
 def test_decay_spares_biases_and_the_gains_of_normalization_alone(name):
     """Without gradients an update is the decay."""
     model = model_in_training(name=name, weight_decay=0.5, body=transformer)
-    for variable in model.weights:
-        variable.assign(np.ones(variable.shape))
-    model.optimizer.apply([keras.ops.zeros(one.shape) for one in model.trainable_variables])
+    for weight in model.weights:
+        weight.assign(np.ones(weight.shape))
+    model.optimizer.apply([keras.ops.zeros(weight.shape) for weight in model.trainable_variables])
     for path, array in weights_of(model).items():
         spared = path.rpartition("/")[2] in ("bias", "gamma", "beta")
         np.testing.assert_allclose(array, 1 if spared else 1 - 0.01 * 0.5, rtol=0, atol=1e-7)
@@ -231,18 +231,18 @@ def test_fit_leaves_the_weights_as_they_were_trained():
 
 
 @pytest.mark.parametrize("name", ADAM_AND_SLOW_OTHERS)
-def test_compiled_it_does_what_it_does_eagerly(name):
+def test_compiled_updates_equal_eager_ones(name):
     settings = {"name": name, "weight_decay": 0.1, "clip_norm": 0.5, "ema": 0.9}
     eager, compiled = model_in_training(**settings), model_in_training(eagerly=False, **settings)
     for each in (eager, compiled):
         fit(each, 2)
-    for given in (weights_of, averaged_weights):
-        for name, array in given(eager).items():
-            np.testing.assert_allclose(given(compiled)[name], array, rtol=0, atol=1e-5)
+    for arrays_of in (weights_of, averaged_weights):
+        for name, array in arrays_of(eager).items():
+            np.testing.assert_allclose(arrays_of(compiled)[name], array, rtol=0, atol=1e-5)
 
 
-def test_the_averages_come_by_the_names_and_in_the_order_of_the_weights():
-    model, other = model_in_training(ema=0.5), model_in_training(seed=1)
+def test_the_averages_have_the_names_and_the_order_of_the_weights():
+    model, restored = model_in_training(ema=0.5), model_in_training(seed=1)
     model.train_on_batch((IDS[0], IDS[1]), IDS[2])
     # After the first update each average is its weight.
     assert same(averaged_weights(model), weights_of(model))
@@ -252,8 +252,8 @@ def test_the_averages_come_by_the_names_and_in_the_order_of_the_weights():
     second, trained = averaged_weights(model), weights_of(model)
     assert list(second) == list(trained)
     assert not any(np.array_equal(first[name], second[name]) for name in first)
-    other.set_weights(list(second.values()))
-    assert same(weights_of(other), second)
+    restored.set_weights(list(second.values()))
+    assert same(weights_of(restored), second)
 
 
 @pytest.mark.parametrize("settings", [{}, {"ema": 0.9}])
@@ -286,19 +286,19 @@ def test_a_restored_run_ends_with_the_same_weights_and_averages_to_the_last_bit(
     assert same(averaged_weights(model), averages)
 
 
-def test_it_is_the_papers_adam():
-    made = optimizer(TransformerSchedule(8, 5))
-    assert (made.beta_1, made.beta_2, made.epsilon) == (0.9, 0.98, 1e-9)
-    made = optimizer(TransformerSchedule(8, 5), "muon", 0.1)
-    assert (made.adam_beta_1, made.adam_beta_2, made.epsilon) == (0.9, 0.98, 1e-9)
-    assert made.adam_weight_decay == made.weight_decay == 0.1
+def test_adam_has_the_constants_of_the_paper():
+    adam = optimizer(TransformerSchedule(8, 5))
+    assert (adam.beta_1, adam.beta_2, adam.epsilon) == (0.9, 0.98, 1e-9)
+    muon = optimizer(TransformerSchedule(8, 5), "muon", 0.1)
+    assert (muon.adam_beta_1, muon.adam_beta_2, muon.epsilon) == (0.9, 0.98, 1e-9)
+    assert muon.adam_weight_decay == muon.weight_decay == 0.1
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_its_config_goes_round(name):
-    made = optimizer(TransformerSchedule(8, 5), name, 0.1, 2.0, 0.99)
-    clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
-    assert (type(clone), clone.get_config()) == (type(made), made.get_config())
+def test_the_config_of_an_optimizer_makes_an_equal_one(name):
+    original = optimizer(TransformerSchedule(8, 5), name, 0.1, 2.0, 0.99)
+    clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(original))
+    assert (type(clone), clone.get_config()) == (type(original), original.get_config())
     settings = (clone.weight_decay, clone.global_clipnorm, clone.use_ema, clone.ema_momentum)
     assert (*settings, clone.ema_overwrite_frequency) == (0.1, 2.0, True, 0.99, None)
 
@@ -311,7 +311,7 @@ def test_its_config_goes_round(name):
         ({"name": "adamw"}, r"`weight_decay` must be positive with adamw.*or --optimizer=adam\."),
     ],
 )
-def test_nonsense_is_refused_by_name(settings, message):
+def test_options_that_do_not_fit_are_refused_by_name(settings, message):
     with pytest.raises(ValueError, match=message):
         optimizer(1e-3, **settings)
 
@@ -338,9 +338,9 @@ def test_the_rate_is_equation_3_times_its_scale(d_model, warmup_steps, scale):
 
 @pytest.mark.parametrize("name", ["d_model", "warmup_steps", "scale"])
 @pytest.mark.parametrize("value", [0, -1])
-def test_what_is_not_positive_is_refused_by_name(name, value):
-    told = rf"`{name}` must be positive\. Received: {name}={value}\."
-    with pytest.raises(ValueError, match=told):
+def test_a_schedule_s_argument_that_is_not_positive_is_refused_by_name(name, value):
+    message = rf"`{name}` must be positive\. Received: {name}={value}\."
+    with pytest.raises(ValueError, match=message):
         TransformerSchedule(**{"d_model": 512, name: value})
 
 
@@ -350,8 +350,8 @@ def cosine(step, peak, warmup_steps, total_steps):
     """
     if step <= warmup_steps:
         return peak * step / warmup_steps
-    done = min((step - warmup_steps) / (total_steps - warmup_steps), 1.0)
-    return peak * (1 + math.cos(math.pi * done)) / 2
+    share_done = min((step - warmup_steps) / (total_steps - warmup_steps), 1.0)
+    return peak * (1 + math.cos(math.pi * share_done)) / 2
 
 
 COSINES = [(1e-3, 100, 1000), (3e-4, 4000, 100_000), (0.5, 1, 2), (2.0, 7, 60)]
@@ -371,7 +371,7 @@ def test_the_cosine_is_that_of_sgdr_behind_a_warm_up(arguments):
     ]
     steps = sorted({max(step, 1) for step in steps})
     actual = [float(schedule(step - 1)) for step in steps]  # Keras counts the updates already made
-    # Keras' float32 has no digits left where 1 + cos(pi done) is below 1e-7: at the very end.
+    # Keras' float32 has no digits left where 1 + cos(pi share_done) is below 1e-7: at the very end.
     expected = [cosine(step, *arguments) for step in steps]
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-7 * arguments[0])
 
@@ -398,8 +398,8 @@ def test_the_step_may_be_a_tensor(schedule, dtype):
 def test_config_round_trip(schedule):
     clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(schedule))
     assert (type(clone), clone.get_config()) == (type(schedule), schedule.get_config())
-    found = [float(clone(updates)) for updates in range(12)]
-    assert found == [float(schedule(updates)) for updates in range(12)]
+    rates = [float(clone(updates)) for updates in range(12)]
+    assert rates == [float(schedule(updates)) for updates in range(12)]
 
 
 @pytest.mark.parametrize("name", ["cosine", "constant"])
@@ -412,12 +412,12 @@ def test_the_peak_of_a_run_is_its_rate_or_the_paper_s(name, peak):
     assert rates[-1] == pytest.approx(expected if name == "constant" else 0.0, abs=1e-7)
 
 
-def test_the_paper_s_is_chosen_with_its_scale():
+def test_the_schedule_of_the_paper_is_made_with_its_scale():
     chosen = schedule("transformer", 64, 5, 2.0, None, 50)
     assert chosen.get_config() == TransformerSchedule(64, 5, 2.0).get_config()
 
 
-def test_the_optimizer_uses_it_step_by_step():
+def test_an_optimizer_uses_the_schedule_step_by_step():
     optimizer = keras.optimizers.SGD(TransformerSchedule(64, warmup_steps=3))
     weight = keras.Variable(0.0)
     expected = 0.0

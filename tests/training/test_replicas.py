@@ -19,7 +19,7 @@ from keras_transformer.training import replicas
 
 PROGRAM = pathlib.Path(__file__).with_name("replicas_program.py")
 LONGEST_SECONDS = 600
-# Batches that each replica adds up, and what is done otherwise. Of use by hand, but slower:
+# Batches that each replica adds up, and what else differs. Too slow for here:
 # 1-static of one replica equals 1-static of two.
 EXPERIMENTS = {
     "one": ("1", "3", "1-larger", "1-unclipped"),
@@ -30,7 +30,7 @@ EXPERIMENTS = {
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """The experiments, all under way, and where they leave what came out."""
+    """The folder of the results, and the processes of all experiments, which are running."""
     folder = tmp_path_factory.mktemp("replicas")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     clusters = {"multi_worker": [{"TF_CONFIG": config} for config in tf_configs(2)]}
@@ -54,6 +54,7 @@ def programs(tmp_path_factory):
 TASK = (
     '{"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}, "task": {"type": "%s", "index": %s}}'
 )
+NO_HOSTS = r"^--distribution=multi_worker needs the environment variable TF_CONFIG, \{.cluster.*\}"
 NO_TASK_IN_IT = [
     TASK % place
     for place in (("worker", 2), ("worker", -1), ("worker", "null"), ("chief", 0), ("ps", 0))
@@ -67,17 +68,16 @@ def test_several_hosts_need_a_cluster_that_this_one_is_in(monkeypatch, config):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     if config is not None:
         monkeypatch.setenv("TF_CONFIG", config)
-    told = r"^--distribution=multi_worker needs the environment variable TF_CONFIG, \{.cluster.*\}"
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=NO_HOSTS):
         replicas.make_strategy("multi_worker")
 
 
 @pytest.mark.parametrize("place", [("worker", 0), ("worker", 1)])
 def test_control_a_host_of_the_cluster_gets_its_strategy(monkeypatch, place):
-    made = object()
-    monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", lambda: made)
+    strategy = object()
+    monkeypatch.setattr(tf.distribute, "MultiWorkerMirroredStrategy", lambda: strategy)
     monkeypatch.setenv("TF_CONFIG", TASK % place)
-    assert replicas.make_strategy("multi_worker") is made
+    assert replicas.make_strategy("multi_worker") is strategy
 
 
 NO_TPU = r"^--distribution=tpu found no TPU at --tpu='{}' \(.*\)\. Name its address, or choose"
@@ -89,7 +89,7 @@ TPU_ERRORS = [
 
 
 @pytest.mark.parametrize("error", TPU_ERRORS)
-def test_a_tpu_that_cannot_be_had_is_told_in_a_line(monkeypatch, error):
+def test_a_missing_tpu_is_reported_in_one_line(monkeypatch, error):
     def resolver(tpu):
         raise error
 
@@ -101,10 +101,10 @@ def test_a_tpu_that_cannot_be_had_is_told_in_a_line(monkeypatch, error):
 NOT_ONE = r"^`distribution` must be one of one, mirrored, multi_worker, tpu\. Received: 'many'\.$"
 
 
-@pytest.mark.parametrize(("name", "told"), [("tpu", NO_TPU.format("")), ("many", NOT_ONE)])
-def test_a_distribution_that_is_not_here_is_refused_by_name(monkeypatch, name, told):
+@pytest.mark.parametrize(("name", "message"), [("tpu", NO_TPU.format("")), ("many", NOT_ONE)])
+def test_a_distribution_that_is_not_here_is_refused_by_name(monkeypatch, name, message):
     monkeypatch.delenv("TPU_NAME", raising=False)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         replicas.make_strategy(name)
 
 
@@ -116,7 +116,7 @@ def test_a_distribution_that_is_not_here_is_refused_by_name(monkeypatch, name, t
         (["GPU:0", "GPU:1"], {"device_name": "one that tells nothing"}, (0, 0)),
     ],
 )
-def test_a_gpu_tells_what_it_can(gpus, details, capability, monkeypatch):
+def test_the_compute_capability_of_a_gpu_may_be_unknown(gpus, details, capability, monkeypatch):
     monkeypatch.setattr(tf.config, "get_visible_devices", {"GPU": gpus}.__getitem__)
     monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda gpu: details)
     assert replicas.gpu_capability() == capability
@@ -180,11 +180,11 @@ def test_replicas_make_the_steps_of_one_that_sees_all_their_batches(trained, who
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "other", ["mirrored-1-mean_of_means-0", "one-1-larger-0", "one-1-unclipped-0"]
+    "experiment", ["mirrored-1-mean_of_means-0", "one-1-larger-0", "one-1-unclipped-0"]
 )
-def test_control_other_steps_make_other_weights(trained, other):
+def test_control_other_steps_make_other_weights(trained, experiment):
     """The mean of the replicas' means; larger updates; and clipping does take part."""
-    assert largest_difference(trained["one-1-0"], trained[other], "weight") > 1e-3
+    assert largest_difference(trained["one-1-0"], trained[experiment], "weight") > 1e-3
 
 
 @pytest.mark.slow
@@ -227,7 +227,7 @@ def test_jax_gives_tensorflow_s_loss_curve(jax, tensorflow):
 
 
 @pytest.mark.slow
-def test_jax_drops_what_tensorflow_drops_on_average(jax):
+def test_jax_drops_the_share_that_tensorflow_drops(jax):
     share, mean, is_anew = jax["dropped"]
     assert share == pytest.approx(0.25, abs=0.01)
     assert mean == pytest.approx(1, abs=0.01)

@@ -21,8 +21,8 @@ def batch(rows, source_length, target_length, seed=0):
     random = np.random.default_rng(seed)
 
     def side(length):
-        kept = np.arange(length) < random.integers(1, length + 1, (rows, 1))
-        return np.where(kept, random.integers(3, 20, (rows, length)), 0).astype(np.int32)
+        is_token = np.arange(length) < random.integers(1, length + 1, (rows, 1))
+        return np.where(is_token, random.integers(3, 20, (rows, length)), 0).astype(np.int32)
 
     output = side(target_length)
     shifted = np.concatenate([np.full((rows, 1), 2, np.int32), output[:, :-1]], axis=1)
@@ -34,7 +34,8 @@ def joined(batches):
 
     def side(*parts):
         width = max(part.shape[1] for part in parts)
-        return np.concatenate([np.pad(one, ((0, 0), (0, width - one.shape[1]))) for one in parts])
+        padded = [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts]
+        return np.concatenate(padded)
 
     return tf.nest.map_structure(side, *batches)
 
@@ -75,7 +76,7 @@ def make_model(rate=0.003, dropout=0.0, body=small_model):
 
 
 def feed_of(function, *batches):
-    """The batches over and over, as `attach` gives them."""
+    """The feed of an endless repetition of the batches, like that of `fit.attach`."""
     data = distribute(function.strategy, Stream(*batches), 0)
     new_means = keras.callbacks.LambdaCallback(
         on_epoch_begin=lambda epoch, logs: function.start_epoch()
@@ -94,10 +95,10 @@ def train(batches, steps, steps_per_epoch=100, make=TrainFunction, **options):
     return model, function, reports.reports
 
 
-def weights_differ(model, other):
+def weights_differ(model, reference):
     return max(
         np.abs(here - there).max()
-        for here, there in zip(model.get_weights(), other.get_weights(), strict=True)
+        for here, there in zip(model.get_weights(), reference.get_weights(), strict=True)
     )
 
 
@@ -279,11 +280,11 @@ def test_a_callback_ends_training_after_the_step():
 def test_a_label_that_does_not_count_has_no_part_in_the_step():
     inputs, labels, weights = joined(THREE)
     elsewhere = np.where(weights > 0, labels, 5)
-    one, _, _ = train([(inputs, labels, weights)], steps=3)
-    other, _, _ = train([(inputs, elsewhere, weights)], steps=3)
-    assert weights_differ(one, other) == 0
+    model, _, _ = train([(inputs, labels, weights)], steps=3)
+    changed, _, _ = train([(inputs, elsewhere, weights)], steps=3)
+    assert weights_differ(model, changed) == 0
     counting, _, _ = train([(inputs, elsewhere, np.ones_like(weights))], steps=3)
-    assert weights_differ(one, counting) > 1e-3
+    assert weights_differ(model, counting) > 1e-3
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])

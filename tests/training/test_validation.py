@@ -23,14 +23,14 @@ class Run:
 
     def __init__(self, folder, results, monitor="bleu", patience=None, step=0):
         self.history, self.path = folder / "history.jsonl", folder / "best.npz"
-        self.monitor, self.results, self.said = monitor, results, []
+        self.monitor, self.results, self.reports = monitor, results, []
         updates = keras.Variable(step, dtype="int32", trainable=False, name="a")
         optimizer = types.SimpleNamespace(iterations=updates, use_ema=False)
         parts = {"optimizer": optimizer, "weights": [updates]}
         self.model = types.SimpleNamespace(**parts, stop_training=False)
         self.best = BestSoFar(
             *(Ending(self.model), self.history, self.path, monitor, monitor == "bleu", step),
-            *(patience, self.said.append),
+            *(patience, self.reports.append),
         )
         self.best.set_model(self.model)
         self.best.on_train_begin()
@@ -57,12 +57,12 @@ class Run:
         return self
 
 
-def kept(path):
+def step_saved(path):
     return int(checkpoint.weights_of(path)["weights/a"]) if path.exists() else None
 
 
 def outcome(run):
-    return run.best.standing, run.step, kept(run.path)
+    return run.best.standing, run.step, step_saved(run.path)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def outcome(run):
 )
 def test_the_weights_of_the_best_validation_are_kept(tmp_path, monitor, results, best):
     run = Run(tmp_path, results, monitor).go_on()
-    assert kept(run.path) == run.best.standing.step == best
+    assert step_saved(run.path) == run.best.standing.step == best
     assert run.best.standing.waited == len(results) - (best or 0) // STEPS_PER_EPOCH
     assert not run.model.stop_training
 
@@ -98,11 +98,11 @@ def test_training_ends_when_patience_is_spent(tmp_path, results, patience, last)
     assert run.step == last
     is_over = last < 10 * len(results) or run.best.standing.waited == patience
     assert run.model.stop_training == run.best.is_over == is_over
-    assert len(run.said) == run.best.is_over
+    assert len(run.reports) == run.best.is_over
 
 
-def test_the_end_is_told_with_the_best(tmp_path):
-    assert Run(tmp_path, [31.25, 30.0], patience=1).go_on().said == [
+def test_the_end_is_reported_with_the_best_result(tmp_path):
+    assert Run(tmp_path, [31.25, 30.0], patience=1).go_on().reports == [
         "val_bleu has not improved for 1 validations; the best was 31.25 at step 10. Training ends."
     ]
 
@@ -144,7 +144,7 @@ def test_a_killed_run_ends_as_one_that_is_not(tmp_path_factory, results, patienc
     assert outcome(Run(folder, results, monitor, patience, step).go_on()) == outcome(whole)
 
 
-def test_a_full_disk_is_told_and_training_goes_on(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_and_training_goes_on(tmp_path, monkeypatch):
     def full_disk(*arguments):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -153,12 +153,12 @@ def test_a_full_disk_is_told_and_training_goes_on(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "write_archive", full_disk)
         run.validate()
-    assert run.said == [
+    assert run.reports == [
         "the best weights, of step 20, could not be saved: [Errno 28] No space left on device. "
         "Training continues. Make room."
     ]
-    assert kept(run.path) == 10
-    assert kept(run.go_on().path) == 30
+    assert step_saved(run.path) == 10
+    assert step_saved(run.go_on().path) == 30
 
 
 def write(path, *lines):
@@ -186,7 +186,7 @@ def test_numbers_that_are_not_finite_are_read_as_they_were_written(tmp_path):
     assert math.isnan(accuracy)
 
 
-def test_lines_that_say_nothing_are_passed_over_and_a_cut_line_hides_none(tmp_path):
+def test_lines_without_a_result_are_skipped_and_a_cut_line_hides_none(tmp_path):
     path = tmp_path / "history.jsonl"
     good = {"step": 20, "val_bleu": 2.0}
     write(
@@ -210,18 +210,18 @@ def test_without_the_archive_the_best_is_sought_anew(tmp_path, damage):
     run = Run(tmp_path, [3.0, 2.0, 1.0]).go_on()
     damage(run.path)
     again = Run(tmp_path, [3.0, 2.0, 1.0, 0.5], step=30)
-    assert again.said == [
+    assert again.reports == [
         f"{again.path} lacks the best weights of step 10, or is damaged: the search for the best "
         "starts again."
     ]
-    assert kept(again.go_on().path) == 40
+    assert step_saved(again.go_on().path) == 40
 
 
 @pytest.mark.parametrize("logs", [None, {}, {"loss": 1.0, "val_cross_entropy": 2.0}])
 def test_a_result_that_is_not_measured_is_refused_with_the_remedy(tmp_path, logs):
     run = Run(tmp_path, [])
-    told = r"^`monitor`='bleu' needs val_bleu, which was not measured\. Received: (nothing|loss)"
-    with pytest.raises(ValueError, match=told):
+    message = r"^`monitor`='bleu' needs val_bleu, which was not measured\. Received: (nothing|loss)"
+    with pytest.raises(ValueError, match=message):
         run.best.on_epoch_end(0, logs)
     with pytest.raises(ValueError, match=r"`patience` must be at least 1 validation\. .*Pass None"):
         Run(tmp_path, [], patience=0)
@@ -246,8 +246,8 @@ def test_behind_validation_in_fit_it_keeps_the_weights_and_stops(tmp_path):
     model.fit(data, data, batch_size=1, epochs=5, callbacks=callbacks, shuffle=False, verbose=0)
     assert len(weights) == 4
     checkpoint.load_weights(path, model)
-    for found, expected, last in zip(model.get_weights(), weights[1], weights[-1], strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for actual, expected, last in zip(model.get_weights(), weights[1], weights[-1], strict=True):
+        np.testing.assert_array_equal(actual, expected)
         assert not np.array_equal(expected, last)
 
 
@@ -258,4 +258,4 @@ def test_weights_that_another_measure_chose_are_not_the_best(tmp_path):
     write(first.history, {"step": 10, "val_bleu": 9.0}, {"step": 20, "val_bleu": 2.0})
     again = Run(tmp_path, [9.0, 2.0], "bleu", step=20)
     assert again.best.standing.step is None
-    assert "the search for the best starts again" in again.said[0]
+    assert "the search for the best starts again" in again.reports[0]
