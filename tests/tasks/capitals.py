@@ -65,14 +65,15 @@ class CapitalsModule(TextEncoderModule):
         return {**super().functions(), "serving_default": self.restore, "restore": self.restore}
 
     def _restore(self, text):
-        found = labelled_texts.in_words(text, self.vocabulary)
-        tokens = labelled_texts.opened(found.ids.to_tensor(), self.vocabulary.marks)
+        tokenized = labelled_texts.in_words(text, self.vocabulary)
+        tokens = labelled_texts.opened(tokenized.ids.to_tensor(), self.vocabulary.marks)
         tokens = tokens[:, : self.longest]
         kinds = tf.argmax(self._logits(tokens, tf.zeros_like(tokens)), axis=-1)
-        places = found.places.to_tensor(default_value=labelled_texts.NOWHERE) + 1
-        seen = (places > 0) & (places < tf.shape(tokens)[1])
-        chosen = tf.where(seen, tf.gather(kinds, tf.where(seen, places, 0), batch_dims=1), SMALL)
-        words = found.words.to_tensor()
+        places = tokenized.places.to_tensor(default_value=labelled_texts.NOWHERE) + 1
+        is_read = (places > 0) & (places < tf.shape(tokens)[1])
+        of_words = tf.gather(kinds, tf.where(is_read, places, 0), batch_dims=1)
+        chosen = tf.where(is_read, of_words, SMALL)
+        words = tokenized.words.to_tensor()
         letters = tf.strings.unicode_split(tf.reshape(words, [-1]), "UTF-8")
         parts = [letters[:, :1], letters[:, 1:]]
         begins, rests = (tf.strings.reduce_join(part, axis=-1) for part in parts)
@@ -114,23 +115,23 @@ class Capitals(TextEncoding):
             for line in text.sources
         ]
         lowered = [line.lower() for line in text.sources]
-        known = [*map(str, range(self.kinds))]
+        names = [*map(str, range(self.kinds))]
         longest = self.values["max_train_length"]
         place = functools.partial(text.place, side=split)
         return labelled_texts.tagged_examples(
-            lowered, kinds, known, self.vocabulary, longest, place
+            lowered, kinds, names, self.vocabulary, longest, place
         )
 
     def score(self, module):
         """Share of the words of the test set that are written as they were."""
         texts = self.corpus.test.sources
-        given = [line.lower() for line in texts]
-        answers = LiveFunctions(module)["restore"](text=tf.constant(given))["restored"]
+        lowered = [line.lower() for line in texts]
+        answers = LiveFunctions(module)["restore"](text=tf.constant(lowered))["restored"]
         written = [answer.decode() for answer in answers]
         pairs = zip(" ".join(written).split(), " ".join(texts).split(), strict=True)
         accuracy = float(np.mean([ours == theirs for ours, theirs in pairs]))
-        shown = in_rows(("text", "restored"), list(zip(given, written, strict=True))[:SHOWN])
-        return Score({"accuracy": accuracy}, [f"accuracy {accuracy:.3f}", *shown], given[:KEPT])
+        shown = in_rows(("text", "restored"), list(zip(lowered, written, strict=True))[:SHOWN])
+        return Score({"accuracy": accuracy}, [f"accuracy {accuracy:.3f}", *shown], lowered[:KEPT])
 
 
 if __name__ == "__main__":

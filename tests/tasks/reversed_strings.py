@@ -59,9 +59,9 @@ class Classifier(ServedModule):
     def __init__(self, model):
         super().__init__()
         self.weights = [variable.value for variable in model.weights]
-        given = tf.TensorSpec([None, None], tf.int32, name="letters")
+        ids = tf.TensorSpec([None, None], tf.int32, name="letters")
         self.classify = tf.function(
-            lambda letters: self._answers(model(letters, training=False)), input_signature=[given]
+            lambda letters: self._answers(model(letters, training=False)), input_signature=[ids]
         )
         temperature = tf.TensorSpec([None], tf.float32, name="temperature")
 
@@ -70,7 +70,7 @@ class Classifier(ServedModule):
 
         # What Python has as a default, a SavedModel has as its signature's.
         soften.__defaults__ = (tf.constant([1.0]),)
-        self.soften = tf.function(soften, input_signature=[given, temperature])
+        self.soften = tf.function(soften, input_signature=[ids, temperature])
 
     @classmethod
     def build(cls, description, dtype):
@@ -125,10 +125,10 @@ class ReversedStrings(Task):
 
     def score(self, module):
         texts, classes = strings(3, 40)
-        found = [
+        answers = [
             module.classify(tf.constant([[*text.encode()]]))["class"].numpy()[0] for text in texts
         ]
-        accuracy = float(np.mean(found == classes))
+        accuracy = float(np.mean(answers == classes))
         return Score({"accuracy": accuracy}, [f"accuracy {accuracy}"], texts[:4])
 
 

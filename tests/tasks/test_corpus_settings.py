@@ -1,5 +1,5 @@
-"""What a run says of its text: the languages are those of the corpus, and a run of an earlier
-version, which wrote those of the flags, resumes.
+"""A run records the languages of its corpus; a run of an earlier version, which recorded those of
+its flags, resumes.
 """
 
 import pathlib
@@ -16,8 +16,8 @@ from pipelines import corpora
 from pipelines.corpora import ParallelText
 from pipelines.vocabularies import vocabulary
 
-# Of a corpus and flags: the languages of its text.
-SAID = {
+# Corpora: flags, and the languages of the text.
+CORPORA = {
     "lines": ((), ("en", "en")),
     "spans": ((), ("en", "spans")),
     "treebank": ((), ("en", "trees")),
@@ -29,7 +29,7 @@ SAID = {
 
 @pytest.fixture
 def settings_of(values_of, tmp_path):
-    """A function of a key of `SAID` and flags: the settings of its corpus, and its values."""
+    """A function of a key of `CORPORA` and flags: the settings of the corpus, and all values."""
     for split in ("train", "valid", "test"):
         (tmp_path / f"{split}.en").write_text("one dog runs\n")
         (tmp_path / f"{split}.trees").write_text("(S (N dogs) (V run))\n")
@@ -37,26 +37,27 @@ def settings_of(values_of, tmp_path):
     def settings(name, *arguments):
         folder = () if name in ("intents", "slots", "reverse") else (f"--data_dir={tmp_path}",)
         corpus = "intents" if name == "slots" else name
-        values = values_of(Translation, f"--corpus={corpus}", *folder, *SAID[name][0], *arguments)
+        flags = (f"--corpus={corpus}", *folder, *CORPORA[name][0], *arguments)
+        values = values_of(Translation, *flags)
         return corpus_settings.corpus_settings(values), values
 
     return settings
 
 
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("name", CORPORA)
 def test_a_run_says_the_languages_of_its_corpus(settings_of, name):
     if name in ("intents", "slots"):
         pytest.importorskip("hassil", reason="install the extra [intents]")
         pytest.importorskip("home_assistant_intents", reason="install the extra [intents]")
     settings, values = settings_of(name)
     corpus = corpus_settings.load(settings, {})
-    said = corpus_settings.described(settings, corpus)
-    languages = (said["corpus"]["source_language"], said["corpus"]["target_language"])
-    assert languages == (corpus.source_language, corpus.target_language) == SAID[name][1]
-    assert corpora.load(**said["corpus"]) == corpus
+    description = corpus_settings.described(settings, corpus)
+    languages = (description["corpus"]["source_language"], description["corpus"]["target_language"])
+    assert languages == (corpus.source_language, corpus.target_language) == CORPORA[name][1]
+    assert corpora.load(**description["corpus"]) == corpus
     assert corpus_settings.folder_name(values) == "_".join([settings["name"], *languages])
     # An earlier version wrote the languages of the flags.
-    assert corpus_settings.fixed({"corpus": settings}) == corpus_settings.fixed(said)
+    assert corpus_settings.fixed({"corpus": settings}) == corpus_settings.fixed(description)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def corpus(valid, test):
     return types.SimpleNamespace(**texts)
 
 
-def test_the_split_and_the_line_are_named(pieces):
+def test_a_text_too_long_is_refused_with_its_split_and_line(pieces):
     with pytest.raises(ValueError, match=r"^the test split, text 2 has .* Split it, or leave"):
         refuse_long_lines(corpus(["a"], ["a", LONG]), pieces, 1)
     with pytest.raises(ValueError, match=r"^the validation split, text 1 has"):
@@ -101,15 +102,15 @@ def test_the_split_and_the_line_are_named(pieces):
 # The line that says how an export is tried: a shell reads the text as it is.
 @pytest.mark.parametrize("text", ["a b", "It's 5 o'clock", '"$HOME" `x`', "", "\\n", "{x}"])
 def test_a_shell_reads_the_text_as_it_is(text):
-    told = exported(TRIAL % "predict", [text], pathlib.Path("my models/m/1"))
-    line = told.partition("Try it:\n  ")[2]
+    printed = exported(TRIAL % "predict", [text], pathlib.Path("my models/m/1"))
+    line = printed.partition("Try it:\n  ")[2]
     assert shlex.split(line) == [
         *("echo", text, "|"),
         *("python", "-m", "keras_transformer.predict", "--model=my models/m/1"),
     ]
 
 
-def test_a_task_that_tries_nothing_says_nothing():
+def test_no_trial_is_printed_without_a_command_or_a_text():
     path = pathlib.Path("saved_models/m/1")
     assert exported("", [[0.5]], path) == exported(TRIAL, [], path) == f"exported to {path}."
 

@@ -21,7 +21,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def task_of(values_of, folder):
-    """A function of arguments: the task that they ask for."""
+    """A function of flags: the task that they make."""
 
     def task(*arguments):
         flags = ("--flagfile=gpt.flags", "--corpus=lines", f"--data_dir={folder}")
@@ -42,18 +42,18 @@ def test_it_learns_the_lines_of_a_folder(task_of, tmp_path):
     assert examples.lengths.max() <= 9
     assert task.default_model_dir(task.values) == "runs/lines_en"
     assert task.description()["training"] == {"vocabulary_size": 290, "max_length": 9}
-    found = task.module_class.build(task.description(), "float32")(np.array([[2, 5]])).shape
-    assert found == (1, 2, 290)
+    shape = task.module_class.build(task.description(), "float32")(np.array([[2, 5]])).shape
+    assert shape == (1, 2, 290)
 
 
-def test_text_is_drawn_unless_a_search_is_asked_for(task_of):
+def test_text_is_sampled_unless_flags_ask_for_a_search(task_of):
     assert (task_of().decoding.samples, task_of().decoding.top_p) == (1, 0.9)
     assert task_of("--beam_size=3").decoding.samples == 0
     assert task_of("--temperature=0.5").decoding.temperature == 0.5
 
 
 @pytest.mark.parametrize(
-    ("argument", "words"),
+    ("argument", "message"),
     [
         ("--constrained", r"^`constrained` needs a source, which a language model has not"),
         ("--coverage_penalty=0.1", r"^`coverage_penalty` needs a source"),
@@ -64,22 +64,22 @@ def test_text_is_drawn_unless_a_search_is_asked_for(task_of):
         ("--corpus=records", r"^--task=language_modelling reads text\. Received: corpus=records"),
     ],
 )
-def test_what_makes_no_sense_is_refused(task_of, argument, words, monkeypatch):
+def test_flags_that_do_not_fit_are_refused(task_of, argument, message, monkeypatch):
     from pipelines import corpora
     from pipelines.corpora.record_files import Records
 
     if argument == "--corpus=records":
         fields = {"name": "records", "train": Records.__new__(Records)}
         fields |= dict.fromkeys(("source_language", "target_language"))
-        found = type("Found", (), fields)()
-        monkeypatch.setattr(corpora, "load", lambda **_: found)
-    with pytest.raises(ValueError, match=words):
+        corpus = type("Corpus", (), fields)()
+        monkeypatch.setattr(corpora, "load", lambda **_: corpus)
+    with pytest.raises(ValueError, match=message):
         assert task_of(*argument.split()).corpus
 
 
 def test_text_with_spans_cut_out_is_refused(task_of):
-    told = r"Received: corpus=spans, .* Pass --corpus=lines, which reads the same fi"
-    with pytest.raises(ValueError, match=told):
+    message = r"Received: corpus=spans, .* Pass --corpus=lines, which reads the same fi"
+    with pytest.raises(ValueError, match=message):
         assert task_of("--corpus=spans").corpus
     assert task_of("--corpus=lines").corpus  # A control.
 
@@ -90,11 +90,11 @@ def test_the_lines_of_a_split_or_of_a_file_are_examined(folder):
     assert len(PerplexityScorer(description, "m", {**NO_FLAGS, "split": "valid"})._lines) == 30
     own = folder / "own.txt"
     own.write_text("one\n\ntwo\n")
-    asked = {**NO_FLAGS, "reference_file": str(own)}
-    assert PerplexityScorer({}, "m", asked)._lines == ["one", "two"]
+    values = {**NO_FLAGS, "reference_file": str(own)}
+    assert PerplexityScorer({}, "m", values)._lines == ["one", "two"]
     own.write_text("\n")
     with pytest.raises(ValueError, match=r"own\.txt holds no text"):
-        PerplexityScorer({}, "m", asked)
+        PerplexityScorer({}, "m", values)
     with pytest.raises(ValueError, match=r"^m does not say what it was trained on: pass text by"):
         PerplexityScorer({}, "m", NO_FLAGS)
     with pytest.raises(ValueError, match=r"^--source_file is for answers that have a reference"):
@@ -114,8 +114,8 @@ def test_a_mixture_s_weights_and_tags_are_refused(values_of, folder, key, value)
 
     with pytest.raises(ValueError, match=rf"Received: a mixture with {key}s\. Leave them out"):
         read(**{key: value})
-    told = r"a mixture with corpus spans, which .* List corpus lines in its place, w"
-    with pytest.raises(ValueError, match=told):
+    message = r"a mixture with corpus spans, which .* List corpus lines in its place, w"
+    with pytest.raises(ValueError, match=message):
         read(corpus="spans")
     assert len(read().train) == 30
 
@@ -125,13 +125,13 @@ def test_an_attention_of_encoders_alone_is_refused(task_of):
         task_of("--attention=low_rank:4", "--positions=sinusoidal")
 
 
-def test_a_perplexity_beyond_all_numbers_is_told_in_words():
-    found = {"lines": 1, "pieces": 2, "perplexity": 3.5, "perplexity_of_words": None}
-    told = PerplexityScorer.table(None, found)
-    assert told == "1 lines, 2 pieces\nperplexity 3.5 a piece, infinite a word"
+def test_a_perplexity_that_no_float_holds_is_called_infinite():
+    numbers = {"lines": 1, "pieces": 2, "perplexity": 3.5, "perplexity_of_words": None}
+    table = PerplexityScorer.table(None, numbers)
+    assert table == "1 lines, 2 pieces\nperplexity 3.5 a piece, infinite a word"
 
 
-def test_a_test_line_that_could_not_be_scored_is_told_before_training(task_of, folder):
+def test_a_test_line_that_could_not_be_scored_is_refused_before_training(task_of, folder):
     (folder / "test.en").write_text("a dog\n" + "dogs run " * 1100 + "\n")
     task = task_of("--vocabulary_size=290")
     run = RunFolder(folder / "run")

@@ -16,7 +16,7 @@ FLAT = "(S (XX a) (XX b))"
 
 @pytest.fixture
 def task_of(values_of):
-    """A function of arguments: the task that they ask for."""
+    """A function of flags: the task that they make."""
 
     def task(*arguments):
         flags = ("--flagfile=parsing_small.flags", f"--data_dir={TREEBANK}")
@@ -46,8 +46,8 @@ def test_trees_may_be_longer_than_sentences(task_of):
 
 
 def test_another_corpus_is_refused(task_of):
-    told = r"^--task=parsing learns from trees\. Received: corpus=reverse\. Pass --c"
-    with pytest.raises(ValueError, match=told):
+    message = r"^--task=parsing learns from trees\. Received: corpus=reverse\. Pass --c"
+    with pytest.raises(ValueError, match=message):
         task_of("--corpus=reverse")
 
 
@@ -60,7 +60,7 @@ def test_an_epoch_is_measured_by_f1_of_the_first_trees(task_of):
     assert task_of("--validation_sentences=0").higher_is_better == {"cross_entropy": False}
 
 
-def test_no_other_engine_makes_trees(task_of, tmp_path):
+def test_conversion_to_another_engine_is_refused(task_of, tmp_path):
     with pytest.raises(ValueError, match=r"^--format=ctranslate2 is no format of the task parsing"):
         Parsing.convert(None, tmp_path, {"format": "ctranslate2"})
 
@@ -104,7 +104,7 @@ def test_trees_of_a_file_are_parsed_by_a_model_of_unknown_origin(tmp_path):
         TreeScorer({}, "m", NO_FLAGS)
 
 
-def test_evalb_s_parameter_file_is_asked(tmp_path):
+def test_the_parameter_file_of_evalb_decides_what_is_scored(tmp_path):
     file = tmp_path / "a.prm"
     file.write_text("LABELED 0\nCUTOFF_LEN 3\nDELETE_LABEL .\n")
     examined = scorer(evalb_parameters=str(file))
@@ -120,16 +120,16 @@ def test_evalb_s_parameter_file_is_asked(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "given", [{"metrics": ["bleu"]}, {"confidence": True}, {"source_file": "a.en"}]
+    "flags", [{"metrics": ["bleu"]}, {"confidence": True}, {"source_file": "a.en"}]
 )
-def test_flags_of_translations_are_refused(given):
-    told = rf"^--{next(iter(given))} is for translations, and runs/p parses: leave"
-    with pytest.raises(ValueError, match=told):
-        scorer(**given)
+def test_flags_of_translations_are_refused(flags):
+    message = rf"^--{next(iter(flags))} is for translations, and runs/p parses: leave"
+    with pytest.raises(ValueError, match=message):
+        scorer(**flags)
 
 
 def test_damaged_gold_trees_are_counted_with_the_scores(tmp_path):
-    """Training dropped them, too: F1 is that of the others, and says so."""
+    """Training dropped them, too: F1 is that of the others, and the table counts them."""
     for split in ("train", "valid", "test"):
         lines = (TREEBANK / f"{split}.trees").read_text(encoding="utf-8")
         (tmp_path / f"{split}.trees").write_text(f"(())\n{lines}", encoding="utf-8")
@@ -137,9 +137,9 @@ def test_damaged_gold_trees_are_counted_with_the_scores(tmp_path):
     scorer = TreeScorer({"corpus": settings}, "runs/a", NO_FLAGS)
     gold = Treebank(data_dir=str(TREEBANK)).trees("test")
     assert scorer.references == gold
-    found = scorer.score(list(map(str, gold)))
-    told = f"dropped: 1 empty bracket (first: {tmp_path}/test.trees, line 1)"
-    assert scorer.table(found).splitlines()[-1] == told
+    scores = scorer.score(list(map(str, gold)))
+    dropped = f"dropped: 1 empty bracket (first: {tmp_path}/test.trees, line 1)"
+    assert scorer.table(scores).splitlines()[-1] == dropped
     values = {**NO_FLAGS, "reference_file": str(tmp_path / "test.trees")}
     with pytest.raises(ValueError, match=r"test\.trees, line 1: the bracket \( that token 3 clos"):
         TreeScorer({"corpus": settings}, "runs/a", values)

@@ -1,4 +1,4 @@
-"""A task that lives in one file of the tests trains, resumes, averages and exports like any."""
+"""A task in one file of the tests trains, resumes, averages and exports like any other."""
 
 import collections
 import contextlib
@@ -50,10 +50,10 @@ def accuracy_by_class(run):
     model = classifier("float32", 0.0)
     checkpoint.load_weights(run / "averaged.npz", model)
     texts, classes = strings(4, 60)
-    found = [
+    guesses = [
         int(np.argmax(model(np.array([[*text.encode()]], np.int32)), axis=-1)[0]) for text in texts
     ]
-    right = np.array(found) == classes
+    right = np.array(guesses) == classes
     return right[classes == 0].mean(), right[classes == 1].mean()
 
 
@@ -95,24 +95,24 @@ def test_it_learns_both_classes_and_is_exported(whole):
     assert not any("bleu" in name for line in history for name in line)
     version = run.parent / "saved" / "1"
     classify = tf.saved_model.load(str(version)).signatures["serving_default"]
-    given = tf.constant([[*b"cdef"], [*b"fedc"]], tf.int32)
-    assert classify(letters=given)["class"].numpy().tolist() == [0, 1]
+    texts = tf.constant([[*b"cdef"], [*b"fedc"]], tf.int32)
+    assert classify(letters=texts)["class"].numpy().tolist() == [0, 1]
     golden = (version / "assets.extra" / "golden.jsonl").read_text().splitlines()
     assert len(golden) == 4
     assert json.loads(golden[1])["class"] == 1
 
 
 @pytest.mark.parametrize(
-    ("name", "flag", "said"),
+    ("name", "flag", "message"),
     [
         ("other", "--seed=1", "task was reversed_strings, now other"),
         ("reversed_strings", "--seed=5", "seed was 1, now 5"),
         ("reversed_strings", "--batch_tokens=128", "batch_tokens was 256, now 128"),
     ],
 )
-def test_what_decides_the_result_of_any_task_must_not_change(trained, whole, name, flag, said):
+def test_a_setting_that_decides_the_result_must_not_change(trained, whole, name, flag, message):
     task = type("Task", (ReversedStrings,), {"name": name})
-    with pytest.raises(ValueError, match=f"holds another run: {said}. Name another"):
+    with pytest.raises(ValueError, match=f"holds another run: {message}. Name another"):
         trained(task, whole[0], "--max_epochs=9", "--norelease", flag)
 
 
@@ -152,7 +152,7 @@ def test_what_a_kill_left_unwritten_is_written_though_the_run_is_over(trained, w
     assert of_weights(run / "averaged.npz") == of_weights(last) != of_weights(first)
 
 
-def test_what_was_measured_of_deleted_checkpoints_is_not_the_new_run_s(trained, whole, tmp_path):
+def test_the_history_of_deleted_checkpoints_is_dropped(trained, whole, tmp_path):
     run = pathlib.Path(shutil.copytree(whole[0], tmp_path / "run"))
     shutil.rmtree(run / "checkpoints")
     (run / "averaged.npz").unlink()
@@ -162,8 +162,8 @@ def test_what_was_measured_of_deleted_checkpoints_is_not_the_new_run_s(trained, 
 
 
 def test_a_second_process_does_not_train_in_the_same_folder(trained, tmp_path):
-    told = rf"^another process trains in {tmp_path}\. .*--model_dir\.$"
-    with exclusive(tmp_path), pytest.raises(ValueError, match=told):
+    message = rf"^another process trains in {tmp_path}\. .*--model_dir\.$"
+    with exclusive(tmp_path), pytest.raises(ValueError, match=message):
         trained(ReversedStrings, tmp_path, "--max_epochs=6")
     assert list(tmp_path.iterdir()) == []
 
@@ -193,18 +193,18 @@ def test_tensorboard_s_curves_go_on_at_the_step_of_the_run(tmp_path):
     assert steps["epoch_loss"] == {0, 1}
 
 
-def test_curves_that_cannot_be_written_are_told_once_and_training_goes_on(tmp_path, monkeypatch):
+def test_curves_that_cannot_be_written_are_reported_once(tmp_path, monkeypatch):
     def full(*arguments, **named):
         message = f"{{{{function_node x}}}} {tmp_path}/events.v2; No space left on device\n\tFailed"
         raise tf.errors.ResourceExhaustedError(None, None, message)
 
     monkeypatch.setattr(keras.callbacks.TensorBoard, "on_train_batch_end", full)
-    said = []
+    reports = []
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
-    board = Board(tmp_path, said.append)
+    board = Board(tmp_path, reports.append)
     model.fit(np.zeros((4, 1)), np.zeros(4), batch_size=1, callbacks=[board], verbose=0)
-    assert said == [
+    assert reports == [
         f"the curves in {tmp_path} could not be written: [Errno 28] No space left on device: "
         f"'{tmp_path}'. Training continues."
     ]
@@ -218,7 +218,7 @@ def test_a_perplexity_that_no_float_holds_is_infinite(nats, perplexity):
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "told"),
+    ("before", "now", "expected"),
     [
         ({}, {"positions": "rotary"}, []),
         ({"d_model": 8}, {"positions": "rotary"}, ["positions was sinusoidal, now rotary"]),
@@ -231,17 +231,17 @@ def test_a_perplexity_that_no_float_holds_is_infinite(nats, perplexity):
         ({"architecture": "recurrent"}, {"architecture": "recurrent"}, []),
     ],
 )
-def test_what_the_shapes_of_weights_do_not_tell_is_told(before, now, told):
-    assert differences(before, now) == told
+def test_differences_that_shapes_do_not_show_are_listed(before, now, expected):
+    assert differences(before, now) == expected
 
 
 def test_another_number_of_heads_is_refused(monkeypatch):
-    """Its weights have the same shapes, so nothing else tells."""
+    """The weights have the same shapes, so nothing else shows it."""
     monkeypatch.setattr(initialization, "starting_point", lambda path: ({}, None))
     monkeypatch.setattr(initialization, "hyperparameters_of", lambda path: {"num_heads": 4})
     task = types.SimpleNamespace(description=lambda: {"hyperparameters": {"num_heads": 2}})
-    told = r"^--num_heads must be 4, .*: num_heads=2\. Pass --num_heads=4\.$"
-    with pytest.raises(ValueError, match=told):
+    message = r"^--num_heads must be 4, .*: num_heads=2\. Pass --num_heads=4\.$"
+    with pytest.raises(ValueError, match=message):
         start_from("runs/x", task, None)
     # A control, and models of which one has no heads or says nothing.
     same = {"num_heads": 4}
@@ -253,20 +253,20 @@ BEST = r"^--keep_best must be one of cross_entropy, accuracy\. Received: {}\."
 
 
 @pytest.mark.parametrize(
-    ("flag", "told"),
+    ("flag", "message"),
     [
         *((f"--keep_best={name}", BEST.format(name)) for name in ("loss", "bleu")),
         ("--average_checkpoints=5", r"^--average_checkpoints=5 needs as many .*points=4\. K"),
         ("--adapter=a.npz", r"^--adapter needs the model .*\. Pass it by --init_from\.$"),
     ],
 )
-def test_what_it_does_not_measure_or_keep_cannot_be_chosen(trained, tmp_path, flag, told):
-    with pytest.raises(ValueError, match=told):
+def test_a_result_that_is_not_measured_or_kept_cannot_be_chosen(trained, tmp_path, flag, message):
+    with pytest.raises(ValueError, match=message):
         trained(ReversedStrings, tmp_path, flag)
 
 
 @pytest.mark.parametrize("flag", ["--keep_best=accuracy", "--ema=0.9"])
-def test_where_no_checkpoints_are_averaged_their_number_matters_not(trained, tmp_path, flag):
+def test_the_number_of_checkpoints_is_ignored_where_none_are_averaged(trained, tmp_path, flag):
     arguments = (flag, "--average_checkpoints=5", "--max_steps=2", "--norelease")
     assert (trained(ReversedStrings, tmp_path, *arguments) / "averaged.npz").exists()
 
@@ -287,18 +287,18 @@ def test_the_number_of_the_lowest_cross_entropy_is_averaged(trained, tmp_path, c
     monkeypatch.setattr(runs, "Stopwatch", Counting)
     arguments = ("--average_over=minutes", "--average_checkpoints=4", "--average_share=1")
     run = trained(ReversedStrings, tmp_path, *arguments, "--max_minutes=2", "--norelease")
-    found = re.search(
+    match = re.search(
         r"^.*checkpoints? of steps? ([\d, ]+), chosen of 1 to (\d) by validation cross-"
         r"entropy: ([\d., ]+): ",
         capsys.readouterr().out,
         re.MULTILINE,
     )
-    steps = [int(step.replace(",", "")) for step in found[1].split(", ")]
-    losses = [float(loss) for loss in found[3].split(", ")]
-    kept = checkpoint.checkpoints_to_average(run / "checkpoints")
-    assert len(losses) == int(found[2]) == min(4, len(kept))
+    steps = [int(step.replace(",", "")) for step in match[1].split(", ")]
+    losses = [float(loss) for loss in match[3].split(", ")]
+    paths = checkpoint.checkpoints_to_average(run / "checkpoints")
+    assert len(losses) == int(match[2]) == min(4, len(paths))
     assert len(steps) == losses.index(min(losses)) + 1
-    assert steps == [checkpoint.step_in(path) for path in kept[-len(steps) :]]
+    assert steps == [checkpoint.step_in(path) for path in paths[-len(steps) :]]
     # The last weights are among them.
     assert steps[-1] == checkpoint.step_in(checkpoint.checkpoints(run / "checkpoints")[-1])
 
@@ -353,13 +353,13 @@ def test_a_run_whose_end_could_not_be_saved_ends_with_what_is_lost(trained, tmp_
     assert (run / "averaged.npz").exists()
 
 
-def test_a_disk_that_was_full_from_the_first_step_on_is_no_want_of_training(trained, tmp_path):
+def test_a_disk_full_from_the_first_step_on_is_named_as_the_cause(trained, tmp_path):
     expected = r"^the last weights, of step 3, .*There is no checkpoint before it\. Make room\."
     with disk_that_is_full_from(0), pytest.raises(OSError, match=expected):
         trained(ReversedStrings, tmp_path / "run", "--max_steps=3", "--norelease")
 
 
-def test_best_weights_that_could_not_be_kept_are_told(trained, tmp_path, monkeypatch):
+def test_best_weights_that_could_not_be_kept_are_reported(trained, tmp_path, monkeypatch):
     monkeypatch.setattr(BestSoFar, "_keep", lambda self: None)
     expected = r"^could not be written: the best weights, of step 3, in .*best\.npz\. The last"
     with pytest.raises(OSError, match=expected):
@@ -432,7 +432,7 @@ def test_killed_by_sigkill_it_goes_on_bit_for_bit_and_is_exported_by_its_own_pro
 
 
 class Recorder:
-    """A callback that tells where it was called."""
+    """A callback that records its calls."""
 
     def __init__(self, calls):
         self.calls = calls

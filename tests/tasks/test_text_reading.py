@@ -1,6 +1,4 @@
-"""The tasks of encoder-only models before anything is trained: their batches, what they refuse, and
-which weights they take from another run.
-"""
+"""The tasks of encoder-only models before training: batches, refusals, and initial weights."""
 
 import dataclasses
 import shutil
@@ -40,26 +38,26 @@ def text(tmp_path_factory):
 def task_of(values_of, text, tmp_path_factory):
     """A function of a task's class and arguments: the task, with its files written and read."""
 
-    def made(kind, *arguments):
+    def make_task(kind, *arguments):
         corpus = "--corpus=lines" if kind is Masking else "--corpus=text_files"
         target = "tags" if kind is Tagging else "topic"
-        given = (*FLAGS, corpus, f"--data_dir={text}", f"--target_language={target}", *arguments)
-        task = kind(values_of(kind, *given))
+        flags = (*FLAGS, corpus, f"--data_dir={text}", f"--target_language={target}", *arguments)
+        task = kind(values_of(kind, *flags))
         folder = RunFolder(tmp_path_factory.mktemp("run"))
         task.write_files(folder)
         task.read_files(folder)
         task.folder = folder
         return task
 
-    return made
+    return make_task
 
 
 def test_a_batch_of_masking_hides_what_it_asks_for(task_of):
     task = task_of(Masking, "--mask_share=0.5")
     batches = evaluation_batches(task.examples("valid"), 100)
     for (tokens, segments, places), pieces, weights in batches:
-        given = tf.gather(tokens, places, batch_dims=1).numpy()
-        assert (given[weights.numpy() > 0] == task.vocabulary.marks.mask).mean() > 0.5
+        pieces_read = tf.gather(tokens, places, batch_dims=1).numpy()
+        assert (pieces_read[weights.numpy() > 0] == task.vocabulary.marks.mask).mean() > 0.5
         restored = tf.tensor_scatter_nd_update(
             tokens, tf.stack([np.indices(places.shape)[0], places], axis=-1), pieces
         )
@@ -79,7 +77,7 @@ def test_a_classifier_knows_the_labels_of_its_training_side(task_of):
 
 
 @pytest.mark.parametrize("kind", [Masking, Classification, Tagging])
-def test_what_it_attends_to_is_told_of_each_text_alone(task_of, kind):
+def test_the_attention_of_a_text_does_not_depend_on_its_batch(task_of, kind):
     task = task_of(kind)
     attend = new_module(task, task.folder).attend
     together = attend(text=tf.constant(["turn on the lamp", "time"]))
@@ -93,8 +91,8 @@ def test_what_it_attends_to_is_told_of_each_text_alone(task_of, kind):
         weights = alone["encoder"][0].numpy()
         assert weights.shape == (1, 2, count, count)
         np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
-        found = together["encoder"][number, :, :, :count, :count]
-        np.testing.assert_allclose(found, weights, atol=1e-6)
+        in_batch = together["encoder"][number, :, :, :count, :count]
+        np.testing.assert_allclose(in_batch, weights, atol=1e-6)
 
 
 def test_a_tagger_gives_a_tag_for_each_word(task_of):
@@ -130,31 +128,31 @@ def test_an_error_names_the_file_and_its_own_line(task_of, text, tmp_path, kind,
     with pytest.raises(ValueError, match=rf"valid\.{ending}, line 9 has '(B-)?new'"):
         task.introduce()
     task_of(kind).introduce()
-    told = "2 labels, the rarest lamp: 3 of 6 texts to train"
+    summary = "2 labels, the rarest lamp: 3 of 6 texts to train"
     if kind is Tagging:
-        told = "3 tags, the rarest B-name: 3 of 24 words to train"
-    assert told in capsys.readouterr().out
+        summary = "3 tags, the rarest B-name: 3 of 24 words to train"
+    assert summary in capsys.readouterr().out
 
 
-def test_a_row_of_tags_too_long_is_told_and_refused_by_strict(task_of, text, tmp_path, capsys):
+def test_a_row_of_tags_too_long_is_dropped_and_refused_by_strict(task_of, text, tmp_path, capsys):
     shutil.copytree(text, tmp_path, dirs_exist_ok=True)
     path = tmp_path / "train.tags"
     path.write_text(path.read_text() + "O O\n")
     (tmp_path / "train.en").write_text((tmp_path / "train.en").read_text() + "go\n")
     task_of(Tagging, f"--data_dir={tmp_path}").introduce()
-    told = f"dropped: 1 with unequal words and tags (first: {path}, line 7)"
-    assert told in capsys.readouterr().out
+    report = f"dropped: 1 with unequal words and tags (first: {path}, line 7)"
+    assert report in capsys.readouterr().out
     with pytest.raises(ValueError, match=r"train\.tags, line 7 has 1 words, 'go', and 2 tags"):
         task_of(Tagging, f"--data_dir={tmp_path}", "--strict")
 
 
-def test_a_length_without_room_for_the_mark_is_told(values_of):
+def test_a_length_without_room_for_the_mark_is_refused(values_of):
     with pytest.raises(ValueError, match=r"--max_train_length=128 needs 129 .*Try .*=127\."):
         Masking(values_of(Masking, *FLAGS, "--max_train_length=128"))
 
 
 @pytest.mark.parametrize("kind", [LabelScorer, MaskingScorer])
-def test_a_checkpoint_is_examined_by_its_weights(kind, tmp_path, monkeypatch):
+def test_a_checkpoint_is_scored_with_its_own_weights(kind, tmp_path, monkeypatch):
     class Reloaded(Exception):
         pass
 
@@ -182,12 +180,12 @@ def test_a_checkpoint_is_examined_by_its_weights(kind, tmp_path, monkeypatch):
     assert raised.value.args == (weights,)
 
 
-def test_a_vocabulary_of_another_size_is_told(task_of, values_of, tmp_path):
+def test_a_vocabulary_of_more_pieces_than_the_flag_is_refused(task_of, values_of, tmp_path):
     task_of(Masking).vocabulary.save(tmp_path / "vocabulary.model")
     task = Masking(values_of(Masking, *FLAGS, "--vocabulary_size=280"))
     with pytest.raises(ValueError, match=r"size must be at least 290, .*Received: 280\. Pass"):
         task.read_files(RunFolder(tmp_path))
-    # It is the most.
+    # Of fewer pieces, it decides.
     task = Masking(values_of(Masking, *FLAGS, "--vocabulary_size=300"))
     task.read_files(RunFolder(tmp_path))
     assert (
@@ -199,15 +197,15 @@ def test_a_vocabulary_of_another_size_is_told(task_of, values_of, tmp_path):
 
 def test_the_body_is_carried_over_and_the_heads_stay(task_of):
     task = task_of(Classification)
-    other = MaskedLanguageModel(task.hyperparameters)
-    weights = {WEIGHTS + one.path: one.numpy() + 1.0 for one in other.weights}
+    masked_model = MaskedLanguageModel(task.hyperparameters)
+    weights = {WEIGHTS + weight.path: weight.numpy() + 1.0 for weight in masked_model.weights}
     model = TextClassifier(task.hyperparameters, 2)
-    before = {one.path: one.numpy() for one in model.weights}
+    before = {weight.path: weight.numpy() for weight in model.weights}
     initialize(model, weights, layers=task.carried_over)
-    for one in model.weights:
-        expected = weights.get(WEIGHTS + one.path, before[one.path])
-        np.testing.assert_array_equal(one.numpy(), expected)
-    carried = [one.path for one in model.weights if WEIGHTS + one.path in weights]
+    for weight in model.weights:
+        expected = weights.get(WEIGHTS + weight.path, before[weight.path])
+        np.testing.assert_array_equal(weight.numpy(), expected)
+    carried = [weight.path for weight in model.weights if WEIGHTS + weight.path in weights]
     assert len(carried) == len(model.weights) - 4
     # The control: all of it does not fit.
     with pytest.raises(ValueError, match="`weights` must have the names and shapes"):
@@ -215,19 +213,19 @@ def test_the_body_is_carried_over_and_the_heads_stay(task_of):
 
 
 @pytest.mark.parametrize(
-    ("kind", "targets", "said"),
+    ("kind", "targets", "message"),
     [
         (Classification, ["lamp", "door"], r"the test side.*door|door.*the test side"),
         (Tagging, ["O O O O", "O O O"], r"the test side, text 2 has 4 words"),
         (Tagging, ["O O O B-song", "O O O O"], r"B-song"),
     ],
 )
-def test_labels_that_could_not_be_scored_are_told_before_training(task_of, kind, targets, said):
+def test_labels_that_could_not_be_scored_are_refused_at_once(task_of, kind, targets, message):
     task = task_of(kind)
     task.introduce()
     test = ParallelText(["turn on the lamp", "what is the time"], targets)
     task.corpus = dataclasses.replace(task.corpus, test=test)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         task.introduce()
 
 
@@ -261,8 +259,8 @@ def test_hidden_pieces_are_guessed_among_those_of_text(task_of, monkeypatch):
         texts = tf.constant([own.marks.name + end for end in ends])
         filled = module.fill_mask(text=texts)["filled"].numpy()
     assert len(calls) == 1
-    assert [one.decode().partition(" ")[2] for one in filled] == [end[1:] for end in ends]
-    assert not any(one.decode().startswith(own.marks.name) for one in filled)
+    assert [line.decode().partition(" ")[2] for line in filled] == [end[1:] for end in ends]
+    assert not any(line.decode().startswith(own.marks.name) for line in filled)
 
 
 def test_a_perplexity_that_no_float_holds_is_none_in_json():
@@ -270,5 +268,5 @@ def test_a_perplexity_that_no_float_holds_is_none_in_json():
     logits = tf.constant([[0.0, 3000.0]] * 3)
     module = types.SimpleNamespace(logits=lambda tokens, segments, places: logits)
     batch = ((None, None, None), tf.constant([0, 0, 1]), tf.ones(3))
-    found = measure(module, [batch])
-    assert found == {"pieces": 3, "cross_entropy": 2000.0, "perplexity": None, "accuracy": 0.3333}
+    numbers = measure(module, [batch])
+    assert numbers == {"pieces": 3, "cross_entropy": 2000.0, "perplexity": None, "accuracy": 0.3333}

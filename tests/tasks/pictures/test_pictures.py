@@ -1,6 +1,4 @@
-"""The task of pictures: what it reads of the flags, what it says of a run, and what it refuses; and
-the graph of its Vision Transformer.
-"""
+"""The task of pictures: flags, descriptions and refusals; and its Vision Transformer's graph."""
 
 import json
 import shutil
@@ -47,14 +45,14 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def make(values_of, folder):
-    """A function of flags: the task that they say."""
+    """A function of flags: the task that they make."""
     task = task_class("image_classification")
 
-    def made(*arguments):
+    def make_task(*arguments):
         flags = (*SMALL, "--pictures=folder", f"--pictures_dir={folder}", *arguments)
         return task(values_of(task, *flags))
 
-    return made
+    return make_task
 
 
 def test_sizes_are_those_of_the_pictures_and_of_the_flags(make, folder):
@@ -77,14 +75,14 @@ def test_sizes_are_those_of_the_pictures_and_of_the_flags(make, folder):
     assert task.examples("valid").draws is None
 
 
-def test_it_says_what_it_learns(make, capsys):
+def test_introduce_counts_pictures_classes_and_patches(make, capsys):
     make().introduce()
-    told = capsys.readouterr().out
-    assert ": 20 pictures to train, 2 to validate, 2 to test, 2 classes, 2 x 3 patches\n" in told
+    printed = capsys.readouterr().out
+    assert ": 20 pictures to train, 2 to validate, 2 to test, 2 classes, 2 x 3 patches\n" in printed
 
 
 @pytest.mark.parametrize(
-    ("flag", "said"),
+    ("flag", "message"),
     [
         (
             "--shift=4",
@@ -94,28 +92,28 @@ def test_it_says_what_it_learns(make, capsys):
         ("--num_heads=3", r"`d_model` must be divisible by `num_heads`"),
     ],
 )
-def test_what_it_cannot_learn_with_is_told(make, flag, said):
-    with pytest.raises(ValueError, match=said):
+def test_sizes_that_do_not_fit_the_pictures_are_refused(make, flag, message):
+    with pytest.raises(ValueError, match=message):
         make(flag).description()
 
 
 def test_a_trained_model_is_scored_by_its_module(make, tmp_path):
     task = make()
     module = new_module(task, RunFolder(tmp_path))
-    found = task.score(module)
+    score = task.score(module)
     test = task.pictures.test
-    assert found.numbers["pictures"] == 2
-    assert found.report[0] == f"{found.numbers['accuracy']:.2%} of 2 pictures are told rightly"
-    assert found.report[1].splitlines()[0].split() == ["class", "bright", "dark", "right"]
-    np.testing.assert_array_equal(found.samples, test.pixels)
+    assert score.numbers["pictures"] == 2
+    assert score.report[0] == f"{score.numbers['accuracy']:.2%} of 2 pictures are told rightly"
+    assert score.report[1].splitlines()[0].split() == ["class", "bright", "dark", "right"]
+    np.testing.assert_array_equal(score.samples, test.pixels)
     assert module.facts() == {"classes": {"names": ["bright", "dark"]}}
 
 
-def test_scores_count_what_is_told():
-    told = {"class": tf.constant(["b"] * 4), "probabilities": tf.constant([[0.1, 0.9]] * 4)}
+def test_scores_count_the_answers_of_the_classifier():
+    answers = {"class": tf.constant(["b"] * 4), "probabilities": tf.constant([[0.1, 0.9]] * 4)}
     facts = {"classes": {"names": ["a", "b"]}}
     module = types.SimpleNamespace(
-        facts=lambda: facts, functions=lambda: {"classify": lambda picture: told}
+        facts=lambda: facts, functions=lambda: {"classify": lambda picture: answers}
     )
     classifier = PictureClassifier.of(module)
     split = Split(np.zeros((4, 2, 2, 1), np.uint8), np.array([0, 1, 1, 1], np.int32))
@@ -133,7 +131,7 @@ def test_questions_about_text_are_refused():
 
 @pytest.fixture
 def described(make, folder, tmp_path):
-    """A copy of the folder, and what a run on it says of itself."""
+    """A copy of the folder, and the description of a run on it."""
     copy = shutil.copytree(folder, tmp_path / "copy")
     return copy, json.loads(json.dumps(make(f"--pictures_dir={copy}").description()))
 
@@ -178,8 +176,8 @@ def test_a_run_on_a_folder_that_has_changed_does_not_go_on(described, make, tmp_
 
 def test_a_model_of_text_is_refused(tmp_path):
     (tmp_path / "model.json").write_text('{"task": "parsing"}')
-    told = r"must be a model of the task image_classification.*parsing\.$"
-    with pytest.raises(ValueError, match=told):
+    message = r"must be a model of the task image_classification.*parsing\.$"
+    with pytest.raises(ValueError, match=message):
         PictureClassifier.load(tmp_path)
 
 
@@ -221,55 +219,55 @@ def png(pixels):
 
 def test_classes_are_those_of_the_largest_logits(model, module):
     logits = np.array(model(PICTURES), np.float64)
-    found = module.classify(tf.constant(PICTURES))
-    told = [CLASSES[number] for number in logits.argmax(axis=-1)]
-    assert found["class"].numpy().tolist() == [name.encode() for name in told]
-    assert found["classes"].numpy().tolist() == [[name.encode() for name in CLASSES]] * 5
+    answers = module.classify(tf.constant(PICTURES))
+    names = [CLASSES[number] for number in logits.argmax(axis=-1)]
+    assert answers["class"].numpy().tolist() == [name.encode() for name in names]
+    assert answers["classes"].numpy().tolist() == [[name.encode() for name in CLASSES]] * 5
     expected = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
-    np.testing.assert_allclose(found["probabilities"], expected, rtol=1e-5)
+    np.testing.assert_allclose(answers["probabilities"], expected, rtol=1e-5)
 
 
 def test_a_png_file_is_its_pixels(module):
-    files = tf.constant([png(one) for one in PIXELS])
+    files = tf.constant([png(pixels) for pixels in PIXELS])
     numbers = module.classify(tf.constant(PICTURES))
-    found = module.classify_png(files)
-    np.testing.assert_array_equal(found["probabilities"], numbers["probabilities"])
-    seen = module.attend_png(files)
-    np.testing.assert_array_equal(seen["seen"], PICTURES)
+    answers = module.classify_png(files)
+    np.testing.assert_array_equal(answers["probabilities"], numbers["probabilities"])
+    attended = module.attend_png(files)
+    np.testing.assert_array_equal(attended["seen"], PICTURES)
     attention = module.attend(tf.constant(PICTURES))["attention"]
-    np.testing.assert_array_equal(seen["attention"], attention)
+    np.testing.assert_array_equal(attended["attention"], attention)
     # A control: another file.
-    other = module.classify_png(files[::-1])
-    assert not np.array_equal(other["probabilities"], numbers["probabilities"])
+    reversed_answers = module.classify_png(files[::-1])
+    assert not np.array_equal(reversed_answers["probabilities"], numbers["probabilities"])
 
 
 def test_attention_lies_where_the_patches_lie(model, module):
     weights = np.array(model.attention_weights(PICTURES)["encoder"])
-    found = module.attend(tf.constant(PICTURES))["attention"].numpy()
-    assert found.shape == (5, 2, 2, 2, 3)
-    np.testing.assert_array_equal(found[:, :, :, 1, 2], weights[:, :, :, 0, 6])
+    attention = module.attend(tf.constant(PICTURES))["attention"].numpy()
+    assert attention.shape == (5, 2, 2, 2, 3)
+    np.testing.assert_array_equal(attention[:, :, :, 1, 2], weights[:, :, :, 0, 6])
     own = weights[:, :, :, 0, 0]
-    np.testing.assert_allclose(found.sum(axis=(-2, -1)), 1 - own, rtol=1e-5)
+    np.testing.assert_allclose(attention.sum(axis=(-2, -1)), 1 - own, rtol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(1, 6, 4, 3), (1, 4, 6, 1), (1, 5, 6, 3), (2, 24, 1, 3)])
-def test_a_picture_of_another_size_is_told(module, shape):
-    said = r"a picture must be 4 x 6 x 3 \(height, width, channels\)\. Resize it\. Received:"
+def test_a_picture_of_another_size_is_refused(module, shape):
+    message = r"a picture must be 4 x 6 x 3 \(height, width, channels\)\. Resize it\. Received:"
     pictures = np.zeros(shape, np.float32)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=said):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         module.classify(tf.constant(pictures))
     if shape[-1] == 3:
         file = png(np.zeros(shape[1:], np.uint8))
-        with pytest.raises(tf.errors.InvalidArgumentError, match=said):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             module.classify_png(tf.constant([png(PIXELS[0]), file]))
     classifier = PictureClassifier.of(module)
-    with pytest.raises(ValueError, match=said) as told:
+    with pytest.raises(ValueError, match=message) as raised:
         classifier.attention(np.zeros(shape[1:], np.uint8))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("value", [1.01, -0.01, 255.0, np.nan])
-def test_values_that_are_no_shares_are_told(module, value):
+def test_values_outside_0_to_1_are_refused(module, value):
     pictures = PICTURES.copy()
     pictures[3, 1, 2, 0] = value
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"from 0 to 1\. Divide bytes by 255"):
@@ -296,17 +294,17 @@ def test_golden_examples_fit_all_signatures(module):
     assert len(golden) == 4
     np.testing.assert_array_equal(golden[1]["picture"], PICTURES[1])
     for name, function in module.functions().items():
-        [given] = function.input_signature
-        function(tf.constant(golden[0][given.name][None], given.dtype))
-        assert given.name in golden[0], name
+        [spec] = function.input_signature
+        function(tf.constant(golden[0][spec.name][None], spec.dtype))
+        assert spec.name in golden[0], name
 
 
-def test_as_many_names_as_classes_are_asked_for(model):
+def test_a_number_of_names_other_than_of_classes_is_refused(model):
     with pytest.raises(ValueError, match=r"`classes` must be 3 names.*Received: 2\.$"):
         PictureModule(model, ["cat", "dog"])
 
 
-def test_a_file_is_served_as_it_is_read(module, tmp_path):
+def test_a_file_is_served_as_training_reads_it(module, tmp_path):
     """Training reads what is transparent over white, and JPEG; so does the graph."""
     image = pytest.importorskip("PIL.Image")
     clear = np.concatenate([np.zeros_like(PIXELS[0]), PIXELS[1][..., :1]], axis=-1)
@@ -315,14 +313,14 @@ def test_a_file_is_served_as_it_is_read(module, tmp_path):
     paths = [tmp_path / "clear.png", tmp_path / "photo.jpg"]
     live = np.stack([picture_files.read(path, 3) for path in paths])
     files = [path.read_bytes() for path in paths]
-    seen = module.attend_png(tf.constant(files))["seen"].numpy()
-    np.testing.assert_array_equal(np.rint(seen * 255), live)
+    pixels = module.attend_png(tf.constant(files))["seen"].numpy()
+    np.testing.assert_array_equal(np.rint(pixels * 255), live)
     assert len(np.unique(live[0])) > 10  # A control: not black all over.
 
 
 @pytest.mark.parametrize("sides", [b"\0\0\x33\xe0" * 2, b"\xff" * 8])
-def test_a_huge_file_is_told_by_its_header(module, sides):
-    """Its pixels are damaged, so that decoding would tell something else."""
+def test_a_huge_file_is_refused_by_its_header(module, sides):
+    """Its pixels are damaged, so that decoding would give another error."""
     content = png(PIXELS[0])
     huge = content[:16] + sides + content[24:40]
     with pytest.raises(tf.errors.InvalidArgumentError, match="a picture must be 4 x 6 x 3"):
@@ -334,15 +332,15 @@ def test_a_huge_file_is_told_by_its_header(module, sides):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "said"),
+    ("sizes", "message"),
     [
         ({"gates": 3}, "the model was written by another version: this one does not know the"),
         ({}, "holds no checkpoint"),  # The control.
     ],
 )
-def test_a_run_of_another_version_is_told(tmp_path, sizes, said):
+def test_a_run_of_another_version_is_refused(tmp_path, sizes, message):
     small = VisionHyperparameters(num_layers=1, d_model=4, d_ff=4, num_heads=2).as_dict()
     description = {"task": "image_classification", "hyperparameters": {**small, **sizes}}
     write_json(tmp_path / "model.json", description)
-    with pytest.raises((ValueError, FileNotFoundError), match=said):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
         PictureClassifier.load(tmp_path)

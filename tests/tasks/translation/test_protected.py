@@ -1,5 +1,5 @@
-"""A translator that keeps placeholders, tags and links: trained, exported and asked; and one that
-uses the translations that are given for terms.
+"""A translator that keeps placeholders, tags and links, live and exported; and one that uses a
+glossary's translations of terms.
 """
 
 import asyncio
@@ -54,17 +54,17 @@ def times(text):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("text")
+    path = tmp_path_factory.mktemp("text")
     for split, count in (("train", 120), ("valid", 8), ("test", 8)):
         rows = list(sentences(split, count))
         for language, side in (("en", rows), ("de", [row[::-1] for row in rows])):
             text = "\n".join(" ".join(row) for row in side) + "\n"
-            (made / f"{split}.{language}").write_text(text, encoding="utf-8")
+            (path / f"{split}.{language}").write_text(text, encoding="utf-8")
     # One pair whose sides differ.
     for language, line in (("en", "a {name}"), ("de", "{nome} a")):
-        with (made / f"train.{language}").open("a", encoding="utf-8") as file:
+        with (path / f"train.{language}").open("a", encoding="utf-8") as file:
             file.write(f"{line}\n")
-    return made
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -80,23 +80,23 @@ def values(folder, values_of):
 @pytest.fixture(scope="module")
 def trained(values, tmp_path_factory, shared):
     """The folder of a run, and that of its versions."""
-    made = tmp_path_factory.mktemp("protected")
-    places = (f"--model_dir={made / 'run'}", f"--export_dir={made / 'saved'}")
+    path = tmp_path_factory.mktemp("protected")
+    places = (f"--model_dir={path / 'run'}", f"--export_dir={path / 'saved'}")
     with checks_here():
         Run(Translation, values(KINDS, "--truecase", *places), TRAINING).train()
-    shared.add(made)
-    return made
+    shared.add(path)
+    return path
 
 
-def test_it_goes_on_where_it_was(trained, values, tmp_path, capsys):
+def test_a_run_resumes_with_the_same_protection_alone(trained, values, tmp_path, capsys):
     shutil.copytree(trained / "run", tmp_path / "run")
     go_on = (KINDS, "--truecase", f"--model_dir={tmp_path / 'run'}", "--norelease")
     with eager_training():
         Run(Translation, values(*go_on, "--max_steps=13"), TRAINING).train()
     assert "going on from step 12 " in capsys.readouterr().out
-    for other in (("--protect=tags", "--truecase"), (KINDS,)):
+    for flags in (("--protect=tags", "--truecase"), (KINDS,)):
         with pytest.raises(ValueError, match=r"holds another run: (protect|truecase) was "):
-            Run(Translation, values(*go_on[2:], *other), TRAINING).train()
+            Run(Translation, values(*go_on[2:], *flags), TRAINING).train()
 
 
 @pytest.fixture(scope="module")
@@ -152,30 +152,30 @@ def test_the_savedmodel_translates_as_the_run(translator, exported):
     lines = [" ".join(words) for words in sentences("new", 6)] + list(HARD)
     live = translator()
     assert exported.translate(lines) == live.translate(lines)
-    scored = (np.array(one.score(lines[:4], lines[2:6])) for one in (live, exported))
+    scored = (np.array(model.score(lines[:4], lines[2:6])) for model in (live, exported))
     np.testing.assert_allclose(*scored, rtol=1e-5)
 
 
 def test_words_within_spans_are_counted_as_they_stand(translator, exported):
     lines = ['A <b c="d e"> b\tc {f  g}h', "A b"]
-    for one in (translator(), exported):
-        [links, alone] = one.align(lines, [lines[0], "A"])
+    for model in (translator(), exported):
+        [links, alone] = model.align(lines, [lines[0], "A"])
         assert [target for _, target in links] == [*range(len(lines[0].split()))]
         assert [target for _, target in alone] == [0]
 
 
 def test_text_in_capitals_has_its_own_translation_in_capitals(translator, exported):
     lines = ["A B C D E {name}", "F G A H B"]
-    for one in (translator(), exported):
-        [first, other] = one.translate(lines)
+    for model in (translator(), exported):
+        [first, second] = model.translate(lines)
         # As the training text would have it.
-        as_read = one.translate(["A b c d e {name}", "F g a h b"])
+        as_read = model.translate(["A b c d e {name}", "F g a h b"])
         assert first == as_read[0].upper().replace("{NAME}", "{name}")
-        assert other == as_read[1].upper() != as_read[1]
-        scores = one.score([lines[1], "F g a h b"], ["B H A G F", "B h a g f"])
+        assert second == as_read[1].upper() != as_read[1]
+        scores = model.score([lines[1], "F g a h b"], ["B H A G F", "B h a g f"])
         np.testing.assert_allclose(*scores, rtol=1e-5)
-        [[best, *_]] = one.translate_in_detail([lines[1]], [""])
-        assert best.text == other
+        [[best, *_]] = model.translate_in_detail([lines[1]], [""])
+        assert best.text == second
 
 
 def test_nested_tags_stay_nested(translator):
@@ -203,7 +203,7 @@ def test_references_and_prefixes_have_the_marks_of_their_sources(translator):
     assert first.text.count("{name}") == 1
 
 
-def test_another_engine_has_the_model_and_says_what_it_cannot(trained, tmp_path, capsys):
+def test_ctranslate2_has_the_model_and_warns_of_lost_spans(trained, tmp_path, capsys):
     ctranslate2 = pytest.importorskip("ctranslate2", reason="install the extra [ctranslate2]")
     loaded = load_trained(RunFolder(trained / "run"))
     folder = ctranslate2_model.convert(*loaded, tmp_path / "other", {})
@@ -212,19 +212,19 @@ def test_another_engine_has_the_model_and_says_what_it_cannot(trained, tmp_path,
     marks = TextMarks(ProtectedSpans.load(folder))
     hidden = marks.marked("a {name}").text
     pieces = loaded[1].processor.encode(hidden, out_type=str)
-    [found] = ctranslate2.Translator(str(folder)).translate_batch([pieces])
-    assert found.hypotheses[0]
+    [answer] = ctranslate2.Translator(str(folder)).translate_batch([pieces])
+    assert answer.hypotheses[0]
 
 
-def test_a_pattern_that_cannot_be_is_refused_before_anything_is_written(values, tmp_path):
+def test_an_invalid_pattern_is_refused_before_anything_is_written(values, tmp_path):
     wrong = values("--protect_pattern=(", f"--model_dir={tmp_path / 'run'}")
-    told = r"`protect_pattern` must be a regular expression\. Received: \( \(missing [^[]*\)\."
-    with pytest.raises(ValueError, match=told):
+    message = r"`protect_pattern` must be a regular expression\. Received: \( \(missing [^[]*\)\."
+    with pytest.raises(ValueError, match=message):
         Run(Translation, wrong, TRAINING).train()
     assert not (tmp_path / "run").exists() or not list((tmp_path / "run").glob("*.model"))
 
 
-def test_a_damaged_file_is_told(trained, tmp_path):
+def test_a_damaged_file_is_refused(trained, tmp_path):
     (tmp_path / FILE).write_text('{"protect": ["names"]}')
     with pytest.raises(ValueError, match=r"protected_spans.json is damaged: .*Received: .*names"):
         ProtectedSpans.load(tmp_path)
@@ -236,8 +236,8 @@ def test_terms_of_a_glossary_get_their_translations(trained, translator, exporte
     protected = ProtectedSpans.load(trained / "run")
     glossary = Glossary({"a": "Alpha", "b c": "beta gamma"}, protected)
     lines = ["a b c {name}", "h", "A g"]
-    for one in (translator(), exported):
-        translated = one.translate([glossary.applied(line) for line in lines])
+    for model in (translator(), exported):
+        translated = model.translate([glossary.applied(line) for line in lines])
         assert all(translated[0].count(term) == 1 for term in ("Alpha", "beta gamma", "{name}"))
         assert translated[2].count("Alpha") == 1
         assert "Alpha" not in translated[1]
@@ -295,20 +295,20 @@ def sentence_of_terms(draw):
 @pytest.fixture(scope="module")
 def trained_with_terms(values_of, tmp_path_factory, shared):
     """The folder of a run that was trained with terms."""
-    made = tmp_path_factory.mktemp("terms")
+    path = tmp_path_factory.mktemp("terms")
     draw = random.Random(1)
     for split, count in (("train", 8000), ("valid", 8), ("test", 8)):
         rows = [sentence_of_terms(draw) for _ in range(count)]
         for language, side in zip(("en", "de"), zip(*rows, strict=True), strict=True):
-            (made / f"{split}.{language}").write_text(("\n".join(side) + "\n"), encoding="utf-8")
-    flags = (f"--data_dir={made}", f"--model_dir={made / 'run'}", "--glossary_rate=0.7")
+            (path / f"{split}.{language}").write_text(("\n".join(side) + "\n"), encoding="utf-8")
+    flags = (f"--data_dir={path}", f"--model_dir={path / 'run'}", "--glossary_rate=0.7")
     Run(Translation, values_of(Translation, *SIZES_FOR_TERMS, *flags), TRAINING).train()
-    shared.add(made)
-    return made / "run"
+    shared.add(path)
+    return path / "run"
 
 
 def appear(translator, glossaries):
-    """In how many sentences a term's translation comes, without and with its glossary."""
+    """In how many sentences a term has its translation, without and with the glossary."""
     draw = random.Random(2)
     protected = ProtectedSpans.in_description(translator.description)
     lines = []
@@ -319,20 +319,20 @@ def appear(translator, glossaries):
     marked = [Glossary(terms, protected).applied(line) for terms, line in pairs]
     expected = [translation for terms in glossaries for translation in terms.values()]
     return [
-        sum(one in text.split() for one, text in zip(expected, some, strict=True))
-        for some in (translator.translate(lines), translator.translate(marked))
+        sum(term in text.split() for term, text in zip(expected, translations, strict=True))
+        for translations in (translator.translate(lines), translator.translate(marked))
     ]
 
 
-def test_terms_appear_that_were_never_seen(trained_with_terms):
+def test_terms_appear_that_training_never_saw(trained_with_terms):
     draw = random.Random(3)
     translator = Translator.load(trained_with_terms)
-    seen = [{word: draw.choice(WORDS[word])} for word in draw.choices([*WORDS], k=COUNT)]
+    learned = [{word: draw.choice(WORDS[word])} for word in draw.choices([*WORDS], k=COUNT)]
     unseen = [
-        {word: draw.choice([one for one in TRANSLATIONS if one not in WORDS[word]])}
+        {word: draw.choice([term for term in TRANSLATIONS if term not in WORDS[word]])}
         for word in draw.choices([*WORDS], k=COUNT)
     ]
-    for glossaries, most_without in ((seen, 0.4), (unseen, 0.1)):
-        without, given = appear(translator, glossaries)
+    for glossaries, most_without in ((learned, 0.4), (unseen, 0.1)):
+        without, with_glossary = appear(translator, glossaries)
         assert without <= most_without * COUNT
-        assert given >= 0.85 * COUNT
+        assert with_glossary >= 0.85 * COUNT

@@ -1,5 +1,5 @@
-"""A run decodes as its export does: it remembers how it was trained to. What an export with rounded
-weights is measured on.
+"""A run and its export decode by the flags of the training. What an export with rounded weights is
+measured on.
 """
 
 import json
@@ -19,43 +19,43 @@ from pipelines import corpora
 
 RELEASE = pathlib.Path(__file__).parents[2] / "fixtures" / "release_0_5"
 SOURCES = json.loads((RELEASE / "outputs.json").read_text(encoding="utf-8"))["sources"]
-GIVEN = {"beam_size": 2, "length_penalty": 0.0, "max_length": "3"}
+DECODING = {"beam_size": 2, "length_penalty": 0.0, "max_length": "3"}
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A run that was trained with flags of decoding."""
     folder = RunFolder(shutil.copytree(RELEASE / "run", tmp_path / "run"))
-    folder.description.write_text(json.dumps({**folder.read_description(), "decoding": GIVEN}))
+    folder.description.write_text(json.dumps({**folder.read_description(), "decoding": DECODING}))
     return folder
 
 
-def options_of(path, **given):
+def options_of(path, **options):
     """The `DecodingOptions` of a run's translator."""
-    return Translator.load(path, **given)._model._module.options
+    return Translator.load(path, **options)._model._module.options
 
 
 def test_a_run_translates_as_it_was_trained_to(folder):
     translations = Translator.load(folder.path).translate(SOURCES)
-    assert translations == Translator.load(RELEASE / "run", **GIVEN).translate(SOURCES)
+    assert translations == Translator.load(RELEASE / "run", **DECODING).translate(SOURCES)
     # A control: a run that remembers nothing translates otherwise.
     assert translations != Translator.load(RELEASE / "run").translate(SOURCES)
 
 
-@pytest.mark.parametrize("given", [{"max_length": "+50"}, {"beam_size": 3}])
-def test_what_is_given_comes_before_what_is_remembered(folder, given):
-    assert options_of(folder.path, **given) == options_of(RELEASE / "run", **{**GIVEN, **given})
-    assert options_of(folder.path, **given) != options_of(folder.path)
+@pytest.mark.parametrize("options", [{"max_length": "+50"}, {"beam_size": 3}])
+def test_options_override_the_remembered_ones(folder, options):
+    assert options_of(folder.path, **options) == options_of(RELEASE / "run", **DECODING | options)
+    assert options_of(folder.path, **options) != options_of(folder.path)
 
 
-def test_its_export_decodes_so_too(folder):
+def test_the_export_of_a_run_decodes_as_it_remembers(folder):
     values = {"precision": "float32", "beam_size": None, "length_penalty": 0.3, "samples": 0}
     options = Translation.reload(folder, values).options
     assert (options.beam_size, options.length_penalty, options.max_length) == (2, 0.3, "3")
 
 
 @pytest.mark.parametrize("beam", [2, 5])
-def test_as_many_hypotheses_are_given_as_its_own_search_has(folder, beam):
+def test_the_remembered_beam_bounds_the_hypotheses(folder, beam):
     description = {**folder.read_description(), "decoding": {"beam_size": beam}}
     folder.description.write_text(json.dumps(description))
     translator = Translator.load(folder.path, num_hypotheses=beam)
@@ -65,9 +65,9 @@ def test_as_many_hypotheses_are_given_as_its_own_search_has(folder, beam):
         Translator.load(folder.path, num_hypotheses=beam + 1)
 
 
-@pytest.mark.parametrize("kept", [7, {"beam_sise": 2}])
-def test_a_damaged_memory_is_told(folder, kept):
-    folder.description.write_text(json.dumps({**folder.read_description(), "decoding": kept}))
+@pytest.mark.parametrize("decoding", [7, {"beam_sise": 2}])
+def test_damaged_decoding_options_are_refused(folder, decoding):
+    folder.description.write_text(json.dumps({**folder.read_description(), "decoding": decoding}))
     with pytest.raises(ValueError, match=r"`decoding` of model\.json must hold .* Received: "):
         Translator.load(folder.path)
 
@@ -76,13 +76,13 @@ def test_a_damaged_memory_is_told(folder, kept):
 CORPUS = {"name": "reverse", "source_language": "a", "target_language": "b"}
 
 
-def test_it_is_the_beginning_of_the_test_split_with_the_run_s_tokenizer():
+def test_an_export_is_measured_on_the_test_split_with_the_run_s_tokenizer():
     description = {"corpus": CORPUS, "evaluation": {"tokenize": "char"}}
     sources, references, measure = Translation.held_out(description)
     test = corpora.load(**CORPUS).test
     assert list(sources) == list(test.sources[:MEASURED])
     assert list(references) == list(test.targets[:MEASURED])
-    changed = [f"{one} a" for one in references]
+    changed = [f"{line} a" for line in references]
     assert measure(changed, references) == bleu.score(changed, references, "char")
     assert measure(changed, references) != bleu.score(changed, references, "13a")
 
@@ -92,7 +92,7 @@ def test_the_tokenizer_is_the_language_s_where_the_run_names_none():
     assert "tok:zh" in measure(["a b"], ["a b"])["bleu_signature"]
 
 
-def test_there_is_none_without_a_corpus_or_its_files(tmp_path, caplog):
+def test_nothing_is_measured_without_a_corpus_or_its_files(tmp_path, caplog):
     assert Translation.held_out({}) is None
     assert caplog.text == ""
     files = {**CORPUS, "name": "text_files", "data_dir": str(tmp_path)}
@@ -109,9 +109,9 @@ def test_there_is_none_without_a_corpus_or_its_files(tmp_path, caplog):
         ({"name": "treebank", "data_dir": "gone"}, "parsing", "trees by --ref"),
     ],
 )
-def test_who_scores_a_model_whose_text_was_moved_is_told_what_to_pass(moved, task, instead):
+def test_scoring_without_the_moved_text_is_refused_with_what_to_pass(moved, task, instead):
     values = {**DEFAULTS, "split": "test"}
     description = {"task": task, "corpus": {**CORPUS, **moved}}
-    told = rf"^m was .* no longer there .*gone.*pass {instead}"
-    with pytest.raises(FileNotFoundError, match=told):
+    message = rf"^m was .* no longer there .*gone.*pass {instead}"
+    with pytest.raises(FileNotFoundError, match=message):
         task_class(task).scorer(description, "m", values)

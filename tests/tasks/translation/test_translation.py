@@ -1,4 +1,4 @@
-"""Every flag of `train` reaches its place; what is measured and chosen is what was asked for."""
+"""Every flag of `train` reaches its place, and decides what is measured and chosen."""
 
 import dataclasses
 import json
@@ -60,9 +60,9 @@ def prepared(run_of):
     """A function of arguments: a `Run` of a tiny translator whose folder holds what it needs."""
 
     def run(*arguments):
-        made = run_of(*arguments)
-        made._prepare_folder()
-        return made
+        prepared_run = run_of(*arguments)
+        prepared_run._prepare_folder()
+        return prepared_run
 
     return run
 
@@ -78,7 +78,7 @@ class Setup:
     watchers: list
 
     def watcher(self, kind):
-        return next((one for one in self.watchers if type(one).__name__ == kind), None)
+        return next((watcher for watcher in self.watchers if type(watcher).__name__ == kind), None)
 
     def rate(self, updates):
         return float(self.model.optimizer._learning_rate(updates))
@@ -90,10 +90,10 @@ def setup_of(run_of, monkeypatch):
     monkeypatch.setattr(Run, "_finish", lambda *arguments, is_cut: None)
 
     def setup(*arguments):
-        found = []
-        monkeypatch.setattr(fit, "fit", lambda *setting: found.append(Setup(*setting)))
+        setups = []
+        monkeypatch.setattr(fit, "fit", lambda *setting: setups.append(Setup(*setting)))
         run_of(*arguments).train()
-        return found[0]
+        return setups[0]
 
     return setup
 
@@ -187,8 +187,8 @@ def dtype(setup):
 def test_the_value_of_a_flag_reaches_its_place(setup_of, places):
     setup = setup_of(*dict.fromkeys(flag for flag, _ in places))
     for flag, place in places:
-        found, expected = place(setup)
-        assert found == expected, flag
+        actual, expected = place(setup)
+        assert actual == expected, flag
 
 
 def test_static_shapes_merge_buckets(prepared):
@@ -205,28 +205,27 @@ def test_sizes_and_seed_reach_the_model(run_of, prepared):
     expected = {"num_layers": 2, "dropout": 0.3, "d_k": 6, "d_model": 8}
     assert expected.items() <= dataclasses.asdict(run.task.hyperparameters).items()
 
-    def drawn(seed):
+    def weights_of(seed):
         run = prepared(f"--seed={seed}")
         return new_model(run.task).get_weights()
 
-    one, other, again = map(drawn, (1, 2, 1))
-    assert all(np.array_equal(here, there) for here, there in zip(one, again, strict=True))
-    assert not all(np.array_equal(here, there) for here, there in zip(one, other, strict=True))
+    first, second, again = map(weights_of, (1, 2, 1))
+    assert all(np.array_equal(here, there) for here, there in zip(first, again, strict=True))
+    assert not all(np.array_equal(here, there) for here, there in zip(first, second, strict=True))
 
 
 def table_of(model):
-    [table] = (one for one in model.weights if one.path == "embedding/table")
+    [table] = (weight for weight in model.weights if weight.path == "embedding/table")
     return np.asarray(keras.ops.stop_gradient(table))
 
 
 def test_embeddings_of_a_new_run_start_from_cooccurrences(setup_of):
-    drawn, mixed = (
+    random, cooccurring, again = (
         table_of(setup_of(f"--embedding_initialization={start}").model)
-        for start in ("drawn", "cooccurrence")
+        for start in ("drawn", "cooccurrence", "cooccurrence")
     )
-    assert np.abs(mixed - drawn).max() > 0.1
-    again = table_of(setup_of("--embedding_initialization=cooccurrence").model)
-    np.testing.assert_array_equal(again, mixed)
+    assert np.abs(cooccurring - random).max() > 0.1
+    np.testing.assert_array_equal(again, cooccurring)
 
 
 def one_step(model, feed, steps_per_epoch, last_step, watchers):
@@ -265,7 +264,7 @@ def test_several_hosts_compute_no_embeddings(values_of):
     ("sides", "arguments"), [(1, ()), (2, ("--vocabularies=separate", "--tie_embeddings=decoder"))]
 )
 def test_embeddings_of_too_many_pieces_are_refused(run_of, tmp_path, monkeypatch, sides, arguments):
-    """What counts is how many pieces the text gave, not how many were asked for at most."""
+    """The number of pieces in the vocabulary counts, not the limit of the flag."""
     start = ("--embedding_initialization=cooccurrence", "--vocabulary_size=20000", *arguments)
     task = run_of(*start).task
     folder = RunFolder(tmp_path / "pieces")
@@ -287,10 +286,10 @@ EXCLUDED = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other", "told"), EXCLUDED)
-def test_flags_that_exclude_each_other_are_told(run_of, one, other, told):
-    with pytest.raises(ValueError, match=told):
-        run_of(one, other).task.objective()
+@pytest.mark.parametrize(("flag", "excluded", "message"), EXCLUDED)
+def test_flags_that_exclude_each_other_are_refused(run_of, flag, excluded, message):
+    with pytest.raises(ValueError, match=message):
+        run_of(flag, excluded).task.objective()
 
 
 def test_bpe_dropout_reaches_the_training_side_alone(run_of, prepared):
@@ -327,7 +326,7 @@ def test_the_search_of_a_flag_file_is_that_of_the_export(run_of, prepared, tmp_p
 
 def pretend_to_fit(model, feed, steps_per_epoch, last_step, watchers):
     """One step that changes nothing."""
-    [folder] = [one.folder for one in watchers if type(one).__name__ == "Checkpointing"]
+    [folder] = [watcher.folder for watcher in watchers if type(watcher).__name__ == "Checkpointing"]
     model.optimizer.iterations.assign(1)
     checkpoint.save(checkpoint.path_of(folder, 1), model, {"step": 1, "seconds": 0.0})
 
@@ -336,15 +335,15 @@ def test_the_printed_and_the_kept_score_are_of_the_flags(run_of, tmp_path, monke
     file = tmp_path / "some.flags"
     file.write_text("--beam_size=3\n--length_penalty=0.3\n--max_length=+7\n--min_length=1\n")
     run = run_of(f"--flagfile={file}", "--no_repeat_ngram_size=2", "--release")
-    given = {"max_length": "+7", "min_length": "1", "no_repeat_ngram_size": 2}
-    asked = DecodingOptions(beam_size=3, length_penalty=0.3, **given)
+    rules = {"max_length": "+7", "min_length": "1", "no_repeat_ngram_size": 2}
+    expected = DecodingOptions(beam_size=3, length_penalty=0.3, **rules)
     test = run.task.corpus.test
 
     class Perfect:
         """Right by the search that was asked for, and by no other."""
 
         def __init__(self, module):
-            self.is_right = module.options == asked
+            self.is_right = module.options == expected
 
         def translate(self, sources):
             assert sources == test.sources
@@ -354,11 +353,11 @@ def test_the_printed_and_the_kept_score_are_of_the_flags(run_of, tmp_path, monke
     monkeypatch.setattr(fit, "fit", pretend_to_fit)
     monkeypatch.setattr(run.task, "write", lambda *how: tmp_path)
     run.train()
-    kept = json.loads(run.folder.evaluation.read_text(encoding="utf-8"))
-    assert (kept["split"], kept["beam_size"], kept["bleu"]) == ("test", 3, 100)
+    scores = json.loads(run.folder.evaluation.read_text(encoding="utf-8"))
+    assert (scores["split"], scores["beam_size"], scores["bleu"]) == ("test", 3, 100)
     assert "step 1, beam 3: BLEU 100.0  chrF 100.0" in capsys.readouterr().out
     # The control: another search is scored otherwise.
-    asked = DecodingOptions()
+    expected = DecodingOptions()
     assert run.task.score(new_module(run.task, run.folder)).numbers["bleu"] < 50
 
 
@@ -372,9 +371,9 @@ def test_the_paper_s_flag_file_runs_until_the_download_begins(values_of, tmp_pat
     values = values_of(Translation, "--flagfile=base.flags", *folders)
     with pytest.raises(OSError) as raised:
         Run(Translation, values, TRAINING).train()
-    told = str(raised.value)
-    assert f"wmt14_translate/de-en is not prepared in {tmp_path}, and TFDS could" in told
-    assert "port=80): Max retries exceeded. Prepare it where there is a netw" in told
+    message = str(raised.value)
+    assert f"wmt14_translate/de-en is not prepared in {tmp_path}, and TFDS could" in message
+    assert "port=80): Max retries exceeded. Prepare it where there is a netw" in message
     assert not list(tmp_path.glob("run/*"))
 
 
@@ -385,8 +384,8 @@ def test_each_language_can_have_a_vocabulary_of_its_own(run_of, prepared, monkey
     assert run.task.description()["vocabulary"] == {"fingerprint": both.fingerprint}
     assert run.task.pieces == {"source": both.source.pieces, "target": both.target.pieces}
     assert both.kind == "separate"
-    found = run.task.examples("train").variations
-    assert found["source"] is not found["target"]
+    variations = run.task.examples("train").variations
+    assert variations["source"] is not variations["target"]
     # A vocabulary that is on the disk decides, whatever the flags say. These two languages have the
     # same words: equal pieces in equal order may share a table.
     assert both.shares_ids
@@ -403,19 +402,19 @@ def test_a_table_for_both_languages_needs_a_vocabulary_for_both(run_of):
 
 
 def test_the_vocabulary_of_another_run_is_taken(prepared, tmp_path):
-    other = tmp_path / "other"
-    prepared("--vocabulary_size=295", f"--model_dir={other}")
-    run = prepared(f"--vocabulary_from={other}")
-    assert run.task.vocabulary.fingerprint == vocabularies.load(other).fingerprint
+    first_run = tmp_path / "other"
+    prepared("--vocabulary_size=295", f"--model_dir={first_run}")
+    run = prepared(f"--vocabulary_from={first_run}")
+    assert run.task.vocabulary.fingerprint == vocabularies.load(first_run).fingerprint
     expected = run.task.vocabulary.fingerprint
-    assert choices.vocabulary_with(other, ["e"], None).fingerprint == expected
+    assert choices.vocabulary_with(first_run, ["e"], None).fingerprint == expected
     with pytest.raises(ValueError, match=r"protects other spans than these flags do\. Pass"):
-        choices.vocabulary_with(other, [], ProtectedSpans(protect=("urls",)))
+        choices.vocabulary_with(first_run, [], ProtectedSpans(protect=("urls",)))
     with pytest.raises(ValueError, match=r"lacks the tags <2de> of this corpus\. Pass --voc"):
-        choices.vocabulary_with(other, ["<2de>"], None)
+        choices.vocabulary_with(first_run, ["<2de>"], None)
 
 
-def test_a_format_that_a_model_has_not_is_told_before_the_training(run_of):
+def test_a_format_without_the_search_of_the_flags_is_refused_before_training(run_of):
     pytest.importorskip("tf2onnx", reason="install the extra [onnx]")
     run = run_of("--release", "--export_formats=onnx", "--coverage_penalty=0.2", "--max_steps=1")
     with pytest.raises(ValueError, match=r"searched without it: coverage_penalty=0\.2"):
@@ -423,7 +422,7 @@ def test_a_format_that_a_model_has_not_is_told_before_the_training(run_of):
     assert not run.folder.is_started
 
 
-def test_an_operation_that_litert_has_not_is_told_before_the_training(run_of):
+def test_an_operation_that_litert_lacks_is_refused_before_training(run_of):
     pytest.importorskip("ai_edge_litert", reason="install the extra [litert]")
     run = run_of("--release", "--export_formats=litert", "--activation=gelu", "--max_steps=1")
     with pytest.raises(ValueError, match="litert has no Erf"):
@@ -436,8 +435,8 @@ def test_pairs_over_the_longest_length_are_dropped_or_nothing_is_left(prepared, 
     train, valid = (len(run.task.examples(split)) for split in ("train", "valid"))
     assert 0 < train < 4000
     run.task.introduce()
-    told = f"{train:,} pairs to train, {valid} to validate, 200 to test\ndropped: "
-    assert f"{told}{4200 - train - valid:,} over 8 tokens" in capsys.readouterr().out
+    summary = f"{train:,} pairs to train, {valid} to validate, 200 to test\ndropped: "
+    assert f"{summary}{4200 - train - valid:,} over 8 tokens" in capsys.readouterr().out
     run = prepared("--max_train_length=2", f"--model_dir={run.folder.path.parent / 'other'}")
     words = r"^no pair is left to train or validate on: .*--max_train_length=2 tokens"
     with pytest.raises(ValueError, match=words):
@@ -452,7 +451,7 @@ def test_pairs_over_the_longest_length_are_dropped_or_nothing_is_left(prepared, 
         *("--subword_regularization=0.2", "--protect=urls --glossary_rate=0.1"),
     ],
 )
-def test_what_another_backend_has_not_is_refused_before_anything_is_done(run_of, flag, monkeypatch):
+def test_flags_that_need_tensorflow_are_refused_on_another_backend(run_of, flag, monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
     name = flag.split("--")[-1].partition("=")[0]
     with pytest.raises(ValueError, match=rf"^--{name} is for TensorFlow.* KERAS_BACKEND=jax\."):
@@ -468,9 +467,11 @@ def test_another_backend_takes_fewer_shapes(prepared, monkeypatch):
     assert shapes[1] < shapes[0]
 
 
+NO_BLEU = r"^--keep_best must be one of cross_entropy\. Received: bleu\. .*--validation_sentences:"
+
+
 def test_bleu_without_sentences_is_refused_before_anything_is_done(run_of):
-    told = r"^--keep_best must be one of cross_entropy\. Received: bleu\. .*--validation_sentences:"
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=NO_BLEU):
         run_of("--keep_best=bleu")
 
 
@@ -492,13 +493,13 @@ def chinese(run_of, tmp_path):
 
     def run(*flags, before=None):
         of_text = ("--corpus=text_files", f"--data_dir={tmp_path}", "--source_language=en")
-        made = run_of(*of_text, "--target_language=zh", "--vocabulary_size=400", *flags)
+        prepared_run = run_of(*of_text, "--target_language=zh", "--vocabulary_size=400", *flags)
         if before is not None:
-            made.folder.checkpoints.mkdir(exist_ok=True)
-            checkpoint.path_of(made.folder.checkpoints, 1).touch()
-            made.folder.description.write_text(json.dumps(before))
-        made._prepare_folder()
-        return made
+            prepared_run.folder.checkpoints.mkdir(exist_ok=True)
+            checkpoint.path_of(prepared_run.folder.checkpoints, 1).touch()
+            prepared_run.folder.description.write_text(json.dumps(before))
+        prepared_run._prepare_folder()
+        return prepared_run
 
     return run
 
@@ -516,8 +517,8 @@ def test_a_run_into_a_language_without_spaces_counts_characters_and_goes_on_so(c
     description = run.folder.read_description()
     assert scale(chinese(before=description)) == ("zh", 100)
     assert scale(chinese("--tokenize=zh", before=description)) == ("zh", 100)
-    told = r"^--tokenize must be zh, .*Received: 13a\. Leave it out; "
-    with pytest.raises(ValueError, match=told):
+    message = r"^--tokenize must be zh, .*Received: 13a\. Leave it out; "
+    with pytest.raises(ValueError, match=message):
         chinese("--tokenize=13a", before=description)
     assert "--keep_best" not in capsys.readouterr().out
 
@@ -526,8 +527,8 @@ def test_a_run_of_0_7_keeps_its_scale(chinese, capsys):
     description = chinese().folder.read_description()
     del description["evaluation"]
     assert scale(chinese(before=description)) == ("13a", 0)
-    told = "BLEU is counted with the tokenizer 13a as before, so that --keep_best compares"
-    assert told in capsys.readouterr().out
+    report = "BLEU is counted with the tokenizer 13a as before, so that --keep_best compares"
+    assert report in capsys.readouterr().out
     # Unless somebody asks for another.
     assert scale(chinese("--tokenize=char", before=description)) == ("char", 100)
 
@@ -552,16 +553,16 @@ def test_the_size_of_a_vocabulary_is_that_of_its_text_wherever_it_is_said(chines
 
 
 def test_validation_translates_greedily_by_the_rules_of_the_flags(prepared, monkeypatch):
-    found = []
+    searches = []
     rules = {"min_length": "1", "max_length": "80", "no_repeat_ngram_size": 3}
     flags = [f"--{name}={value}" for name, value in rules.items()]
     run = prepared("--validation_sentences=3", "--beam_size=7", "--length_penalty=0.9", *flags)
     model = new_model(run.task)
-    monkeypatch.setattr(run.task, "module_class", lambda *given: found.append(given[2]))
+    monkeypatch.setattr(run.task, "module_class", lambda *arguments: searches.append(arguments[2]))
     translator = "keras_transformer.tasks.translation.task.Translator"
     monkeypatch.setattr(translator, lambda module: module)
     run.task.validation(model, None)
-    assert found == [DecodingOptions(beam_size=1, **rules)]
+    assert searches == [DecodingOptions(beam_size=1, **rules)]
 
 
 def oracle(model, batches):
@@ -662,7 +663,7 @@ def test_a_best_epoch_by_another_measure_is_refused(folder):
     assert not folder.averaged.exists()
 
 
-def test_what_is_only_there_to_go_on_from_is_not_averaged(folder):
+def test_checkpoints_that_only_serve_to_resume_are_not_averaged(folder):
     newest = checkpoint.path_of(folder.checkpoints, 45, averaged=False)
     checkpoint.path_of(folder.checkpoints, 40).rename(newest)
     assert choose_weights(folder, 2) == (
@@ -677,8 +678,8 @@ def test_the_command_averages_the_last_checkpoints(folder, capsys):
     from keras_transformer import average
 
     (folder.path / "model.json").write_text('{"task": "any"}', encoding="utf-8")
-    asked = types.SimpleNamespace(model_dir=str(folder.path), average_checkpoints=99)
-    average.main(asked)
+    arguments = types.SimpleNamespace(model_dir=str(folder.path), average_checkpoints=99)
+    average.main(arguments)
     assert capsys.readouterr().out.endswith(
         "steps 10, 20, 30, 40 (--average_checkpoints=99: there are no more)\n"
     )
@@ -725,8 +726,8 @@ def test_a_run_says_the_languages_and_the_members_of_its_mixture(prepared, tmp_p
     member = {"corpus": "reverse", "source_language": "words", "target_language": "x"}
     file = tmp_path / "mixture.json"
     file.write_text(json.dumps({"corpora": [member]}), encoding="utf-8")
-    given = ("--corpus=mixture", f"--mixture={file}", "--target_language=x")
-    run = prepared(*given)
+    flags = ("--corpus=mixture", f"--mixture={file}", "--target_language=x")
+    run = prepared(*flags)
     description = run.folder.read_description()
     assert description["mixture"] == {"members": [member]}
     corpus = description["corpus"]
@@ -737,13 +738,13 @@ def test_a_run_says_the_languages_and_the_members_of_its_mixture(prepared, tmp_p
     run.folder.description.write_text(json.dumps(old), encoding="utf-8")
     with monkeypatch.context() as patched:
         patched.setattr(RunFolder, "is_started", True)
-        prepared(*given)
+        prepared(*flags)
     assert corpora.load(**old["corpus"]).target_language == "x"
     run.folder.description.write_text(json.dumps(description), encoding="utf-8")
     file.write_text(json.dumps({"corpora": [{**member, "seed": 7}]}), encoding="utf-8")
     monkeypatch.setattr(RunFolder, "is_started", True)
     with pytest.raises(ValueError, match=r"holds another run: members was .*'seed': 7"):
-        prepared(*given)
+        prepared(*flags)
 
 
 def test_the_folder_of_a_run_is_named_after_its_corpus(values_of):
@@ -760,8 +761,8 @@ def test_the_names_of_the_tasks_are_those_that_their_runs_say():
 
 def test_the_flags_name_all_tasks_and_corpora():
     assert sorted(EVERY_FLAG["task"].parser.enum_values) == sorted(TASKS)
-    told = re.findall(r"\w+", EVERY_FLAG["corpus"].help)
-    assert [name for name in corpora.CORPORA if name not in told] == []
+    names = re.findall(r"\w+", EVERY_FLAG["corpus"].help)
+    assert [name for name in corpora.CORPORA if name not in names] == []
 
 
 class Other(Translation):
