@@ -58,8 +58,8 @@ def test_scaled_dot_product_attention_is_equation_1(random, mask, heads):
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 def test_multi_head_attention_is_the_paper_s(attention, qkv, mask):
     expected = paper.multi_head_attention(*qkv, *attention.get_weights(), num_heads=H, mask=mask)
-    found = attention(*qkv, attention_mask=mask)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
+    actual = attention(*qkv, attention_mask=mask)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("mask", [None, SOME, SOME[:, :1]], ids=["none", "random", "keys"])
@@ -120,8 +120,8 @@ def test_widths_of_a_head_default_to_the_paper_s(d_k, d_v, expected, qkv):
 
 def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works():
     for h, d, remedy in ((8, 500, 504), (3, 8, 9)):
-        told = rf"d_model={d}, num_heads={h}\. Try d_model={remedy}, or pass `d_k` and"
-        with pytest.raises(ValueError, match=rf"`d_model`.*`num_heads`.*{told}"):
+        rest = rf"d_model={d}, num_heads={h}\. Try d_model={remedy}, or pass `d_k` and"
+        with pytest.raises(ValueError, match=rf"`d_model`.*`num_heads`.*{rest}"):
             MultiHeadAttention(h, d)
         MultiHeadAttention(h, remedy)
     with pytest.raises(ValueError, match="`d_v`"):
@@ -131,8 +131,8 @@ def test_heads_that_do_not_divide_d_model_are_refused_with_a_remedy_that_works()
 
 @pytest.mark.parametrize("shape", [(B, S), (B, 1, S - 1), (B + 1, 1, S), (B, H, T, S), (S,)])
 def test_a_mask_of_another_shape_is_refused_with_the_remedy(attention, qkv, shape):
-    told = f"`attention_mask` must broadcast to (B, T, S) = {(B, T, S)}. Received: shape {shape}. "
-    with pytest.raises(ValueError, match=re.escape(told)):
+    words = f"`attention_mask` must broadcast to (B, T, S) = {(B, T, S)}. Received: shape {shape}. "
+    with pytest.raises(ValueError, match=re.escape(words)):
         attention(*qkv, attention_mask=np.ones(shape, bool))
 
 
@@ -162,26 +162,26 @@ def compiled_operations():
         collected = context.context().export_run_metadata()
     finally:
         context.context().disable_graph_collection()
-    graphs = [graph for one in collected.function_graphs for graph in one.partition_graphs]
+    graphs = [graph for whole in collected.function_graphs for graph in whole.partition_graphs]
     return {node.op for graph in graphs for node in graph.node}
 
 
-def test_scores_are_a_product_of_their_own():
+def test_scores_are_computed_by_an_unfused_product():
     # oneDNN has only reference code for a product of matrices with a factor and a sum behind it.
-    found = compiled_operations()
-    assert [kind for kind in found if kind.endswith("BatchMatMulV2")]
-    assert not [kind for kind in found if "FusedBatchMatMul" in kind]
+    kinds = compiled_operations()
+    assert [kind for kind in kinds if kind.endswith("BatchMatMulV2")]
+    assert not [kind for kind in kinds if "FusedBatchMatMul" in kind]
 
 
-def test_a_mask_that_is_added_would_be_part_of_it(monkeypatch):
+def test_control_an_added_mask_would_be_fused_into_the_product(monkeypatch):
     def added(scores, mask):
         return scores + tf.where(mask, 0.0, scaled_dot_product.FLOOR)
 
     monkeypatch.setattr(scaled_dot_product, "_floored", added)
-    found = compiled_operations()
-    if not any(kind.startswith("_Mkl") for kind in found):
+    kinds = compiled_operations()
+    if not any(kind.startswith("_Mkl") for kind in kinds):
         pytest.skip("this TensorFlow was built without oneDNN")
-    assert [kind for kind in found if "FusedBatchMatMul" in kind]
+    assert [kind for kind in kinds if "FusedBatchMatMul" in kind]
 
 
 class Uniform(AttentionHeads):
@@ -202,7 +202,7 @@ def test_heads_need_no_registered_class_until_they_are_loaded(qkv, tmp_path):
     assert attention.heads.share == 0.5
     expected = np.array(attention(*qkv))
     np.testing.assert_allclose(expected, np.broadcast_to(expected[:, :1], expected.shape), 1e-5)
-    inputs = [keras.Input(one.shape[1:]) for one in qkv]
+    inputs = [keras.Input(array.shape[1:]) for array in qkv]
     model = keras.Model(inputs, attention(*inputs))
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras", custom_objects={"Uniform": Uniform})

@@ -74,8 +74,8 @@ def test_a_memory_without_a_mask_has_all_its_tokens(decoder, random):
     x = random(2, 4, D)
     memory = random(2, 5, 2 * D)
     everywhere = np.ones((2, 1, 5), bool)
-    found = decoder(x, memory)
-    np.testing.assert_allclose(found, decoder(x, memory, memory_mask=everywhere), rtol=1e-6)
+    unmasked = decoder(x, memory)
+    np.testing.assert_allclose(unmasked, decoder(x, memory, memory_mask=everywhere), rtol=1e-6)
 
 
 def test_each_attention_passes_an_nth_of_its_gradient_to_the_keys(encoder, random):
@@ -86,9 +86,9 @@ def test_each_attention_passes_an_nth_of_its_gradient_to_the_keys(encoder, rando
     with tf.GradientTape() as tape:
         whole = tf.constant(x)
         tape.watch(whole)
-        found = tf.reduce_sum(encoder(whole)[..., :D] * upstream)
-    came = tape.gradient(found, whole)[0]
-    np.testing.assert_allclose(came, theirs.grad.numpy() / N, rtol=0, atol=1e-6)
+        product = tf.reduce_sum(encoder(whole)[..., :D] * upstream)
+    gradient = tape.gradient(product, whole)[0]
+    np.testing.assert_allclose(gradient, theirs.grad.numpy() / N, rtol=0, atol=1e-6)
 
 
 def test_a_block_starts_with_the_variance_that_keeps_that_of_its_output(rng):
@@ -162,10 +162,10 @@ READERS = [
 def test_an_encoder_reads_each_sentence_as_torch_reads_it_alone(encoder, alone, randomized, random):
     x = random(3, max(LENGTHS), D)
     randomized(encoder, x)
-    found = np.asarray(encoder(x, attention_mask=MASK))
+    actual = np.asarray(encoder(x, attention_mask=MASK))
     for row, length in enumerate(LENGTHS):
         expected = alone(encoder, x[row, :length])
-        np.testing.assert_allclose(found[row, :length], expected, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(actual[row, :length], expected, rtol=0, atol=1e-5)
 
 
 # A decoder, the width of what it reads, what torch makes of one sentence, and how far two calls lie
@@ -182,13 +182,13 @@ def test_a_decoder_is_torch_s_with_attention(writer, randomized, random):
     x = random(3, 4, D)
     memory = random(3, max(LENGTHS), width)
     randomized(decoder, x, memory)
-    found, weights = decoder.with_attention(x, memory, MASK)
+    actual, weights = decoder.with_attention(x, memory, MASK)
     again = decoder(x, memory, memory_mask=MASK)
-    np.testing.assert_allclose(again, found, rtol=0, atol=apart)
+    np.testing.assert_allclose(again, actual, rtol=0, atol=apart)
     for row, length in enumerate(LENGTHS):
         expected, shares = alone(decoder, x[row], memory[row, :length])
         assert weights[row].shape == (len(shares), 1, 4, max(LENGTHS))
-        np.testing.assert_allclose(found[row], expected, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(actual[row], expected, rtol=0, atol=1e-5)
         np.testing.assert_allclose(weights[row, :, 0, :, :length], shares, rtol=0, atol=1e-6)
         assert not np.any(weights[row, :, 0, :, length:])
 

@@ -44,9 +44,9 @@ def test_dropout_acts_in_training_only_on_the_sum_and_preserves_its_expectation(
     plain = np.array(layer(ids))
     np.testing.assert_array_equal(layer(ids, training=False), plain)
     dropped = np.array(layer(ids, training=True))
-    kept = dropped != 0
-    assert abs(kept.mean() - 0.8) < 0.01
-    np.testing.assert_allclose(dropped[kept], plain[kept] / 0.8, rtol=1e-5)
+    is_kept = dropped != 0
+    assert abs(is_kept.mean() - 0.8) < 0.01
+    np.testing.assert_allclose(dropped[is_kept], plain[is_kept] / 0.8, rtol=1e-5)
 
 
 def test_token_dropout_takes_whole_tokens_and_leaves_their_positions():
@@ -64,8 +64,8 @@ def test_token_dropout_takes_whole_tokens_and_leaves_their_positions():
 
 def test_the_projection_is_not_dropped(embedding, random):
     x = random(2, 4, 8)
-    found = embedding(x, reverse=True, training=True)
-    np.testing.assert_array_equal(found, embedding(x, reverse=True))
+    projected = embedding(x, reverse=True, training=True)
+    np.testing.assert_array_equal(projected, embedding(x, reverse=True))
     assert np.abs(embedding(IDS, training=True) - embedding(IDS)).max() > 0.1
 
 
@@ -94,8 +94,8 @@ def test_learned_positions_are_rows_of_a_table_whose_last_one_stays(randomized):
     expected = table[ENCODED_IDS] * 8**0.5 + positions[[0, 1, 2, 2, 2]]
     np.testing.assert_allclose(layer(ENCODED_IDS), expected, rtol=1e-6, atol=1e-6)
     assert np.abs(expected - paper.embedding(ENCODED_IDS, table)).max() > 0.1
-    one = layer(ENCODED_IDS[:, 4:], positions=np.array([[4]]))
-    np.testing.assert_allclose(one, expected[:, 4:], rtol=1e-6, atol=1e-6)
+    last = layer(ENCODED_IDS[:, 4:], positions=np.array([[4]]))
+    np.testing.assert_allclose(last, expected[:, 4:], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(("scaling", "factor"), [({}, 8**0.5), ({"scaled": False}, 1)])
@@ -119,8 +119,8 @@ def test_each_embedding_has_an_encoding_of_its_own(encoding):
 @pytest.mark.parametrize("positions", [range(20), range(490, 512), range(4080, 4096)], ids=str)
 def test_positions_are_the_paper_s_sinusoids(positions, d_model):
     expected = paper.sinusoidal_positions(positions, d_model)
-    found = sinusoidal_positions(np.array(positions), d_model)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    actual = sinusoidal_positions(np.array(positions), d_model)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
@@ -141,19 +141,19 @@ def test_the_table_is_float32_whatever_the_policy(dtype):
 def test_halves_are_the_sinusoids_of_other_programs(first, rates):
     positions = np.array([[0, 1, 7, 500, 4000]])
     layer = HalvesEncoding(first, rates)
-    found = np.array(layer.added(np.zeros((1, 5, 8), "float32"), positions))
+    actual = np.array(layer.added(np.zeros((1, 5, 8), "float32"), positions))
     exponents = np.arange(4) / (3 if rates == "tensor2tensor" else 4)
     angles = (positions[0, :, None] + first) / 10000.0**exponents
     expected = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
-    np.testing.assert_allclose(found[0], expected, atol=1e-6)
+    np.testing.assert_allclose(actual[0], expected, atol=1e-6)
 
 
 def test_the_projection_may_add_a_bias():
     layer = PositionalEmbedding(10, 4, encoding=NoEncoding(), output_bias=True)
     plain = PositionalEmbedding(10, 4, encoding=NoEncoding())
-    for one in (layer, plain):
-        one(IDS)
-        one.table.assign(np.ones((10, 4)))
+    for embedder in (layer, plain):
+        embedder(IDS)
+        embedder.table.assign(np.ones((10, 4)))
     layer.bias.assign(np.arange(10.0))
     x = np.ones((1, 2, 4), "float32")
     difference = layer(x, reverse=True) - plain(x, reverse=True)
@@ -180,6 +180,6 @@ def test_ids_may_be_floats_where_nothing_rounds_them(tmp_path):
     np.testing.assert_array_equal(loaded(IDS), expected)
     np.testing.assert_array_equal(keras.Sequential([model.embedding])(IDS), expected)
     # bfloat16 has no 257.
-    told = r"ids must be integers\. Received: .*bfloat16.*\. Begin with"
-    with pytest.raises(ValueError, match=told):
+    message = r"ids must be integers\. Received: .*bfloat16.*\. Begin with"
+    with pytest.raises(ValueError, match=message):
         PositionalEmbedding(300, 8, dtype="mixed_bfloat16")(np.array([[257.0]]))

@@ -49,13 +49,13 @@ def learned(layer, x):
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_it_is_keras_own_layer(name):
+def test_output_and_gradients_are_those_of_keras(name):
     ours, keras_own, sizes = MAPS[name]
     x = np.random.default_rng(0).normal(size=(1, 7, 3)).astype("float32")
-    expected = learned(built(keras_own(**sizes)), x)
-    for one, other in zip(learned(built(ours(**sizes)), x), expected, strict=True):
-        for got, wanted in zip(tf.nest.flatten(one), tf.nest.flatten(other), strict=True):
-            np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+    learned_by_keras = tf.nest.flatten(learned(built(keras_own(**sizes)), x))
+    learned_by_ours = tf.nest.flatten(learned(built(ours(**sizes)), x))
+    for actual, expected in zip(learned_by_ours, learned_by_keras, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
 
 def bias_error(kind, sizes):
@@ -93,8 +93,8 @@ print(json.dumps([gradient(plus_bias), gradient(lambda y, bias: y + bias.astype(
 @pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="JAX is not installed")
 def test_jax_counts_every_position_too():
     environment = os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
-    done = printed(sys.executable, "-c", ON_JAX, env=environment)
-    ours, plain = json.loads(done.splitlines()[-1])
+    output = printed(sys.executable, "-c", ON_JAX, env=environment)
+    ours, plain = json.loads(output.splitlines()[-1])
     np.testing.assert_allclose(ours, 100_000, rtol=0.01)
     assert max(plain) < 50_000  # a control: JAX's own sum
 

@@ -24,7 +24,7 @@ def heads():
 
 
 def weights(layer):
-    return [np.float64(one) for one in layer.get_weights()]
+    return [np.float64(weight) for weight in layer.get_weights()]
 
 
 def feed_forward(layer, x):
@@ -43,8 +43,8 @@ def attended(layer, x):
     """Section 3.2.2, of one query of each row."""
     w_q, w_k, w_v, w_o = weights(layer)
     query, key, value = (
-        (one @ w).reshape(B, -1, H, D // H).transpose(0, 2, 1, 3)
-        for one, w in ((x[:, None], w_q), (MEMORY, w_k), (MEMORY, w_v))
+        (inputs @ w).reshape(B, -1, H, D // H).transpose(0, 2, 1, 3)
+        for inputs, w in ((x[:, None], w_q), (MEMORY, w_k), (MEMORY, w_v))
     )
     scores = query @ key.transpose(0, 1, 3, 2) / np.sqrt(D // H)
     likely = np.exp(np.where(MASK[:, None], scores, -np.inf))
@@ -70,26 +70,26 @@ def possible(heads, place):
 
 
 def test_in_training_each_position_is_predicted_by_a_head_that_is_drawn_for_it(heads):
-    found = np.array(heads(X, E, MEMORY, memory_mask=MASK, training=True))
-    drawn = []
+    outputs = np.array(heads(X, E, MEMORY, memory_mask=MASK, training=True))
+    heads_used = []
     for place in range(T):
-        errors = [np.abs(found[:, place] - one).max(axis=1) for one in possible(heads, place)]
+        errors = [np.abs(outputs[:, place] - y).max(axis=1) for y in possible(heads, place)]
         assert np.min(errors, axis=0).max() < 1e-5
-        drawn.append(np.argmin(errors, axis=0))
-    assert {*drawn[0]} == {0, 1}
+        heads_used.append(np.argmin(errors, axis=0))
+    assert {*heads_used[0]} == {0, 1}
     # Each of three for a third of 64 rows and 4 places: within 5 standard deviations.
-    counts = np.bincount(np.concatenate(drawn[1:]), minlength=K)
+    counts = np.bincount(np.concatenate(heads_used[1:]), minlength=K)
     assert (np.abs(counts - 4 * B / 3) < 38).all()
     # A control: the next call draws again.
-    assert (np.array(heads(X, E, MEMORY, memory_mask=MASK, training=True)) != found).any()
+    assert (np.array(heads(X, E, MEMORY, memory_mask=MASK, training=True)) != outputs).any()
 
 
-def test_else_it_is_the_first_head_and_a_stepper_gives_the_others(heads):
+def test_in_inference_call_is_the_first_head_and_a_stepper_gives_the_others(heads):
     np.testing.assert_array_equal(heads(X, E, MEMORY), X)
     expected = np.stack([by_hand(heads, number, 2) for number in (2, 3)], axis=1)
     source = heads.memory_cache(MEMORY)
-    found = heads.stepper()(X[:, 2], E[:, 3], source, MASK)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    actual = heads.stepper()(X[:, 2], E[:, 3], source, MASK)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5)
 
 
 def test_later_positions_change_nothing_and_each_weight_learns(heads):
@@ -101,26 +101,26 @@ def test_later_positions_change_nothing_and_each_weight_learns(heads):
     before = np.array(layer(X, E, MEMORY, training=True))
     layer.seed_generator.state.assign(state)
     is_early = np.arange(T)[:, None] < 3
-    others = (np.where(is_early, one, -one) for one in (X, E))
-    after = np.array(layer(*others, MEMORY, training=True))
+    changed = (np.where(is_early, array, -array) for array in (X, E))
+    after = np.array(layer(*changed, MEMORY, training=True))
     np.testing.assert_array_equal(before[:, :3], after[:, :3])
     assert (before[:, 3:] != after[:, 3:]).any()
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum(layer(X, E, MEMORY, training=True) ** 2)
-    gradients = tape.gradient(loss, [one.value for one in layer.trainable_variables])
+    gradients = tape.gradient(loss, [variable.value for variable in layer.trainable_variables])
     assert len(gradients) == 2 + 4 + 4 + 2 * 2
-    assert all(np.abs(one).max() > 0 for one in gradients)
+    assert all(np.abs(gradient).max() > 0 for gradient in gradients)
 
 
 def test_mixed_bfloat16_computes_in_bfloat16_near_float32(heads):
     mixed = ProposalHeads(block_size=K, num_heads=H, d_ff=16, dtype="mixed_bfloat16")
-    found = mixed(X, E, MEMORY, training=True)
-    assert keras.backend.standardize_dtype(found.dtype) == "bfloat16"
+    output = mixed(X, E, MEMORY, training=True)
+    assert keras.backend.standardize_dtype(output.dtype) == "bfloat16"
     mixed.set_weights(heads.get_weights())
     # The larger the numbers, the coarser bfloat16.
     rows = X[:, 2], E[:, 3] / 4
-    found = mixed.stepper()(
-        *(tf.cast(one, "bfloat16") for one in rows), mixed.memory_cache(MEMORY), MASK
+    actual = mixed.stepper()(
+        *(tf.cast(row, "bfloat16") for row in rows), mixed.memory_cache(MEMORY), MASK
     )
     expected = heads.stepper()(*rows, heads.memory_cache(MEMORY), MASK)
-    np.testing.assert_allclose(tf.cast(found, "float32"), expected, rtol=0, atol=0.1)
+    np.testing.assert_allclose(tf.cast(actual, "float32"), expected, rtol=0, atol=0.1)

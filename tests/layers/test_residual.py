@@ -52,7 +52,7 @@ def shaken(placement, x, sublayer, rng):
 
 
 @PLACEMENTS
-def test_it_is_the_formula_in_float64_and_not_the_other_one(placement, x, sublayer, rng):
+def test_a_placement_is_its_formula_in_float64_and_not_the_other_one(placement, x, sublayer, rng):
     layer = shaken(placement, x, sublayer, rng)
     results = {
         kind: oracle(x, lambda x: np.asarray(sublayer(x)[0]), *layer.get_weights())
@@ -60,8 +60,8 @@ def test_it_is_the_formula_in_float64_and_not_the_other_one(placement, x, sublay
     }
     actual = output(layer, x, sublayer)
     np.testing.assert_allclose(actual, results.pop(placement), rtol=0, atol=1e-5)
-    [other] = results.values()
-    assert np.abs(actual - other).max() > 0.1
+    [wrong] = results.values()
+    assert np.abs(actual - wrong).max() > 0.1
 
 
 @PLACEMENTS
@@ -71,16 +71,16 @@ def test_dropout_spares_the_residual_path(placement, x):
     def zeros(x):
         return 0 * x, None
 
-    found = output(layer, x, zeros, training=True)
-    np.testing.assert_allclose(found, output(layer, x, zeros), rtol=1e-6, atol=1e-6)
+    dropped = output(layer, x, zeros, training=True)
+    np.testing.assert_allclose(dropped, output(layer, x, zeros), rtol=1e-6, atol=1e-6)
 
 
 def test_a_placement_is_named_by_its_class_or_its_registered_name():
     for norm in (PreNorm, "keras_transformer>PreNorm"):
         assert type(EncoderLayer(2, 8, 16, norm=norm).feed_forward_norm) is PreNorm
     for wrong in ("pre", "keras_transformer>FeedForward", LayerNormalization, PreNorm(), None):
-        told = r"^`norm` must be a subclass of NormPlacement.*Received: norm=.*Try "
-        with pytest.raises(ValueError, match=told):
+        message = r"^`norm` must be a subclass of NormPlacement.*Received: norm=.*Try "
+        with pytest.raises(ValueError, match=message):
             EncoderLayer(2, 8, 16, norm=wrong)
 
 
@@ -137,7 +137,7 @@ def test_entries_are_zero_or_scaled():
 
 
 @pytest.mark.parametrize("rate", [0.001, 0.1, 0.25, 0.5, 0.9, 255 / 256])
-def test_a_call_drops_what_a_byte_can_tell_and_all_calls_together_the_rate(rate):
+def test_a_call_drops_by_a_byte_and_many_calls_by_the_rate(rate):
     layer = Dropout(rate)
     shares = shares_dropped(layer, 60)
     # A call drops with the next 256th above the rate at most.
@@ -151,7 +151,7 @@ def test_a_call_drops_what_a_byte_can_tell_and_all_calls_together_the_rate(rate)
     assert abs(np.mean(shares) - rate) < 5 * (1 / 256 / 2 + sampling / 5) / 60**0.5
 
 
-def test_entries_fall_independently_and_anew_at_each_call():
+def test_entries_are_dropped_independently_and_anew_at_each_call():
     layer = Dropout(0.5)
     first, second = (np.array(layer(ONES, training=True)).reshape(-1) > 0 for _ in range(2))
     correlations = [
@@ -161,7 +161,7 @@ def test_entries_fall_independently_and_anew_at_each_call():
     assert np.abs(correlations).max() < 5 / first.size**0.5
 
 
-def test_the_gradient_falls_with_its_entry():
+def test_the_gradient_of_a_dropped_entry_is_zero():
     x, layer = tf.constant(ONES[:2]), Dropout(0.3)
     with tf.GradientTape() as tape:
         tape.watch(x)
@@ -169,7 +169,7 @@ def test_the_gradient_falls_with_its_entry():
     np.testing.assert_array_equal(tape.gradient(dropped, x, tf.fill(x.shape, 2.0)), 2 * dropped)
 
 
-def test_outside_of_training_and_at_rate_zero_nothing_falls():
+def test_outside_of_training_and_at_rate_zero_nothing_is_dropped():
     np.testing.assert_array_equal(Dropout(0.5)(ONES), ONES)
     np.testing.assert_array_equal(Dropout(0.0)(ONES, training=True), ONES)
     assert Dropout(0.0).variables == []
@@ -192,7 +192,7 @@ def test_any_shape_known_or_not_is_dropped_as_in_eager_mode(shape, sizes):
     np.testing.assert_array_equal(traced, eager)
 
 
-def test_the_seed_of_the_process_decides_what_falls():
+def test_the_seed_of_the_process_decides_what_is_dropped():
     def of_seed(seed):
         keras.utils.set_random_seed(seed)
         return np.array(Dropout(0.5)(ONES, training=True))
@@ -222,16 +222,16 @@ def gradients_of(layer, x, upstream):
     ]
 
 
-def test_it_is_that_of_keras_with_its_gradient(x, upstream, randomized):
+def test_normalization_and_its_gradient_are_those_of_keras(x, upstream, randomized):
     ours = randomized(LayerNormalization(epsilon=1e-3), x)
     theirs = randomized(keras.layers.LayerNormalization(epsilon=1e-3), x)
     theirs.set_weights(ours.get_weights())
-    for mine, other in zip(
+    for mine, reference in zip(
         gradients_of(ours, x, upstream),
         gradients_of(theirs, x, upstream),
         strict=True,
     ):
-        np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(mine, reference, rtol=1e-5, atol=1e-5)
 
 
 def test_a_constant_row_gives_the_bias_and_a_finite_gradient(upstream, randomized):

@@ -69,8 +69,8 @@ def is_the_paper_s(actual, norm, formula):
     """A formula with the placement of its norms, and not with the other one."""
     results = {kind: formula(oracle) for kind, oracle in ORACLES.items()}
     np.testing.assert_allclose(actual, results.pop(norm), rtol=0, atol=ATOL)
-    [other] = results.values()
-    assert np.abs(actual - other).max() > 0.1
+    [wrong] = results.values()
+    assert np.abs(actual - wrong).max() > 0.1
 
 
 WIDTHS = pytest.mark.parametrize("widths", [{}, {"d_k": 3, "d_v": 5}], ids=["paper", "free"])
@@ -131,7 +131,7 @@ def test_dropout_stands_on_each_sublayer_s_output_and_nowhere_else(x, random, ki
         assert changes == (alone is not None)
 
 
-def test_what_every_layer_attends_to_comes_with_what_call_gives(encoder, x):
+def test_the_attention_of_each_layer_comes_with_the_output_of_call(encoder, x):
     output, weights = encoder.with_attention(x, MASK)
     np.testing.assert_allclose(output, encoder(x, attention_mask=MASK), rtol=1e-6, atol=1e-6)
     assert weights.shape == (B, 2, H, S, S)
@@ -186,7 +186,7 @@ def test_under_mixed_bfloat16_the_state_keeps_its_dtype(target, x, norm):
     assert [keras.backend.standardize_dtype(dtype) for dtype in types] == ["bfloat16"] * 2
 
 
-def test_a_memory_that_is_forgotten_or_not_attended_to_is_told():
+def test_a_memory_that_is_missing_or_unused_is_refused():
     layer = DecoderLayer(2, 8, 16)
     # Keras builds the layers of a model once more where that failed.
     for _ in range(2):
@@ -220,7 +220,7 @@ def test_an_activation_takes_its_place_between_the_maps(activation, x, randomize
     expected = {name: formula(3 * x @ w_1 + b_1) @ w_2 + b_2 for name, formula in FORMULAS.items()}
     actual = layer(3 * x)
     np.testing.assert_allclose(actual, expected.pop(activation), rtol=0, atol=5e-6)
-    assert min(np.abs(actual - other).max() for other in expected.values()) > 0.01
+    assert min(np.abs(actual - wrong).max() for wrong in expected.values()) > 0.01
 
 
 def test_a_gated_network_with_swish_is_swiglu(x, randomized):
@@ -247,13 +247,13 @@ def test_dropout_stands_behind_the_activation_in_training_only(kind, x):
     layer.outer.kernel.assign(np.eye(400, 8))
     # The first eight units of the inner layer are what comes out.
     plain, dropped = np.array(layer(x)), np.array(layer(x, training=True))
-    kept = dropped != 0
-    np.testing.assert_allclose(dropped[kept], plain[kept] / 0.75, rtol=1e-5)
-    assert not kept[plain != 0].all()
+    is_kept = dropped != 0
+    np.testing.assert_allclose(dropped[is_kept], plain[is_kept] / 0.75, rtol=1e-5)
+    assert not is_kept[plain != 0].all()
 
 
 @pytest.mark.parametrize(
-    ("layer", "shape", "said"),
+    ("layer", "shape", "message"),
     [
         (EncoderLayer(**SIZES), (B, S, 9), "axis -1 of input shape to have value 8"),
         (DecoderLayer(**SIZES, has_memory=False), (B, S, 9), "to have value 8"),
@@ -264,10 +264,10 @@ def test_dropout_stands_behind_the_activation_in_training_only(kind, x):
         (PatchEmbedding(2, D_MODEL), (B, S, 8), "expected ndim=4"),
     ],
 )
-def test_an_input_of_another_shape_is_told_as_what_it_is(layer, shape, said):
+def test_an_input_of_another_shape_is_refused_with_its_shape(layer, shape, message):
     x = np.zeros(shape, "float32")
     inputs = [x] * (3 if isinstance(layer, MultiHeadAttention) else 1)
-    with pytest.raises(ValueError, match=said) as raised:
+    with pytest.raises(ValueError, match=message) as raised:
         layer(*inputs)
     assert str(shape) in str(raised.value)
     with pytest.raises(ValueError, match=r"a height and a width\. .*: None and 8\. Give both"):

@@ -37,10 +37,10 @@ def head(query, key, value, may, score):
     """
     rows = []
     for t in range(len(query)):
-        seen = [s for s in range(len(key)) if may[t, s]]
-        exponentials = {s: math.exp(score(t, s)) for s in seen}
+        allowed = [s for s in range(len(key)) if may[t, s]]
+        exponentials = {s: math.exp(score(t, s)) for s in allowed}
         total = sum(exponentials.values())
-        terms = [exponentials[s] / total * value(t, s) for s in seen]
+        terms = [exponentials[s] / total * value(t, s) for s in allowed]
         rows.append(np.sum(terms, axis=0) if terms else 0 * value(t, 0))
     return np.array(rows)
 

@@ -176,7 +176,7 @@ def beam_search(log_probabilities, limit, beam_size, alpha, n=1, rules=FREE):
             if ids[-1] == EOS
         ]  # rule 2
         finished = sorted(finished + ended, key=_descending)[:beam_size]
-        alive = [one for one in candidates if one[0][-1] != EOS][:beam_size]  # rule 3
+        alive = [(ids, score) for ids, score in candidates if ids[-1] != EOS][:beam_size]  # rule 3
         if not alive or (beam_size == 1 and finished):  # rule 4
             break
         if len(finished) >= n and finished[n - 1][1] >= alive[0][1] / length_penalty(limit, alpha):
@@ -274,14 +274,14 @@ def decode(search, tables, limits, minima=None, prefixes=None, stepper=None, **m
     ]
 
 
-def assert_n_best(found, everything, n):
+def assert_n_best(actual, everything, n):
     """The n best of all (ids, score), with the scores of their ids. Where scores are equal any of
     their sequences will do.
     """
     score_of = dict(everything)
-    scores = [score for _, score in found]
-    assert len({ids for ids, _ in found}) == len(found) == min(n, len(everything))
-    for expected in (everything[:n], [(ids, score_of[ids]) for ids, _ in found]):
+    scores = [score for _, score in actual]
+    assert len({ids for ids, _ in actual}) == len(actual) == min(n, len(everything))
+    for expected in (everything[:n], [(ids, score_of[ids]) for ids, _ in actual]):
         expected_scores = [score for _, score in expected]
         np.testing.assert_allclose(scores, expected_scores, rtol=1e-5, atol=ATOL)
 
@@ -302,8 +302,8 @@ def _closed(row):
     return tuple(ids[:length])
 
 
-def assert_lists_equal(found, expected, rtol=1e-5):
+def assert_lists_equal(actual, expected, rtol=1e-5):
     """The same (ids, score), best first."""
-    assert [ids for ids, _ in found] == [ids for ids, _ in expected]
-    wanted = [score for _, score in expected]
-    np.testing.assert_allclose([score for _, score in found], wanted, rtol=rtol, atol=ATOL)
+    assert [ids for ids, _ in actual] == [ids for ids, _ in expected]
+    scores, expected_scores = ([score for _, score in pairs] for pairs in (actual, expected))
+    np.testing.assert_allclose(scores, expected_scores, rtol=rtol, atol=ATOL)

@@ -100,7 +100,7 @@ EITHER = {
     "linear": (LinearHeads(), of_heads(attentions.linear)),
 }
 ALL = {**EITHER, "low_rank": (LowRankHeads(4, max_positions=6), of_heads(attentions.low_rank))}
-# Without those that are two of the others together.
+# Without those that combine two others.
 SINGLE = [name for name in ALL if " " not in name]
 
 
@@ -137,8 +137,8 @@ def expected(layer, formula, x, may):
     heads = [
         np.stack(
             [
-                formula(row @ wq, row @ wk, row @ wv, seen, weights, number)
-                for row, seen in zip(x, np.broadcast_to(may, (B, T, T)), strict=True)
+                formula(row @ wq, row @ wk, row @ wv, allowed, weights, number)
+                for row, allowed in zip(x, np.broadcast_to(may, (B, T, T)), strict=True)
             ]
         )
         for number, (wq, wk, wv) in enumerate(
@@ -162,9 +162,8 @@ def test_whole_sequences_are_the_formula_s(x, name):
 @pytest.mark.parametrize("name", EITHER)
 def test_causal_sequences_are_the_formula_s(x, name):
     layer = attention(name)
-    actual = layer(x, x, x, causal=CAUSAL)
-    wanted = expected(layer, EITHER[name][1], x, CAUSAL)
-    np.testing.assert_allclose(actual, wanted, rtol=0, atol=5e-6)
+    oracle = expected(layer, EITHER[name][1], x, CAUSAL)
+    np.testing.assert_allclose(layer(x, x, x, causal=CAUSAL), oracle, rtol=0, atol=5e-6)
     both = np.array(layer(x, x, x, attention_mask=PADDING, causal=CAUSAL))
     oracle = expected(layer, EITHER[name][1], x, PADDING & CAUSAL)
     np.testing.assert_allclose(both[REAL], oracle[REAL], rtol=0, atol=5e-6)
@@ -192,7 +191,7 @@ def test_a_stepper_gives_what_whole_causal_sequences_give(x, name):
 
 @pytest.mark.parametrize("name", SINGLE)
 @pytest.mark.parametrize("causal", [None, CAUSAL], ids=["both ways", "causal"])
-def test_the_weights_to_look_at_come_with_what_call_gives(x, name, causal):
+def test_with_attention_gives_the_output_of_call_and_its_weights(x, name, causal):
     if name == "low_rank" and causal is not None:
         pytest.skip("a decoder has none")
     layer = attention(name)
@@ -215,7 +214,7 @@ def test_the_weights_to_look_at_come_with_what_call_gives(x, name, causal):
 
 
 @pytest.mark.parametrize("name", ["default", "dot_product", "additive"])
-def test_a_memory_is_looked_at_as_whole_sequences_are(x, random, name):
+def test_a_memory_stepper_gives_what_whole_sequences_give(x, random, name):
     layer = attention(name)
     queries = random(B, 3, D_MODEL)
     whole, expected_weights = layer.with_attention(queries, x, x, PADDING)
@@ -230,8 +229,8 @@ def test_a_memory_is_looked_at_as_whole_sequences_are(x, random, name):
 
 
 def gradients(tape, out, sources):
-    found = tape.gradient(out, sources, unconnected_gradients="zero")
-    return [tf.convert_to_tensor(gradient) for gradient in found]
+    derivatives = tape.gradient(out, sources, unconnected_gradients="zero")
+    return [tf.convert_to_tensor(gradient) for gradient in derivatives]
 
 
 @pytest.mark.parametrize("name", SINGLE)
@@ -248,7 +247,7 @@ def test_nothing_but_padding_stays_finite_and_so_does_the_gradient(x, name):
     assert all(np.isfinite(gradient).all() for gradient in gradients(tape, out, sources))
 
 
-# The others compute nothing else than the default does, or the same as these.
+# The other variants compute what the default or one of these computes.
 @pytest.mark.parametrize("name", ["additive", "relative", "rotary", "linear"])
 def test_steps_in_mixed_bfloat16_keep_the_state_s_dtype(x, name):
     mixed = MultiHeadAttention(H, D_MODEL, D_K, D_V, heads=ALL[name][0], dtype="mixed_bfloat16")
@@ -262,26 +261,26 @@ def test_steps_in_mixed_bfloat16_keep_the_state_s_dtype(x, name):
 
 def test_each_layer_makes_heads_of_its_own(x):
     prototype = SoftmaxHeads(Additive(), dropout=0.1)
-    one, other = (MultiHeadAttention(H, D_MODEL, heads=prototype) for _ in range(2))
-    for layer in (one, other):
+    first, second = (MultiHeadAttention(H, D_MODEL, heads=prototype) for _ in range(2))
+    for layer in (first, second):
         layer(x, x, x)
-    assert one.heads is not other.heads
+    assert first.heads is not second.heads
     assert not prototype.built
-    vectors = [layer.heads.similarity.vector for layer in (one, other)]
+    vectors = [layer.heads.similarity.vector for layer in (first, second)]
     assert np.abs(vectors[0] - vectors[1]).max() > 0.01
-    assert [layer.heads.weights_dropout.rate for layer in (one, other)] == [0.1, 0.1]
+    assert [layer.heads.weights_dropout.rate for layer in (first, second)] == [0.1, 0.1]
 
 
 def operations(attend):
     """The types of a graph's operations, of unknown sizes but d_k and d_v."""
     specs = [tf.TensorSpec([None, H, None, width]) for width in (D_K, D_K, D_V)]
     graph = tf.function(attend, input_signature=specs, autograph=False)
-    found = graph.get_concrete_function().graph.get_operations()
+    nodes = graph.get_concrete_function().graph.get_operations()
     # What a layer gives is named by Identity.
-    return collections.Counter(one.type for one in found if one.type not in ("Identity", "NoOp"))
+    return collections.Counter(node.type for node in nodes if node.type not in ("Identity", "NoOp"))
 
 
-def test_the_paper_s_attention_takes_no_operation_more_for_being_one_of_many():
+def test_softmax_heads_add_no_operation_to_the_paper_s_attention():
     def of(heads):
         heads.build(*[(None, H, None, width) for width in (D_K, D_K, D_V)])
         return operations(lambda q, k, v: heads(q, k, v))
@@ -319,11 +318,11 @@ def test_blocks_give_what_masked_attention_gives(kind, pattern, length, radius, 
     heads = built(kind(radius, positions=RelativeBias(not causal)))
     full = SoftmaxHeads(positions=heads.positions)
     built(full).set_weights(heads.get_weights())
-    seen = pattern(length, radius)[None]
-    expected = full(q, k, v, masks=Masks(padding[:, None] & seen, after))
+    allowed = pattern(length, radius)[None]
+    expected = full(q, k, v, masks=Masks(padding[:, None] & allowed, after))
     actual = heads(q, k, v, masks=masks)
     np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
-    if not seen.all():
+    if not allowed.all():
         assert np.abs(actual - full(q, k, v, masks=masks)).max() > 0.01
 
 
@@ -368,8 +367,8 @@ def test_one_softmax_has_each_key_once(kind, pattern, causal, random):
     # (n, h, R, keys).
     by_query = np.moveaxis(weights, 1, 0).reshape(2, -1, weights.shape[-1])[:, :length]
     np.testing.assert_allclose(by_query.sum(-1), 1, rtol=1e-5)
-    seen = pattern(length, 4) & (np.array(causal_mask(length)[0]) if causal else True)
-    np.testing.assert_array_equal((by_query > 0).sum(-1), [seen.sum(-1)] * 2)
+    allowed = pattern(length, 4) & (np.array(causal_mask(length)[0]) if causal else True)
+    np.testing.assert_array_equal((by_query > 0).sum(-1), [allowed.sum(-1)] * 2)
 
 
 @pytest.mark.parametrize(("kind", "exponent"), [(LocalHeads, 1), (SparseHeads, 1.5)])
@@ -378,11 +377,11 @@ def test_no_tensor_of_a_graph_grows_with_the_square_of_the_length(kind, exponent
         built(heads)
         specs = [tf.TensorSpec([1, 2, length, D])] * 3
         graph = tf.function(lambda *x: heads(*x), input_signature=specs).get_concrete_function()
-        outputs = [out for one in graph.graph.get_operations() for out in one.outputs]
+        outputs = [out for operation in graph.graph.get_operations() for out in operation.outputs]
         return max(out.shape.num_elements() for out in outputs)
 
-    def growth(made):
-        return np.log(largest(made(1024), 1024) / largest(made(256), 256)) / np.log(4)
+    def growth(heads_for):
+        return np.log(largest(heads_for(1024), 1024) / largest(heads_for(256), 256)) / np.log(4)
 
     assert growth(lambda n: kind(16 if kind is LocalHeads else round(n**0.5))) <= exponent + 0.01
     assert growth(lambda n: SoftmaxHeads()) == pytest.approx(2)  # a control
@@ -413,11 +412,11 @@ def test_what_blocks_and_projected_keys_cannot_mask_is_refused(random):
 # Positions that self-attention itself knows: buckets, clipped distances and rotations.
 @pytest.mark.parametrize(("queries", "keys", "following"), [(4, 4, 0), (1, 5, 0), (3, 9, 3)])
 def test_distances_are_those_of_keys_behind_queries(queries, keys, following):
-    found = np.array(distances(queries, keys, following))
+    actual = np.array(distances(queries, keys, following))
     last = keys - 1 - following
     for t in range(queries):
         for s in range(keys):
-            assert found[t, s] == s - (last - (queries - 1 - t))
+            assert actual[t, s] == s - (last - (queries - 1 - t))
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])
@@ -430,8 +429,8 @@ def test_buckets_are_those_of_t5(bidirectional, num_buckets, max_distance):
         for distance in far
     ]
     np.testing.assert_array_equal(layer.buckets(far), expected)
-    found = set(expected)
-    assert found == set(range(num_buckets)) - ({num_buckets // 2} if bidirectional else set())
+    used = set(expected)
+    assert used == set(range(num_buckets)) - ({num_buckets // 2} if bidirectional else set())
 
 
 def test_shaw_s_default_is_the_authors_clipping_distance():
@@ -445,18 +444,18 @@ def test_rotations_are_the_matrices_of_the_paper_and_keep_lengths(random):
     turned = np.array(Rotary().placed(x))
     expected = np.stack([x[:, :, m] @ attentions.rotation(m, 8).T for m in range(5)], axis=2)
     np.testing.assert_allclose(turned, expected, rtol=1e-6, atol=1e-6)
-    found = np.linalg.norm(turned, axis=-1)
-    np.testing.assert_allclose(found, np.linalg.norm(x, axis=-1), rtol=1e-5)
+    lengths = np.linalg.norm(turned, axis=-1)
+    np.testing.assert_allclose(lengths, np.linalg.norm(x, axis=-1), rtol=1e-5)
     later = np.array(Rotary().placed(x[:, :, 3:], after=x[:, :, :3]))
     np.testing.assert_allclose(later, turned[:, :, 3:], rtol=1e-6, atol=1e-6)
     assert np.abs(Rotary().placed(x[:, :, 3:]) - later).max() > 0.1
 
 
 def test_rotations_in_bfloat16_tell_position_256_from_257(random):
-    ones = keras.ops.ones((1, 1, 2, 4), dtype="bfloat16")
+    signal = keras.ops.ones((1, 1, 2, 4), dtype="bfloat16")
     before = keras.ops.zeros((1, 1, 256, 4), dtype="bfloat16")
     turned = keras.ops.convert_to_numpy(
-        keras.ops.cast(Rotary(dtype="mixed_bfloat16").placed(ones, after=before), "float32")
+        keras.ops.cast(Rotary(dtype="mixed_bfloat16").placed(signal, after=before), "float32")
     )[0, 0]
     angles = paper.sinusoidal_positions([256, 257], 4)
     expected = angles[:, 1::2] - angles[:, 0::2]
