@@ -1,4 +1,4 @@
-"""What every layer is tested with: random inputs and random weights."""
+"""Random inputs and random weights for tests of layers."""
 
 import functools
 

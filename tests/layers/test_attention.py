@@ -145,7 +145,7 @@ def test_masks_join_with_and_and_broadcast_over_the_batch():
     np.testing.assert_array_equal(joined[1], np.tril(np.ones((3, 3), bool)))
 
 
-# What TensorFlow makes of attention when it compiles a graph for inference.
+# The operations of attention in a graph that TensorFlow has optimized for inference.
 SOURCE = np.arange(2, 12, dtype="int32").reshape(2, 5)
 TARGET = np.arange(2, 16, dtype="int32").reshape(2, 7)
 
@@ -167,7 +167,7 @@ def compiled_operations():
 
 
 def test_scores_are_computed_by_an_unfused_product():
-    # oneDNN has only reference code for a product of matrices with a factor and a sum behind it.
+    # oneDNN has only slow reference code for a matrix product fused with a scale and a sum.
     kinds = compiled_operations()
     assert [kind for kind in kinds if kind.endswith("BatchMatMulV2")]
     assert not [kind for kind in kinds if "FusedBatchMatMul" in kind]
@@ -185,7 +185,7 @@ def test_control_an_added_mask_would_be_fused_into_the_product(monkeypatch):
 
 
 class Uniform(AttentionHeads):
-    """Heads of one's own, of a class that is not registered."""
+    """Custom heads of a class that is not registered."""
 
     def __init__(self, share=1.0, **kwargs):
         super().__init__(**kwargs)

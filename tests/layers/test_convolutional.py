@@ -24,7 +24,7 @@ ROOT = 0.5**0.5
 
 
 def torch_block(block, x, before, behind):
-    """A block over one sentence (n, d), a torch tensor, with so many zeros before and behind it."""
+    """A block over one sentence, a torch tensor (n, d), padded with zeros before and behind."""
     kernel, bias = (torch.tensor(array) for array in block.get_weights())
     padded = torch.nn.functional.pad(x.T[None], (before, behind))
     y = torch.nn.functional.conv1d(padded, kernel.permute(2, 1, 0), bias)
@@ -134,7 +134,7 @@ def encoded_by_lstms(encoder, x):
 
 
 def attended(attention, x, memory):
-    """v^T tanh(x W^Q + memory W^K), its softmax, and what it finds, for one sentence."""
+    """Context and softmax of v^T tanh(x W^Q + memory W^K), for one sentence."""
     query, key, value, output, vector = (np.float64(w) for w in attention.get_weights())
     hidden = np.tanh((x @ query)[:, None] + (memory @ key)[None])
     scores = np.exp(hidden @ vector[0])
@@ -168,8 +168,8 @@ def test_an_encoder_reads_each_sentence_as_torch_reads_it_alone(encoder, alone, 
         np.testing.assert_allclose(actual[row, :length], expected, rtol=0, atol=1e-5)
 
 
-# A decoder, the width of what it reads, what torch makes of one sentence, and how far two calls lie
-# apart.
+# A decoder, the width of its memory, its oracle in torch for one sentence, and the tolerance of a
+# second call.
 WRITERS = [
     (ConvolutionalDecoder(N, D, K), 2 * D, decoded, 0),
     (RecurrentDecoder(N, D), D, decoded_by_lstms, 1e-6),

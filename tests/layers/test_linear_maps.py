@@ -74,7 +74,7 @@ def test_a_bias_s_gradient_in_bfloat16_counts_every_position(name):
     assert bias_error(ours, sizes) < 0.02
 
 
-# What a bias learns of 100,000 positions whose gradients are about 1, as a compiled program.
+# The gradient of a bias over 100,000 positions whose gradients are about 1, compiled.
 ON_JAX = """
 import jax, jax.numpy as jnp, json
 from keras_transformer.layers.linear_maps import plus_bias

@@ -65,7 +65,7 @@ def by_hand(heads, number, place):
 
 
 def possible(heads, place):
-    """What each head that reads no place before that makes of a place, (B, d_model) each."""
+    """The outputs (B, d_model) for a place, of each head that needs no place before the first."""
     return [by_hand(heads, ahead, place + 1 - ahead) for ahead in range(1, min(K, place + 2) + 1)]
 
 
@@ -77,7 +77,7 @@ def test_in_training_each_position_is_predicted_by_a_head_that_is_drawn_for_it(h
         assert np.min(errors, axis=0).max() < 1e-5
         heads_used.append(np.argmin(errors, axis=0))
     assert {*heads_used[0]} == {0, 1}
-    # Each of three for a third of 64 rows and 4 places: within 5 standard deviations.
+    # Each of 3 heads serves a third of 64 rows and 4 places, within 5 standard deviations.
     counts = np.bincount(np.concatenate(heads_used[1:]), minlength=K)
     assert (np.abs(counts - 4 * B / 3) < 38).all()
     # A control: the next call draws again.

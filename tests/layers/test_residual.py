@@ -112,8 +112,8 @@ def test_the_residual_initializer_is_glorot_s_over_the_root_of_the_branches(bran
     assert values.std() == pytest.approx(bound / 3**0.5, rel=0.02)
 
 
-# Section 5.4: an entry falls with probability P_drop, alone, and what stays is scaled so that the
-# expectation stays.
+# Section 5.4: each entry is dropped independently with probability P_drop; the rest is scaled to
+# keep the expectation.
 ONES = np.ones((64, 128, 64), "float32")
 
 
@@ -140,7 +140,7 @@ def test_entries_are_zero_or_scaled():
 def test_a_call_drops_by_a_byte_and_many_calls_by_the_rate(rate):
     layer = Dropout(rate)
     shares = shares_dropped(layer, 60)
-    # A call drops with the next 256th above the rate at most.
+    # A call drops at most with the next 256th above the rate.
     most = min(np.ceil(256 * rate) / 256, 0.5)
     sampling = 5 * (max(most, rate) * (1 - rate) / ONES.size) ** 0.5
     assert all(
@@ -284,5 +284,5 @@ def test_the_root_mean_square_is_that_of_torch(x, randomized):
     theirs.weight.data = torch.tensor(layer.gamma.numpy())
     expected = theirs(torch.tensor(np.array(x))).detach().numpy()
     np.testing.assert_allclose(np.array(layer(x)), expected, rtol=1e-6, atol=1e-6)
-    # The mean is left where it is.
+    # The mean is not subtracted.
     assert abs(np.array(layer(x + 1)) - np.array(layer(x))).max() > 0.1

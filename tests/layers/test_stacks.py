@@ -30,7 +30,7 @@ from keras_transformer.layers import (
 from keras_transformer.models import Hyperparameters
 from keras_transformer.models.sized_model import stack_arguments
 
-# Of one equation float32 gives 1e-6; of a chain of them, which norms stretch on the way, this.
+# One equation is within 1e-6 in float32; a chain of them, whose errors norms enlarge, within this.
 ATOL = 2e-6
 B, T, S, H, D_MODEL, D_FF = 3, 5, 6, 2, 8, 16
 SIZES = {"num_heads": H, "d_model": D_MODEL, "d_ff": D_FF}
@@ -52,14 +52,14 @@ def target(random):
 
 @pytest.fixture(scope="module", params=[PostNorm, PreNorm], ids=["post", "pre"])
 def encoder(shaken, request):
-    """Not to be changed."""
+    """Shared: tests must not change it."""
     encoder = Encoder(2, **SIZES, d_k=3, d_v=5, norm=request.param)
     return shaken(np.random.default_rng(1), encoder, np.zeros((B, S, D_MODEL), "float32"))
 
 
 @pytest.fixture(scope="module", params=[PostNorm, PreNorm], ids=["post", "pre"])
 def decoder(shaken, request):
-    """Not to be changed."""
+    """Shared: tests must not change it."""
     decoder = Decoder(2, **SIZES, d_k=3, d_v=5, norm=request.param)
     inputs = [np.zeros((B, length, D_MODEL), "float32") for length in (T, S)]
     return shaken(np.random.default_rng(1), decoder, *inputs)
@@ -120,7 +120,7 @@ def test_an_encoder_is_its_layers_one_after_another_and_pre_norm_s_last_norm(enc
     ],
 )
 def test_dropout_stands_on_each_sublayer_s_output_and_nowhere_else(x, random, kind, sublayers):
-    """Without its Add & Norm dropouts training a layer is deterministic, with any of them not."""
+    """Training is deterministic without the Add & Norm dropouts, and random with any of them."""
     layer = kind(**SIZES, dropout=0.5)
     inputs = (x, random(B, S, D_MODEL))[: len(sublayers) - 1]
     plain = np.array(layer(*inputs))
@@ -164,7 +164,7 @@ def test_attention_weights_are_shares_of_what_may_be_seen(decoder, target, x):
     assert not to_target[..., ~np.array(causal_mask(T))[0]].any()
     assert not to_memory[0, ..., 4:].any()
     assert to_memory[1].all()
-    # The second layer's, from what the first one gives.
+    # The attention of the second layer, from the output of the first.
     mask = causal_mask(T)
     first = decoder.layers[0](target, x, attention_mask=mask, memory_mask=MASK)
     _, expected = decoder.layers[1].with_attention(first, x, mask, MASK)
@@ -188,7 +188,7 @@ def test_under_mixed_bfloat16_the_state_keeps_its_dtype(target, x, norm):
 
 def test_a_memory_that_is_missing_or_unused_is_refused():
     layer = DecoderLayer(2, 8, 16)
-    # Keras builds the layers of a model once more where that failed.
+    # Keras builds the layers of a model again where the first attempt failed.
     for _ in range(2):
         with pytest.raises(ValueError, match=r"Without `memory`.* has_memory=False"):
             layer(np.zeros((1, 3, 8)))
@@ -245,7 +245,7 @@ def test_dropout_stands_behind_the_activation_in_training_only(kind, x):
     layer = kind(400, dropout=0.25)
     np.testing.assert_array_equal(layer(x), layer(x, training=False))
     layer.outer.kernel.assign(np.eye(400, 8))
-    # The first eight units of the inner layer are what comes out.
+    # The output is the first eight units of the inner layer.
     plain, dropped = np.array(layer(x)), np.array(layer(x, training=True))
     is_kept = dropped != 0
     np.testing.assert_allclose(dropped[is_kept], plain[is_kept] / 0.75, rtol=1e-5)

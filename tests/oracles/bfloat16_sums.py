@@ -1,4 +1,4 @@
-"""What goes wrong in bfloat16, of 8 bits: a sum stands still at 256 times what is added to it."""
+"""The error of bfloat16, of 8 bits: a sum stops growing at 256 times its terms."""
 
 import tensorflow as tf
 
@@ -26,5 +26,5 @@ def plus_bias(y, bias):
 
 
 def use(monkeypatch):
-    """Let our linear maps add their biases so."""
+    """Make our linear maps add their biases in this way."""
     monkeypatch.setattr(linear_maps, "plus_bias", plus_bias)

@@ -1,4 +1,4 @@
-"""What tests of a task share: values of flags, as a command hands them over."""
+"""Values of flags for tests of tasks, as a command passes them."""
 
 import pytest
 from command_flags import values_of_task

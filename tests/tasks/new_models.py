@@ -1,6 +1,6 @@
-"""A task's model as it is before training, what would be served of it, and how it is scored."""
+"""Untrained models and modules of a task, and the flags of its scoring."""
 
-# Evaluate's, where none is given.
+# The values of `evaluate`'s flags where none is given.
 NO_FLAGS = {"confidence": False, "split": "test"} | dict.fromkeys(
     ("metrics", "baseline_file", "source_file", "reference_file", "evalb_parameters")
 )
@@ -11,6 +11,6 @@ def new_model(task):
 
 
 def new_module(task, folder):
-    """Of a task whose files lie in a run's folder."""
+    """The module of an untrained model of a task whose files are in a run's folder."""
     folder.describe({**task.description(), "task": task.name})
     return task.module_class.of_model(new_model(task), folder, task.values)

@@ -75,7 +75,7 @@ def test_control_another_text_is_another_run(settings_of, name, flag):
     assert before != now
 
 
-# Lines that no search takes are told before training.
+# Lines that are too long for the search are refused before training.
 LONG = "ab " * 1100
 
 
@@ -99,7 +99,7 @@ def test_a_text_too_long_is_refused_with_its_split_and_line(pieces):
     refuse_long_lines(corpus(["a", LONG], ["b"]), pieces, 1)
 
 
-# The line that says how an export is tried: a shell reads the text as it is.
+# The printed command that tries an export: a shell reads its text literally.
 @pytest.mark.parametrize("text", ["a b", "It's 5 o'clock", '"$HOME" `x`', "", "\\n", "{x}"])
 def test_a_shell_reads_the_text_as_it_is(text):
     printed = exported(TRIAL % "predict", [text], pathlib.Path("my models/m/1"))

@@ -74,7 +74,7 @@ def trained(values_of):
 
 @pytest.fixture(scope="module")
 def whole(trained, tmp_path_factory, shared):
-    """The folder of a whole run, and what was printed."""
+    """The folder of a whole run, and its output."""
     folder = tmp_path_factory.mktemp("whole")
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         run = trained(
@@ -272,7 +272,7 @@ def test_the_number_of_checkpoints_is_ignored_where_none_are_averaged(trained, t
 
 
 class Counting(Stopwatch):
-    """A stopwatch of which each look takes a second: no machine is faster or slower."""
+    """A stopwatch on which each reading takes a second, whatever the machine."""
 
     def __init__(self, seconds=0.0):
         self._seconds = seconds
@@ -347,7 +347,7 @@ def test_a_run_whose_end_could_not_be_saved_ends_with_what_is_lost(trained, tmp_
         str(caught.value),
     )
     assert not (run / "averaged.npz").exists()
-    # With room, the same command makes up for it.
+    # Once there is room, the same command completes the run.
     trained(ReversedStrings, run, *arguments)
     assert f"going on from step {newest} in" in capsys.readouterr().out
     assert (run / "averaged.npz").exists()
@@ -474,8 +474,8 @@ def test_a_saved_end_is_measured(tmp_path, step, last_step, out_of_time, lines, 
     assert calls == ([] if epoch is None else [("model", epoch)] * 2)
 
 
-# A task of tagging's kind in one file of a user's: flags of its own, a run, its score and an
-# export, without a change of the package.
+# A user's task, like tagging, in one file: its own flags, a run, its score and an export, without a
+# change of the package.
 CAPITALS = pathlib.Path(__file__).with_name("capitals.py")
 NAMES = ("Anna", "Berlin", "NATO", "UN", "Carl", "Rome")
 WORDS = ("sees", "the", "house", "near", "and", "finds", "a", "door", "of")

@@ -118,7 +118,7 @@ def test_a_tagger_gives_a_tag_for_each_word(task_of):
 
 @pytest.mark.parametrize("kind", [Classification, Tagging])
 def test_an_error_names_the_file_and_its_own_line(task_of, text, tmp_path, kind, capsys):
-    """Empty lines are left out before, and what is trained on is shuffled."""
+    """Although empty lines are left out first, and training text is shuffled."""
     shutil.copytree(text, tmp_path, dirs_exist_ok=True)
     ending, wrong = ("tags", "O O O B-new") if kind is Tagging else ("topic", "new")
     for name, line in (("en", "turn on the lamp"), (ending, wrong)):
@@ -249,7 +249,7 @@ def test_hidden_pieces_are_guessed_among_those_of_text(task_of, monkeypatch):
     tokens[0, places] = guessed[:, 0]
     [whole] = own.detokenize(tf.ragged.constant([tokens[0, 1:-1]])).numpy()
     assert answer["filled"].tolist() == [whole, b"the lamp"]
-    # The end of a text that is too long is not read, and comes back. A space before a mask is its.
+    # The unread end of a long text is returned as it was. A space before a mask belongs to it.
     ends = [" on the lamp", f" on the lamp{own.marks.name}"]
     calls = []
     tokenize = type(own).tokenize
@@ -264,7 +264,7 @@ def test_hidden_pieces_are_guessed_among_those_of_text(task_of, monkeypatch):
 
 
 def test_a_perplexity_that_no_float_holds_is_none_in_json():
-    """As of a training that went wrong while its loss was still a number."""
+    """As after a training that went wrong while its loss was still finite."""
     logits = tf.constant([[0.0, 3000.0]] * 3)
     module = types.SimpleNamespace(logits=lambda tokens, segments, places: logits)
     batch = ((None, None, None), tf.constant([0, 0, 1]), tf.ones(3))

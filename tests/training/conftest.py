@@ -1,4 +1,4 @@
-"""A model that trains at once, and a stopwatch."""
+"""A compiled model, and a stopwatch."""
 
 import types
 
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def model():
-    """Two weights, and updates that count."""
+    """A model of two weights."""
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, name="dense")])
     model.compile(optimizer=keras.optimizers.SGD(0.001), loss="mse", run_eagerly=True)
     return model

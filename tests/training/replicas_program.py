@@ -29,7 +29,7 @@ STEPS = 20
 
 
 class MeanOfMeans(TrainFunction):
-    """Weighs each replica's mean alike, however many labels it is of: what Keras does."""
+    """Gives each replica's mean the same weight, whatever its number of labels, as Keras does."""
 
     def _gradients(self, batch, divisor):
         own = tf.reduce_sum(batch[2])
@@ -37,7 +37,7 @@ class MeanOfMeans(TrainFunction):
 
 
 class Reports(keras.callbacks.Callback):
-    """What is reported of each step."""
+    """Records the report of each step."""
 
     def on_train_begin(self, logs=None):
         self.reports = []

@@ -98,8 +98,8 @@ def names(folder):
 
 
 def test_timed_checkpoints_are_averaged_and_those_of_epochs_are_not(model, stopwatch, tmp_path):
-    """Section 6.1: at 10-minute intervals of the whole run. The saves at
-    the ends of epochs, steps 5 and 10, serve to resume from and shift none of them.
+    """Section 6.1: at 10-minute intervals of the whole run. Saves at the ends of epochs, steps 5
+    and 10, serve to resume from and shift none of them.
     """
     saving = Checkpointing(tmp_path, stopwatch, keep=99, minutes=2)
     fit(model, minutes_that_pass(stopwatch, 1), saving, epochs=3, steps=5)
@@ -399,8 +399,8 @@ def test_several_hosts_stop_when_the_votes_are_counted_and_one_alone_at_once():
 
 @pytest.mark.parametrize("is_chief", [True, False])
 def test_the_callbacks_stand_in_an_order_that_never_saves_divergence(tmp_path, is_chief):
-    """The order of the callbacks of a run: a save comes behind divergence and limits, the signal
-    behind the save, validation behind the signal, the best behind validation, Keras' own last.
+    """Saves come after divergence and limits, the signal after saves, validation after the signal,
+    the best weights after validation, and the callbacks of Keras last.
     """
     values = {"max_minutes": None, "keep_best": "bleu", "patience": None, "keep_checkpoints": 1}
     values |= {"checkpoint_minutes": 9, "average_over": "epochs"}
@@ -410,7 +410,7 @@ def test_the_callbacks_stand_in_an_order_that_never_saves_divergence(tmp_path, i
         *(task, values, RunFolder(tmp_path), is_chief, Ending(model), 1, Stopwatch(), 9),
         lambda model: {},
     )
-    # What a stopped run saved in the middle of an epoch is not measured.
+    # The checkpoint of a run stopped in the middle of an epoch is not measured.
     watchers.catch_up(model, steps_per_epoch=2)
     assert not watchers.folder.history.exists()
     names = [type(callback).__name__ for callback in watchers.callbacks]

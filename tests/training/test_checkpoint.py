@@ -40,7 +40,7 @@ def train(model, steps):
 
 
 def state(model):
-    """Every number that decides how training goes on."""
+    """Every number that decides how training continues, as bytes."""
     return [
         np.asarray(variable).tobytes()
         for variable in [*model.variables, *model.optimizer.variables]
@@ -168,7 +168,7 @@ def test_the_newest_is_taken_and_a_damaged_one_is_reported_and_skipped(small):
     second.write_bytes(small.read_bytes())
     reports = []
     assert checkpoint.read_newest(small.parent, reports.append)[0] == second
-    # A disk that cannot be read, such as one of a network, is no damage.
+    # A disk that cannot be read, such as one of a network, does not mean damage.
     failing = mock.patch.object(np, "load", side_effect=OSError(errno.EIO, "Input/output error"))
     with failing, pytest.raises(OSError, match="Input/output error"):
         checkpoint.read_newest(small.parent, reports.append)[0]
@@ -291,7 +291,7 @@ def test_a_damaged_checkpoint_is_reported_or_makes_no_difference(small, damaged)
 
 # Runs that are limited by minutes: the checkpoints of a share of the end are averaged.
 def train_to_a_limit(model, stopwatch, saving, minutes, last_step=10**6, steps=7):
-    """Train to a limit, and see to the end as `TrainingRun` does; steps count seconds."""
+    """Train to a limit and end as `TrainingRun` does; each step takes a second."""
     ticking = keras.callbacks.LambdaCallback(
         on_train_batch_begin=lambda batch, logs: setattr(
             stopwatch, "seconds", stopwatch.seconds + 1
@@ -309,8 +309,8 @@ def steps_of(paths):
     return [checkpoint.step_in(path) for path in paths]
 
 
-# A run of 40 seconds and a window of its second half: what each of its sessions does otherwise, and
-# the steps that are averaged in the end.
+# A run of 40 seconds with a window of its second half: what each of its sessions changes, and the
+# steps that are averaged in the end.
 SESSIONS = {
     "evenly, the last weights among them": ([{}], [24, 28, 32, 36, 40]),
     "those of the minutes are to resume from": ([{"minutes": 5 / 60}], [24, 28, 32, 36, 40]),
@@ -335,7 +335,7 @@ def train_a_session(
     window = Window(seconds, 0.5, 5, steps)
     saving = Checkpointing(folder, stopwatch, 9, minutes, window=window)
     if killed_at:
-        # Nothing is seen to at the end.
+        # A killed session does nothing at its end.
         saving.keep_end = lambda step: None
     train_to_a_limit(model, stopwatch, saving, seconds / 60, killed_at or last_step)
 

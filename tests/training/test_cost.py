@@ -136,7 +136,7 @@ def test_embeddings_are_the_largest_eigenvectors_of_the_information():
     expected = vectors[:, -4:] * np.sqrt(values[-4:])
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     table = embeddings(counts, 4, seed=0)
-    # Their products do not see how both are turned.
+    # Their products do not depend on the rotation of either.
     np.testing.assert_allclose(table @ table.T, expected @ expected.T, rtol=0, atol=1e-3)
     reseeded = embeddings(counts, 4, seed=1)
     np.testing.assert_allclose(reseeded @ reseeded.T, table @ table.T, rtol=0, atol=1e-3)

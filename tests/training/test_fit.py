@@ -26,7 +26,7 @@ IDS = np.random.default_rng(7).integers(4, 20, (10, 2, 5)).astype("int32")
 
 
 class Stream:
-    """An endless stream of batches, each told by its number."""
+    """An endless stream of batches, each made from its number."""
 
     def dataset(self, start=0, replicas=1, first=0, here=1):
         numbered = tf.data.Dataset.range(start, 10**9).map(lambda step: tf.constant(IDS)[step % 10])
@@ -114,7 +114,7 @@ def test_a_run_that_is_over_takes_no_step(tmp_path):
         *(("bfloat16", flags, None, "mixed_bfloat16") for flags in ([], ["amx_bf16"])),
         *(("auto", ["sse", flag], None, "mixed_bfloat16") for flag in sorted(fit.FAST_BFLOAT16)),
         *(("auto", flags, None, "float32") for flags in ([], ["avx512f", "avx2", "bf16"])),
-        # A GPU is asked before the processor: an H100, a V100, and one that tells nothing.
+        # A GPU decides before the processor: an H100, a V100, and one of unknown capability.
         ("auto", fit.FAST_BFLOAT16, (9, 0), "mixed_bfloat16"),
         ("auto", fit.FAST_BFLOAT16, (7, 0), "float32"),
         ("auto", fit.FAST_BFLOAT16, (0, 0), "float32"),
@@ -225,7 +225,7 @@ def batch(bar, clock, seconds, logs=LOGS):
 
 
 def written(bar):
-    """What was written, less the terminal's control sequences."""
+    """The output, without the control sequences of the terminal."""
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", bar.console.file.getvalue())
 
 
@@ -233,7 +233,7 @@ def test_the_line_shows_loss_accuracy_speed_learning_rate_and_time_left(clock):
     watcher = bar(clock)
     batch(watcher, clock, seconds=2.0)
     assert watcher.line(LOGS) == "  ".join(PARTS)
-    # A resumed run counts its own speed.
+    # A resumed run measures its own speed.
     watcher = bar(clock, last_step=110, iterations=100)
     batch(watcher, clock, seconds=2.0)
     assert watcher.line(LOGS).startswith("step 101 ")

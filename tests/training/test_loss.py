@@ -226,7 +226,7 @@ def test_fractional_weights_weigh_a_label_in_a_metric(metric_type, batches):
     metric = metric_type()
     random = np.random.default_rng(1)
     weighed = [(labels, logits, random.random(labels.shape)) for labels, logits in batches]
-    # Padding weighs something in one batch, for a label of 0 is a label, and nothing in another.
+    # Label 0 is a label like any other: its weight is positive in one batch, and 0 in another.
     labels, logits, weights = weighed[0]
     assert (labels == 0).any()
     weighed.append((labels, 3 * logits[::-1], weights * real(labels)))
@@ -266,7 +266,7 @@ def make_model(dropout=0.0, body=small_model):
 
 
 class PassesInTurn:
-    """Stands for a model in training: gives fixed logits, row by row of all that it is asked."""
+    """Stands for a model in training: gives fixed logits, and records its inputs."""
 
     loss = LabelSmoothedCrossEntropy(0.1)
 
@@ -338,7 +338,7 @@ def test_without_dropout_r_drop_is_the_plain_loss_and_with_it_more():
 
 
 class Guesser(PassesInTurn):
-    """Always says token 4 + position."""
+    """Always predicts token 4 + position."""
 
     def __init__(self):
         super().__init__(np.tile(40 * np.eye(20)[4:9], (3, 1, 1)))
@@ -364,7 +364,7 @@ def test_at_the_beginning_the_target_is_the_true_one():
 
 
 def test_a_guess_takes_the_place_of_the_token_after_its_position():
-    """With probability 1, after the whole schedule: but for the first token, and for padding."""
+    """With probability 1, after the whole schedule; not the first token, and not padding."""
     target, _ = targets_seen(1.0, step=10)
     expected = TARGET.numpy().copy()
     guesses = np.tile(np.arange(4, 8), (3, 1))
@@ -375,7 +375,7 @@ def test_a_guess_takes_the_place_of_the_token_after_its_position():
 
 
 def share_replaced(step, batches=200):
-    """Of tokens 0, by guesses."""
+    """The share of target tokens, all 0, that guesses replace."""
     random = np.random.default_rng(3)
     shares = []
     for _ in range(batches):
@@ -401,7 +401,7 @@ def test_a_step_repeats_its_guesses_and_the_next_one_does_not():
 
 @pytest.mark.parametrize("objective", [RDrop(5.0), ScheduledSampling(0.5, 1)], ids=str)
 def test_the_gradient_of_an_objective_is_that_of_its_total(objective):
-    """By differences, in one direction."""
+    """Compared with finite differences in one direction."""
     model = make_model()
     model.optimizer.iterations.assign(3)
     variables = model.trainable_variables

@@ -22,7 +22,7 @@ from keras_transformer.training.schedule import (
     schedule,
 )
 
-# Those that decay.
+# The optimizers with weight decay.
 NAMES = ["adamw", "muon", "adafactor"]
 ADAM_AND_SLOW_OTHERS = [
     "adamw",
@@ -162,7 +162,7 @@ def test_ten_updates_of_muon_are_those_of_numpy(weight_decay, clip_norm):
     ],
 )
 def test_muon_updates_the_kernels_and_nothing_else(variant):
-    """Only what Adam updates has a second moment."""
+    """Only the weights that Adam updates have a second moment."""
     sizes = {"num_layers": 1, "d_model": 8, "d_ff": 16, "num_heads": 2}
     variables = Transformer(vocabulary_size=20, **sizes, **variant).trainable_variables
     muon = optimizer(0.01, "muon")

@@ -147,7 +147,7 @@ def test_hosts_wait_in_a_sum_over_all_of_their_replicas(monkeypatch, has_hosts):
 
 @pytest.fixture(scope="module")
 def trained(programs):
-    """What each experiment left."""
+    """The results of each experiment."""
     folder, processes = programs
     for process in processes:
         output, _ = process.communicate(timeout=LONGEST_SECONDS)
@@ -156,12 +156,12 @@ def trained(programs):
 
 
 def largest_difference(here, there, kind):
-    """Of the arrays whose names begin so."""
+    """The largest difference of the arrays whose names begin with `kind`."""
     assert here.keys() == there.keys()
     return max(float(np.abs(here[key] - there[key]).max()) for key in here if key.startswith(kind))
 
 
-# However many batches share an update, it is the update of the one batch.
+# An update over several batches is the update of one batch of all their rows.
 SPREAD = [
     ("one-1-0", "one-3-0"),
     ("one-1-0", "mirrored-1-0"),
@@ -201,18 +201,18 @@ def weights(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tensorflow(weights):
-    """The loss of each step, here."""
+    """The loss of each step in this process."""
     return np.array(backend_program.train(weights, 0.1))
 
 
 @pytest.fixture(scope="module")
 def jax(weights, tensorflow):
-    """What a process on JAX prints, which begins with the weights that TensorFlow began with."""
+    """The output of a process on JAX that starts from the weights of the TensorFlow run."""
     environment = {
         **os.environ,
         "KERAS_BACKEND": "jax",
         "PYTHONPATH": os.pathsep.join(sys.path),
-        # Half of the time would go into making quick what runs for a moment.
+        # Optimizing so short a program would take half of the time.
         "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     }
     command = (sys.executable, backend_program.__file__, str(weights), "0.1")

@@ -17,7 +17,7 @@ from keras_transformer.training.train_function import TrainFunction
 
 
 def batch(rows, source_length, target_length, seed=0):
-    """Ids 3 to 19, each row with some padding behind it."""
+    """Ids 3 to 19, each row padded at its end."""
     random = np.random.default_rng(seed)
 
     def side(length):
@@ -44,7 +44,7 @@ THREE = [batch(2, 3, 4, seed=1), batch(4, 5, 2, seed=2), batch(3, 7, 6, seed=3)]
 
 
 class Stream:
-    """Some batches over and over."""
+    """A stream that repeats some batches without end."""
 
     def __init__(self, *batches):
         self.batches = batches
@@ -58,7 +58,7 @@ class Stream:
 
 
 class Reports(keras.callbacks.Callback):
-    """What is reported of each step."""
+    """Records the report of each step."""
 
     def __init__(self):
         super().__init__()
@@ -103,7 +103,7 @@ def weights_differ(model, reference):
 
 
 class MeanOfMeans(TrainFunction):
-    """Weighs each batch alike, however many labels it has."""
+    """Gives each batch the same weight, whatever its number of labels."""
 
     def _gradients(self, batch, divisor):
         return super()._gradients(batch, divisor * tf.reduce_sum(batch[2]))
@@ -125,7 +125,7 @@ def test_batches_that_are_added_up_make_the_step_of_one_batch_of_all_their_rows(
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 def test_dropout_is_on_in_a_step(dropout):
-    """The same batch again, with weights that stay, has another loss if anything is dropped."""
+    """With fixed weights, the loss of a repeated batch changes only through dropout."""
     _, _, reports = train(THREE[:1], steps=2, rate=0.0, dropout=dropout)
     same = reports[0]["loss"] == pytest.approx(reports[1]["loss"], rel=1e-6)
     assert same == (dropout == 0.0)
@@ -157,7 +157,7 @@ def test_reports_are_numpy_s_means_over_the_labels_of_the_epoch_so_far(batches, 
         assert report["labels"] == pytest.approx(total)
         assert report["accuracy"] == pytest.approx(right / total, rel=1e-6)
         assert report["loss"] == pytest.approx(loss / total, rel=1e-5)
-    # Controls: an epoch begins anew; the labels and what they weigh are two things.
+    # Controls: each epoch starts at zero; a label and its weight are counted apart.
     if batches is THREE:
         assert reports[2]["labels"] < reports[1]["labels"]
     else:
@@ -172,7 +172,7 @@ def test_one_graph_serves_all_shapes_or_each_has_its_own(static_shapes, graphs):
     assert function._add_all.experimental_get_tracing_count() == graphs
 
 
-# Their results' shapes depend on values.
+# Operations whose result shapes depend on values.
 DYNAMIC = {
     *("Where", "Unique", "UniqueV2", "DynamicPartition", "ListDiff", "NonMaxSuppression"),
     *("RaggedRange", "StringSplit", "PyFunc"),
@@ -189,7 +189,7 @@ def nodes(concrete):
 
 
 def with_unknown_shapes(nodes):
-    """The names of those that have a result of which some dimension is unknown."""
+    """The names of the nodes that have a result with an unknown dimension."""
     return [
         node.name
         for node in nodes
@@ -297,7 +297,7 @@ def test_a_step_in_which_no_label_counts_changes_nothing(accumulate):
 
 
 class Remembering(TrainFunction):
-    """Keeps what it replaces of Keras, and what it replaces it by."""
+    """Records the private attributes of Keras before and after they are replaced."""
 
     def __init__(self, model, *args, **options):
         reduce = model.optimizer._all_reduce_sum_gradients

@@ -19,7 +19,7 @@ STEPS_PER_EPOCH = 10
 
 
 class Run:
-    """A run whose weight is its step and whose results are given, in a folder that outlives it."""
+    """A run with fixed results whose only weight is its step, in a folder that outlives it."""
 
     def __init__(self, folder, results, monitor="bleu", patience=None, step=0):
         self.history, self.path = folder / "history.jsonl", folder / "best.npz"
@@ -138,7 +138,7 @@ def test_a_killed_run_ends_as_one_that_is_not(tmp_path_factory, results, patienc
         step = max(0, run.step - lost * STEPS_PER_EPOCH)
         if (
             cut and run.history.exists() and step < run.step
-        ):  # a checkpoint stands before its line in the history is begun
+        ):  # a checkpoint is written before its line of the history
             with open(run.history, "a", encoding="utf-8") as file:
                 file.write('{"epoch": 9, "step": 99, "va')
     assert outcome(Run(folder, results, monitor, patience, step).go_on()) == outcome(whole)

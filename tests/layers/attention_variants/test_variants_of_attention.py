@@ -44,7 +44,7 @@ def plain(query, key, value, may, weights, number):
 
 
 def of_heads(formula, **more):
-    """A formula of the weights of all heads, or of none."""
+    """A formula whose weights are those of all heads, or that has none."""
     return lambda query, key, value, may, weights, number: formula(
         query, key, value, may, *weights, **more
     )
@@ -111,17 +111,17 @@ def x():
 
 @pytest.fixture(autouse=True)
 def several_blocks(monkeypatch):
-    """Linear attention's blocks are longer than these sequences otherwise."""
+    """Shorten the blocks of linear attention, so that these sequences span several."""
     monkeypatch.setattr(linear, "BLOCK", 4)
 
 
 @functools.cache
 def attention(name):
-    """Not to be changed."""
+    """Shared: tests must not change it."""
     keras.utils.set_random_seed(0)
     layer = MultiHeadAttention(H, D_MODEL, D_K, D_V, heads=ALL[name][0])
     layer.build(*[(B, T, D_MODEL)] * 3)
-    # Further apart than they start: positions must matter.
+    # Larger than at the start, so that positions matter.
     layer.heads.set_weights([3 * weight for weight in layer.heads.get_weights()])
     return layer
 
@@ -180,7 +180,7 @@ def test_a_stepper_gives_what_whole_causal_sequences_give(x, name):
         y, state = stepper(x[:, t], state)
         np.testing.assert_allclose(y, whole[:, t], rtol=0, atol=5e-6)
         sizes.append([tuple(part.shape) for part in state])
-    # What the state says of its size.
+    # Which axis of the state grows, as the stepper declares.
     for first, last, axis in zip(sizes[0], sizes[-1], stepper.growing, strict=True):
         assert {place for place in range(4) if first[place] != last[place]} == {axis} - {-1}
     lengths = {"linear": [D_K] * T}.get(name, list(range(1, T + 1)))
@@ -208,7 +208,7 @@ def test_with_attention_gives_the_output_of_call_and_its_weights(x, name, causal
         np.testing.assert_allclose(np.sum(weights, -1)[0], 1, rtol=1e-6, atol=1e-6)
     _, values = layer.keys_and_values(x, x)
     heads = np.einsum("bhts,bhsd->bthd", weights, values).reshape(B, T, -1)
-    # Shaw's values are not those of the tokens alone.
+    # With Shaw's positions, values depend on distances too.
     is_mean = np.allclose(heads @ layer.output_kernel.numpy(), output, rtol=0, atol=5e-6)
     assert is_mean == ("shaw" not in name)
 
@@ -223,7 +223,7 @@ def test_a_memory_stepper_gives_what_whole_sequences_give(x, random, name):
     y, weights = stepper(queries.reshape(-1, D_MODEL), cache, PADDING)
     np.testing.assert_allclose(np.reshape(y, whole.shape), whole, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(weights, expected_weights, rtol=1e-6, atol=1e-6)
-    # A control: another's memory.
+    # A control: the memory of another sentence.
     turned, _ = stepper(queries[::-1].reshape(-1, D_MODEL), cache, PADDING)
     assert np.abs(np.reshape(turned, whole.shape)[::-1] - whole).max() > 0.1
 
@@ -272,11 +272,11 @@ def test_each_layer_makes_heads_of_its_own(x):
 
 
 def operations(attend):
-    """The types of a graph's operations, of unknown sizes but d_k and d_v."""
+    """The types of a graph's operations, where only h, d_k and d_v are known."""
     specs = [tf.TensorSpec([None, H, None, width]) for width in (D_K, D_K, D_V)]
     graph = tf.function(attend, input_signature=specs, autograph=False)
     nodes = graph.get_concrete_function().graph.get_operations()
-    # What a layer gives is named by Identity.
+    # Keras names the output of a layer by an Identity.
     return collections.Counter(node.type for node in nodes if node.type not in ("Identity", "NoOp"))
 
 
@@ -392,7 +392,7 @@ def test_what_blocks_and_projected_keys_cannot_mask_is_refused(random):
     for heads in (LocalHeads(2), SparseHeads(2), LowRankHeads(2)):
         with pytest.raises(ValueError, match=r"of shape \(B, 1, S\).*shape \(1, 6, 6\)"):
             built(heads)(x, x, x, masks=Masks(np.ones((1, 6, 6), bool)))
-    # Of as many blocks, a shorter memory would be taken for a part of the sequence.
+    # A shorter memory of as many blocks must not pass for part of the sequence.
     memory = x[:, :, 1:]
     unknown = [tf.TensorSpec((None, 2, None, D))] * 3
     causal = Masks(causal=causal_mask(6))

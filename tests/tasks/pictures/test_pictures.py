@@ -169,7 +169,7 @@ def test_a_run_on_a_folder_that_has_changed_does_not_go_on(described, make, tmp_
     task = make(f"--pictures_dir={folder}")
     with pytest.raises(ValueError, match=r"another run: digest was [0-9a-f]{16}, now [0-9a-f]{16}"):
         run.describe(task.description(), task.fixed)
-    del description["files"]  # A run of an earlier version goes on.
+    del description["files"]  # A run of an earlier version resumes.
     run.description.write_text(json.dumps(description))
     run.describe(task.description(), task.fixed)
 
@@ -305,7 +305,7 @@ def test_a_number_of_names_other_than_of_classes_is_refused(model):
 
 
 def test_a_file_is_served_as_training_reads_it(module, tmp_path):
-    """Training reads what is transparent over white, and JPEG; so does the graph."""
+    """Training reads JPEG, and puts transparent pixels over white; so does the graph."""
     image = pytest.importorskip("PIL.Image")
     clear = np.concatenate([np.zeros_like(PIXELS[0]), PIXELS[1][..., :1]], axis=-1)
     (tmp_path / "clear.png").write_bytes(png(clear))

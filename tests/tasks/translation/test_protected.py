@@ -168,7 +168,7 @@ def test_text_in_capitals_has_its_own_translation_in_capitals(translator, export
     lines = ["A B C D E {name}", "F G A H B"]
     for model in (translator(), exported):
         [first, second] = model.translate(lines)
-        # As the training text would have it.
+        # Cased as in the training text.
         as_read = model.translate(["A b c d e {name}", "F g a h b"])
         assert first == as_read[0].upper().replace("{NAME}", "{name}")
         assert second == as_read[1].upper() != as_read[1]
@@ -269,7 +269,7 @@ def test_a_server_takes_a_glossary(trained):
     versions.close()
 
 
-# A small translator learns to use the translations that stand behind words of its source.
+# A small translator learns to use the translations that follow words in its source.
 SIZES_FOR_TERMS = (
     *("--num_layers=1", "--d_model=64", "--d_ff=128", "--num_heads=4", "--vocabulary_size=500"),
     *("--mixed_precision=float32", "--max_steps=180", "--validation_sentences=0", "--seed=1"),
@@ -279,7 +279,7 @@ SIZES_FOR_TERMS = (
 )
 ENDS = [first + second for first in "bdfgklmn" for second in "aeiou"]
 TRANSLATIONS = [f"{end}ri" for end in ENDS]
-# Five translations of each word, of which the sentence does not say which is meant.
+# Five translations of each word, between which nothing in the sentence decides.
 WORDS = {
     f"word{end}": [TRANSLATIONS[(place + step) % len(ENDS)] for step in (0, 1, 7, 19, 30)]
     for place, end in enumerate(ENDS)

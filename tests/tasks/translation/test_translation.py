@@ -137,7 +137,7 @@ def is_compiled(setup):
 
 
 SAMPLING = ScheduledSampling(0.25, 70)
-# Runs, each of them flags with where their values end.
+# Runs: the flags of each, with the place that their value reaches and the value there.
 PLACES = [
     [
         ("--ema=0.75", lambda setup: (setup.model.optimizer.use_ema, True)),
@@ -236,7 +236,7 @@ def one_step(model, feed, steps_per_epoch, last_step, watchers):
 
 
 def test_embeddings_of_a_run_that_goes_on_are_its_own(run_of, setup_of, monkeypatch):
-    """The start belongs to step 0."""
+    """Embeddings are initialized at step 0 only."""
     begun = "--embedding_initialization=cooccurrence"
     monkeypatch.setattr(fit, "fit", one_step)
     run_of(begun, "--max_steps=1").train()
@@ -340,7 +340,7 @@ def test_the_printed_and_the_kept_score_are_of_the_flags(run_of, tmp_path, monke
     test = run.task.corpus.test
 
     class Perfect:
-        """Right by the search that was asked for, and by no other."""
+        """Translates perfectly with the search of the flags, and with no other."""
 
         def __init__(self, module):
             self.is_right = module.options == expected
@@ -386,8 +386,8 @@ def test_each_language_can_have_a_vocabulary_of_its_own(run_of, prepared, monkey
     assert both.kind == "separate"
     variations = run.task.examples("train").variations
     assert variations["source"] is not variations["target"]
-    # A vocabulary that is on the disk decides, whatever the flags say. These two languages have the
-    # same words: equal pieces in equal order may share a table.
+    # A vocabulary on the disk overrides the flags. These two languages have the same words: equal
+    # pieces in equal order may share a table.
     assert both.shares_ids
     run_of().task.read_files(run.folder)
     monkeypatch.setattr(vocabularies.SeparateVocabularies, "shares_ids", False)
@@ -505,7 +505,7 @@ def chinese(run_of, tmp_path):
 
 
 def scale(run):
-    """What a run counts BLEU with, and what it says of that."""
+    """The tokenizer of BLEU that a run records, and BLEU of its references by it."""
     references = run.task.corpus.valid.targets
     written = run.folder.read_description()["evaluation"]["tokenize"]
     return written, run.task.validation_quality(references)
@@ -529,7 +529,7 @@ def test_a_run_of_0_7_keeps_its_scale(chinese, capsys):
     assert scale(chinese(before=description)) == ("13a", 0)
     report = "BLEU is counted with the tokenizer 13a as before, so that --keep_best compares"
     assert report in capsys.readouterr().out
-    # Unless somebody asks for another.
+    # A flag overrides it.
     assert scale(chinese("--tokenize=char", before=description)) == ("char", 100)
 
 
@@ -541,11 +541,11 @@ def test_the_size_of_a_vocabulary_is_that_of_its_text_wherever_it_is_said(chines
     assert description["hyperparameters"]["vocabulary_size"] == size
     assert description["training"]["vocabulary_size"] == 400
     assert new_model(run.task).hyperparameters.vocabulary_size == size
-    # What was asked for, not what came of it, must be the same when the run is resumed.
+    # To resume, the flag must be the same, not the size that came of it.
     chinese(before=description)
     with pytest.raises(ValueError, match=r"vocabulary_size was 400, now 300\. Name another"):
         chinese("--vocabulary_size=300", before=description)
-    # A run of 0.7 had as many pieces as were asked for, and did not say it twice.
+    # A run of 0.7 had as many pieces as the flag said, and recorded the number once.
     del description["training"]["vocabulary_size"]
     chinese(f"--vocabulary_size={size}", before=description)
     with pytest.raises(ValueError, match=rf"vocabulary_size was {size}, now 300\. Name another"):
@@ -582,7 +582,7 @@ def oracle(model, batches):
 
 
 def test_validation_measures_cross_entropy_perplexity_accuracy_and_bleu(prepared):
-    """Label smoothing has no part in it: the oracle knows of none."""
+    """Without label smoothing: the oracle has none."""
     run = prepared("--validation_sentences=3", "--label_smoothing=0.3")
     model = new_model(run.task)
     numbers = run.task.validation(model, run._validation_batches)()
