@@ -1,4 +1,4 @@
-"""Options against plain arithmetic; what makes no sense together is refused by name."""
+"""Options against plain arithmetic; those that exclude each other are refused by name."""
 
 import dataclasses
 import json
@@ -40,7 +40,7 @@ SOURCES = [1, 2, 3, 7, 10, 50, 99, 1000, 1024, 100000]
         (1, (0, 1)),
     ],
 )
-def test_a_length_is_so_many_times_the_source_and_so_many_more(length, expected):
+def test_a_length_is_a_multiple_of_the_source_length_and_an_offset(length, expected):
     assert parse_length("max_length", length) == expected
 
 
@@ -49,12 +49,12 @@ def test_a_length_is_so_many_times_the_source_and_so_many_more(length, expected)
     [
         *("", "x", "2x10", "-3", "0", "0x", "0x+0", "+", "2x+", "2x-1", "x+5", ".5x", "1.x", "1e3"),
         *("80 ", "80\n", "two", -3, 0, 1.5, True, None),
-        # Of which an int32 would make a negative number.
+        # These overflow an int32.
         *("+2147483647", 2**31, "2097152x"),
     ],
 )
 @pytest.mark.parametrize("name", ["max_length", "min_length"])
-def test_a_length_that_is_none_is_refused_by_name(name, length):
+def test_a_malformed_length_is_refused_by_name(name, length):
     with pytest.raises(ValueError, match=rf"(?s)^`{name}` must .*Received: {name}=.*\.$"):
         DecodingOptions(**{name: length})
 
@@ -67,8 +67,8 @@ def test_a_length_that_is_none_is_refused_by_name(name, length):
     sources=st.lists(st.integers(1, 10**6), min_size=1, max_size=20),
 )
 def test_lengths_are_those_of_plain_arithmetic(times, more, sources):
-    """Hundredths, so that no rounding is asked of anyone."""
-    more += 2 * (not times)  # a minimum of one would be none
+    """Factors are hundredths, so that the expected lengths need no rounding."""
+    more += 2 * (not times)  # a minimum of one would be no minimum
     options = DecodingOptions(max_length=f"{times // 100}.{times % 100:02}x+{more}")
     expected = [-(-source * times // 100) + more for source in sources]
     assert options.limits(tf.constant(sources)).numpy().tolist() == expected
@@ -96,7 +96,7 @@ of_beam = operator.attrgetter("beam_size", "length_penalty", "num_hypotheses", "
 of_samples = operator.attrgetter("temperature", "top_k", "top_p", "seed")
 
 
-def test_by_default_it_is_the_paper_s_search_for_a_word_at_least():
+def test_the_default_is_the_paper_s_search_with_a_word_at_least():
     options = DecodingOptions()
     search = options.search()
     assert type(search) is BeamSearch
@@ -129,15 +129,15 @@ def test_every_option_reaches_its_search():
     assert DecodingOptions(beam_size=2, length_penalty=0.0).search().length_penalty == 0.0
 
 
-# Options, the reason why they exclude each other, and what is named of those that were not given.
+# Options, the reason why they exclude each other, and the other options that the message names.
 EXCLUDED = [
     *(
-        ({"samples": 2, **of_search}, "samples are drawn without a search")
-        for of_search in ({"beam_size": 4}, {"length_penalty": 0.6}, {"coverage_penalty": 0.1})
+        ({"samples": 2, **options}, "samples are drawn without a search")
+        for options in ({"beam_size": 4}, {"length_penalty": 0.6}, {"coverage_penalty": 0.1})
     ),
     *(
-        (of_samples, "is an option of samples", "samples")
-        for of_samples in ({"temperature": 0.5}, {"top_k": 5}, {"top_p": 0.5}, {"seed": 5})
+        (options, "is an option of samples", "samples")
+        for options in ({"temperature": 0.5}, {"top_k": 5}, {"top_p": 0.5}, {"seed": 5})
     ),
     ({"blockwise": True, "beam_size": 2}, "greedy search"),
     ({"blockwise": True, "samples": 2}, "greedy search"),
@@ -152,7 +152,7 @@ EXCLUDED = [
 
 
 @pytest.mark.parametrize("case", EXCLUDED, ids=str)
-def test_what_makes_no_sense_together_is_refused_by_both_names_and_the_reason(case):
+def test_options_that_exclude_each_other_are_refused_by_both_names_and_the_reason(case):
     options, *words = case
     with pytest.raises(ValueError) as error:
         DecodingOptions(**options)
@@ -160,30 +160,29 @@ def test_what_makes_no_sense_together_is_refused_by_both_names_and_the_reason(ca
         assert text in str(error.value)
 
 
-def test_the_likeliest_token_is_not_drawn_several_times():
-    told = r"^top_k=1 draws the same translation 3 times\. Leave `samples` and `top_k` out"
-    with pytest.raises(ValueError, match=told):
+def test_several_samples_of_the_likeliest_token_are_refused():
+    message = r"^top_k=1 draws the same translation 3 times\. Leave `samples` and `top_k` out"
+    with pytest.raises(ValueError, match=message):
         DecodingOptions(samples=3, top_k=1)
 
 
-def test_the_longest_length_counts():
+def test_the_longest_length_is_the_largest_int32():
     longest = 2**31 - 1
     for length in (longest, f"+{longest - 1024}"):
         assert DecodingOptions(max_length=length).limits([1024]).numpy().tolist() == [longest]
 
 
-def test_the_search_for_all_keeps_what_the_search_keeps():
-    """Whatever number of them the options return."""
+def test_the_search_for_all_returns_its_whole_beam_whatever_num_hypotheses_is():
     beam = DecodingOptions(beam_size=5, length_penalty=0.3).search_for_all()
     assert (beam.num_hypotheses, beam.beam_size, beam.length_penalty) == (5, 5, 0.3)
     assert DecodingOptions(num_hypotheses=2).search_for_all().num_hypotheses == 4
-    drawn = DecodingOptions(samples=6, num_hypotheses=2, temperature=0.5).search_for_all()
-    assert (drawn.num_hypotheses, drawn.beam_size, drawn.temperature) == (6, 6, 0.5)
+    sampling = DecodingOptions(samples=6, num_hypotheses=2, temperature=0.5).search_for_all()
+    assert (sampling.num_hypotheses, sampling.beam_size, sampling.temperature) == (6, 6, 0.5)
     assert type(DecodingOptions(beam_size=1).search_for_all()) is GreedySearch
 
 
 NO_NUMBERS = (float("nan"), float("inf"))
-# By class and name, values that it may not have.
+# By class and argument, values that are refused.
 OUT_OF_RANGE = {
     BeamSearch: {
         "beam_size": (0, -1, 2.5),
@@ -204,7 +203,7 @@ OUT_OF_RANGE = {
     },
     DecodingOptions: {
         "samples": (-1, 1.5),
-        # A slip of the keyboard would take all of a machine's memory.
+        # A typing error would take all of a machine's memory.
         "beam_size": (0, 1_001),
         "length_penalty": (-1.0,),
         "coverage_penalty": (-1.0,),
@@ -213,7 +212,7 @@ OUT_OF_RANGE = {
     },
 }
 REFUSED = [
-    *((kind, {name: one}) for kind, of in OUT_OF_RANGE.items() for name in of for one in of[name]),
+    *((kind, {name: bad}) for kind, of in OUT_OF_RANGE.items() for name in of for bad in of[name]),
     (BeamSearch, {"beam_size": 2, "num_hypotheses": 3}),
     (Sampling, {"samples": 2, "num_hypotheses": 3}),
     (DecodingOptions, {"samples": 1, "temperature": 0.0}),
@@ -222,7 +221,7 @@ REFUSED = [
 ]
 
 
-def test_of_a_file_of_forbidden_words_the_line_is_told_that_is_no_text(tmp_path):
+def test_the_line_of_forbidden_words_that_is_not_utf_8_is_named(tmp_path):
     path = tmp_path / "words"
     path.write_bytes(b"\xef\xbb\xbfcat\r\n\n  dog\nbird")
     assert DecodingOptions(forbidden=str(path)).forbidden_words == ("cat", "dog", "bird")
@@ -239,7 +238,7 @@ def test_an_argument_out_of_range_is_refused_by_name(kind, arguments):
 
 
 @pytest.mark.parametrize(
-    "options",
+    "arguments",
     [
         {"min_length": "2x", "max_length": 80},  # for short sources
         {"min_length": 80, "max_length": 80},
@@ -248,17 +247,17 @@ def test_an_argument_out_of_range_is_refused_by_name(kind, arguments):
     ],
     ids=str,
 )
-def test_what_makes_sense_together_is_not_refused(options):
-    taken = DecodingOptions(**options)
-    found = {name: str(getattr(taken, name)) for name in options}
-    assert found == {name: str(value) for name, value in options.items()}
+def test_options_that_go_together_are_accepted(arguments):
+    options = DecodingOptions(**arguments)
+    fields = {name: str(getattr(options, name)) for name in arguments}
+    assert fields == {name: str(value) for name, value in arguments.items()}
 
 
 def test_control_float64_is_above_the_product_of_some_lengths():
     assert int(np.ceil(np.float64(1.1) * 50)) == 56 != -(-50 * Fraction("1.1") // 1)
 
 
-# Law: a run decodes as it was trained to, but for what it is told now.
+# Law: a run decodes with the options of its training, except those that the command gives.
 TRAINED = {
     "beam_size": 12,
     "length_penalty": 0.0,
@@ -270,13 +269,13 @@ TRAINED = {
 OF_ANY_SEARCH = {name: TRAINED[name] for name in ("max_length", "min_length", "repetition_penalty")}
 
 
-def test_what_is_remembered_gives_the_same_options_after_json():
+def test_remembered_options_are_the_same_after_json():
     options = DecodingOptions(**TRAINED)
-    kept = json.loads(json.dumps(remembered(options)))
-    assert options_of_run({}, kept) == options
+    saved = json.loads(json.dumps(remembered(options)))
+    assert options_of_run({}, saved) == options
 
 
-def test_what_is_shown_and_drawn_is_not_remembered():
+def test_samples_and_the_number_of_hypotheses_are_not_remembered():
     drawing = DecodingOptions(samples=3, temperature=2.0, seed=5, max_length=9)
     assert options_of_run({}, remembered(drawing)) == DecodingOptions(max_length=9)
     several = DecodingOptions(num_hypotheses=3)
@@ -284,7 +283,7 @@ def test_what_is_shown_and_drawn_is_not_remembered():
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("of_command", "expected"),
     [
         ({"beam_size": 3}, {**TRAINED, "beam_size": 3}),
         ({"max_length": 7}, {**TRAINED, "max_length": 7}),
@@ -294,29 +293,29 @@ def test_what_is_shown_and_drawn_is_not_remembered():
         ({"samples": 2, "seed": 4}, {**OF_ANY_SEARCH, "samples": 2, "seed": 4}),
     ],
 )
-def test_what_is_given_takes_the_place_of_what_is_remembered(given, expected):
-    assert options_of_run(given, TRAINED) == DecodingOptions(**expected)
+def test_options_of_the_command_replace_remembered_ones(of_command, expected):
+    assert options_of_run(of_command, TRAINED) == DecodingOptions(**expected)
 
 
-def test_blocks_are_remembered_until_another_search_is_given():
-    kept = remembered(DecodingOptions(blockwise=True, max_length=9))
-    assert options_of_run({}, kept) == DecodingOptions(blockwise=True, max_length=9)
-    for other in ({"beam_size": 4}, {"beam_size": 1}, {"samples": 2}):
-        assert options_of_run(other, kept) == DecodingOptions(**other, max_length=9)
+def test_blockwise_search_is_remembered_until_a_command_asks_for_another():
+    saved = remembered(DecodingOptions(blockwise=True, max_length=9))
+    assert options_of_run({}, saved) == DecodingOptions(blockwise=True, max_length=9)
+    for search in ({"beam_size": 4}, {"beam_size": 1}, {"samples": 2}):
+        assert options_of_run(search, saved) == DecodingOptions(**search, max_length=9)
 
 
-def test_control_what_is_given_may_still_exclude_what_is_given():
+def test_control_options_of_the_command_may_still_exclude_each_other():
     with pytest.raises(ValueError, match=r"coverage_penalty=0\.2 chooses among hypotheses"):
         options_of_run({"beam_size": 1, "coverage_penalty": 0.2}, TRAINED)
 
 
 def test_every_option_is_remembered_or_left_out_on_purpose():
-    """A new option has to be put on one side."""
+    """A new option has to be added to one side."""
     names = {field.name for field in dataclasses.fields(DecodingOptions)}
     languages = {"source_language", "target_language"}
     of_one_command = {"num_hypotheses", "samples", "temperature", "top_k", "top_p", "seed"}
-    of_one_command.add("forbidden")  # A file, whose words are kept.
+    of_one_command.add("forbidden")  # A file, whose words are remembered instead.
     lists = {"barred": (1,), "forbidden_words": ("cat",)}
-    kept = remembered(DecodingOptions(**{**TRAINED, **lists, "protect_all": False}))
-    kept |= remembered(DecodingOptions(blockwise=True))
-    assert names - kept.keys() - languages == of_one_command
+    saved = remembered(DecodingOptions(**{**TRAINED, **lists, "protect_all": False}))
+    saved |= remembered(DecodingOptions(blockwise=True))
+    assert names - saved.keys() - languages == of_one_command

@@ -1,5 +1,5 @@
-"""Sampling against softmax in float64: frequencies, what is drawn from at all, and what a draw may
-depend on.
+"""Sampling against softmax in float64: frequencies, the tokens that may be drawn, and what a draw
+depends on.
 """
 
 import functools
@@ -23,8 +23,8 @@ SENTENCES = [(1, 6), (2, 1), (3, 4), (4, 8), (5, 2)]  # seeds of tables, and lim
 
 
 def draw(seed=1, tokens=1, **shape):
-    """The first tokens of many sentences that differ in their seed alone: (DRAWS, tokens). EOS is
-    drawn as any other.
+    """Draw the first tokens of many sentences that differ in their seeds alone: (DRAWS, tokens).
+    EOS is drawn as any other.
     """
     search, logits = Sampling(**shape, seed=seed), tf.constant(LOGITS)
 
@@ -41,20 +41,20 @@ def draw(seed=1, tokens=1, **shape):
 
 @functools.cache
 def frequencies(**shape):
-    """How often each token comes first."""
+    """Count how often each token comes first."""
     return np.bincount(draw(**shape)[:, 0], minlength=len(LOGITS))
 
 
 def assert_frequencies_equal(counts, expected):
-    """Chi-square below what it exceeds by chance once in far more than 10,000 times; and nothing
-    where nothing is likely.
+    """Chi-square is below a bound that chance exceeds less than once in 10,000 times, and tokens of
+    probability 0 never come.
     """
-    there = expected > 0
-    assert not counts[~there].any()
-    expected = expected[there] * counts.sum()
-    freedom = there.sum() - 1
-    found = ((counts[there] - expected) ** 2 / expected).sum()
-    assert found < freedom + 6 * np.sqrt(2 * freedom) + 1
+    possible = expected > 0
+    assert not counts[~possible].any()
+    expected = expected[possible] * counts.sum()
+    freedom = possible.sum() - 1
+    statistic = ((counts[possible] - expected) ** 2 / expected).sum()
+    assert statistic < freedom + 6 * np.sqrt(2 * freedom) + 1
 
 
 SHAPES = [
@@ -72,27 +72,27 @@ def test_tokens_are_drawn_as_often_as_the_softmax_says(shape):
 
 
 def assert_draws_are_independent(pairs):
-    one = distribution(LOGITS)
-    one[EOS] = 0  # after which nothing is drawn
+    weights = distribution(LOGITS)
+    weights[EOS] = 0  # after which nothing is drawn
     pairs = pairs[(pairs != EOS).all(axis=1)]
-    counts = np.bincount(pairs[:, 0] * len(one) + pairs[:, 1], minlength=len(one) ** 2)
-    assert_frequencies_equal(counts, np.outer(one, one).ravel() / one.sum() ** 2)
+    counts = np.bincount(pairs[:, 0] * len(weights) + pairs[:, 1], minlength=len(weights) ** 2)
+    assert_frequencies_equal(counts, np.outer(weights, weights).ravel() / weights.sum() ** 2)
 
 
 def test_the_next_draw_does_not_depend_on_the_last():
     assert_draws_are_independent(draw(tokens=2))
 
 
-def probabilities(shape, logits):
-    """What each token is drawn with."""
+def drawing_probabilities(shape, logits):
+    """Return the probability with which each token is drawn."""
     search = Sampling(**shape)
     rows = tf.constant(logits)[None]
     _, tokens, drawable = search._log_weights(
         rows, tf.constant([-1]), None, tf.constant([search.temperature], tf.float32)
     )
-    drawn = np.zeros(len(logits))
-    drawn[tokens[0]] = tf.nn.softmax(tf.cast(drawable[0], tf.float64))
-    return drawn
+    probabilities = np.zeros(len(logits))
+    probabilities[tokens[0]] = tf.nn.softmax(tf.cast(drawable[0], tf.float64))
+    return probabilities
 
 
 @settings(max_examples=15)
@@ -102,13 +102,13 @@ def probabilities(shape, logits):
     top_p=st.sampled_from([0.01, 0.3, 0.5, 0.8, 0.95, 1.0]),
     temperature=st.sampled_from([0.7, 1.0, 2.0]),
 )
-def test_the_fewest_of_the_likeliest_that_hold_the_share_are_drawn(seed, top_k, top_p, temperature):
+def test_top_k_and_top_p_draw_the_fewest_likeliest_tokens(seed, top_k, top_p, temperature):
     logits = np.random.default_rng(seed).normal(0, 2, 12).astype("float32")
     shape = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     expected = distribution(logits, **shape)
-    drawn = probabilities(shape, logits)
-    np.testing.assert_allclose(drawn, expected, rtol=1e-5, atol=1e-6)
-    assert set(np.flatnonzero(drawn)) == set(np.flatnonzero(expected))
+    probabilities = drawing_probabilities(shape, logits)
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-5, atol=1e-6)
+    assert set(np.flatnonzero(probabilities)) == set(np.flatnonzero(expected))
 
 
 def test_the_noise_is_gumbel_s():
@@ -126,12 +126,12 @@ def test_the_noise_is_gumbel_s():
     [{"temperature": 1e-4}, {"temperature": 1e-4, "top_p": 0.9}, {"top_k": 1}, {"top_p": 1e-6}],
     ids=str,
 )
-def test_a_temperature_near_0_is_greedy_and_so_is_one_token(shape):
+def test_a_temperature_near_0_or_a_single_likely_token_is_greedy(shape):
     tables = [Table(seed, 4) for seed, _ in SENTENCES]
     limits = [limit for _, limit in SENTENCES]
-    both = (decode(search, tables, limits) for search in (Sampling(**shape), GreedySearch()))
-    drawn, likeliest = ([[ids for ids, _ in one] for one in found] for found in both)
-    assert drawn == likeliest
+    results = (decode(search, tables, limits) for search in (Sampling(**shape), GreedySearch()))
+    sampled, likeliest = ([ids for [(ids, _)] in hypotheses] for hypotheses in results)
+    assert sampled == likeliest
 
 
 @pytest.mark.parametrize(
@@ -158,64 +158,65 @@ def test_a_score_is_log_p_of_the_model_and_the_best_come_first(shape):
 
 
 def sample(sentences, seeds, seed=1, samples=3):
-    """Ids of each sentence's samples, of tables with few different logits."""
+    """Return the ids of each sentence's samples, from tables with few different logits."""
     tables = [Table(number, 4, levels=2) for number, _ in sentences]
     limits = [limit for _, limit in sentences]
     search = Sampling(samples, num_hypotheses=samples, seed=seed)
-    found = decode(search, tables, limits, seeds=tf.constant(seeds, tf.int64))
-    return [[ids for ids, _ in hypotheses] for hypotheses in found]
+    results = decode(search, tables, limits, seeds=tf.constant(seeds, tf.int64))
+    return [[ids for ids, _ in hypotheses] for hypotheses in results]
 
 
-def test_a_seed_gives_the_same_samples_again_and_another_one_others():
+def test_a_seed_gives_the_same_samples_again_and_another_seed_others():
     seeds = [-(2**63), -1, 0, 7, 2**63 - 1]
     first = sample(SENTENCES, seeds)
     assert sample(SENTENCES, seeds) == first
     assert sample(SENTENCES, seeds, seed=2) != first
-    other = sample(SENTENCES, [*seeds[:3], 8, 9])
-    assert other[:3] == first[:3]
-    assert other[3] != first[3]
+    changed = sample(SENTENCES, [*seeds[:3], 8, 9])
+    assert changed[:3] == first[:3]
+    assert changed[3] != first[3]
 
 
 def assert_company_and_order_change_nothing():
     seeds = [11, 12, 13, 14, 15]
     alone = [sample([sentence], [seed])[0] for sentence, seed in zip(SENTENCES, seeds, strict=True)]
     for order in ([3, 0, 4, 2, 1], [2, 1], [4, 0, 0]):
-        found = sample([SENTENCES[place] for place in order], [seeds[place] for place in order])
-        assert found == [alone[place] for place in order]
+        samples = sample([SENTENCES[place] for place in order], [seeds[place] for place in order])
+        assert samples == [alone[place] for place in order]
 
 
-def test_company_order_and_the_limits_of_others_change_nothing():
+def test_other_sentences_their_order_and_limits_change_nothing():
     assert_company_and_order_change_nothing()
 
 
 def test_the_first_samples_do_not_depend_on_how_many_are_drawn():
     few, many = sample(SENTENCES, range(5), samples=2), sample(SENTENCES, range(5), samples=7)
-    assert all(set(here) <= set(there) for here, there in zip(few, many, strict=True))
+    assert all(set(few_ids) <= set(many_ids) for few_ids, many_ids in zip(few, many, strict=True))
 
 
-def test_sentences_with_a_temperature_and_a_seed_of_their_own_draw_what_such_a_sampling_draws():
-    temperatures, seeds, owns = [0.5, 1.0, 3.0, 1.0, 2.0], [1, 2, 1, 3, 2**40], [11, 12, 13, 14, 15]
+def test_options_of_each_sentence_draw_what_a_sampling_with_these_options_draws():
+    temperatures, seeds, keys = [0.5, 1.0, 3.0, 1.0, 2.0], [1, 2, 1, 3, 2**40], [11, 12, 13, 14, 15]
     tables = [Table(number, 4, levels=2) for number, _ in SENTENCES]
     limits = [limit for _, limit in SENTENCES]
-    own = {"temperature": tf.constant(temperatures), "seed": tf.constant(seeds, tf.int64)}
-    search = Sampling(3, **own, num_hypotheses=3)
-    together = decode(search, tables, limits, seeds=tf.constant(owns, tf.int64))
-    rows = zip(together, tables, limits, temperatures, seeds, owns, strict=True)
-    for found, table, limit, temperature, seed, own in rows:
-        alone = Sampling(3, temperature=temperature, seed=seed, num_hypotheses=3)
-        assert found == decode(alone, [table], [limit], seeds=tf.constant([own], tf.int64))[0]
+    options = {"temperature": tf.constant(temperatures), "seed": tf.constant(seeds, tf.int64)}
+    search = Sampling(3, **options, num_hypotheses=3)
+    together = decode(search, tables, limits, seeds=tf.constant(keys, tf.int64))
+    rows = zip(together, tables, limits, temperatures, seeds, keys, strict=True)
+    for hypotheses, table, limit, temperature, seed, key in rows:
+        search = Sampling(3, temperature=temperature, seed=seed, num_hypotheses=3)
+        [alone] = decode(search, [table], [limit], seeds=tf.constant([key], tf.int64))
+        assert hypotheses == alone
 
 
 def test_minima_and_prefixes_are_kept_and_barred_tokens_never_drawn():
     tables = [Table(seed, 4, levels=2) for seed in range(4)]
     search = Sampling(5, num_hypotheses=5, temperature=3.0)
     prefixes = [(), (5, UNK), (4,), (6, 6, 6)]
-    found = decode(search, tables, [4, 6, 8, 3], minima=[9, 1, 8, 2], prefixes=prefixes)
-    assert all(len(ids) == 4 for ids, _ in found[0])
-    assert all(ids[:2] == (5, UNK) for ids, _ in found[1])
-    assert all(ids[:1] == (4,) and len(ids) == 8 for ids, _ in found[2])
-    assert [ids for ids, _ in found[3]] == [(6, 6, 6, EOS)] * 5
-    for table, hypotheses in zip(tables, found, strict=True):
+    results = decode(search, tables, [4, 6, 8, 3], minima=[9, 1, 8, 2], prefixes=prefixes)
+    assert all(len(ids) == 4 for ids, _ in results[0])
+    assert all(ids[:2] == (5, UNK) for ids, _ in results[1])
+    assert all(ids[:1] == (4,) and len(ids) == 8 for ids, _ in results[2])
+    assert [ids for ids, _ in results[3]] == [(6, 6, 6, EOS)] * 5
+    for table, hypotheses in zip(tables, results, strict=True):
         assert [score for _, score in hypotheses] == pytest.approx(
             [table.score(ids, 0.0) for ids, _ in hypotheses], rel=1e-5, abs=ATOL
         )
@@ -223,9 +224,9 @@ def test_minima_and_prefixes_are_kept_and_barred_tokens_never_drawn():
 
 def test_control_another_temperature_or_share_fails_the_law():
     _, _, _, shared, _ = SHAPES
-    for shape, other in (({}, {"temperature": 1.3}), (shared, {**shared, "top_p": 0.75})):
+    for shape, other_shape in (({}, {"temperature": 1.3}), (shared, {**shared, "top_p": 0.75})):
         with pytest.raises(AssertionError):
-            assert_frequencies_equal(frequencies(**shape), distribution(LOGITS, **other))
+            assert_frequencies_equal(frequencies(**shape), distribution(LOGITS, **other_shape))
 
 
 def test_control_one_number_for_all_positions_makes_draws_depend_on_each_other(monkeypatch):

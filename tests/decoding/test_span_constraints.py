@@ -1,4 +1,4 @@
-"""Searches that keep the spans of their source: random models, and a checker by a stack."""
+"""Searches that keep the spans of their source, on random models; a stack checks the spans."""
 
 import itertools
 
@@ -17,7 +17,7 @@ MARKS = np.array([5, 6, 7, 9], np.int32)
 SENTENCES = 60
 random = np.random.default_rng(3)
 COUNTS = random.integers(0, 3, (SENTENCES, len(MARKS)))
-# Of every third sentence the second mark closes the first, and the fourth the third.
+# In every third sentence the second mark closes the first, and the fourth the third.
 PAIRED = np.arange(SENTENCES) % 3 == 0
 COUNTS[PAIRED] = 1
 CLOSES = np.where(PAIRED[:, None], [-1, 0, -1, 2], -1)
@@ -33,7 +33,7 @@ SEARCHES = {
 
 
 def rules(rows=slice(None), **more):
-    counts, closes = (tf.constant(one[rows], tf.int32) for one in (COUNTS, CLOSES))
+    counts, closes = (tf.constant(array[rows], tf.int32) for array in (COUNTS, CLOSES))
     return SpanConstraints(marks=MARKS, count=counts, opened_by=closes, **more)
 
 
@@ -44,17 +44,17 @@ def outputs(search, rows=slice(None), **more):
 
 
 def keeps(ids, counts, closes):
-    """Whether ids are whole, have each mark as often as asked, and tags closed in their order."""
-    ids = [int(one) for one in ids if one != PAD]
+    """Whether ids end in EOS, have each mark as often as wanted, and close marks in order."""
+    ids = [int(id_) for id_ in ids if id_ != PAD]
     if ids[-1] != EOS or EOS in ids[:-1]:
         return False
     if any(ids.count(mark) != count for mark, count in zip(MARKS, counts, strict=True)):
         return False
     opened = []
-    for one in ids:
-        if one not in MARKS:
+    for id_ in ids:
+        if id_ not in MARKS:
             continue
-        number = int(np.flatnonzero(one == MARKS)[0])
+        number = int(np.flatnonzero(id_ == MARKS)[0])
         if number in closes:
             opened.append(number)
         elif closes[number] >= 0 and (not opened or opened.pop() != closes[number]):
@@ -62,17 +62,17 @@ def keeps(ids, counts, closes):
     return True
 
 
-def kept(ids, scores):
-    rows = zip(ids, scores, COUNTS, CLOSES, strict=True)
+def kept_by_each(ids, scores):
+    """Return for each hypothesis that was found whether it keeps its spans."""
     return [
-        keeps(one, count, closes)
-        for several, numbers, count, closes in rows
-        for one, score in zip(several, numbers, strict=True)
+        keeps(hypothesis, count, closes)
+        for hypotheses, of_each, count, closes in zip(ids, scores, COUNTS, CLOSES, strict=True)
+        for hypothesis, score in zip(hypotheses, of_each, strict=True)
         if score > -np.inf
     ]
 
 
-def test_the_checker_knows_what_is_kept():
+def test_the_checker_tells_kept_spans_from_broken_ones():
     assert keeps([5, 8, 6, EOS, PAD], (1, 1, 0, 0), (-1, 0, -1, -1))
     assert keeps([5, 7, 9, 6, EOS], (1, 1, 1, 1), (-1, 0, -1, 2))
     assert not keeps([5, 7, 6, 9, EOS], (1, 1, 1, 1), (-1, 0, -1, 2))
@@ -85,11 +85,11 @@ def test_the_checker_knows_what_is_kept():
 def test_every_hypothesis_keeps_the_spans(name):
     ids, scores = outputs(SEARCHES[name](rules()))
     assert (scores[:, 0] > -np.inf).all()
-    assert all(kept(ids, scores))
+    assert all(kept_by_each(ids, scores))
 
 
 def test_control_without_the_rules_spans_are_lost():
-    assert not all(kept(*outputs(GreedySearch())))
+    assert not all(kept_by_each(*outputs(GreedySearch())))
 
 
 def test_a_limit_grows_only_for_marks():
@@ -100,13 +100,13 @@ def test_a_limit_grows_only_for_marks():
     assert (lengths == room)[COUNTS.sum(1) > LIMITS].all()
 
 
-def test_without_spans_the_search_is_the_plain_one():
+def test_without_spans_the_search_only_bars_marks():
     rows = np.flatnonzero(np.arange(SENTENCES) % 3 == 1)
     none = tf.zeros([len(rows), len(MARKS)], tf.int32)
-    only_others = Constraints(barred=tuple(MARKS.tolist()))
+    barred_marks = Constraints(barred=tuple(MARKS.tolist()))
     ruled = SpanConstraints(marks=MARKS, count=none, opened_by=none - 1)
     for search in (SEARCHES["greedy"], SEARCHES["leaving"]):
-        pairs = zip(outputs(search(ruled), rows), outputs(search(only_others), rows), strict=True)
+        pairs = zip(outputs(search(ruled), rows), outputs(search(barred_marks), rows), strict=True)
         for ours, theirs in pairs:
             np.testing.assert_array_equal(ours, theirs)
 
@@ -122,7 +122,7 @@ def test_the_score_stays_that_of_the_model():
     ids, scores = outputs(GreedySearch(rules()))
     model = random_model(SIZE)
     for row in range(0, SENTENCES, 5):
-        history = [BOS, *(int(one) for one in ids[row, 0] if one != PAD)]
+        history = [BOS, *(int(id_) for id_ in ids[row, 0] if id_ != PAD)]
         total = 0.0
         for position, (before, token) in enumerate(itertools.pairwise(history)):
             source = tf.constant([row])
@@ -131,11 +131,11 @@ def test_the_score_stays_that_of_the_model():
         assert scores[row, 0] == pytest.approx(total, abs=1e-4)
 
 
-def test_prefixes_and_minima_go_with_the_rules():
+def test_prefixes_and_minima_hold_with_the_rules():
     prefixes = np.full((SENTENCES, 2), 10)
     ids, scores = outputs(
         BEAMS["leaving"](4, constraints=rules()), minima=tf.fill([SENTENCES], 4), prefixes=prefixes
     )
     assert (ids[:, 0, :2] == 10).all()
-    assert all(kept(ids, scores))
+    assert all(kept_by_each(ids, scores))
     assert (np.count_nonzero(ids[:, 0] != PAD, axis=1) >= np.minimum(LIMITS, 4)).all()

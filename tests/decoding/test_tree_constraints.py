@@ -1,4 +1,4 @@
-"""Searches that can write only trees: random models, and enumeration of all trees."""
+"""Searches that can write only trees, on random models and against enumeration of all trees."""
 
 import dataclasses
 import itertools
@@ -15,7 +15,7 @@ from keras_transformer.decoding.tree_constraints import TreeConstraints
 from pipelines.trees.linearization import alphabet_of, from_symbols, to_symbols
 
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
-# The label of no opening bracket is no label.
+# ADVP, which no bracket opens, is no label.
 SYMBOLS = ["(S", ")S", "(NP", ")NP", "XX", "(VP", ")VP", ")ADVP"]
 PIECES = [*SPECIAL, *(f"\u2581{symbol}" for symbol in SYMBOLS), "\u2581word", "(S", "XX"]
 S, NOT_S, NP, NOT_NP, XX, VP, NOT_VP = range(4, 11)
@@ -28,9 +28,7 @@ def rules_for(words, pieces=PIECES, **more):
 
 
 def is_tree(ids, words):
-    """Whether ids are one tree over so many words, with words in all constituents, and EOS: by a
-    stack.
-    """
+    """Whether ids are one tree over `words` words, without empty constituents, and EOS."""
     *ids, end = ids
     stack = [[]]
     for number, id_ in enumerate(ids):
@@ -48,7 +46,7 @@ def is_tree(ids, words):
     return end == EOS and ids.count(XX) == words and stack in ([[S]], [[NP]], [[VP]])
 
 
-def test_the_checker_knows_trees():
+def test_the_checker_tells_trees_from_broken_ones():
     assert is_tree([S, NP, XX, NOT_NP, XX, NOT_S, EOS], 2)
     broken = [
         [S, NP, XX, NOT_NP, XX, NOT_S],
@@ -65,12 +63,12 @@ def test_the_checker_knows_trees():
 
 
 WORDS = [1 + 5 * number % 7 for number in range(200)]
-# Many are too small for any tree.
+# Many limits are too small for any tree.
 LIMITS = [1 + 7 * number % 18 for number in range(200)]
 
 
-def found_by(search, words=WORDS, limits=LIMITS, **more):
-    """All hypotheses of each sentence, without padding."""
+def hypotheses_of(search, words=WORDS, limits=LIMITS, **more):
+    """Return all hypotheses of each sentence, without padding."""
     model = random_model(len(PIECES))
     ids, scores = search(model, tf.range(len(words)), tf.constant(limits), **more)
     return [
@@ -89,29 +87,27 @@ SEARCHES = {
 
 @pytest.mark.parametrize("make", SEARCHES.values(), ids=SEARCHES)
 def test_every_hypothesis_is_a_tree_over_the_words(make):
-    hypotheses = found_by(make(rules_for(WORDS)))
-    for found, words, limit in zip(hypotheses, WORDS, LIMITS, strict=True):
-        assert found
-        for ids in found:
+    results = hypotheses_of(make(rules_for(WORDS)))
+    for hypotheses, words, limit in zip(results, WORDS, LIMITS, strict=True):
+        assert hypotheses
+        for ids in hypotheses:
             assert is_tree(ids, words)
             assert len(ids) <= max(limit, words + 3)
             symbols = [PIECES[id_].removeprefix("\u2581") for id_ in ids[:-1]]
             assert to_symbols(from_symbols(symbols, ["word"] * words)) == symbols
 
 
-def test_control_without_the_rules_hardly_any_is():
-    hypotheses = found_by(BeamSearch(4, 0.3, 4))
-    trees = sum(
-        is_tree(ids, words) for found, words in zip(hypotheses, WORDS, strict=True) for ids in found
-    )
-    assert trees < 8
+def test_control_without_the_rules_hardly_any_hypothesis_is_a_tree():
+    results = hypotheses_of(BeamSearch(4, 0.3, 4))
+    rows = zip(results, WORDS, strict=True)
+    assert sum(is_tree(ids, words) for hypotheses, words in rows for ids in hypotheses) < 8
 
 
 def trees_over(words, most):
-    """All trees over so many words with at most so many symbols, written by a grammar."""
+    """Return all trees over `words` words with at most `most` symbols, by a grammar."""
 
     def forests(words, most):
-        """All sequences of children, none included if no word is left."""
+        """Yield all sequences of children, the empty one if no word is left."""
         if words == 0:
             yield ()
         if words and most:
@@ -139,43 +135,43 @@ def test_a_beam_that_holds_everything_equals_enumeration_of_all_trees(words, lim
     assert all(is_tree(tree, words) for tree in trees)
     assert len(set(trees)) == len(trees)
     search = BeamSearch(600, 0.6, len(trees), constraints=rules_for([words], pieces))
-    [found] = decode(search, [table], [limit])
+    [hypotheses] = decode(search, [table], [limit])
     scores = sorted((table.score(tree, 0.6) for tree in trees), reverse=True)
-    assert {ids for ids, _ in found} == set(trees)
-    np.testing.assert_allclose([score for _, score in found], scores, rtol=1e-5, atol=1e-5)
+    assert {ids for ids, _ in hypotheses} == set(trees)
+    np.testing.assert_allclose([score for _, score in hypotheses], scores, rtol=1e-5, atol=1e-5)
 
 
-# Brackets and words: "one", "two", and "s", which goes on with either.
+# Brackets and words: "one", "two", and "s", which continues either.
 WORD_PIECES = [*PIECES[:XX], *PIECES[VP : NOT_VP + 2], "<0x00>", "\u2581one", "\u2581two", "s"]
 ONE, TWO, MORE = range(len(WORD_PIECES) - 3, len(WORD_PIECES))
 
 
 def rules_for_words(leaves, **more):
-    """Rules for sentences of such words, which are ids."""
+    """Return rules for sentences of such words, given as ids."""
     alphabet = alphabet_of(WORD_PIECES)
     assert alphabet.leaves == "words"
-    given = tf.constant(enumeration.padded(leaves), tf.int32)
-    more |= {"leaves": given, "begins_word": alphabet.takes >= 0}
+    padded_leaves = tf.constant(enumeration.padded(leaves), tf.int32)
+    more |= {"leaves": padded_leaves, "begins_word": alphabet.takes >= 0}
     return rules_for([len(row) for row in leaves], WORD_PIECES, **more)
 
 
 def words_of(ids):
-    """The leaves among ids, and whether none that goes on with a word stands alone."""
+    """Return the leaves among ids, and whether each "s" continues a word."""
     follows = all(ids[here - 1] in (ONE, TWO, MORE) for here, id_ in enumerate(ids) if id_ == MORE)
     return [id_ for id_ in ids if id_ in (ONE, TWO, MORE)], follows
 
 
 @pytest.mark.parametrize("make", SEARCHES.values(), ids=SEARCHES)
 def test_words_come_in_the_order_of_the_sentence(make):
-    drawn = np.random.default_rng(1)
+    random = np.random.default_rng(1)
     leaves = [
-        [drawn.choice([ONE, TWO]), *drawn.choice([ONE, TWO, MORE], drawn.integers(0, 6))]
+        [random.choice([ONE, TWO]), *random.choice([ONE, TWO, MORE], random.integers(0, 6))]
         for _ in range(100)
     ]
     search = make(rules_for_words(leaves))
-    for found, row in zip(found_by(search, leaves, LIMITS[:100]), leaves, strict=True):
-        assert found
-        for ids in found:
+    for hypotheses, row in zip(hypotheses_of(search, leaves, LIMITS[:100]), leaves, strict=True):
+        assert hypotheses
+        for ids in hypotheses:
             assert words_of(ids) == (row, True)
             # Brackets are balanced: as a tree with XX in the place of each leaf.
             tree = [XX if id_ in (ONE, TWO, MORE) else id_ + (id_ >= XX) for id_ in ids[:-1]]
@@ -185,38 +181,38 @@ def test_words_come_in_the_order_of_the_sentence(make):
 def test_control_leaves_that_are_not_given_come_in_any_order():
     leaves = [[ONE, MORE, TWO]] * 20
     rules = dataclasses.replace(rules_for_words(leaves), leaves=None)
-    found = found_by(GreedySearch(rules), leaves, [12] * 20)
-    assert not any(words_of(ids) == (leaves[0], True) for [ids] in found)
+    results = hypotheses_of(GreedySearch(rules), leaves, [12] * 20)
+    assert not any(words_of(ids) == (leaves[0], True) for [ids] in results)
 
 
-def test_a_tree_goes_on_as_its_prefix_begins():
+def test_a_tree_begins_with_its_prefix():
     prefixes = [(S,), (S, XX), (NP, XX, VP), (S, NP, XX, NOT_NP), ()]
     words = [2, 3, 4, 2, 1]
+    limits = [1, 4, 12, 8, 1]
+    padded = tf.constant(enumeration.padded(prefixes))
     for make in (GreedySearch, lambda rules: BeamSearch(3, constraints=rules)):
-        limits = [1, 4, 12, 8, 1]
-        given = enumeration.padded(prefixes)
-        found = found_by(make(rules_for(words)), words, limits, prefixes=tf.constant(given))
-        for [ids], prefix, count in zip(found, prefixes, words, strict=True):
+        results = hypotheses_of(make(rules_for(words)), words, limits, prefixes=padded)
+        for [ids], prefix, count in zip(results, prefixes, words, strict=True):
             assert tuple(ids[: len(prefix)]) == prefix
             assert is_tree(ids, count)
 
 
-def test_a_prefix_that_begins_no_tree_ends_all_the_same():
+def test_a_search_ends_even_if_its_prefix_begins_no_tree():
     prefixes = [(UNK, XX), (NOT_S, XX), (S, XX, NOT_S, XX), (S, XX, XX, XX, VP), (EOS, NP)]
     for make in (GreedySearch, lambda rules: BeamSearch(3, constraints=rules)):
-        given = tf.constant(enumeration.padded(prefixes))
+        padded_prefixes = tf.constant(enumeration.padded(prefixes))
         search = make(rules_for([2] * len(prefixes)))
         ids, scores = search(
-            random_model(len(PIECES)), tf.range(5), tf.constant([9] * 5), prefixes=given
+            random_model(len(PIECES)), tf.range(5), tf.constant([9] * 5), prefixes=padded_prefixes
         )
         assert np.isfinite(scores.numpy()).all()
         assert all(EOS in row for row in ids.numpy()[:, 0])
 
 
-def test_of_no_words_nothing_is_written():
-    found = found_by(GreedySearch(rules_for([0, 1, 0])), [0, 1, 0], [9, 9, 1])
-    assert found[0] == found[2] == [[EOS]]
-    assert is_tree(found[1][0], 1)
+def test_a_sentence_without_words_gives_only_eos():
+    results = hypotheses_of(GreedySearch(rules_for([0, 1, 0])), [0, 1, 0], [9, 9, 1])
+    assert results[0] == results[2] == [[EOS]]
+    assert is_tree(results[1][0], 1)
 
 
 def test_a_tree_may_be_shorter_than_the_minimum_and_scores_are_the_models():
@@ -227,11 +223,11 @@ def test_a_tree_may_be_shorter_than_the_minimum_and_scores_are_the_models():
         assert score == pytest.approx(table.score(ids, 0.0) / length_penalty(4, 0.0), rel=1e-5)
 
 
-def test_company_changes_nothing():
+def test_other_sentences_change_nothing():
     def search(words):
         return BeamSearch(3, 0.6, 2, constraints=rules_for(words))
 
-    together = found_by(search([3, 2, 1]), [3, 2, 1], [8, 7, 9])
+    together = hypotheses_of(search([3, 2, 1]), [3, 2, 1], [8, 7, 9])
     ids, _ = search([2])(random_model(len(PIECES)), tf.constant([1]), tf.constant([7]))
     assert [row[row != PAD].tolist() for row in ids.numpy()[0]] == together[1]
 
