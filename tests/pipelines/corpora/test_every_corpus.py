@@ -247,6 +247,13 @@ def test_invalid_utf8_is_refused_with_its_line_by_the_part_that_reads_it(tmp_pat
     assert len(list(corpora.stream("text_files", **arguments, part=0, parts=2))) == 3
 
 
+@pytest.mark.parametrize("part", [-1, 2])
+def test_a_part_that_does_not_exist_is_refused(tmp_path, part):
+    arguments = write(tmp_path, "text_files", ["a"] * 5)
+    with pytest.raises(ValueError, match=f"from 0 to `parts` - 1. Received: part={part}, parts=2"):
+        list(corpora.stream("text_files", **arguments, part=part, parts=2))
+
+
 @pytest.mark.parametrize("call", [corpora.load, corpora.stream, corpora.held_out])
 def test_wrong_options_are_refused_at_the_call(call, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"train\.en"):
