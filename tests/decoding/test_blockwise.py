@@ -1,4 +1,4 @@
-"""Blockwise search against greedy search: on tables of numbers, whatever is proposed, and on models
+"""Blockwise search against greedy search: on tables of logits, whatever is proposed, and on models
 with random weights.
 """
 
@@ -23,8 +23,8 @@ V = 4 + WORDS
 
 
 class BlockTables(TableStepper):
-    """A `TableStepper` of blocks, which proposes what `guess` makes of a table and the tokens so
-    far, the certain one among them, and counts the blocks of each sentence.
+    """A `TableStepper` of blocks. It proposes `guess(table, prefix)`, where the prefix includes the
+    certain token, and counts the blocks of each sentence.
     """
 
     def __init__(self, tables, guess, size=SIZE):
@@ -34,38 +34,39 @@ class BlockTables(TableStepper):
         self.blocks = np.zeros(len(tables), int)
 
     def block(self, ids, lengths, state, source):
-        ids, lengths, source = (np.asarray(one) for one in (ids, lengths, source))
+        ids, lengths, source = (np.asarray(tensor) for tensor in (ids, lengths, source))
         newest = np.tile(ids[:, None, :, None], (1, 2, 1, 1))
         keys = np.concatenate([np.asarray(state["keys"]), newest], axis=2)
         values = -np.tile(keys[:, :1], (1, 1, 1, 3))
         self.blocks[source] += 1
         logits = np.zeros((*ids.shape, self.tables[0].size), np.float32)
-        given = np.full((*ids.shape, keys.shape[2]), PAD)
+        prefixes = np.full((*ids.shape, keys.shape[2]), PAD)
         for row, number in enumerate(source):
             tokens = keys[row, 0, keys.shape[2] - self.block_size - lengths[row] :, 0]
             assert tokens[0] == BOS
             for place in range(self.block_size):
                 prefix = tokens[1 : lengths[row] + place + 1]
                 logits[row, place] = self.tables[number].logits([prefix])[0]
-                given[row, place, : len(prefix)] = prefix
-                given[row, place, -1] = -1 - number
-        return logits, given, {"keys": keys, "values": values}
+                prefixes[row, place, : len(prefix)] = prefix
+                prefixes[row, place, -1] = -1 - number
+        return logits, prefixes, {"keys": keys, "values": values}
 
     def first_proposals(self, source):
         return self._proposed((self.tables[number], ()) for number in np.asarray(source))
 
-    def proposals(self, given, ids, lengths, source):
-        came = []
-        for one, token, length in zip(*map(np.asarray, (given, ids, lengths)), strict=True):
-            prefix = (*(int(token) for token in one[:-1] if token != PAD), int(token))
+    def proposals(self, prefixes, ids, lengths, source):
+        contexts = []
+        for row, token, length in zip(*map(np.asarray, (prefixes, ids, lengths)), strict=True):
+            prefix = (*(int(id_) for id_ in row[:-1] if id_ != PAD), int(token))
             assert length == len(prefix)
             assert token not in (PAD, BOS, EOS)
-            came.append((self.tables[-1 - one[-1]], prefix))
-        assert [self.tables[number] for number in np.asarray(source)] == [one for one, _ in came]
-        return self._proposed(came)
+            contexts.append((self.tables[-1 - row[-1]], prefix))
+        tables = [self.tables[number] for number in np.asarray(source)]
+        assert tables == [table for table, _ in contexts]
+        return self._proposed(contexts)
 
-    def _proposed(self, came):
-        guesses = [self.guess(table, prefix) for table, prefix in came]
+    def _proposed(self, contexts):
+        guesses = [self.guess(table, prefix) for table, prefix in contexts]
         logits = np.zeros((len(guesses), self.block_size - 1, self.tables[0].size), np.float32)
         for row, tokens in enumerate(guesses):
             logits[row, range(len(tokens)), tokens] = 1.0
@@ -73,7 +74,7 @@ class BlockTables(TableStepper):
 
 
 def the_truth(size):
-    """Proposes what greedy search would have."""
+    """Propose the tokens of greedy search."""
 
     def guess(table, prefix):
         for _ in range(size - 1):
@@ -86,7 +87,7 @@ def the_truth(size):
 
 
 def sometimes(size):
-    """The truth up to a place that depends on the prefix, and another token from there on."""
+    """Propose the truth up to a place that depends on the prefix, and token 4 from there on."""
 
     def guess(table, prefix):
         right = the_truth(size)(table, prefix)
@@ -112,26 +113,26 @@ SENTENCES = st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 12)), min_s
 @settings(max_examples=12)
 @given(SENTENCES, st.sampled_from([the_truth, sometimes, never]), st.sampled_from([2, 3, 5]))
 def test_it_gives_what_greedy_search_gives_whatever_is_proposed(sentences, guess, size):
-    # No two logits are equal: proposals know no lower id.
+    # No two logits are equal: proposals need not break ties by the lower id.
     tables = [Table(seed, 4) for seed, _ in sentences]
     limits = [limit for _, limit in sentences]
     minima = np.array([min(limit, 2) for limit in limits])
     expected, likelihood = decode(GreedySearch(), TableStepper(tables), limits, minima=minima)
     stepper = BlockTables(tables, guess(size), size)
-    found, scores = decode(BlockwiseSearch(), stepper, limits, minima=minima)
-    np.testing.assert_array_equal(found, expected)
+    ids, scores = decode(BlockwiseSearch(), stepper, limits, minima=minima)
+    np.testing.assert_array_equal(ids, expected)
     np.testing.assert_allclose(scores, likelihood, rtol=1e-5, atol=1e-5)
 
 
-def test_what_stands_saves_steps_and_what_falls_costs_none():
+def test_accepted_proposals_save_steps_and_rejected_ones_cost_none():
     tables = [Table(seed, 4) for seed in range(8)]
     limits = [12] * 8
     lengths = {}
     blocks = {}
     for guess in (the_truth, sometimes, never):
         stepper = BlockTables(tables, guess(SIZE))
-        found, _ = decode(BlockwiseSearch(), stepper, limits)
-        lengths[guess] = (found != PAD).sum(axis=1)
+        ids, _ = decode(BlockwiseSearch(), stepper, limits)
+        lengths[guess] = (ids != PAD).sum(axis=1)
         blocks[guess] = stepper.blocks
     np.testing.assert_array_equal(blocks[the_truth], -(-lengths[the_truth] // SIZE))
     np.testing.assert_array_equal(blocks[never], lengths[never])
@@ -146,7 +147,7 @@ def test_no_sentences_give_no_translations():
 
 
 @pytest.mark.parametrize("logit", [-np.inf, np.nan])
-def test_it_ends_where_nothing_may_come(logit):
+def test_the_search_ends_where_no_token_is_allowed(logit):
     class Empty(Table):
         def logits(self, prefixes):
             return np.full((len(prefixes), self.size), logit, np.float32)
@@ -159,7 +160,7 @@ def test_it_ends_where_nothing_may_come(logit):
     assert stepper.blocks.sum() <= 5
 
 
-def drawn(**variants):
+def random_model(**variants):
     model = Transformer(
         vocabulary_size=V,
         d_model=8,
@@ -179,23 +180,21 @@ LIMITS = RANDOM.integers(1, 11, BATCH).astype("int32")
 PREFIXES = padded([tuple(RANDOM.integers(4, V, count % 4)) for count in range(BATCH)])
 
 
-def searched(model, search, rows=slice(None), prefixes=PREFIXES, in_a_graph=False):
-    """Ids and scores. A graph takes seconds to make: the searches that are compared with are run
-    operation by operation.
-    """
+def translate_with(model, search, rows=slice(None), prefixes=PREFIXES, in_graph=False):
+    """Return ids and scores. Tracing takes seconds, so reference searches run without a graph."""
 
     def run():
         source = model.encode(tf.constant(SOURCE[rows], tf.int32))
         more = {"prefixes": None if prefixes is None else prefixes[rows]}
         return search(model.stepper(), source, LIMITS[rows], np.minimum(LIMITS[rows], 3), **more)
 
-    ids, scores = tf.function(run, autograph=False)() if in_a_graph else run()
+    ids, scores = tf.function(run, autograph=False)() if in_graph else run()
     return ids.numpy()[:, 0], scores.numpy()[:, 0]
 
 
-def assert_alike(found, expected):
-    np.testing.assert_array_equal(found[0], expected[0])
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-4, atol=1e-4)
+def assert_alike(actual, expected):
+    np.testing.assert_array_equal(actual[0], expected[0])
+    np.testing.assert_allclose(actual[1], expected[1], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -209,32 +208,34 @@ def assert_alike(found, expected):
     ],
     ids=lambda variants: variants["positions"],
 )
-def test_a_model_gives_what_it_gives_greedily_token_by_token(variants):
-    model = drawn(**variants)
-    expected = searched(model, GreedySearch())
+def test_a_model_translates_in_blocks_as_it_does_token_by_token(variants):
+    model = random_model(**variants)
+    expected = translate_with(model, GreedySearch())
     assert len({*map(tuple, expected[0].tolist())}) > BATCH // 2
-    assert_alike(searched(model, BlockwiseSearch(), in_a_graph=True), expected)
+    assert_alike(translate_with(model, BlockwiseSearch(), in_graph=True), expected)
 
 
 @pytest.fixture(scope="module")
 def model():
-    return drawn(positions="rotary")
+    return random_model(positions="rotary")
 
 
 @pytest.fixture(scope="module")
 def greedy(model):
-    """A function of prefixes by their name: the ids of greedy search without rules."""
-    return functools.cache(lambda name: searched(model, GreedySearch(), prefixes=GIVEN[name])[0])
+    """Return a function from the name of prefixes to the ids of greedy search without rules."""
+    return functools.cache(
+        lambda name: translate_with(model, GreedySearch(), prefixes=PREFIX_SETS[name])[0]
+    )
 
 
-GIVEN = {"any": PREFIXES, "openings": np.minimum(PREFIXES, 4 * (PREFIXES > 0)), "none": None}
+PREFIX_SETS = {"any": PREFIXES, "openings": np.minimum(PREFIXES, 4 * (PREFIXES > 0)), "none": None}
 MARKS = np.array([5, 6], np.int32)
 FORBIDDEN = ForbiddenWords(["f", "h d"], [""] * 4 + [f" {letter}" for letter in "abcdefghi"])
 RULES = {
     "no repeats": lambda: Constraints(no_repeat_ngram_size=2),
     "repetitions": lambda: Constraints(repetition_penalty=1.5),
     "barred": lambda: Constraints(barred=(7, 8)),
-    "given": lambda: Constraints(free_prefix=1),
+    "free prefix": lambda: Constraints(free_prefix=1),
     "forbidden": lambda: Constraints(forbidden=FORBIDDEN),
     "all of these": lambda: Constraints(
         no_repeat_ngram_size=2,
@@ -258,31 +259,31 @@ RULES = {
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_rules_on_what_came_before_hold_for_each_token_of_a_block(model, greedy, name):
+def test_rules_on_earlier_tokens_hold_for_each_token_of_a_block(model, greedy, name):
     rules = RULES[name]()
-    given = "openings" if name == "trees" else "any"
-    prefixes = GIVEN[given]
-    expected = searched(model, GreedySearch(rules), prefixes=prefixes)
-    in_a_graph = name in ("all of these", "spans", "trees")
-    found = searched(model, BlockwiseSearch(rules), prefixes=prefixes, in_a_graph=in_a_graph)
-    assert_alike(found, expected)
+    prefix_set = "openings" if name == "trees" else "any"
+    prefixes = PREFIX_SETS[prefix_set]
+    expected = translate_with(model, GreedySearch(rules), prefixes=prefixes)
+    in_graph = name in ("all of these", "spans", "trees")
+    by_blocks = translate_with(model, BlockwiseSearch(rules), prefixes=prefixes, in_graph=in_graph)
+    assert_alike(by_blocks, expected)
     # A control: the rules change something.
-    free = greedy(given)
+    free = greedy(prefix_set)
     assert free.shape != expected[0].shape or (free != expected[0]).any()
 
 
-def test_company_and_order_change_nothing(model):
-    together, _ = searched(model, BlockwiseSearch())
-    back, _ = searched(model, BlockwiseSearch(), slice(None, None, -1))
-    np.testing.assert_array_equal(back[::-1], together)
+def test_other_sentences_and_their_order_change_nothing(model):
+    together, _ = translate_with(model, BlockwiseSearch())
+    backwards, _ = translate_with(model, BlockwiseSearch(), slice(None, None, -1))
+    np.testing.assert_array_equal(backwards[::-1], together)
     for row in range(0, BATCH, 5):
-        alone, _ = searched(model, BlockwiseSearch(), slice(row, row + 1))
+        alone, _ = translate_with(model, BlockwiseSearch(), slice(row, row + 1))
         np.testing.assert_array_equal(alone[0], together[row, : alone.shape[1]])
         assert not together[row, alone.shape[1] :].any()
 
 
 class Credulous(BlockwiseSearch):
-    """Takes what is proposed as it is."""
+    """Accepts every proposal."""
 
     def _verified(self, logits, block, histories, searched):
         newest, scores, _ = super()._verified(logits, block, histories, searched)
@@ -291,14 +292,14 @@ class Credulous(BlockwiseSearch):
         return newest, scores, ended == 0
 
 
-def test_control_without_verification_the_translations_are_others(model, greedy):
+def test_control_without_verification_the_translations_differ(model, greedy):
     expected = greedy("none")
-    found, _ = searched(model, Credulous(), prefixes=None)
-    width = min(found.shape[1], expected.shape[1])
-    assert (found[:, :width] != expected[:, :width]).any()
+    ids, _ = translate_with(model, Credulous(), prefixes=None)
+    width = min(ids.shape[1], expected.shape[1])
+    assert (ids[:, :width] != expected[:, :width]).any()
 
 
-def test_a_state_that_cannot_go_back_is_refused():
+def test_an_attention_whose_state_cannot_go_back_is_refused():
     with pytest.raises(ValueError, match=r"^`block_size` must be 1 for attention='linear', "):
-        drawn(attention="linear")
+        random_model(attention="linear")
     assert not isinstance(BlockwiseSearch(), Sampling)

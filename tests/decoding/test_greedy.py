@@ -36,14 +36,14 @@ SENTENCES = st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 12)), min_s
 def test_each_sentence_of_a_batch_gets_its_likeliest_tokens_and_log_p(sentences, words, levels):
     tables = [Table(seed, words, levels) for seed, _ in sentences]
     limits = [limit for _, limit in sentences]
-    found = decode(GreedySearch(), tables, limits)
-    for here, table, limit in zip(found, tables, limits, strict=True):
-        assert_lists_equal(here, enumeration.likeliest(table, limit))
+    results = decode(GreedySearch(), tables, limits)
+    for hypotheses, table, limit in zip(results, tables, limits, strict=True):
+        assert_lists_equal(hypotheses, enumeration.likeliest(table, limit))
 
 
 @pytest.mark.parametrize(("logit", "most"), [(-np.inf, 1), (0.0, 5)])
-def test_it_ends_where_nothing_may_come(logit, most):
-    """A control: where all but EOS are likely it goes on to the limit."""
+def test_the_search_ends_where_no_token_is_allowed(logit, most):
+    """A control: where EOS is the least likely it goes on to the limit."""
     steps = []
 
     def logits(ids, position, source):
@@ -81,8 +81,8 @@ def test_control_a_table_that_forgets_its_prefix_gives_other_ids():
             return super().logits(np.zeros((len(prefixes), 0)))
 
     seeds, limits = range(10), [12] * 10
-    found = decode(GreedySearch(), [Table(seed, 5) for seed in seeds], limits)
-    assert found != decode(GreedySearch(), [Forgetful(seed, 5) for seed in seeds], limits)
+    results = decode(GreedySearch(), [Table(seed, 5) for seed in seeds], limits)
+    assert results != decode(GreedySearch(), [Forgetful(seed, 5) for seed in seeds], limits)
 
 
 # The loop knows of a state only what the stepper says: which axis of each tensor grows, if any.
@@ -91,10 +91,10 @@ SCORES = np.random.default_rng(0).normal(0, 2, (3, V, V)).astype("float32")
 
 
 class Counting:
-    """Logits of a sentence's matrix times how often each token has come, and the newest once more.
+    """Logits: the counts of the tokens so far, the newest counted twice, times a sentence's matrix.
 
     The counts have a fixed size. The tokens themselves grow along axis 1, and along axis 2 in a
-    copy; both are compared with the counts at every step.
+    copy; every step compares both with the counts.
     """
 
     def __init__(self, growing=(-1, 1, 2)):
@@ -127,7 +127,7 @@ class Counting:
 
 
 def log_probabilities_of(sentence):
-    """The same, from a prefix."""
+    """Return the model of `Counting` as the oracle wants it: a function of prefixes."""
 
     def log_probabilities(prefixes):
         rows = []
@@ -157,8 +157,8 @@ def test_a_state_of_any_kind_follows_its_hypothesis(search, width):
             log_probabilities_of(sentence), limit, width, 0.6 if width > 1 else 0.0, width
         )
         rows = ids[sentence].numpy().tolist()
-        found = [tuple(row[: row.index(EOS) + 1]) for row in rows]
-        assert found == [ids for ids, _ in expected]
+        sequences = [tuple(row[: row.index(EOS) + 1]) for row in rows]
+        assert sequences == [ids for ids, _ in expected]
         np.testing.assert_allclose(scores[sentence], [score for _, score in expected], rtol=1e-4)
 
 
@@ -168,20 +168,20 @@ def test_samples_carry_their_state_too():
 
 
 @pytest.mark.parametrize("growing", [(-1, -1, 2), (-1, 1, 1)])
-def test_control_a_growing_axis_that_is_not_named_is_found_when_the_graph_is_made(growing):
+def test_control_a_growing_axis_that_is_not_named_fails_when_the_graph_is_traced(growing):
     with pytest.raises(ValueError, match="shape"):
         in_graph(GreedySearch(), Counting(growing))(tf.range(3), tf.fill([3], LIMIT))
 
 
-def test_rows_are_taken_in_any_order_and_not_moved_where_all_go_on():
+def test_rows_of_a_state_are_taken_in_any_order():
     state = {"a": tf.constant([[1.0], [2.0], [3.0]]), "b": (tf.constant([4, 5, 6]),)}
-    taken = loop.take(state, tf.constant([2, 0, 0, 1]))
-    assert taken["a"].numpy().tolist() == [[3], [1], [1], [2]]
-    assert taken["b"][0].numpy().tolist() == [6, 4, 4, 5]
+    reordered = loop.take(state, tf.constant([2, 0, 0, 1]))
+    assert reordered["a"].numpy().tolist() == [[3], [1], [1], [2]]
+    assert reordered["b"][0].numpy().tolist() == [6, 4, 4, 5]
     for rows in ([0, 2], [0, 1, 2], [], [1]):
-        some = loop.take_some(state, tf.constant(rows, tf.int32))
-        assert some["b"][0].numpy().tolist() == [[4, 5, 6][row] for row in rows]
-        assert some["a"].shape == (len(rows), 1)
+        selected = loop.take_some(state, tf.constant(rows, tf.int32))
+        assert selected["b"][0].numpy().tolist() == [[4, 5, 6][row] for row in rows]
+        assert selected["a"].shape == (len(rows), 1)
     assert loop.take_some((), tf.constant([0])) == ()
 
 
@@ -193,25 +193,25 @@ def test_shapes_are_known_where_nothing_changes_them():
     assert loop.fixed(state) == {"a": -1, "b": [-1]}
 
 
-# One search for several length penalties against a search for each, and against the rules.
+# One search for several length penalties against a search for each, and against the oracle.
 ALPHAS = [0.0, 0.6, 1.0, 4.0]
 
 
 def swept(tables, limits, beam_size, alphas=ALPHAS, **more):
-    """For each sentence (ids, score) by each penalty."""
+    """Return (ids, score) of each sentence by each penalty."""
     search = PenaltySweep(tf.constant([beam_size]), tf.constant(alphas, tf.float32))
     return decode(search, tables, limits, **more)
 
 
-def searched(tables, limits, beam_size, alphas=ALPHAS, **more):
-    """The same by a search for each penalty."""
+def searched_apart(tables, limits, beam_size, alphas=ALPHAS, **more):
+    """Do the same by a search for each penalty."""
     columns = [decode(BeamSearch(beam_size, alpha), tables, limits, **more) for alpha in alphas]
-    return [[found[0] for found in row] for row in zip(*columns, strict=True)]
+    return [[hypotheses[0] for hypotheses in row] for row in zip(*columns, strict=True)]
 
 
-def assert_equal(found, expected):
-    for row, other in zip(found, expected, strict=True):
-        assert_lists_equal(row, other)
+def assert_equal(actual, expected):
+    for row, expected_row in zip(actual, expected, strict=True):
+        assert_lists_equal(row, expected_row)
 
 
 @settings(max_examples=3)
@@ -224,11 +224,11 @@ def test_each_penalty_gets_what_a_search_of_its_own_gives(sentences, beam_size, 
     tables = [Table(seed, 4, levels) for seed, _ in sentences]
     limits = [limit for _, limit in sentences]
     case = (tables, limits, beam_size, ALPHAS[1:3])
-    assert_equal(swept(*case), searched(*case))
+    assert_equal(swept(*case), searched_apart(*case))
 
 
 @pytest.mark.parametrize(("beam_size", "levels"), [(1, None), (3, None), (3, 1)])
-def test_each_penalty_gets_what_the_rules_give_one_sentence(beam_size, levels):
+def test_each_penalty_gets_what_the_oracle_gives_one_sentence(beam_size, levels):
     """With one level all tokens are equally likely: of equal scores the earlier wins."""
     for seed in range(2):
         table = Table(seed, 4, levels)
@@ -239,14 +239,14 @@ def test_each_penalty_gets_what_the_rules_give_one_sentence(beam_size, levels):
         assert_equal(swept([table], [6], beam_size), [expected])
 
 
-def test_prefixes_and_least_lengths_hold():
+def test_a_sweep_keeps_prefixes_and_minima():
     tables = [Table(seed, 4) for seed in range(4)]
     alphas = ALPHAS[1:3]
     more = {"alphas": alphas, "minima": [4, 1, 2, 5], "prefixes": [(5,), (), (6, 5), ()]}
-    assert_equal(swept(tables, [7] * 4, 3, **more), searched(tables, [7] * 4, 3, **more))
+    assert_equal(swept(tables, [7] * 4, 3, **more), searched_apart(tables, [7] * 4, 3, **more))
 
 
-def test_penalties_choose_different_translations_and_longer_ones_as_they_grow():
+def test_translations_get_longer_as_penalties_grow():
     tables = [Table(seed, 4) for seed in range(30)]
     rows = swept(tables, [10] * 30, 4)
     lengths = np.array([[len(ids) for ids, _ in row] for row in rows])
@@ -255,19 +255,19 @@ def test_penalties_choose_different_translations_and_longer_ones_as_they_grow():
 
 
 def test_control_ranking_the_n_best_anew_is_not_a_search():
-    """What a search with the other penalty finds may not be among the n best of the first."""
+    """The best by the last penalty may not be among the n best by the first."""
     tables = [Table(seed, 4) for seed in range(20)]
     first, last = ALPHAS[0], ALPHAS[-1]
     ranked_anew = []
     for n_best in decode(BeamSearch(4, first, 4), tables, [8] * 20):
         of_length = [(score / length_penalty(len(ids), last), ids) for ids, score in n_best]
         ranked_anew.append(max(of_length)[1])
-    found = [row[-1][0] for row in swept(tables, [8] * 20, 4)]
-    assert sum(one != other for one, other in zip(found, ranked_anew, strict=True)) > 2
+    best = [row[-1][0] for row in swept(tables, [8] * 20, 4)]
+    assert sum(ids != reranked for ids, reranked in zip(best, ranked_anew, strict=True)) > 2
 
 
 class Attending(TableStepper):
-    """A `TableStepper` that attends to two source positions, the first of them most."""
+    """A `TableStepper` that attends to two source positions, mostly to one, by the newest token."""
 
     def __call__(self, ids, position, state, source):
         logits, state, _ = super().__call__(ids, position, state, source)
@@ -279,50 +279,50 @@ class Attending(TableStepper):
         return tf.ones([len(source), 2], bool)
 
 
-def test_a_coverage_penalty_counts_for_each():
+def test_a_coverage_penalty_counts_with_each_length_penalty():
     tables = [Table(seed, 4) for seed in range(4)]
     source = np.arange(4, dtype=np.int32)
     limits = np.full(4, 6, np.int32)
     alphas = tf.constant(ALPHAS[1:3], tf.float32)
 
-    def found(options):
+    def sweep(options):
         return PenaltySweep.of(options, tf.constant([3]), alphas)(Attending(tables), source, limits)
 
     options = DecodingOptions(coverage_penalty=0.8)
-    ids, scores = found(options)
-    _, without = found(DecodingOptions())
-    one = options.beam(beam_size=3, length_penalty=ALPHAS[2])
-    expected, best = one(Attending(tables), source, limits)
-    width = expected.shape[2]
-    np.testing.assert_array_equal(ids[:, 1, :width], expected[:, 0])
+    ids, scores = sweep(options)
+    _, without = sweep(DecodingOptions())
+    beam = options.beam(beam_size=3, length_penalty=ALPHAS[2])
+    expected_ids, expected_scores = beam(Attending(tables), source, limits)
+    width = expected_ids.shape[2]
+    np.testing.assert_array_equal(ids[:, 1, :width], expected_ids[:, 0])
     assert (ids[:, 1, width:].numpy() == PAD).all()
-    np.testing.assert_allclose(scores[:, 1], best[:, 0], rtol=1e-5)
-    # Who attends enough to both positions is not penalized.
+    np.testing.assert_allclose(scores[:, 1], expected_scores[:, 0], rtol=1e-5)
+    # A translation that attends enough to both positions is not penalized.
     assert (scores <= without).numpy().all()
     assert (scores < without - 0.1).numpy().sum() > 3
 
 
 # Beam searches of other programs against their rules, one sentence at a time.
 def shrinking_search(log_probabilities, limit, beam_size, alpha):
-    """Marian's rules for one sentence, all that was finished, best first."""
+    """Search one sentence by Marian's rules: all finished hypotheses, best first."""
     alive = [((), 0.0)]
     finished = []
     for length in range(1, limit + 1):
         rows = log_probabilities([ids for ids, _ in alive]).tolist()
         extensions = enumeration._extensions(alive, rows, limit, enumeration.FREE)
-        best = sorted(extensions, key=lambda one: -one[1])[:beam_size]
+        best = sorted(extensions, key=enumeration._descending)[:beam_size]
         ended = [(ids, score / length**alpha) for ids, score in best if ids[-1] == EOS]
         finished += ended
         beam_size -= len(ended)
-        alive = [one for one in best if one[0][-1] != EOS]
+        alive = [(ids, score) for ids, score in best if ids[-1] != EOS]
         if not alive or not beam_size:
             break
-    return sorted(finished, key=lambda one: -one[1])
+    return sorted(finished, key=enumeration._descending)
 
 
 def staying_search(log_probabilities, limit, beam_size, alpha, keeps_sums=False):
-    """OpenNMT-tf's rules for one sentence, in the order of its beam; `keeps_sums` without its slip
-    that a hypothesis which ended takes over the sum of the place that it moves to.
+    """Search one sentence by OpenNMT-tf's rules, in the order of its beam. `keeps_sums` corrects
+    its slip that a hypothesis which ended takes over the sum of the place that it moves to.
     """
     beam = [((), 0.0)]
     for length in range(1, limit + 1):
@@ -341,7 +341,7 @@ def staying_search(log_probabilities, limit, beam_size, alpha, keeps_sums=False)
             ):
                 lp = enumeration.length_penalty(length, alpha)
                 extensions.append((score / lp, longer, score))
-        best = sorted(extensions, key=lambda one: -one[0])[:beam_size]
+        best = sorted(extensions, key=lambda extension: -extension[0])[:beam_size]
         before = [total for _, total in beam] + [-float("inf")] * beam_size
         beam = [
             (ids, before[place] if len(ids) < length and not keeps_sums else total)
@@ -357,26 +357,28 @@ def staying_search(log_probabilities, limit, beam_size, alpha, keeps_sums=False)
 
 
 def test_a_staying_beam_has_opennmts_slip():
-    """The control: without it, sums are others."""
+    """The control: with its sums corrected, scores differ."""
     tables = [Table(seed, 4) for seed in range(30)]
-    without = [staying_search(one.log_probabilities, 6, 3, 0.6, keeps_sums=True) for one in tables]
-    found = decode(StayingBeamSearch(3, 0.6, 3), tables, [6] * len(tables))
+    corrected = [
+        staying_search(table.log_probabilities, 6, 3, 0.6, keeps_sums=True) for table in tables
+    ]
+    by_search = decode(StayingBeamSearch(3, 0.6, 3), tables, [6] * len(tables))
     with pytest.raises(AssertionError):
-        assert_lists_equal([*itertools.chain(*found)], [*itertools.chain(*without)])
+        assert_lists_equal([*itertools.chain(*by_search)], [*itertools.chain(*corrected)])
 
 
 def until_search(log_probabilities, limit, beam_size, alpha, is_full_enough):
-    """Hugging Face's rules for one sentence, all that it keeps, best first."""
+    """Search one sentence by Hugging Face's rules: the hypotheses that it keeps, best first."""
     alive, finished = [((), 0.0)], []
     for length in range(1, limit + 1):
         rows = log_probabilities([ids for ids, _ in alive]).tolist()
         extensions = enumeration._extensions(alive, rows, limit, enumeration.FREE)
         if length == limit:
             extensions = [((*ids, EOS), total) for ids, total in alive]
-        best = sorted(extensions, key=lambda one: -one[1])[: 2 * beam_size]
+        best = sorted(extensions, key=enumeration._descending)[: 2 * beam_size]
         ended = [(ids, total / length**alpha) for ids, total in best[:beam_size] if ids[-1] == EOS]
-        finished = sorted(finished + ended, key=lambda one: -one[1])[:beam_size]
-        alive = [one for one in best if one[0][-1] != EOS][:beam_size]
+        finished = sorted(finished + ended, key=enumeration._descending)[:beam_size]
+        alive = [(ids, total) for ids, total in best if ids[-1] != EOS][:beam_size]
         if not alive:
             break
         worse = finished and finished[-1][1] >= alive[0][1] / length**alpha
@@ -412,12 +414,13 @@ def test_a_beam_follows_its_rules(name, sentences, words, beam_size, alpha):
     tables = [Table(seed, words) for seed, _ in sentences]
     limits = [limit for _, limit in sentences]
     search = kind(beam_size, alpha, beam_size, **form)
-    for found, table, limit in zip(decode(search, tables, limits), tables, limits, strict=True):
-        assert_lists_equal(found, rules(table.log_probabilities, limit, beam_size, alpha))
+    results = decode(search, tables, limits)
+    for hypotheses, table, limit in zip(results, tables, limits, strict=True):
+        assert_lists_equal(hypotheses, rules(table.log_probabilities, limit, beam_size, alpha))
 
 
-def test_control_no_beam_is_another():
+def test_control_no_two_kinds_of_beam_find_the_same():
     tables = [Table(seed, 4) for seed in range(40)]
     kinds = (ShrinkingBeamSearch, UntilFullBeamSearch, UntilWorseBeamSearch, BeamSearch)
-    found = [repr(decode(kind(2, 1.0, 2, **FORM), tables, [6] * len(tables))) for kind in kinds]
-    assert len({*found}) == len(kinds)
+    results = [repr(decode(kind(2, 1.0, 2, **FORM), tables, [6] * len(tables))) for kind in kinds]
+    assert len({*results}) == len(kinds)

@@ -1,6 +1,7 @@
-"""The search in NumPy finds what the searches of TensorFlow find, by any options."""
+"""The search in NumPy finds what the searches of TensorFlow find, with any options."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ SENTENCES = st.lists(
     min_size=1,
     max_size=4,
 )
-# Seed, limit, minimum, prefix: each sentence lays stress on one rule, the last on all.
+# Seed, limit, minimum, prefix: each sentence exercises one rule, the last all.
 VARIED = [(1, 5, 1, ()), (2, 5, 4, ()), (3, 2, 5, ()), (4, 2, 1, (4, 4)), (6, 5, 4, (4, 4, 5))]
 OPTIONS = [
     {},
@@ -60,8 +61,8 @@ class Centred(enumeration.Table):
 
 
 class TableModel:
-    """The tables of `TableStepper` as the model of a search in NumPy. Of blocks it proposes what
-    would come without rules, now and then another token in its place.
+    """The tables of `TableStepper` as the model of a search in NumPy. For blocks it proposes the
+    likeliest tokens without rules, now and then token 4 instead.
     """
 
     block_size = 3
@@ -85,47 +86,49 @@ class TableModel:
 
     def block(self, ids, position, bias, factor, state, source):
         [block] = ids
-        every = (np.broadcast_to(one, (len(block), one.shape[1])) for one in (bias, factor))
+        rules = (np.broadcast_to(rule, (len(block), rule.shape[1])) for rule in (bias, factor))
         logs, newest, states = [], [], []
-        for place, (token, *of_step) in enumerate(zip(block, *every, strict=True)):
-            *likeliest, state = self._one(token, position + place, of_step, state, source)
-            for known, one in zip((logs, newest, states), (*likeliest, state), strict=True):
-                known.append(one)
-        agrees = [one == other != EOS for one, other in zip(block[1:], newest[:-1], strict=True)]
-        count = 1 + next((place for place, one in enumerate(agrees) if not one), len(agrees))
+        for place, (token, *of_step) in enumerate(zip(block, *rules, strict=True)):
+            log, best, state = self._best_token(token, position + place, of_step, state, source)
+            logs.append(log)
+            newest.append(best)
+            states.append(state)
+        pairs = zip(block[1:], newest[:-1], strict=True)
+        agrees = [proposal == best != EOS for proposal, best in pairs]
+        count = 1 + [*agrees, False].index(False)
         state = states[count - 1]
         proposed = [newest[count - 1]]
         further = state
         for place in range(1, len(block)):
             step = (position + count + place - 1, [np.zeros(1), np.ones(1)], further, source)
-            _, token, further = self._one(proposed[-1], *step)
+            _, token, further = self._best_token(proposed[-1], *step)
             proposed.append(token if (position + place) % 4 else 4)
         self.blocks += 1
-        likeliest = (np.array(one)[:, None] for one in (logs, newest))
-        return *likeliest, np.array(count), np.array(proposed[1:]), state
+        columns = (np.array(column)[:, None] for column in (logs, newest))
+        return *columns, np.array(count), np.array(proposed[1:]), state
 
-    def _one(self, token, position, of_step, state, source):
-        bias, factor = (one[None] for one in of_step)
+    def _best_token(self, token, position, of_step, state, source):
+        bias, factor = (rule[None] for rule in of_step)
         step = (np.array([[token]]), np.array(position), [0], 1, bias, factor, state, source)
         log, newest, state = self.step(*step)
         return log.item(), newest.item(), state
 
 
-def found(sentences, options, spans=None, first=0):
-    """(ids, score) of each sentence, best first."""
+def of_numpy(sentences, options, spans=None, free_prefix=0):
+    """Return the hypotheses of each sentence, best first."""
     seeds, limits, minima, prefixes = zip(*sentences, strict=True)
     tables = [Centred(seed, WORDS) for seed in seeds]
     kind = NumpyBlocks if options.blockwise else NumpySearch
-    search = kind(options, 4 + WORDS, free_prefix=first)
-    # The last of a source is what is proposed behind BOS.
+    search = kind(options, 4 + WORDS, free_prefix=free_prefix)
+    # The last array of a source is the first proposal, behind BOS.
     source = [np.arange(len(tables), dtype=np.int32), np.full((len(tables), 2), 4)]
     return search(TableModel(tables), source, limits, minima, prefixes, seeds, spans)
 
 
-def assert_alike(found, expected, given=()):
-    """The same ids behind what was given, and the same scores."""
-    for one, other in zip(found, expected, strict=True):
-        assert_lists_equal([((*given, *each.ids), each.score) for each in one], other)
+def assert_alike(actual, expected, prefix=()):
+    """The ids, behind the free prefix, and the scores are the same."""
+    for hypotheses, reference in zip(actual, expected, strict=True):
+        assert_lists_equal([((*prefix, *ids), score) for score, ids, _ in hypotheses], reference)
 
 
 @pytest.mark.parametrize("given_options", OPTIONS, ids=str)
@@ -134,23 +137,20 @@ def assert_alike(found, expected, given=()):
 @given(sentences=SENTENCES)
 def test_it_finds_what_tensorflow_s_searches_find(given_options, sentences):
     options = DecodingOptions(**given_options)
-    assert_alike(found(sentences, options), of_tensorflow(options, sentences, None))
+    assert_alike(of_numpy(sentences, options), of_tensorflow(options, sentences, None))
 
 
-GIVEN = [OPTIONS[0], OPTIONS[1], OPTIONS[4], OPTIONS[6], OPTIONS[7], OPTIONS[12], OPTIONS[14]]
-
-
-@pytest.mark.parametrize("given_options", GIVEN, ids=str)
-def test_tokens_that_are_given_cost_nothing_and_are_not_found(given_options):
+@pytest.mark.parametrize("given_options", [OPTIONS[n] for n in (0, 1, 4, 6, 7, 12, 14)], ids=str)
+def test_tokens_of_a_free_prefix_cost_nothing_and_are_left_out(given_options):
     options = DecodingOptions(**given_options)
-    # The first of each prefix says a language, say.
+    # The first token of each prefix is free, as the label of a language is.
     sentences = [(seed, limit, least, (5, *rest)) for seed, limit, least, rest in VARIED]
-    of_numpy = found(sentences, options, first=1)
-    assert_alike(of_numpy, of_tensorflow(options, sentences, None, given=1), given=(5,))
-    assert all(len(one.ids) == len(one.log_probabilities) for row in of_numpy for one in row)
+    results = of_numpy(sentences, options, free_prefix=1)
+    assert_alike(results, of_tensorflow(options, sentences, None, free_prefix=1), prefix=(5,))
+    assert all(len(ids) == len(logs) for _, ids, logs in itertools.chain(*results))
 
 
-# Three marks. Of a sentence: how often each comes, and which it closes.
+# Three marks. For each sentence: how often each mark comes, and which mark it closes.
 MARKS = np.array([4, 6, 8], np.int32)
 SPANS = [
     ((1, 1, 0), (-1, 0, -1)),
@@ -160,10 +160,10 @@ SPANS = [
 ]
 
 
-def of_tensorflow(options, sentences, spans, given=0):
-    # Blocks are to find what greedy search finds.
+def of_tensorflow(options, sentences, spans, free_prefix=0):
+    # Blockwise search is compared with greedy search.
     search = dataclasses.replace(options, blockwise=False).search()
-    search = under(search, dataclasses.replace(search.constraints, free_prefix=given))
+    search = under(search, dataclasses.replace(search.constraints, free_prefix=free_prefix))
     if spans is not None:
         rules = options.constraints(
             SpanConstraints,
@@ -189,25 +189,26 @@ def test_it_keeps_the_spans_that_tensorflow_s_searches_keep(given_options, sente
     options = DecodingOptions(**given_options)
     rows = [SPANS[place] for place in places[: len(sentences)]]
     spans = Spans(MARKS, *(np.array(column) for column in zip(*rows, strict=True)))
-    assert_alike(found(sentences, options, spans), of_tensorflow(options, sentences, spans))
+    assert_alike(of_numpy(sentences, options, spans), of_tensorflow(options, sentences, spans))
 
 
-def test_control_without_spans_it_finds_others():
+def test_control_without_spans_it_finds_other_translations():
     spans = Spans(MARKS, *(np.array(column) for column in zip(*SPANS, strict=True)))
-    [*kept], [*free] = (found(VARIED[:4], DecodingOptions(), one) for one in (spans, None))
-    assert [one[0].ids for one in kept] != [one[0].ids for one in free]
-    assert kept[1][0].ids.count(8) == 3
+    ruled = [best.ids for [best] in of_numpy(VARIED[:4], DecodingOptions(), spans)]
+    assert ruled != [best.ids for [best] in of_numpy(VARIED[:4], DecodingOptions())]
+    assert ruled[1].count(8) == 3
 
 
 def test_log_probabilities_are_those_of_each_token():
-    [[one]] = found([(3, 6, 1, ())], DecodingOptions(beam_size=1))
+    [[hypothesis]] = of_numpy([(3, 6, 1, ())], DecodingOptions(beam_size=1))
     table = Centred(3, WORDS)
     expected = [
-        table.log_probabilities([one.ids[:place]])[0, token] for place, token in enumerate(one.ids)
+        table.log_probabilities([hypothesis.ids[:place]])[0, token]
+        for place, token in enumerate(hypothesis.ids)
     ]
-    np.testing.assert_allclose(one.log_probabilities, expected, rtol=1e-5, atol=1e-5)
-    assert one.ids[-1] == EOS
-    assert one.score == pytest.approx(sum(one.log_probabilities))
+    np.testing.assert_allclose(hypothesis.log_probabilities, expected, rtol=1e-5, atol=1e-5)
+    assert hypothesis.ids[-1] == EOS
+    assert hypothesis.score == pytest.approx(sum(hypothesis.log_probabilities))
 
 
 def test_blocks_take_fewer_steps_than_there_are_tokens():
@@ -215,25 +216,25 @@ def test_blocks_take_fewer_steps_than_there_are_tokens():
     model = TableModel(tables)
     search = NumpyBlocks(DecodingOptions(blockwise=True), 4 + WORDS)
     sentences = [np.arange(8), np.full((8, 2), 4)], [9] * 8, [5] * 8, [()] * 8, [0] * 8
-    tokens = sum(len(one.ids) for [one] in search(model, *sentences))
+    tokens = sum(len(hypothesis.ids) for [hypothesis] in search(model, *sentences))
     assert 8 < model.blocks < tokens
 
 
-def test_a_beam_searches_on_only_from_what_may_still_win(monkeypatch):
+def test_a_beam_extends_only_hypotheses_that_may_still_win(monkeypatch):
     step = TableModel.step
     widths = []
 
-    def counting(self, ids, *others):
+    def counting(self, ids, *arguments):
         widths.append(ids.shape)
-        return step(self, ids, *others)
+        return step(self, ids, *arguments)
 
     monkeypatch.setattr(TableModel, "step", counting)
-    found([(3, 9, 1, ())], DecodingOptions(beam_size=4))
-    # All hypotheses begin alike; what is worse than the best that ended, at any length, is left.
+    of_numpy([(3, 9, 1, ())], DecodingOptions(beam_size=4))
+    # All begin as one hypothesis; those that can no longer beat the best finished one are dropped.
     assert widths == [(1, hypotheses) for hypotheses in (1, 4, 4, 4, 3, 1, 1)]
 
 
-def test_control_a_beam_that_gives_up_too_early_finds_others(monkeypatch):
+def test_control_a_beam_that_gives_up_too_early_fails_the_law(monkeypatch):
     hopeful = Beam.hopeful
 
     def too_early(self):
@@ -246,14 +247,14 @@ def test_control_a_beam_that_gives_up_too_early_finds_others(monkeypatch):
         test_it_finds_what_tensorflow_s_searches_find.hypothesis.inner_test(OPTIONS[2], sentences)
 
 
-def test_equal_scores_come_in_the_order_of_ids():
+def test_hypotheses_of_equal_scores_come_in_the_order_of_ids():
     tables = [enumeration.Table(1, WORDS, levels=1)]
     options = DecodingOptions(num_hypotheses=4)
-    [one] = NumpySearch(options, 4 + WORDS)(
+    [hypotheses] = NumpySearch(options, 4 + WORDS)(
         TableModel(tables), [np.zeros(1, int)], [5], [1], [()], [0]
     )
-    [other] = decode(options.search(), tables, [5])
-    assert [tuple(each.ids) for each in one] == [ids for ids, _ in other]
+    [expected] = decode(options.search(), tables, [5])
+    assert [tuple(hypothesis.ids) for hypothesis in hypotheses] == [ids for ids, _ in expected]
 
 
 def test_no_sentences_give_nothing():
@@ -264,8 +265,8 @@ def test_control_rows_that_keep_the_state_of_others_fail_the_law(monkeypatch):
     extend = Beam.extend
 
     def of_the_first(self, *candidates):
-        [first, *others] = extend(self, *candidates)
-        return [first] * (1 + len(others))
+        parents = extend(self, *candidates)
+        return parents[:1] * len(parents)
 
     monkeypatch.setattr(Beam, "extend", of_the_first)
     with pytest.raises(AssertionError):
