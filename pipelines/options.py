@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 # Whether a resumed run may change an option:
 DESCRIBED = "described"  # As `Task.fixed` says: the value is part of the run's description.
 FIXED = "fixed"  # No: it was decided when the run began.
-TOLD = "told"  # Yes, for the rest of the run, and a line reports the change.
+REPORTED = "reported"  # Yes, for the rest of the run, and a line reports the change.
 FREE = "free"  # Yes, silently: when the run ends, where it lies, what is done at its end.
-RESUMED = (DESCRIBED, FIXED, TOLD, FREE)
+RESUMED = (DESCRIBED, FIXED, REPORTED, FREE)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,7 @@ expect.
 import dataclasses
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, limits, parse_length
-from pipelines.options import TOLD, Options, option
+from pipelines.options import REPORTED, Options, option
 from pipelines.whole_files import read_words
 
 OR_ITS_OWN = (
@@ -35,7 +35,7 @@ class DecodingOptions(Options):
     tokens, "+50" 50 more than the source, "1.5x" one and a half times the source, "2x+10" both.
     """
 
-    resumed = TOLD
+    resumed = REPORTED
 
     beam_size: int | None = option(
         None,

@@ -1,6 +1,6 @@
 """Flags of the commands that measure translations (Vaswani et al. 2017, section 6.1)."""
 
-from pipelines.options import TOLD, Options, option
+from pipelines.options import REPORTED, Options, option
 
 OF_BLEU = ("bleu", "bleu_intl", "bleu_lc", "bleu_language", "bleu_compounds")
 
@@ -47,7 +47,7 @@ class Tokenizer(Options):
         "and other languages without spaces between words; 13a for the rest. A run that is resumed "
         "keeps its own.",
         choices=("13a", "intl", "none", "char", "zh", "ja-mecab", "ko-mecab"),
-        resumed=TOLD,
+        resumed=REPORTED,
     )
 
 

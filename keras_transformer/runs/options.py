@@ -4,7 +4,7 @@ Low-Rank Adaptation of Large Language Models").
 
 import types
 
-from pipelines.options import FIXED, TOLD, Options, option
+from pipelines.options import FIXED, REPORTED, Options, option
 
 
 def is_above_0(number: str) -> bool:
@@ -25,7 +25,7 @@ class FineTuning(Options):
         "Start from the weights of this model: a run's folder, a checkpoint in it, or a "
         "SavedModel.",
         path=True,
-        resumed=TOLD,
+        resumed=REPORTED,
     )
     freeze: tuple[str, ...] = option(
         (),
@@ -62,5 +62,5 @@ class AdapterChoice(Options):
         "File adapter.npz of a run with --lora_rank, to add to the weights of the model that the "
         "run started from.",
         path=True,
-        resumed=TOLD,
+        resumed=REPORTED,
     )

@@ -19,7 +19,7 @@ from keras_transformer.training.optimizer import averaged_weights, optimizer
 from keras_transformer.training.schedule import cosine_schedule, schedule
 from keras_transformer.training.watchers import Watchers, window_of
 from pipelines.batches import batching, bucketing
-from pipelines.options import FIXED, TOLD, Sections, active, places, recipe
+from pipelines.options import FIXED, REPORTED, Sections, active, places, recipe
 from pipelines.whole_files import as_read, write_json, write_text
 
 # Fixed options that 0.6 had and did not write: their values in such a run are unknown.
@@ -272,7 +272,7 @@ def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
     training = {"batch_tokens": values["batch_tokens"], **description.get("training", {})}
     description["training"] = {**training, "seed": values["seed"]}
     description["task"] = task.name
-    settings = {name: value for name, value in values.items() if resumed.get(name) == TOLD}
+    settings = {name: value for name, value in values.items() if resumed.get(name) == REPORTED}
     if values["schedule"] == "cosine":
         # The cosine ends there.
         settings["max_steps"] = values["max_steps"]

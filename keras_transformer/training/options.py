@@ -1,6 +1,6 @@
 """Options of training. The defaults are the paper's (Vaswani et al. 2017, section 5)."""
 
-from pipelines.options import FIXED, FREE, TOLD, Options, option
+from pipelines.options import FIXED, FREE, REPORTED, Options, option
 
 
 class Seed(Options):
@@ -29,7 +29,7 @@ class Batches(Options):
         "Number of batches in which each replica computes its share of an update. More need "
         "less memory.",
         at_least=1,
-        resumed=TOLD,
+        resumed=REPORTED,
         on_tensorflow=True,
     )
     static_shapes: bool = option(
@@ -40,13 +40,13 @@ class Batches(Options):
     jit_compile: bool = option(
         False,
         "Compile the forward and the backward pass by XLA. This is slower on a CPU.",
-        resumed=TOLD,
+        resumed=REPORTED,
     )
     distribution: str = option(
         "one",
         "Replicas to train on: one device, all GPUs of this machine, several machines, or a TPU.",
         choices=("one", "mirrored", "multi_worker", "tpu"),
-        resumed=TOLD,
+        resumed=REPORTED,
         on_tensorflow=True,
     )
     tpu: str = option(
@@ -65,7 +65,7 @@ class ObjectiveOptions(Options):
         "Weight alpha of R-Drop, which computes each batch twice with different dropout and trains "
         "the results to agree; 0: no R-Drop. Its authors take 5. A step takes twice the time.",
         at_least=0,
-        resumed=TOLD,
+        resumed=REPORTED,
         on_tensorflow=True,
     )
 
@@ -73,7 +73,7 @@ class ObjectiveOptions(Options):
 class OptimizerOptions(Options):
     """Optimizer."""
 
-    resumed = TOLD
+    resumed = REPORTED
 
     schedule: str = option(
         "transformer",
@@ -128,7 +128,7 @@ class Averaging(Options):
         "Number of last checkpoints to average. With --max_minutes, training averages this many or "
         "fewer: the number with the lowest validation cross-entropy, which it prints.",
         at_least=1,
-        resumed=TOLD,
+        resumed=REPORTED,
     )
 
 
@@ -156,20 +156,20 @@ class Course(Options):
         None,
         "Score and export the best epoch by this measure, instead of an average of checkpoints: "
         "cross_entropy; for translation also bleu, for parsing f1, for other tasks accuracy.",
-        resumed=TOLD,
+        resumed=REPORTED,
     )
     checkpoint_minutes: float = option(
         10.0,
         "Minutes between two checkpoints to resume from. Each epoch's end is saved as well.",
         at_least=0,
-        resumed=TOLD,
+        resumed=REPORTED,
     )
     average_over: str = option(
         "minutes",
         "Checkpoints to average: those written every --checkpoint_minutes, as in the paper "
         "(with --max_minutes those of --average_share), or those written at the ends of epochs.",
         choices=("minutes", "epochs"),
-        resumed=TOLD,
+        resumed=REPORTED,
     )
     average_share: float = option(
         0.2,
@@ -177,20 +177,20 @@ class Course(Options):
         "checkpoints to average are written, evenly in time. The final weights are one of them.",
         at_least=1e-06,
         at_most=1,
-        resumed=TOLD,
+        resumed=REPORTED,
     )
     keep_checkpoints: int = option(
         10,
         "Number of last checkpoints to keep, of those that --average_over names.",
         at_least=1,
-        resumed=TOLD,
+        resumed=REPORTED,
     )
     mixed_precision: str = option(
         "auto",
         "Precision to compute in while training. auto: bfloat16 if the GPU or, without one, the "
         "processor is fast at it.",
         choices=("auto", "float32", "bfloat16"),
-        resumed=TOLD,
+        resumed=REPORTED,
     )
     release: bool = option(
         True,

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from pipelines.corpora.parallel_text import Corpus, ParallelText
 from pipelines.dropped import Dropped
 from pipelines.line_files import existing_folder
-from pipelines.options import FREE, TOLD, Options, option
+from pipelines.options import FREE, REPORTED, Options, option
 
 # The corpora by name, in the order in which `pipelines.corpora` imports them.
 CORPORA: dict[str, type["CorpusOptions"]] = {}
@@ -133,7 +133,7 @@ class Strictness(Options):
         False,
         "Refuse text, trees, tagged words and pictures that are damaged or empty. Default: they "
         "are left out, and counted with the place of the first.",
-        resumed=TOLD,
+        resumed=REPORTED,
     )
 
 

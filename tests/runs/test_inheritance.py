@@ -133,9 +133,9 @@ def test_a_description_without_hyperparameters_gives_none(tmp_path):
 # Options that differ from those of the resumed run are refused or reported, each once.
 SECTIONS = (*TRAINING, *(section for task in TASKS.values() for section in task.options))
 RESUMED = {place.option.name: place.option.setting.resumed for place in options.places(SECTIONS)}
-FIXED, TOLD, FREE = (
+FIXED, REPORTED, FREE = (
     [name for name, resumed in RESUMED.items() if resumed == policy]
-    for policy in (options.FIXED, options.TOLD, options.FREE)
+    for policy in (options.FIXED, options.REPORTED, options.FREE)
 )
 LISTS = {place.option.name for place in options.places(SECTIONS) if place.option.type is list}
 
@@ -145,7 +145,7 @@ def numbered(name, number):
     return [str(number)] if name in LISTS else number
 
 
-BEGUN = {name: numbered(name, 1) for name in (*FIXED, *TOLD, *FREE)}
+BEGUN = {name: numbered(name, 1) for name in (*FIXED, *REPORTED, *FREE)}
 BEGUN["schedule"] = "transformer"
 BEGUN |= {"seed": 1, "batch_tokens": 1}
 
@@ -180,7 +180,7 @@ def test_a_fixed_option_that_changed_is_refused(tmp_path, name, was, now):
     assert resume(run, {**BEGUN, name: was}) == []
 
 
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", REPORTED)
 def test_a_changed_option_of_the_rest_of_the_run_is_reported_once(begun, name):
     before = BEGUN[name]
     now = numbered(name, 2)
@@ -189,7 +189,7 @@ def test_a_changed_option_of_the_rest_of_the_run_is_reported_once(begun, name):
     assert resume(begun, {**BEGUN, name: None}) == [f"{name} was {now}, now not given"]
 
 
-@pytest.mark.parametrize("name", [*FIXED, *TOLD])
+@pytest.mark.parametrize("name", [*FIXED, *REPORTED])
 def test_a_run_killed_before_its_first_checkpoint_reports_what_changed(tmp_path, name):
     run = RunFolder(tmp_path)
     resume(run, BEGUN)

@@ -4,7 +4,7 @@ from keras_transformer.evaluation.options import Tokenizer
 from keras_transformer.runs.options import is_above_0
 from keras_transformer.saved_models.options import ExportPrecision, Format
 from keras_transformer.tasks.options import OF_PAIRS, SEARCH, Registered
-from pipelines.options import FIXED, TOLD, Options, option
+from pipelines.options import FIXED, REPORTED, Options, option
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 AUGMENTED = ("case", "typos", "punctuation")
@@ -23,7 +23,7 @@ def _rate_of(kind):
 class Augmentation(Options):
     """Augmentation."""
 
-    resumed = TOLD
+    resumed = REPORTED
 
     augment: tuple[str, ...] = option(
         (),
@@ -116,7 +116,7 @@ class ValidationSearch(Options):
         "Number of sentences to translate for BLEU, or to parse for F1, after each epoch; 0: "
         "none. This search is greedy.",
         at_least=0,
-        resumed=TOLD,
+        resumed=REPORTED,
     )
 
 
