@@ -153,6 +153,10 @@ def bound_names(tree):
             yield from (getattr(node, key) for key in keys)
 
 
+def empty_names(tree):
+    return [name for name in bound_names(tree) if name.strip("_") in EMPTY]
+
+
 def parallel_assignments(tree):
     """Lines such as `a, b = 1, 2`."""
     return [
@@ -191,7 +195,7 @@ def offences(module, source):
     if NO_NAMES & set(module.split(".")):
         yield "has a name that says nothing"
     bare = [name for name in public_names(tree) if name.lower() in BARE | EMPTY]
-    bare += [name for name in bound_names(tree) if name.strip("_") in EMPTY]
+    bare += empty_names(tree)
     yield from (f"calls something {name}, and not what" for name in bare)
     if within(module, NAMES_ITS_SECTION) and not SECTION.search(ast.get_docstring(tree) or ""):
         yield "does not name its section of the paper"
@@ -212,6 +216,14 @@ SOURCES = {module: path.read_text(encoding="utf-8") for module, path in MODULES.
 @pytest.mark.parametrize("module", list(MODULES))
 def test_a_module_keeps_the_laws_of_the_house(module):
     assert list(offences(module, SOURCES[module])) == []
+
+
+@pytest.mark.parametrize("folder", ["tests", "benchmarks", "notebooks"])
+def test_other_code_names_what_things_are(folder):
+    paths = [*(ROOT / folder).rglob("*.py")]
+    empty = {path.name: empty_names(ast.parse(path.read_text("utf-8"))) for path in paths}
+    assert {name: names for name, names in empty.items() if names} == {}
+    assert empty_names(ast.parse("for one in lines: pass")) == ["one"]  # control
 
 
 DOCSTRING = '"""Section 3."""\n'
