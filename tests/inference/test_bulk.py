@@ -212,7 +212,7 @@ def test_a_worker_that_is_killed_ends_the_command(two_process_command, folder, t
             with contextlib.suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)
     [line] = process.communicate()[1].decode().splitlines()
-    assert line.startswith("error: Worker subprocess exited with return code -9. Did it run out of ")
+    assert line.startswith("error: Worker subprocess exited with return code -9. Did it run out ")
     assert process.returncode == 1
     assert 0 < len(written(tmp_path)) < 9
     run(folder, tmp_path, "whole/t")
