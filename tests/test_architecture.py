@@ -221,8 +221,8 @@ def test_a_module_keeps_the_laws_of_the_house(module):
 @pytest.mark.parametrize("folder", ["tests", "benchmarks", "notebooks"])
 def test_other_code_names_what_things_are(folder):
     paths = [*(ROOT / folder).rglob("*.py")]
-    empty = {path.name: empty_names(ast.parse(path.read_text("utf-8"))) for path in paths}
-    assert {name: names for name, names in empty.items() if names} == {}
+    empty = {path: empty_names(ast.parse(path.read_text("utf-8"))) for path in paths}
+    assert {path: names for path, names in empty.items() if names} == {}
     assert empty_names(ast.parse("for one in lines: pass")) == ["one"]  # control
 
 
