@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, Phase, settings
 from shared import SharedFolders, TemporaryFolder
 from shell import Shell, WarmProgram
 
@@ -27,6 +27,14 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # The time of an example depends on how busy the machine is.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+# Requests to a server: the same examples in each run, which are neither shrunk nor remembered.
+settings.register_profile(
+    "the same each time",
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate],
+)
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # A process for each core: more threads would only get into each other's way.

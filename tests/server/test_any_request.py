@@ -11,7 +11,7 @@ import pathlib
 import struct
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("fastapi")
@@ -211,13 +211,7 @@ def check(folder, examples):
         signatures = versions._current.model.signatures
         application = server_app.build(Service("m", versions, batcher, options), False, Vertex())
 
-        @settings(
-            max_examples=examples,
-            derandomize=True,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-            phases=[Phase.generate],
-        )
+        @settings(settings.get_profile("the same each time"), max_examples=examples)
         @given(st.data())
         def check_request(data):
             is_random = data.draw(st.integers(0, 4)) == 0

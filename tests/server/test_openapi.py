@@ -7,7 +7,7 @@ checks the answers.
 import os
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 from hypothesis.errors import Unsatisfiable
 
 pytest.importorskip("fastapi")
@@ -47,13 +47,7 @@ def document(small):
 def test_the_server_does_what_its_document_says(document, number, mode, examples):
     operation = list(document.get_all_operations())[number].ok()
 
-    @settings(
-        max_examples=examples,
-        derandomize=True,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],
-    )
+    @settings(settings.get_profile("the same each time"), max_examples=examples)
     @given(case=operation.as_strategy(generation_mode=mode))
     def ask(case):
         # The document does not know the model's signatures: what it allows may still be refused.
