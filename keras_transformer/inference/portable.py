@@ -9,6 +9,7 @@ import hashlib
 import pathlib
 import re
 from collections.abc import Callable, Mapping
+from unicodedata import category
 
 import numpy as np
 
@@ -34,6 +35,8 @@ from pipelines.vocabularies.protected_spans import AS_SPAN, MARKS, TERM, MarkedT
 from pipelines.vocabularies.vocabulary import RESERVED
 
 GOLDEN = "golden.jsonl"
+# Categories of the characters of a blank line: spaces, breaks, controls, and marks without width.
+BLANK = {"Zs", "Zl", "Zp", "Cc", "Cf"}
 DRAWING = ("samples", "temperature", "top_k", "top_p", "seed")
 
 
@@ -265,7 +268,7 @@ class Portable:
 
     def _text(self, line, ids):
         # A blank line has an empty translation, but a blank prompt may be continued.
-        if self.reads_source and not _in_unicode(line).encode().strip():
+        if self.reads_source and BLANK.issuperset(map(category, _in_unicode(line))):
             return ""
         text = self._target.decode([token for token in ids if token not in (PAD, EOS)])
         return self._marks.put_back(text, self._marked(line)) if self._marks else text

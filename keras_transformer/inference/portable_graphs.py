@@ -38,7 +38,6 @@ class OnnxGraph:
         options = package.SessionOptions()
         # A step's operations are too small for several threads. `Translator` runs a batch in each.
         options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
         with _whole(path):
             self._session = package.InferenceSession(path, options, ["CPUExecutionProvider"])
         self.inputs = {

@@ -39,7 +39,9 @@ NEEDS = {
     "onnx": ("tf2onnx.convert", "onnxruntime", "ONNX Runtime"),
     "litert": ("ai_edge_litert.interpreter", "ai_edge_litert.interpreter", "LiteRT"),
 }
-LINES = ["a b c d", "", "d d", "e a b c d f g", "b", "  ", "h h h h a"]
+# A line without a visible character.
+BLANK = " \u3000\u00ad\u200b\ufeff\x1c"
+LINES = ["a b c d", "", "d d", "e a b c d f g", "b", BLANK, "h h h h a"]
 REFERENCES = ["d c b a", "a", "d", "g f d c b a e", "c c c", "b", "h"]
 PROGRAM = f"""{BEGINNING}
 import json
@@ -101,6 +103,7 @@ def test_translations_are_those_of_the_live_model(live, folder):
     # The newest of the versions in a folder.
     assert Translator.load(folder.parent).translate(LINES) == expected
     assert len(set(expected)) > 3
+    assert [line for line, text in zip(LINES, expected, strict=True) if not text] == ["", BLANK]
 
 
 def test_scores_and_details_are_those_of_the_live_model(live, folder):

@@ -31,6 +31,7 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 pytestmark = pytest.mark.slow
 LINES = [
     *("a {x} b <b>c {y}</b> d", "see https://a.b/c or me@a.org", "", "no span", " {x} "),
+    "\u3000\u200b",
     *("<p>a <b>b</b> <i>c</i></p>", "⟦keep me⟧ b", "e {a} {a}", "\U0001f600 ä", "%s d 12345"),
 ]
 LINES += [

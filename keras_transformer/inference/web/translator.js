@@ -78,7 +78,7 @@ class Translator {
   // target_language.
   async translate(line, options = {}) {
     const text = line.replace(/\p{Surrogate}/gu, "?");
-    if (/^[ \t\n\r\v\f]*$/.test(text)) return "";
+    if (/^[\p{Z}\p{Cc}\p{Cf}]*$/u.test(text)) return "";
     const settings = { ...this.settings, ...options };
     // The best translation has the most of the given terms, and then the highest score.
     const terms = settings.learned_terms ? [...text.matchAll(TERM)] : [];

@@ -24,6 +24,7 @@ from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabularies.vocabulary import Vocabulary
 
 REFERENCE = tf.TensorSpec([None], tf.string, name="reference")
+BLANK = r"[\pZ\p{Cc}\p{Cf}]*"
 
 
 class TranslationModule(TextModule):
@@ -241,8 +242,9 @@ class TranslationModule(TextModule):
         return labels.before(ids, labels.ids_of(name), ids.nrows()) if labels else ids
 
     def target_text(self, ids, text):
-        """Return strings as `TextModule` does, but "" where `text` is blank."""
-        return tf.where(tf.strings.strip(text) == "", "", super().target_text(ids, text))
+        """Return strings as `TextModule` does, but "" where `text` is blank, as in `portable`."""
+        is_blank = tf.strings.regex_full_match(text, BLANK)
+        return tf.where(is_blank, "", super().target_text(ids, text))
 
 
 def decoding_options(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> DecodingOptions:
