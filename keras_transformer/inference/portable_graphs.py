@@ -158,18 +158,11 @@ class GraphModel:
         """Return log P of all tokens after a sentence's ids, best first, and the tokens, (V,)."""
         source = self.encode([source])
         state = self.start(1)
-        row = np.zeros(1, np.int32)
+        bias_and_factor = np.zeros((1, size), np.float32), np.ones((1, 1), np.float32)
         for position, newest in enumerate((BOS, *ids)):
-            logs, tokens, state = self.step(
-                np.array([[newest]], np.int32),
-                np.array(position, np.int32),
-                row,
-                np.array(size if position == len(ids) else 1, np.int32),
-                np.zeros((1, size), np.float32),
-                np.ones((1, 1), np.float32),
-                state,
-                source,
-            )
+            count = size if position == len(ids) else 1
+            integers = (np.array(value, np.int32) for value in ([[newest]], position, [0], count))
+            logs, tokens, state = self.step(*integers, *bias_and_factor, state, source)
         return logs[0], tokens[0]
 
 
