@@ -99,6 +99,10 @@ def settings(
     and that are not null. An error names the key, the file, what it must be and what it is, and
     ends with the remedy.
     """
+    if not isinstance(document, Mapping) or not all(isinstance(key, str) for key in document):
+        raise ValueError(
+            f"{place} must be a mapping of names. Received: {quote(document)}. {remedy}"
+        )
     fields = {field.encode_name: field for field in msgspec.structs.fields(schema)}
     missing = [name for name, field in fields.items() if field.required and name not in document]
     if missing:

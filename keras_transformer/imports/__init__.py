@@ -7,5 +7,6 @@
     LAYERS                              prefix of the layers' weights -> config key of their number
     hyperparameters(config)             hyperparameters of our model
     table(config) -> `family.Weight`s   each of our weights: its path, and their name and shape
-    plain_name(name) -> name            their name of a weight without the model's prefix
+    PREFIX                              what may precede their names of weights
+    TIES                                name of a table -> another that it may be stored under
 """

@@ -23,8 +23,7 @@ from pipelines.json_files import Schema, quote, read_json, refuse
 
 MODEL_TYPE = "bert"
 PREFIX = "bert."
-# Weights of a norm in TensorFlow's checkpoints, such as the original ones -> in PyTorch's.
-NORMS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+TIES = {}
 # Norms of a layer, ours -> theirs.
 NORMS_OF_LAYER = {
     "self_attention_norm/norm": "attention.output.LayerNorm",
@@ -103,7 +102,7 @@ def hyperparameters(config: Config) -> Hyperparameters:
 
 
 def table(config: Config) -> Iterator[Weight]:
-    """Yield the weights of a model of config.json, theirs named as by `plain_name`."""
+    """Yield the weights of a model of config.json, theirs without the prefix."""
     d = config.hidden_size
     pieces = config.vocab_size
 
@@ -129,15 +128,6 @@ def table(config: Config) -> Iterator[Weight]:
     for head in HEADS_OF[config.our_class]:
         yield from heads[head]
     yield from config.layers("attention.self", NORMS_OF_LAYER)
-
-
-def plain_name(theirs: str) -> str:
-    """Return a weight's name in PyTorch, without the prefix."""
-    theirs = theirs.removeprefix(PREFIX)
-    for tensorflow_end, pytorch_end in NORMS.items():
-        if theirs.endswith(tensorflow_end):
-            return theirs.removesuffix(tensorflow_end) + pytorch_end
-    return theirs
 
 
 MODULES = "modules.json"

@@ -6,7 +6,7 @@ Language Understanding").
 from collections.abc import Collection
 from typing import Any, ClassVar, Literal
 
-from keras_transformer.imports.family import ANOTHER, pieces_by_id
+from keras_transformer.imports.family import ANOTHER, WHOLE, pieces_by_id
 from keras_transformer.imports.folder_files import SettingsFiles
 from pipelines.json_files import MOST_BYTES_OF_LISTS, Schema, read_text
 from pipelines.vocabularies.word_pieces import LONGEST_WORD, SUFFIX, UNKNOWN, WordPieces, fault
@@ -14,7 +14,6 @@ from pipelines.vocabularies.word_pieces import LONGEST_WORD, SUFFIX, UNKNOWN, Wo
 VOCABULARY = "vocab.txt"
 TOKENIZER = "tokenizer.json"
 SETTINGS = "tokenizer_config.json"
-AGAIN = "Save the tokenizer again."
 # Classes without settings of their own: tokenizer.json has all.
 GENERIC_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")
 # Classes whose rules we know; BertJapaneseTokenizer, for example, has others for words.
@@ -105,13 +104,13 @@ PARTS = {"normalizer": Normalizer, "pre_tokenizer": PreTokenizer, "post_processo
 
 def load_vocabulary(files: SettingsFiles, most_pieces: int | None = None) -> WordPieces:
     """Load a folder's vocabulary of at most `most_pieces`, the rows of the model's table."""
-    config = files.read(TokenizerConfig, SETTINGS, AGAIN)
-    tokenizer = files.read(Tokenizer, TOKENIZER, AGAIN, MOST_BYTES_OF_LISTS)
+    config = files.read(TokenizerConfig, SETTINGS, WHOLE)
+    tokenizer = files.read(Tokenizer, TOKENIZER, WHOLE, MOST_BYTES_OF_LISTS)
     path = files.path / VOCABULARY
     pieces = _read_lines(path) if path.exists() else []
     if tokenizer.model is not None:
         ids = files.parse(Model, tokenizer.model, TOKENIZER, ANOTHER, "model").vocab
-        pieces_of_json = pieces_by_id(ids, files.path / TOKENIZER, AGAIN)
+        pieces_of_json = pieces_by_id(ids, files.path / TOKENIZER, WHOLE)
         files.unused[TOKENIZER] += tokenizer.unused_tokens(ids)
         if pieces and pieces != pieces_of_json:
             raise ValueError(
@@ -158,5 +157,5 @@ def _read_lines(path):
     pieces = [line.removesuffix("\r") for line in lines] if lines[0].endswith("\r") else lines
     if line_and_reason := fault(pieces):
         number, reason = line_and_reason
-        raise ValueError(f"line {number + 1} of {path} {reason}. {AGAIN}")
+        raise ValueError(f"line {number + 1} of {path} {reason}. {WHOLE}")
     return pieces

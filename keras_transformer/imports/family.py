@@ -11,8 +11,10 @@ import numpy as np
 
 from pipelines.json_files import Schema, quote, refuse
 
-AGAIN = "Take the config.json that was saved with the weights, or import another model."
+OWN_CONFIG = "Take the config.json that was saved with the weights, or import another model."
 ANOTHER = "Import another model."
+WHOLE = "Save the model and its tokenizer again, all files."
+RELEASE = "Take the whole release again."
 SINGLE_LABEL = "single_label_classification"
 MOST = 2**31 - 1
 # Output bias of pieces that a model lacks: a probability of nearly 0, and losses stay finite.
@@ -69,7 +71,8 @@ class Config(Schema):
         names = self.id2label or {"0": "LABEL_0", "1": "LABEL_1"}
         numbers = [str(number) for number in range(len(names))]
         if gap := next((number for number in numbers if number not in names), None):
-            refuse("id2label", "config.json", f"numbered from 0, with {gap}", self.id2label, AGAIN)
+            expected = f"numbered from 0, with {gap}"
+            refuse("id2label", "config.json", expected, self.id2label, OWN_CONFIG)
         return [names[number] for number in numbers]
 
     def require_single_label(self, architecture: str) -> None:

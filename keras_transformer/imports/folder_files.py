@@ -5,18 +5,17 @@
 import math
 import os
 import pathlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from keras_transformer.imports.family import require_finite, require_shape
+from keras_transformer.imports.family import WHOLE, require_finite, require_shape
 from pipelines import json_files, needing
 from pipelines.json_files import Schema, quote, regular_file
 
 INDEX = "model.safetensors.index.json"
 ENDING = ".safetensors"
-WHOLE = "Save the model again, all its files."
 # Numbers of an array that are read at once.
 AT_ONCE = 2**24
 FLOATS = ("F64", "F32", "F16", "BF16")
@@ -42,12 +41,7 @@ class SettingsFiles:
         return self.parse(schema, document, name, remedy)
 
     def parse(
-        self,
-        schema: type[Schema],
-        document: Mapping[str, Any],
-        name: str,
-        remedy: str,
-        part: str = "",
+        self, schema: type[Schema], document: Mapping, name: str, remedy: str, part: str = ""
     ) -> Any:
         """Convert an object, the whole file `name` or its key `part`, by a schema."""
         path = self.path / name
@@ -67,12 +61,21 @@ class Index(Schema):
     weight_map: dict[str, str]
 
 
+def plain_name(name: str, prefix: str) -> str:
+    """Return a weight's name as in PyTorch and without the model's prefix. TensorFlow has other
+    names for the weights of a norm, also in the original BERT.
+    """
+    name = name.removeprefix(prefix).replace("LayerNorm.gamma", "LayerNorm.weight")
+    return name.replace("LayerNorm.beta", "LayerNorm.bias")
+
+
 class WeightFiles(Mapping):
     """Float32 arrays of a folder's safetensors files, keyed by `plain_name` of their names in the
-    files. `unused` are weight files that the index does not name.
+    files. `ties` map names of tables to those under which tied ones may be stored alone, as by
+    Accelerate. `unused` are weight files that the index does not name.
     """
 
-    def __init__(self, folder: pathlib.Path, plain_name: Callable[[str], str] = str):
+    def __init__(self, folder: pathlib.Path, prefix: str, ties: Mapping[str, str]):
         self._folder = folder
         # Plain name -> (file, its name there, shape, type).
         self._places: dict[str, tuple[pathlib.Path, str, tuple[int, ...], str]] = {}
@@ -87,15 +90,18 @@ class WeightFiles(Mapping):
             )
         self.unused = [path.name for path in all_paths if path not in paths]
         for path in paths:
-            self._add(path, plain_name)
+            self._add(path, prefix)
         for name, file in index.items():
-            if self._places.get(plain_name(name), (None,))[0] != folder / file:
+            if self._places.get(plain_name(name, prefix), (None,))[0] != folder / file:
                 raise ValueError(
                     f"{folder / file} lacks the weight {quote(name)}, which {folder / INDEX} says "
                     f"it has. {WHOLE}"
                 )
+        for name, stored in ties.items():
+            if stored in self._places:
+                self._places.setdefault(name, self._places[stored])
 
-    def _add(self, path, plain_name):
+    def _add(self, path, prefix):
         with _opened(path) as file:
             names = {name: name for name in list(file.keys())}
             # Tied weights are stored once; the metadata maps their other names to the stored one.
@@ -103,7 +109,7 @@ class WeightFiles(Mapping):
                 if stored in names:
                     names.setdefault(name, stored)
             for name, stored in names.items():
-                plain = plain_name(name)
+                plain = plain_name(name, prefix)
                 if plain in self._places:
                     raise ValueError(
                         f"{self._folder} must have each weight once. Received: {quote(plain)} in "

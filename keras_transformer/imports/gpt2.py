@@ -4,7 +4,6 @@
 """
 
 import dataclasses
-import operator
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal, NamedTuple
 
@@ -12,8 +11,8 @@ import numpy as np
 
 from keras_transformer.imports import bert_text, family
 from keras_transformer.imports.bert_text import TOKENIZER
-from keras_transformer.imports.family import ANOTHER, Epsilon, Share, Size, Weight, norm
-from keras_transformer.imports.folder_files import WHOLE, SettingsFiles, listed
+from keras_transformer.imports.family import ANOTHER, WHOLE, Epsilon, Share, Size, Weight, norm
+from keras_transformer.imports.folder_files import SettingsFiles, listed
 from keras_transformer.models import Hyperparameters, LanguageModel
 from pipelines.json_files import MOST_BYTES_OF_LISTS, Schema, read_object, read_text
 from pipelines.special_ids import BOS, EOS, PAD, UNK
@@ -24,8 +23,8 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 MODEL_TYPE = "gpt2"
 ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu"}
 LAYERS = {"h": "n_layer"}
-# Returns a weight's name without the prefix.
-plain_name = operator.methodcaller("removeprefix", "transformer.")
+PREFIX = "transformer."
+TIES = {"wte.weight": "lm_head.weight"}
 # Parts of its attn.c_attn, one map to queries, keys and values.
 PARTS = ("query", "key", "value")
 VOCABULARY = "vocab.json"
@@ -89,7 +88,7 @@ def hyperparameters(config: Config) -> Hyperparameters:
 
 
 def table(config: Config) -> Iterator[Weight]:
-    """Yield the weights of a model of config.json, theirs named as by `plain_name`."""
+    """Yield the weights of a model of config.json, theirs without the prefix."""
     d = config.n_embd
     yield Weight("embedding/table", "wte.weight", (config.vocab_size, d))
     yield Weight("embedding/encoding/table", "wpe.weight", (config.n_positions, d))

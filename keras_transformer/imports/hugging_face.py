@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from keras_transformer.imports import bert, gpt2, m2m_100, marian_mt, t5, vit
-from keras_transformer.imports.family import AGAIN, ANOTHER, ArraysByPath
+from keras_transformer.imports.family import ANOTHER, OWN_CONFIG, ArraysByPath
 from keras_transformer.imports.folder_files import INDEX, SettingsFiles, WeightFiles, listed
 from pipelines.json_files import Schema, quote, read_object, refuse
 
@@ -40,7 +40,7 @@ class PretrainedFolder:
         path = self.path / CONFIG
         document = self._document()
         self.family = FAMILIES[document["model_type"]]
-        self.config = self.files.parse(self.family.Config, document, CONFIG, AGAIN)
+        self.config = self.files.parse(self.family.Config, document, CONFIG, OWN_CONFIG)
         try:
             self.family.hyperparameters(self.config)
             self.config.labels()
@@ -48,8 +48,11 @@ class PretrainedFolder:
             # An error about one of our hyperparameters does not name config.json.
             prefix = "" if CONFIG in str(error) else f"{CONFIG}: "
             raise ValueError(f"{prefix}{error}".replace(CONFIG, str(path), 1)) from error
-        self._preprocessing = self._read_preprocessing()
-        self._tensors = WeightFiles(self.path, self.family.plain_name)
+        self._preprocessing = None
+        if self.family is vit:
+            self._preprocessing = self.files.read(vit.Pictures, PICTURES, ANOTHER)
+            vit.check_pictures(self._preprocessing, self.config, self.path / PICTURES)
+        self._tensors = WeightFiles(self.path, self.family.PREFIX, self.family.TIES)
         if self.family is t5:
             self.config = t5.of_weights(self.config, [*self._tensors])
         self._check_shapes(path)
@@ -61,19 +64,11 @@ class PretrainedFolder:
                 f"{self.path} must be a folder with {CONFIG} (Hugging Face's), decoder.yml "
                 f"(Marian's) or a checkpoint (OpenNMT-tf's). It has {listed(self.path)}."
             )
-        document = read_object(path, AGAIN)
+        document = read_object(path, OWN_CONFIG)
         name = document.get("model_type")
         if not isinstance(name, str) or name not in FAMILIES:
             refuse("model_type", path, f"one of {', '.join(FAMILIES)}", name, ANOTHER)
         return document
-
-    def _read_preprocessing(self):
-        """Read preprocessor_config.json for a ViT; return None for other families."""
-        if self.family is not vit:
-            return None
-        preprocessing = self.files.read(vit.Pictures, PICTURES, ANOTHER)
-        vit.check_pictures(preprocessing, self.config, self.path / PICTURES)
-        return preprocessing
 
     def _check_shapes(self, path):
         # Do not collect the table: config.json may claim more layers than fit in memory.
@@ -84,7 +79,7 @@ class PretrainedFolder:
             count = getattr(self.config, key)
             begin = f"{prefix}.{count}."
             if extra := next((name for name in self._tensors if name.startswith(begin)), None):
-                refuse(key, path, f"larger: the weights have {quote(extra)}", count, AGAIN)
+                refuse(key, path, f"larger: the weights have {quote(extra)}", count, OWN_CONFIG)
 
     def model(self, pieces: int | None = None) -> keras.Model:
         """Build the model and load its weights. Keep the table's first `pieces` rows; None: all."""

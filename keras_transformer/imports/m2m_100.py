@@ -16,9 +16,9 @@ import numpy as np
 import sentencepiece
 
 from keras_transformer.imports import family, seq2seq, seq2seq_files
-from keras_transformer.imports.family import Natural, Weight, norm, pieces_by_id
+from keras_transformer.imports.family import WHOLE, Natural, Weight, norm, pieces_by_id
 from keras_transformer.imports.folder_files import required_file
-from keras_transformer.imports.seq2seq_files import AGAIN, TOKENIZER
+from keras_transformer.imports.seq2seq_files import TOKENIZER
 from keras_transformer.models import Hyperparameters
 from pipelines import json_files
 from pipelines.json_files import Schema, refuse
@@ -33,7 +33,8 @@ ADDED = "added_tokens.json"
 # What fairseq has in place of the first three pieces of a SentencePiece model.
 OF_FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
 LABEL = re.compile(r"__\w+__|[a-z]{3}_[A-Z][a-z]{3}")
-plain_name = seq2seq.plain_name
+PREFIX = seq2seq.PREFIX
+TIES = seq2seq.TIES
 finish = seq2seq_files.finish
 
 
@@ -91,11 +92,11 @@ def vocabulary(folder: Any) -> Vocabulary:
     if not labels:
         raise ValueError(
             f"{folder.path / TOKENIZER} must name the labels of languages, such as __de__ or "
-            f"deu_Latn, by additional_special_tokens. Received: none. {AGAIN}"
+            f"deu_Latn, by additional_special_tokens. Received: none. {WHOLE}"
         )
-    path = required_file(folder.path, SPM, AGAIN)
+    path = required_file(folder.path, SPM, WHOLE)
     unused = folder.files.unused
-    return read_in_order(path, ordinary, AGAIN, unused, labels=labels, unknown="")
+    return read_in_order(path, ordinary, WHOLE, unused, labels=labels, unknown="")
 
 
 @functools.lru_cache(maxsize=1)
@@ -105,7 +106,7 @@ def _pieces(folder):
     if (folder.path / "vocab.json").exists():
         pieces = seq2seq_files.read_pieces(folder, "vocab.json", size)
     else:
-        model = read_model(required_file(folder.path, SPM, AGAIN), AGAIN)
+        model = read_model(required_file(folder.path, SPM, WHOLE), WHOLE)
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         numbers = range(len(OF_FAIRSEQ) - 1, processor.vocab_size())
         pieces = [*OF_FAIRSEQ, *map(processor.id_to_piece, numbers)]
@@ -113,10 +114,10 @@ def _pieces(folder):
     count = max(ids.values()) + 1
     if count > size:
         least = f"at least the {count:,} pieces of the tokenizer"
-        refuse("vocab_size", folder.path / "config.json", least, size, AGAIN)
+        refuse("vocab_size", folder.path / "config.json", least, size, WHOLE)
     gaps = sorted(set(range(count)) - set(ids.values()))
     ids |= {f"<unused {number}>": number for number in gaps}
-    return pieces_by_id(ids, folder.path / TOKENIZER, AGAIN)
+    return pieces_by_id(ids, folder.path / TOKENIZER, WHOLE)
 
 
 def _added(folder, count):
@@ -130,7 +131,7 @@ def _added(folder, count):
             if number.isdecimal() and int(number[:20]) >= count
         }
     if (folder.path / ADDED).exists():
-        ids = json_files.read_object(folder.path / ADDED, AGAIN)
+        ids = json_files.read_object(folder.path / ADDED, WHOLE)
         folder.files.unused[ADDED] = []
         return {piece: number for piece, number in ids.items() if type(number) is int}
     names = tokenizer.additional_special_tokens or tokenizer.extra_special_tokens

@@ -14,21 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.imports.family import ANOTHER, NEVER, Weight, layers, pieces_by_id, tables
+from keras_transformer.imports import family, marian_files
+from keras_transformer.imports.family import ANOTHER, NEVER, RELEASE, Weight
 from keras_transformer.imports.folder_files import required_file
-from keras_transformer.imports.marian_files import (
-    WHOLE,
-    Arrays,
-    Config,
-    Decoder,
-    TranslatorFolder,
-    parse_yaml,
-    read_yaml,
-)
+from keras_transformer.imports.marian_files import Arrays, read_yaml, settings_of
 from keras_transformer.imports.preprocessing import PREPROCESS, read_rules
 from keras_transformer.models import Hyperparameters
-from pipelines import json_files
-from pipelines.json_files import quote
+from pipelines.json_files import quote, refuse
 from pipelines.special_ids import EOS, UNK
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabularies.model_proto import message
@@ -51,23 +43,23 @@ END = "</s>"
 UNKNOWN = "<unk>"
 
 
-class MarianFolder(TranslatorFolder):
+class MarianFolder(marian_files.TranslatorFolder):
     """The folder of a translator of Marian. The constructor checks it and allocates no weights."""
 
     def __init__(self, folder: str | os.PathLike):
         super().__init__(folder)
-        self.decoder = self._settings(Decoder, read_yaml(self._file(DECODER)), DECODER)
+        path = self._file(DECODER)
+        self.decoder = settings_of(marian_files.Decoder, read_yaml(path), path)
         if len(self.decoder.models) != 1:
-            json_files.refuse(
-                "models", self._file(DECODER), "one file", self.decoder.models, ANOTHER
-            )
+            refuse("models", path, "one file", self.decoder.models, ANOTHER)
         self._weights = Arrays(self._file(self.decoder.models[0]))
         if SETTINGS not in self._weights:
             raise ValueError(
-                f"{self._weights.path} lacks {SETTINGS}: it is no model of Marian. {WHOLE}"
+                f"{self._weights.path} lacks {SETTINGS}: it is no model of Marian. {RELEASE}"
             )
         text = bytes(self._weights.read(SETTINGS, np.int8)).rstrip(b"\0").decode("utf-8", "replace")
-        self.config = self._settings(Config, parse_yaml(text, SETTINGS), SETTINGS)
+        place = f"{SETTINGS} of {self._weights.path}"
+        self.config = settings_of(marian_files.Config, marian_files.parse_yaml(text, place), place)
         self._placement = self._norm_placement()
         tied = "decoder" if self.config.tied_embeddings else "none"
         self._ties = "three_way" if self.config.tied_embeddings_all else tied
@@ -77,21 +69,13 @@ class MarianFolder(TranslatorFolder):
     def _file(self, name):
         if pathlib.PurePath(name).parts != (pathlib.PurePath(name).name,):
             raise ValueError(
-                f"{self.path / DECODER} must name files beside it. Received: {quote(name)}. {WHOLE}"
+                f"{self.path / DECODER} must name files beside it. Received: {quote(name)}. "
+                f"{RELEASE}"
             )
-        remedy = WHOLE
+        remedy = RELEASE
         if name in SPM and list(self.path.glob("*.bpe")):
-            remedy = f"Its *.bpe needs Moses' tokenizer, which no SavedModel has. {WHOLE}"
+            remedy = f"Its *.bpe needs Moses' tokenizer, which no SavedModel has. {RELEASE}"
         return required_file(self.path, name, remedy)
-
-    def _settings(self, schema, document, name):
-        settings, unknown = json_files.settings(schema, document, self.path / name, ANOTHER)
-        if unknown:
-            raise ValueError(
-                f"{self.path / name} has settings that we do not know: "
-                f"{', '.join(map(quote, unknown[:8]))}. {ANOTHER}"
-            )
-        return settings
 
     def _norm_placement(self):
         """Return our name of the placement of norms; refuse one that we lack."""
@@ -106,10 +90,8 @@ class MarianFolder(TranslatorFolder):
             )
         inner = config.transformer_decoder_dim_ffn
         if inner not in (0, config.transformer_dim_ffn):
-            raise ValueError(
-                f"`transformer-decoder-dim-ffn` of {self.path} must be that of the encoder, "
-                f"{config.transformer_dim_ffn}. Received: {inner}. {ANOTHER}"
-            )
+            expected = f"that of the encoder, {config.transformer_dim_ffn}"
+            refuse("transformer-decoder-dim-ffn", self._weights.path, expected, inner, ANOTHER)
         return STEPS[steps]
 
     def _read_pieces(self):
@@ -126,15 +108,15 @@ class MarianFolder(TranslatorFolder):
     def _read_vocabulary(self, name):
         path = self._file(name)
         if path.suffix == OF_SENTENCE_PIECE:
-            model = message().FromString(read_model(path, WHOLE))
+            model = message().FromString(read_model(path, RELEASE))
             pieces = [entry.piece for entry in model.pieces]
         else:
             ids = read_yaml(path, MOST_BYTES_OF_PIECES, of_text=True)
             ids = {piece: int(n) if str(n).isdecimal() else n for piece, n in ids.items()}
-            pieces = pieces_by_id(ids, path, WHOLE)
+            pieces = family.pieces_by_id(ids, path, RELEASE)
         for name in (END, UNKNOWN):
             if name not in pieces:
-                raise ValueError(f"{path} lacks the piece {name}. {WHOLE}")
+                raise ValueError(f"{path} lacks the piece {name}. {RELEASE}")
         return pieces
 
     @property
@@ -176,7 +158,7 @@ class MarianFolder(TranslatorFolder):
         sides = []
         for vocab, spm, of_side in zip(self.decoder.vocabs, SPM, (rules, ()), strict=True):
             path = self._file(vocab if vocab.endswith(OF_SENTENCE_PIECE) else spm)
-            sides.append(read_in_order(path, ordinary, WHOLE, self.unused, rules=of_side))
+            sides.append(read_in_order(path, ordinary, RELEASE, self.unused, rules=of_side))
         return SeparateVocabularies(*sides)
 
     def table(self) -> Iterator[Weight]:
@@ -185,7 +167,7 @@ class MarianFolder(TranslatorFolder):
         width = config.dim_emb
         pieces = len(self._pieces)
         of_target = "Wemb" if config.tied_embeddings_all else "decoder_Wemb"
-        yield from tables(
+        yield from family.tables(
             self._ties,
             (of_target, (pieces, width), self._by_our_ids),
             ("encoder_Wemb", (pieces, width), self._by_our_ids),
@@ -194,7 +176,7 @@ class MarianFolder(TranslatorFolder):
         )
         depths = (config.enc_depth, config.dec_depth)
         inner = config.transformer_dim_ffn
-        yield from layers(depths, width, inner, self._linear, self._norm_of_layer)
+        yield from family.layers(depths, width, inner, self._linear, self._norm_of_layer)
         for side in ("encoder", "decoder") if config.transformer_postprocess_top else ():
             yield from self._norm_weights(f"{side}/final_norm", f"{side}_top_ln")
 

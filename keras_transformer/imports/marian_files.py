@@ -10,14 +10,12 @@ import msgspec
 import numpy as np
 
 from keras_transformer.imports import family
-from keras_transformer.imports.family import ANOTHER, ArraysByPath, Factor, Size
+from keras_transformer.imports.family import ANOTHER, RELEASE, ArraysByPath, Factor, Size
 from keras_transformer.imports.hugging_face import assign, unused_line
 from keras_transformer.models import Transformer
 from pipelines import json_files, needing
 from pipelines.json_files import Schema, quote, read_text, regular_file
 from pipelines.whole_files import DAMAGE
-
-WHOLE = "Take the whole release again."
 
 
 class TranslatorFolder:
@@ -131,7 +129,7 @@ class Arrays:
             with zipfile.ZipFile(regular_file(path)) as archive:
                 self._names = [name.removesuffix(".npy") for name in archive.namelist()]
         except DAMAGE as error:
-            raise ValueError(f"{path} is no .npz of Marian, or is damaged. {WHOLE}") from error
+            raise ValueError(f"{path} is no .npz of Marian, or is damaged. {RELEASE}") from error
 
     def __contains__(self, name):
         return name in self._names
@@ -143,7 +141,7 @@ class Arrays:
             with zipfile.ZipFile(self.path) as archive, archive.open(f"{name}.npy") as file:
                 yield file
         except DAMAGE as error:
-            raise ValueError(f"{self.path}: {quote(name)} is damaged. {WHOLE}") from error
+            raise ValueError(f"{self.path}: {quote(name)} is damaged. {RELEASE}") from error
 
     def read(self, name: str, dtype) -> np.ndarray:
         """Read an array, which must have this dtype."""
@@ -161,7 +159,7 @@ class Arrays:
         """Read the shape of an array from its header."""
         if name not in self._names:
             raise ValueError(
-                f"{self.path} lacks the weight {name}, which a model of its settings has. {WHOLE}"
+                f"{self.path} lacks the weight {name}, which a model of its settings has. {RELEASE}"
             )
         with self._opened(name) as file:
             lib = np.lib.format
@@ -178,6 +176,15 @@ class Arrays:
         return [name for name in self._names if name not in self._read]
 
 
+def settings_of(schema: type[Schema], document: Any, place: Any) -> Any:
+    """Return the settings of a document. A key that the schema does not know is refused."""
+    settings, unknown = json_files.settings(schema, document, place, ANOTHER)
+    if unknown:
+        names = ", ".join(map(quote, unknown[:8]))
+        raise ValueError(f"{place} has settings that we do not know: {names}. {ANOTHER}")
+    return settings
+
+
 def read_yaml(path, most_bytes=json_files.MOST_BYTES, of_text=False) -> dict[str, Any]:
     return parse_yaml(read_text(path, most_bytes), path, of_text)
 
@@ -192,7 +199,7 @@ def parse_yaml(text, place, of_text=False):
         document = yaml.load(text, Loader=loader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise ValueError(f"{place} is no YAML ({reason}). {WHOLE}") from error
+        raise ValueError(f"{place} is no YAML ({reason}). {RELEASE}") from error
     if not isinstance(document, dict) or not all(isinstance(key, str) for key in document):
-        raise ValueError(f"{place} must be a mapping of names. {WHOLE}")
+        raise ValueError(f"{place} must be a mapping of names. {RELEASE}")
     return document

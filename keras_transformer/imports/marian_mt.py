@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 from keras_transformer.imports import seq2seq, seq2seq_files
-from keras_transformer.imports.family import ANOTHER, Size, Weight, tables
+from keras_transformer.imports.family import ANOTHER, WHOLE, Size, Weight, tables
 from keras_transformer.imports.folder_files import required_file
-from keras_transformer.imports.seq2seq_files import AGAIN, read_pieces
+from keras_transformer.imports.seq2seq_files import read_pieces
 from keras_transformer.models import Hyperparameters
 from pipelines.json_files import Schema, refuse
 from pipelines.vocabularies import SeparateVocabularies
@@ -22,7 +22,8 @@ MODEL_TYPE = "marian"
 LAYERS = seq2seq.LAYERS
 SPM = ("source.spm", "target.spm")
 SPECIAL = {"<unk>": "UNKNOWN", "</s>": "eos_token_id", "<pad>": "pad_token_id"}
-plain_name = seq2seq.plain_name
+PREFIX = seq2seq.PREFIX
+TIES = seq2seq.TIES
 finish = seq2seq_files.finish
 
 
@@ -63,7 +64,7 @@ class Tokenizer(Schema):
 def hyperparameters(config: Config) -> Hyperparameters:
     source, target = config.sizes()
     if config.share_encoder_decoder_embeddings and source != target:
-        refuse("decoder_vocab_size", "config.json", f"vocab_size, {source}", target, AGAIN)
+        refuse("decoder_vocab_size", "config.json", f"vocab_size, {source}", target, WHOLE)
     return seq2seq.hyperparameters(
         config, norm="post", positions="marian_mt", tie_embeddings=config.ties
     )
@@ -105,7 +106,7 @@ def vocabulary(folder: Any) -> SeparateVocabularies:
         special = {piece: getattr(config, key) for piece, key in SPECIAL.items()}
         seq2seq_files.check_special(pieces, special, folder.path / name)
         ordinary = seq2seq_files.pieces_in_order(config, pieces, size)
-        path = required_file(folder.path, spm, AGAIN)
+        path = required_file(folder.path, spm, WHOLE)
         # Hugging Face's `skip_special_tokens` removes <unk>.
-        sides.append(read_in_order(path, ordinary, AGAIN, folder.files.unused, unknown=""))
+        sides.append(read_in_order(path, ordinary, WHOLE, folder.files.unused, unknown=""))
     return SeparateVocabularies(*sides)

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_transformer.imports.family import ANOTHER, ATTENTIONS, NEVER, Weight, layers, tables
-from keras_transformer.imports.marian_files import WHOLE, TranslatorFolder
+from keras_transformer.imports import family
+from keras_transformer.imports.family import ANOTHER, NEVER, RELEASE, Weight
+from keras_transformer.imports.marian_files import TranslatorFolder
 from keras_transformer.imports.opennmt_tf_checkpoint import Checkpoint, read_description
 from keras_transformer.imports.opennmt_tf_files import BLANK, CONFIG, DESCRIPTION, SIDES, TextFiles
 from keras_transformer.models import Hyperparameters
@@ -80,7 +81,7 @@ class OpenNMTFolder(TranslatorFolder):
         )
         for name, value in expected.items():
             if (own := arguments[name]) != value:
-                refuse(name, self._description, f"{value}, as in the checkpoint", own, WHOLE)
+                refuse(name, self._description, f"{value}, as in the checkpoint", own, RELEASE)
         controls = self._files.data.source_sequence_controls
         if controls is None and CONTROLS in read_text(self._description):
             reason = f"set, because {self._description.name} has its own"
@@ -93,7 +94,7 @@ class OpenNMTFolder(TranslatorFolder):
         self._source_end = controls["end"]
         heads = arguments["num_heads"]
         if not isinstance(heads, int) or not 0 < heads <= self._width or self._width % heads:
-            refuse("num_heads", self._description, f"a divisor of {self._width}", heads, WHOLE)
+            refuse("num_heads", self._description, f"a divisor of {self._width}", heads, RELEASE)
         sinusoids = ["SinusoidalPositionEncoder"]
         choices = {"ffn_activation": ACTIVATIONS, "position_encoder_class": sinusoids}
         for name, ends in choices.items():
@@ -152,7 +153,7 @@ class OpenNMTFolder(TranslatorFolder):
         path = self._files.model_of_pieces(side)
         if path is None:
             return Vocabulary(word_model(ordinary))
-        return read_in_order(path, ordinary, WHOLE, self.unused)
+        return read_in_order(path, ordinary, RELEASE, self.unused)
 
     def table(self) -> Iterator[Weight]:
         """Yield the weights of the model. Their matrices have (inputs, outputs), as ours."""
@@ -163,7 +164,7 @@ class OpenNMTFolder(TranslatorFolder):
         def bias_by_our_ids(array):
             return self._by_our_ids(np.zeros(target, np.float32) if array is None else array, NEVER)
 
-        yield from tables(
+        yield from family.tables(
             self._ties,
             (EMBEDDING.format("labels"), (target, width), self._by_our_ids),
             (EMBEDDING.format("features"), (source, width), self._by_our_ids),
@@ -171,8 +172,8 @@ class OpenNMTFolder(TranslatorFolder):
             (bias, (target,), bias_by_our_ids),
         )
         depths = self._arguments["num_layers"]
-        yield from layers(depths, width, self._inner, self._linear, self._norm_of_layer)
-        for stack in ATTENTIONS if self._is_pre else ():
+        yield from family.layers(depths, width, self._inner, self._linear, self._norm_of_layer)
+        for stack in family.ATTENTIONS if self._is_pre else ():
             yield from self._norm(f"{stack}/final_norm", f"model/{stack}/layer_norm")
 
     def _linear(self, ours, stack, number, sublayer, part, rows, columns):

@@ -9,8 +9,7 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
-from keras_transformer.imports.family import ANOTHER, require_finite
-from keras_transformer.imports.marian_files import WHOLE
+from keras_transformer.imports.family import ANOTHER, RELEASE, require_finite
 from pipelines.json_files import quote, read_text, refuse
 
 GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
@@ -62,7 +61,7 @@ def read_description(path: pathlib.Path) -> dict[str, Any]:
     try:
         tree = ast.parse(read_text(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{path} is no Python ({error}). {WHOLE}") from error
+        raise ValueError(f"{path} is no Python ({error}). {RELEASE}") from error
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     calls = [call for call in calls if _model_name(call) in CATALOG]
     if len(calls) != 1:
@@ -122,7 +121,7 @@ class Checkpoint:
             graph = self._reader.get_tensor(GRAPH) if GRAPH in self._shapes else b""
             self._nodes = trackable_object_graph_pb2.TrackableObjectGraph.FromString(graph).nodes
         except (*BROKEN, DecodeError) as error:
-            raise ValueError(f"{prefix} is no checkpoint, or is damaged. {WHOLE}") from error
+            raise ValueError(f"{prefix} is no checkpoint, or is damaged. {RELEASE}") from error
         if not self._nodes:
             raise ValueError(
                 f"{prefix} must be a checkpoint of OpenNMT-tf 2. Received: one of version 1. "
@@ -165,7 +164,7 @@ class Checkpoint:
         try:
             array = self._reader.get_tensor(key)
         except BROKEN as error:
-            raise ValueError(f"{self.path}: the weight {path} is damaged. {WHOLE}") from error
+            raise ValueError(f"{self.path}: the weight {path} is damaged. {RELEASE}") from error
         return require_finite(array, f"{self.path}: the weight {path}", ANOTHER)
 
     def unread(self) -> list[str]:

@@ -5,9 +5,9 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from keras_transformer.imports.family import ANOTHER, Factor, Natural, Size
+from keras_transformer.imports.family import ANOTHER, RELEASE, Factor, Natural, Size
 from keras_transformer.imports.folder_files import listed
-from keras_transformer.imports.marian_files import WHOLE, read_yaml
+from keras_transformer.imports.marian_files import read_yaml, settings_of
 from pipelines import json_files
 from pipelines.json_files import Schema, quote, read_text, refuse
 
@@ -75,8 +75,9 @@ def is_opennmt_tf(folder: pathlib.Path) -> bool:
 
 
 def _has_checkpoint(path):
-    has_index = path.is_dir() and any(path.glob(f"*{INDEX}"))
-    return (path / STATE).exists() or (has_index and not (path / "config.json").exists())
+    # Hugging Face's folders may have files of these names too.
+    is_theirs = path.is_dir() and not (path / "config.json").exists()
+    return is_theirs and ((path / STATE).exists() or any(path.glob(f"*{INDEX}")))
 
 
 def _folders(path):
@@ -104,12 +105,9 @@ class TextFiles:
         self.params = self._section("params", Params)
 
     def _section(self, name, schema):
-        document = self._config.get(name) or {}
-        if not isinstance(document, dict):
-            refuse(name, self.find(CONFIG), "a mapping", document, WHOLE)
         # Keys that the schema does not know concern training.
         place = f"`{name}` of {self.find(CONFIG)}"
-        return json_files.settings(schema, document, place, ANOTHER)[0]
+        return json_files.settings(schema, self._config.get(name) or {}, place, ANOTHER)[0]
 
     def _newest(self):
         """Return the prefix of the checkpoint that `checkpoint` names, or of the newest one."""
@@ -120,7 +118,7 @@ class TextFiles:
             name = pathlib.PurePosixPath(quoted.strip().strip('"')).name
             if self._folder / name not in prefixes:
                 raise FileNotFoundError(
-                    f"{state} names {name or 'none'}: {self._folder} has no such {INDEX}. {WHOLE}"
+                    f"{state} names {name or 'none'}: {self._folder} has no such {INDEX}. {RELEASE}"
                 )
             return self._folder / name
         return max(prefixes, key=lambda prefix: (len(prefix.name), prefix.name))
@@ -128,10 +126,10 @@ class TextFiles:
     def find(self, *names: str) -> pathlib.Path | None:
         """Return the nearest file with one of the names, the first name first; None without any."""
         for name in names:
-            parts = pathlib.PurePosixPath(name).parts
-            is_relative = ".." not in parts and not name.startswith("/")
+            own = pathlib.PurePosixPath(name)
+            is_inside = not own.is_absolute() and ".." not in own.parts
             for folder in self._places:
-                for path in ([folder / name] if is_relative else []) + [folder / parts[-1]]:
+                for path in ([folder / own] if is_inside else []) + [folder / own.name]:
                     if path.is_file():
                         return path
         return None
@@ -142,21 +140,23 @@ class TextFiles:
             return path
         raise FileNotFoundError(
             f"{self._folder} has no {' or '.join(map(quote, names))}, nor have the folders above. "
-            f"It has {listed(self._folder)}. {WHOLE}"
+            f"It has {listed(self._folder)}. {RELEASE}"
         )
 
     def pieces(self, side: str) -> list[str]:
         """Read the pieces of "source" or "target", without <unk>, whose row follows them."""
         copy = f"model_examples_inputter_{SIDES[side]}_inputter_embedding.txt"
         name = getattr(self.data, f"{side}_vocabulary")
-        path = (name and self.find(name)) or self.required(copy)
+        path = self.required(*filter(None, (name, copy)))
         lines = read_text(path, json_files.MOST_BYTES_OF_LISTS).removesuffix("\n").split("\n")
         pieces = lines[:-1] if path.name == copy else lines
         if pieces[: len(BLANK)] != BLANK:
             raise ValueError(f"{path} must begin with the lines {', '.join(BLANK)}. {ANOTHER}")
         if len(set(pieces)) < len(pieces) or "" in pieces:
             wrong = next(piece for piece in pieces if not piece or pieces.count(piece) > 1)
-            raise ValueError(f"{path} must name each piece once. Received: {quote(wrong)}. {WHOLE}")
+            raise ValueError(
+                f"{path} must name each piece once. Received: {quote(wrong)}. {RELEASE}"
+            )
         return pieces
 
     def model_of_pieces(self, side: str) -> pathlib.Path | None:
@@ -175,12 +175,9 @@ class TextFiles:
         kind = tokenization.get("type", "OpenNMTTokenizer")
         if kind == "SpaceTokenizer":
             return None
-        if kind not in TOKENIZERS:
+        if kind not in [*TOKENIZERS]:
             kinds = f"one of SpaceTokenizer, {', '.join(TOKENIZERS)}: a graph supports no other"
             refuse("type", place, kinds, kind, ANOTHER)
         has_type = "type" in tokenization
         params = (tokenization.get("params") or {}) if has_type else tokenization
-        settings, unknown = json_files.settings(TOKENIZERS[kind], params, place, ANOTHER)
-        if unknown:
-            refuse(unknown[0], place, "left out", params[unknown[0]], ANOTHER)
-        return self.required(settings.model)
+        return self.required(settings_of(TOKENIZERS[kind], params, place).model)

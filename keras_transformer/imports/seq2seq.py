@@ -6,7 +6,6 @@ Their decoder starts with PAD or EOS. Our BOS has a copy of that row. All other 
 special ones in their order.
 """
 
-import operator
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
@@ -26,8 +25,8 @@ COLUMNS = 64
 ACTIVATIONS = {**family.ACTIVATIONS, "swish": "swish"}
 # Prefix of the layers' weights -> config key of their number.
 LAYERS = {"encoder.layers": "encoder_layers", "decoder.layers": "decoder_layers"}
-# Returns a weight's name without the prefix.
-plain_name = operator.methodcaller("removeprefix", "model.")
+PREFIX = "model."
+TIES = {"shared.weight": "lm_head.weight"}
 # Maps of a layer and its norms: our names of sublayers -> theirs.
 MAPS = {"self_attention": "self_attn.", "cross_attention": "encoder_attn.", "feed_forward": ""}
 NORMS = {"self_attention": "self_attn", "cross_attention": "encoder_attn", "feed_forward": "final"}

@@ -7,7 +7,8 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
-from keras_transformer.imports.family import ANOTHER, NEVER, Factor, Natural, Size, pieces_by_id
+from keras_transformer.imports import family
+from keras_transformer.imports.family import ANOTHER, NEVER, WHOLE, Factor, Natural, Size
 from keras_transformer.imports.folder_files import required_file
 from pipelines import json_files
 from pipelines.json_files import MOST_BYTES_OF_LISTS, Schema, refuse
@@ -17,7 +18,6 @@ from pipelines.vocabularies.other_order import SPECIAL
 GENERATION = "generation_config.json"
 TOKENIZER = "tokenizer_config.json"
 NONE = (None,)
-AGAIN = "Save the model and its tokenizer again, all files."
 
 
 class Generation(Schema):
@@ -75,7 +75,7 @@ def generation(folder: Any) -> Generation:
     for name in ("decoder_start_token_id", "eos_token_id", "pad_token_id"):
         expected = getattr(folder.config, name)
         if (value := getattr(settings, name)) not in (None, expected, [expected]):
-            refuse(name, path, f"{expected}, as in config.json", value, AGAIN)
+            refuse(name, path, f"{expected}, as in config.json", value, WHOLE)
     return settings
 
 
@@ -119,7 +119,7 @@ def finish(folder: Any, model: Any) -> None:
 
 def read_tokenizer(folder: Any, schema: type[Schema], name: str = TOKENIZER) -> Any:
     """Read a tokenizer's file by a schema. Its other keys change nothing and are ignored."""
-    settings = folder.files.read(schema, name, AGAIN)
+    settings = folder.files.read(schema, name, WHOLE)
     folder.files.unused[name].clear()
     return settings
 
@@ -138,17 +138,17 @@ def check_special(pieces: Sequence[str], ids: Mapping[str, int], place: Any) -> 
     for piece, number in ids.items():
         if pieces[number : number + 1] != [piece]:
             index = pieces.index(piece) if piece in pieces else None
-            refuse(piece, place, f"{number}, as in config.json", index, AGAIN)
+            refuse(piece, place, f"{number}, as in config.json", index, WHOLE)
 
 
 def read_pieces(folder: Any, name: str, most: int) -> list[str]:
     """Read the pieces by their ids from a JSON object {piece: id}."""
-    path = required_file(folder.path, name, AGAIN)
+    path = required_file(folder.path, name, WHOLE)
     folder.files.unused.setdefault(name, [])
-    ids = json_files.read_object(path, AGAIN, MOST_BYTES_OF_LISTS)
+    ids = json_files.read_object(path, WHOLE, MOST_BYTES_OF_LISTS)
     if len(ids) > most:
         raise ValueError(
             f"{path} must have at most {most:,} pieces, as config.json says. Received: "
-            f"{len(ids):,}. {AGAIN}"
+            f"{len(ids):,}. {WHOLE}"
         )
-    return pieces_by_id(ids, path, AGAIN)
+    return family.pieces_by_id(ids, path, WHOLE)

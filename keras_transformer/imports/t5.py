@@ -16,7 +16,7 @@ import sentencepiece
 
 from keras_transformer.imports import family
 from keras_transformer.imports.family import ANOTHER, NEVER, Epsilon, Natural, Share, Size, Weight
-from keras_transformer.imports.folder_files import WHOLE, SettingsFiles, required_file
+from keras_transformer.imports.folder_files import SettingsFiles, required_file
 from keras_transformer.models import Hyperparameters, Transformer
 from pipelines.json_files import Schema, refuse
 from pipelines.special_ids import BOS
@@ -26,7 +26,8 @@ from pipelines.vocabularies.vocabulary import Vocabulary
 MODEL_TYPE = "t5"
 LAYERS = {"encoder.block": "num_layers", "decoder.block": "num_decoder_layers"}
 BUCKETS = 32
-plain_name = str
+PREFIX = ""
+TIES = {"shared.weight": "decoder.embed_tokens.weight"}
 # Rows of its table for our PAD, UNK, BOS and EOS.
 SPECIAL = (0, 2, 0, 1)
 ATTENTION = {"q": "query_kernel", "k": "key_kernel", "v": "value_kernel", "o": "output_kernel"}
@@ -122,14 +123,15 @@ def hyperparameters(config: Config) -> Hyperparameters:
 def vocabulary(files: SettingsFiles, config: Config) -> Vocabulary:
     """Return the pieces of spiece.model by our ids, sentinels, and names for unused rows."""
     remedy = "Save the slow tokenizer into it, or take the file from where the model is from."
-    model = read_model(required_file(files.path, PIECES, remedy), WHOLE)
+    model = read_model(required_file(files.path, PIECES, remedy), family.WHOLE)
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     pieces = [processor.id_to_piece(number) for number in range(processor.vocab_size())]
     count = files.read(Tokenizer, "tokenizer_config.json", ANOTHER).extra_ids
     missing = config.vocab_size - len(pieces) - count
     if missing < 0:
         least = f"at least {len(pieces) + count:,}, the pieces of {PIECES} and {count} sentinels"
-        refuse("vocab_size", files.path / "config.json", least, config.vocab_size, family.AGAIN)
+        path = files.path / "config.json"
+        refuse("vocab_size", path, least, config.vocab_size, family.OWN_CONFIG)
     pieces += [f"<extra_id_{number}>" for number in reversed(range(count))]
     pieces += [f"<unused {number}>" for number in range(missing)]
     # The order of `rows`.
@@ -150,7 +152,8 @@ def table(config: Config) -> Iterator[Weight]:
     yield Weight("embedding/table", "shared.weight", pieces, embeddings)
     # Our BOS, which T5 lacks, must not be produced.
     bias = f"{'embedding' if is_tied else 'projection'}/output_bias"
-    yield Weight(bias, None, (), lambda _: _bias(config.vocab_size + 1))
+    size = config.vocab_size + 1
+    yield Weight(bias, None, (), lambda _: NEVER * np.eye(1, size, BOS, np.float32)[0])
     if not is_tied:
         yield Weight("projection/table", PROJECTION, pieces, scaled_rows)
     for stack, sublayers in SUBLAYERS.items():
@@ -183,12 +186,6 @@ def _feed_forward(ours, theirs, config):
             yield Weight(bias, None, (), lambda _, size=shape[0]: np.zeros(size, np.float32))
     gamma = f"{theirs}.layer_norm.weight"
     yield Weight(f"{ours}/feed_forward_norm/norm/gamma", gamma, (config.d_model,))
-
-
-def _bias(size):
-    bias = np.zeros(size, np.float32)
-    bias[BOS] = NEVER
-    return bias
 
 
 def rows(vocabulary_size: int) -> np.ndarray:

@@ -5,7 +5,6 @@ Our model scales pixels from [0, 1] to [-1, 1]. If preprocessor_config.json has 
 deviation, the kernel and bias of the patch embedding are changed to match.
 """
 
-import operator
 from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
@@ -21,8 +20,8 @@ MODEL_TYPE = "vit"
 LAYERS = {"encoder.layer": "num_hidden_layers"}
 WHITE = 255
 ARCHITECTURE = "ViTForImageClassification"
-# Returns a weight's name without the prefix.
-plain_name = operator.methodcaller("removeprefix", "vit.")
+PREFIX = "vit."
+TIES = {}
 # Norms of a layer, ours -> theirs.
 NORMS_OF_LAYER = {
     "self_attention_norm/norm": "layernorm_before",
@@ -82,7 +81,7 @@ def hyperparameters(config: Config) -> VisionHyperparameters:
 
 
 def table(config: Config) -> Iterator[Weight]:
-    """Yield the weights of a model of config.json, theirs named as by `plain_name`. The patch
+    """Yield the weights of a model of config.json, theirs without the prefix. The patch
     embedding still expects their preprocessing; `for_ours` changes that.
     """
     hp = hyperparameters(config)

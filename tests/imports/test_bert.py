@@ -14,7 +14,7 @@ from small_folders import BERT, config_of
 
 from keras_transformer import import_model
 from keras_transformer.imports import bert, bert_text, vit
-from keras_transformer.imports.folder_files import SettingsFiles
+from keras_transformer.imports.folder_files import SettingsFiles, plain_name
 from keras_transformer.imports.hugging_face import PretrainedFolder
 from keras_transformer.tasks import imported
 from pipelines.vocabularies.word_pieces import SPECIAL
@@ -37,7 +37,7 @@ def test_norms_may_have_the_names_of_tensorflow(architecture):
         1 + 2 * config.num_hidden_layers + bool(bert.HEADS_OF[config.our_class] == bert.PREDICTION)
     )
     assert len(set(original) - set(names)) == 2 * norms
-    assert [bert.plain_name(name) for name in original] == [
+    assert [plain_name(name, bert.PREFIX) for name in original] == [
         name.removeprefix("bert.") for name in names
     ]
 

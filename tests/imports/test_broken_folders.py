@@ -450,7 +450,7 @@ GOOD = {
     "stored once": (stored_once, ""),
     "links": (links, ""),
     "beside other files": (
-        lambda folder: [(folder / name).write_bytes(b"") for name in ("a.npz", "b.index")],
+        lambda folder: [(folder / name).touch() for name in ("a.npz", "b.index", "checkpoint")],
         "",
     ),
     "sharded": (sharded(), ""),
@@ -500,6 +500,20 @@ def test_a_good_folder_is_read_and_its_unused_parts_are_named(tmp_path, name):
     config, arrays = folder.arrays()
     assert config.max_position_embeddings == positions
     assert len(arrays["embedding/encoding/table"]) == positions
+
+
+@pytest.mark.parametrize("family", [gpt2, t5, marian_mt, m2m_100])
+def test_a_tied_table_may_be_stored_under_another_name_alone(tmp_path, family):
+    """As Accelerate stores it: under the first of its names, without a note of the others."""
+    folder = write(tmp_path / "folder", family)
+    expected = dict(PretrainedFolder(folder).arrays()[1])
+    tensors = tensors_of(family, CONFIGS[family])
+    [(name, stored)] = family.TIES.items()
+    renamed = {stored if own == name else own: array for own, array in tensors.items()}
+    safetensors.save_file(renamed, folder / "model.safetensors")
+    opened = PretrainedFolder(folder)
+    np.testing.assert_equal(dict(opened.arrays()[1]), expected)
+    assert opened._tensors.unread() == []
 
 
 @pytest.mark.parametrize("family", [marian_mt, m2m_100])

@@ -389,7 +389,12 @@ BAD = {
     "another mode": (tokenizer(mode="space", sp_model_path="sp_en.model"), "`mode` of .*none"),
     "case marks": (
         tokenizer(mode="none", sp_model_path="sp_en.model", case_markup=True),
-        "`case_markup` of .* must be left out. Received: true",
+        "`source_tokenization` of .*config.yml has settings that we do not know: case_markup",
+    ),
+    "a list for a cutter": (tokenizer(type=["x"]), "`type` of .* one of Space.* Received: a list"),
+    "a word for settings": (
+        tokenizer(type="OpenNMTTokenizer", params="mode"),
+        "`source_tokenization` of .*yml must be a mapping of names. Received: mode",
     ),
     "a start": (
         config(data={"source_sequence_controls": {"start": True, "end": True}}),
@@ -402,6 +407,7 @@ BAD = {
     "coverage": (config(params={"coverage_penalty": 0.2}), "`coverage_penalty` of `params` of"),
     "unknowns replaced": (config(params={"replace_unknown_target": True}), "`replace_unknown_tar"),
     "a list for a mapping": ({"config.yml": b"data: [1]"}, "`data` of .*a mapping"),
+    "numbers for names": ({"config.yml": b"data: {1: 2}"}, "`data` of .*a mapping of names"),
     "no YAML": ({"config.yml": b"data: [a\n"}, "is no YAML"),
     "an empty model of pieces": ({"sp_en.model": b""}, "sp_en.model is not a SentencePiece model"),
     "no model of pieces": ({"sp_de.model": b"pieces"}, "sp_de.model is not a SentencePiece model"),
@@ -454,8 +460,15 @@ def test_what_cannot_be_imported_is_refused_in_one_line(good, tmp_path, name):
 def test_a_missing_file_is_named(good, tmp_path, name):
     spoiled(good, tmp_path, {})
     (tmp_path / name).unlink()
-    with pytest.raises(FileNotFoundError, match="has no "):
+    reason = f"has no {name} or model_examples" if name == "en.txt" else "has no "
+    with pytest.raises(FileNotFoundError, match=reason):
         imported.module_of(OpenNMTFolder(tmp_path))
+
+
+def test_a_folder_for_a_vocabulary_is_refused_by_name(good, tmp_path):
+    spoiled(good, tmp_path, config(data={"source_vocabulary": "."}))
+    with pytest.raises(FileNotFoundError, match=r"has no \. or model_examples"):
+        OpenNMTFolder(tmp_path)
 
 
 def test_an_empty_file_that_names_the_checkpoint_is_refused(good, tmp_path):
