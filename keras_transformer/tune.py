@@ -17,7 +17,10 @@ from keras_transformer.flags.of_commands import DecodeTokens, ModelToUse, Output
 from keras_transformer.saved_models.options import Precision
 from pipelines.options import like
 
-TUNED_SEARCH = like(DecodingOptions, without=("beam_size", "length_penalty", "blockwise"))
+# What is tuned, greedy search, samples, and further translations, which nothing scores.
+UNUSED = ("beam_size", "length_penalty", "blockwise", "num_hypotheses")
+UNUSED += ("samples", "temperature", "top_k", "top_p")
+TUNED_SEARCH = like(DecodingOptions, without=UNUSED)
 TUNING = (options.Tokenizer, options.TuningOptions)
 SECTIONS = (ModelToUse, TUNED_SEARCH, Precision, DecodeTokens, *TUNING, Files, Output)
 
@@ -35,7 +38,7 @@ def main(FLAGS):
         tuning.beam_sizes_of(FLAGS.beam_sizes),
         tuning.length_penalties_of(FLAGS.length_penalties),
     )
-    tuning.refuse_other_searches(flags.values(FLAGS, TUNED_SEARCH), tried[0])
+    tuning.refuse_one_hypothesis(FLAGS.coverage_penalty, tried[0])
     require_writable(FLAGS.output)
     flags.refuse_foreign(task_of(description_of(model)), model)
     # Scores need TensorFlow, whatever the model. Its threads are set before a corpus uses them.

@@ -394,13 +394,12 @@ def test_another_engine_s_search_has_no_flags(monkeypatch, tmp_path):
 def test_a_search_that_other_commands_refuse_is_not_tuned(sizes, advised):
     from keras_transformer.evaluation import tuning
 
-    options = {"samples": 0, "num_hypotheses": 1, "coverage_penalty": 0.2}
     beam_sizes = tuning.beam_sizes_of(sizes)
     if not advised:
-        tuning.refuse_other_searches(options, beam_sizes)
+        tuning.refuse_one_hypothesis(0.2, beam_sizes)
         return
     with pytest.raises(ValueError, match=rf"a beam of 1 has one.* Pass --beam_sizes={advised}\.$"):
-        tuning.refuse_other_searches(options, beam_sizes)
+        tuning.refuse_one_hypothesis(0.2, beam_sizes)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, BrokenPipeError])

@@ -124,7 +124,7 @@ def test_a_corpus_takes_its_own_flags_and_refuses_others(corpus):
             readers = [reader for reader, kind in CORPORA.items() if name in options_of(kind)]
             assert refusal("train", f"--corpus={corpus}", argument) == (
                 f"command line: --{name} is for --corpus={' or '.join(readers)}. Received: "
-                f"--corpus={corpus}. Leave it out."
+                f"--corpus={corpus}. Pass another --corpus, or leave it out."
             )
 
 
@@ -269,6 +269,9 @@ def test_each_recipe_is_read_by_every_command_of_its_task(path):
         ("train", ["--ema=1"], "--ema=1: 1.0 is not a number in the range"),
         ("serve", ["--rest_api_port=65536"], "--rest_api_port=65536: 65536 is not an integer in"),
         ("translate", ["--num_heads=3"], "--num_heads is a flag of other commands. Leave it out."),
+        ("tune", ["--samples=1"], "--samples is a flag of other commands. Leave it out."),
+        ("tune", ["--top_k=5"], "--top_k is a flag of other commands. Leave it out."),
+        ("tune", ["--num_hypotheses=2"], "--num_hypotheses is a flag of other commands."),
         (
             "translate",
             ["--format=po"],

@@ -4,7 +4,7 @@ on the development set" (Vaswani et al. 2017, section 6.1).
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from keras_transformer.evaluation.table import aligned
 
@@ -70,23 +70,13 @@ def length_penalties_of(texts: Sequence[str]) -> list[float]:
     return _numbers("length_penalties", texts, float, 0, "numbers of at least 0")
 
 
-def refuse_other_searches(decoding: Mapping, beam_sizes: Sequence[int]) -> None:
-    """Refuse decoding flags that leave nothing to tune, or that exclude a beam size."""
-    if decoding["samples"]:
-        raise ValueError(
-            f"--samples={decoding['samples']} draws translations without a beam. Leave it out to "
-            "tune the search."
-        )
-    if decoding["num_hypotheses"] > 1:
-        raise ValueError(
-            f"--num_hypotheses={decoding['num_hypotheses']}: only the best of each sentence is "
-            "scored. Leave it out."
-        )
-    if decoding["coverage_penalty"] and 1 in beam_sizes:
+def refuse_one_hypothesis(coverage_penalty: float | None, beam_sizes: Sequence[int]) -> None:
+    """Refuse a beam of 1 with a penalty that chooses among hypotheses."""
+    if coverage_penalty and 1 in beam_sizes:
         larger = ",".join(str(size) for size in beam_sizes if size > 1) or "2,4,8"
         raise ValueError(
-            f"--coverage_penalty={decoding['coverage_penalty']:g} chooses among hypotheses, and a "
-            f"beam of 1 has one. Received: --beam_sizes={','.join(map(str, beam_sizes))}. Pass "
+            f"--coverage_penalty={coverage_penalty:g} chooses among hypotheses, and a beam of 1 "
+            f"has one. Received: --beam_sizes={','.join(map(str, beam_sizes))}. Pass "
             f"--beam_sizes={larger}."
         )
 

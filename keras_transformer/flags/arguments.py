@@ -216,8 +216,10 @@ def _refuse_foreign(setting, values, options, lacking):
     flag = f"{setting.argument.place}: --{setting.name}"
     if lacking:
         chooser, words = lacking
-        received = "" if chooser in NEVER_REPLACED else f" Received: --{chooser}={values[chooser]}."
-        raise WrongFlag(f"{flag} is for {words}.{received} Leave it out.")
+        remedy = "Leave"
+        if chooser not in NEVER_REPLACED:
+            remedy = f"Received: --{chooser}={values[chooser]}. Pass another --{chooser}, or leave"
+        raise WrongFlag(f"{flag} is for {words}. {remedy} it out.")
     if setting.name not in options:
         if not setting.argument.file:
             suggestion = _suggestion(setting.name, options)

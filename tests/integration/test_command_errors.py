@@ -93,7 +93,6 @@ WRONG = {
     f"evaluate {SAVED} --baseline_file=text/valid.en": (
         b"must have a line for each reference. Received: text/valid.en with 2 lines, and"
     ),
-    f"tune {OF_RUN} --samples=1": b"--samples=1 draws translations without a beam. Leave it out",
     f"tune {OF_RUN} --beam_sizes=4,0": (
         b"--beam_sizes must be integers of at least 1, joined by commas, each once. Received: "
     ),
