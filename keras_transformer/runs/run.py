@@ -16,7 +16,7 @@ from keras_transformer.training.averaging import choose_weights, cross_entropy_o
 from keras_transformer.training.checkpoint import LOW_RANK, merged, step_of
 from keras_transformer.training.ending import Preempted, Stopwatch
 from keras_transformer.training.optimizer import averaged_weights, optimizer
-from keras_transformer.training.schedule import cosine_schedule, schedule
+from keras_transformer.training.schedule import schedule
 from keras_transformer.training.watchers import Watchers, window_of
 from pipelines.batches import batching, bucketing
 from pipelines.options import FIXED, REPORTED, Sections, active, places, recipe
@@ -42,6 +42,12 @@ class Run:
         self.folder = RunFolder(values["model_dir"] or task_class.default_model_dir(values))
         self.task = task_class(values)
         self.objective = self.task.objective()
+        # Here, where wrong flags are refused before any text is read.
+        peak = (values["warmup_steps"], values["learning_rate_scale"], values["learning_rate"])
+        rate = schedule(values["schedule"], self.task.width, *peak, values["max_steps"])
+        further = (values["weight_decay"], values["clip_norm"], values["ema"])
+        with self.strategy.scope():
+            self._optimizer = optimizer(rate, values["optimizer"], *further)
         compiled = keras.backend.backend() != "tensorflow"
         self._padding = bucketing.MOST_PADDING_COMPILED if compiled else bucketing.MOST_PADDING
         measured = self.task.higher_is_better
@@ -151,15 +157,10 @@ class Run:
         return self.task.module_class.build(self.task.description(), dtype)
 
     def _compiled(self, policy):
-        values = self.values
         with self.strategy.scope():
             model = self._new_model(policy)
-            choose_learned(model, values, LOW_RANK, self.task.carried_over)
-            loss = self.task.loss()
-            peak = (values["warmup_steps"], values["learning_rate_scale"], values["learning_rate"])
-            rate = schedule(values["schedule"], self.task.width, *peak, values["max_steps"])
-            further = (values["weight_decay"], values["clip_norm"], values["ema"])
-            fit.compile_model(model, optimizer(rate, values["optimizer"], *further), loss)
+            choose_learned(model, self.values, LOW_RANK, self.task.carried_over)
+            fit.compile_model(model, self._optimizer, self.task.loss())
         return model
 
     def _start(self, model):
@@ -257,8 +258,6 @@ def _refuse_together(values, sections):
             f"Received: --keep_checkpoints={values['keep_checkpoints']}. Keep more, or average "
             "fewer."
         )
-    if values["schedule"] == "cosine":
-        cosine_schedule(1.0, values["warmup_steps"], values["max_steps"])  # Refuses too few steps.
 
 
 def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:

@@ -470,9 +470,18 @@ def test_another_backend_takes_fewer_shapes(prepared, monkeypatch):
 NO_BLEU = r"^--keep_best must be one of cross_entropy\. Received: bleu\. .*--validation_sentences:"
 
 
-def test_bleu_without_sentences_is_refused_before_anything_is_done(run_of):
-    with pytest.raises(ValueError, match=NO_BLEU):
-        run_of("--keep_best=bleu")
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--keep_best=bleu", NO_BLEU),
+        ("--weight_decay=0.1", r"^`weight_decay` needs adamw, .* Pass --optimizer=adamw\.$"),
+        ("--optimizer=adamw", r"^`weight_decay` must be positive with adamw"),
+        ("--schedule=cosine", r"^--schedule=cosine needs --max_steps above --warmup_steps=5\."),
+    ],
+)
+def test_a_wrong_choice_is_refused_before_anything_is_done(run_of, flag, message):
+    with pytest.raises(ValueError, match=message):
+        run_of("--max_steps=5", flag)
 
 
 def test_scores_are_counted_by_the_tokenizer_of_the_flags(run_of):
