@@ -161,10 +161,11 @@ def test_a_command_that_was_killed_translates_nothing_twice(trained, monkeypatch
         run(*command, "--output_dir=killed")
 
 
-def test_a_text_with_line_breaks_gives_no_synthetic_pair(tmp_path):
+def test_a_text_with_line_breaks_gives_no_synthetic_pair(tmp_path, capsys):
     synthetic.write_lines(tmp_path / "x", ["a", "b\nc", "d"])
     translations = [{1: "A", 2: "", 3: "D"}]
     assert synthetic.new_pairs(tmp_path / "x", translations, False, ()) == [("a", "A"), ("d", "D")]
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'x'}: 1 left out for an empty ")
     assert synthetic.new_pairs(tmp_path / "x", translations, True, {("D", "d")}) == [("A", "a")]
 
 

@@ -149,14 +149,20 @@ def new_pairs(
     real: Collection[tuple[str, str]],
 ) -> list[tuple[str, str]]:
     """Return the distinct pairs (source, target) of a file's lines (`backward`: targets) and their
-    translations, by the line's number from 1, without the `real` pairs.
+    translations, by the line's number from 1, without the `real` pairs. Print how many have an
+    empty side, and are left out.
     """
     pairs: dict[tuple[str, str], None] = {}
+    empty = 0
     for number, line in enumerate(read_lines(file), 1):
         for translation in (by_number.get(number) for by_number in translations):
             pair = (translation, line) if backward else (line, translation)
-            if line and translation and pair not in real:
+            if not (line and translation):
+                empty += 1
+            elif pair not in real:
                 pairs[pair] = None
+    if empty:
+        print(f"{file}: {empty:,} left out for an empty side; *.failed.tsv say why a line has none")
     return list(pairs)
 
 
