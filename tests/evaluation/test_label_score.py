@@ -23,12 +23,6 @@ def test_accuracy_and_macro_f1_are_those_of_scikit_learn():
     assert scores["macro_f1"] == pytest.approx(expected, abs=1e-4)
 
 
-def test_accuracy_and_macro_f1_worked_out_by_hand():
-    # a: 2 of 2 found, 1 too often. b: 1 of 2 found.
-    scores = label_score.measure(["a", "a", "a", "b"], ["a", "a", "b", "b"])
-    assert scores == {"texts": 4, "accuracy": 0.75, "macro_f1": round((4 / 5 + 2 / 3) / 2, 4)}
-
-
 # Accuracy and confusion matrix, against scikit-learn's.
 def test_the_confusion_matrix_is_that_of_scikit_learn():
     metrics = pytest.importorskip("sklearn.metrics", reason="install the extra [vision]")
