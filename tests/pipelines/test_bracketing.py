@@ -48,7 +48,6 @@ symbols_graphs = {
     )
     for leaves in linearization.LEAVES
 }
-symbols_graph = symbols_graphs["xx"]
 
 
 def trees_of(ids, sentences):
@@ -86,37 +85,11 @@ def test_a_tree_becomes_the_symbols_that_python_makes_of_it(rows):
     trees = [expected_tree(ids, words) for ids, words in rows]
     for leaves, graph in symbols_graphs.items():
         expected = [" ".join(to_symbols(parse(tree), leaves)) for tree in trees]
-        symbols = graph(tf.constant(trees))
-        assert [text.decode() for text in symbols.numpy()] == expected
+        symbols = graph(tf.constant([*trees, ""]))
+        assert [text.decode() for text in symbols.numpy()] == [*expected, ""]
         # The graph leaves symbols as they are, unless words among them may be brackets.
         if leaves != "words":
             assert graph(symbols).numpy().tolist() == symbols.numpy().tolist()
-
-
-@pytest.mark.parametrize(
-    ("tree", "symbols"),
-    [
-        ("(S (NP-SBJ-1 (DT the))\n  (VP=2 (-LRB- -LRB-)(NP|X (NN a))))", "NP XX )NP (VP XX (NP|X"),
-        ("( (S (NP (NN a)) (VP (VB b))) )", "(S (NP XX )NP (VP XX )VP )S"),
-        ("( (S (NP (NN a)) (VP (VB b))))", "(S (NP XX )NP (VP XX )VP )S"),
-        ("", ""),
-    ],
-)
-def test_trees_of_the_penn_treebank_become_symbols(tree, symbols):
-    [text] = symbols_graph(tf.constant([tree])).numpy()
-    assert symbols in text.decode()
-    assert text.decode().count("(") == text.decode().count(")")
-
-
-def test_words_are_those_of_the_text_and_parts_of_speech_lose_their_function_tags():
-    tree = r"(S (NP|a\/b (N -LRB-2R-RRB--a) (N -RRB-LRB-) (N 1\/2)) (-LRB-X (N -LSB-x)))"
-    [symbols] = symbols_graphs["words"](tf.constant([tree])).numpy()
-    assert symbols.decode().split(" ") == to_symbols(parse(tree), "words")
-    assert "(2R)-a" in symbols.decode()
-    tree = "(S (NP (NN-X-1 a) (-LRB- -LRB-)) (VP (=VB b) (XX c)))"
-    [symbols] = symbols_graphs["parts_of_speech"](tf.constant([tree])).numpy()
-    assert symbols.decode() == "(S (NP XX-NN XX--LRB- )NP (VP XX-=VB XX )VP )S"
-    assert symbols.decode().split(" ") == to_symbols(plain(parse(tree)), "parts_of_speech")
 
 
 def test_an_alphabet_knows_how_its_trees_are_written():
@@ -197,14 +170,33 @@ WITHOUT_A_LABEL = "( (S (NP (DT the) (NN cat)) (VP (VBZ sits))) (. .) )"
         (JOHN, "words", "(S (NP John )NP (VP has (NP a dog )NP )VP . )S"),
         # Words are those of the text.
         (r"(NP (-LRB- -LRB-) (CD 1\/2) (-RRB- -RRB-))", "words", "(NP ( 1/2 ) )NP"),
+        (
+            r"(S (NP|a\/b (N -LRB-2R-RRB--a) (N -RRB-LRB-)) (-LRB-X (N -LSB-x)))",
+            *("words", r"(S (NP|a\/b (2R)-a -RRB( )NP|a\/b (-LRB-X [x )-LRB-X )S"),
+        ),
+        # Labels lose their function tags, and so do parts of speech.
+        (
+            "(S (NP-SBJ-1 (DT the))\n  (VP=2 (-LRB- -LRB-)(NP|X (NN a))))",
+            "xx",
+            "(S (NP XX )NP (VP XX (NP|X XX )NP|X )VP )S",
+        ),
+        (
+            "(S (NP (NN-X-1 a) (-LRB- -LRB-)) (VP (=VB b) (XX c)))",
+            *("parts_of_speech", "(S (NP XX-NN XX--LRB- )NP (VP XX-=VB XX )VP )S"),
+        ),
+        # Brackets around the tree.
         (WITHOUT_A_LABEL, "xx", "(S (NP XX XX )NP (VP XX )VP )S XX"),
+        ("( (S (NP (NN a)) (VP (VB b))))", "xx", "(S (NP XX )NP (VP XX )VP )S"),
     ],
 )
 def test_the_symbols_of_a_tree(tree, leaves, symbols):
-    tree = parse(tree)
-    assert to_symbols(tree, leaves) == symbols.split(" ")
-    rebuilt = from_symbols(symbols.split(" "), tree.words)
-    assert (rebuilt.words, rebuilt.label) == (tree.words, tree.label or "S")
+    """In Python and in the graph."""
+    read = plain(parse(tree))
+    assert to_symbols(read, leaves) == symbols.split(" ")
+    [written] = symbols_graphs[leaves](tf.constant([tree])).numpy()
+    assert written.decode() == symbols
+    rebuilt = from_symbols(symbols.split(" "), read.words)
+    assert (rebuilt.words, rebuilt.label) == (read.words, read.label or "S")
 
 
 @pytest.mark.parametrize(
