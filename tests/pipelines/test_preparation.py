@@ -273,18 +273,35 @@ def mixture_of(houses, tmp_path, **member):
     return {"corpus": "mixture", "mixture": str(file)}
 
 
-def test_a_vocabulary_without_the_tags_of_the_corpus_is_refused(houses, own, tmp_path):
+# Vocabularies on whose records no run would train; NLLB-200 has such labels.
+UNUSABLE = {
+    "no tag": (lambda own: own, r"without <2de>\. Name a vocabulary"),
+    "word pieces": (lambda own: WordPieces([*SPECIAL, "house"]), "has word pieces, from which"),
+    "labels": (
+        lambda own: Vocabulary(in_order(own.model, [*own.pieces[4:], "de"], labels=["de"])[0]),
+        r"has labels of languages, .*, or another --output_dir\.$",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_an_unusable_vocabulary_is_refused_before_anything_is_written(houses, own, tmp_path, name):
+    """Whether it lies in the folder or a flag names it."""
     mixture = mixture_of(houses, tmp_path, tag="<2de>")
-    own.save(tmp_path / "own.model")
-    with pytest.raises(ValueError, match=r"own\.model without <2de>\. Name a vocabulary"):
-        run(tmp_path / "p", **mixture, vocabulary=str(tmp_path / "own.model"))
-    # So is one in the output folder.
-    own.save(tmp_path / "q" / "vocabulary.model")
-    before = contents(tmp_path / "q")
-    with pytest.raises(ValueError, match=r"Received: .*q without <2de>\. Name a vocabulary"):
-        run(tmp_path / "q", **mixture)
-    assert contents(tmp_path / "q") == before
+    make, message = UNUSABLE[name]
+    vocabularies.save(make(own), tmp_path / "p")
+    before = contents(tmp_path / "p")
+    [file] = (tmp_path / "p").iterdir()
+    for folder, flags, place in (("p", {}, "/p"), ("q", {"vocabulary": str(file)}, file.name)):
+        with pytest.raises(ValueError, match=f"{place} {message}"):
+            run(tmp_path / folder, **mixture, **flags)
+    assert contents(tmp_path / "p") == before
+    assert not (tmp_path / "q").exists()
+
+
+def test_control_a_vocabulary_with_the_tag_of_the_corpus_is_used(houses, tmp_path):
     learn([*ENGLISH, *GERMAN], 296, tags=["<2de>"]).save(tmp_path / "tagged.model")
+    mixture = mixture_of(houses, tmp_path, tag="<2de>")
     prepared = run(tmp_path / "p", **mixture, vocabulary=str(tmp_path / "tagged.model"))
     assert "<2de>" in prepared.vocabulary.pieces
 
@@ -345,30 +362,6 @@ def test_a_preparation_that_an_earlier_version_began_on_a_vocabulary_goes_on(cop
     afterwards = json.loads((copy / "preparation.json").read_text())
     assert afterwards == preparation
     assert afterwards["vocabulary"] == "300 pieces, bpe, of 5000000 sentences"
-
-
-def test_word_pieces_are_refused_before_anything_is_written(houses, tmp_path):
-    WordPieces([*SPECIAL, "house"], lower_case=True).save(tmp_path / "p" / "vocabulary.json")
-    before = contents(tmp_path / "p")
-    with pytest.raises(ValueError, match=r"^the vocabulary of .*/p has word pieces, .* Name a voc"):
-        run(tmp_path / "p", **houses)
-    assert contents(tmp_path / "p") == before
-    file = str(tmp_path / "p" / "vocabulary.json")
-    with pytest.raises(ValueError, match=r"of .*/vocabulary\.json has word pieces, from which"):
-        run(tmp_path / "q", **houses, vocabulary=file)
-    assert not (tmp_path / "q").exists()
-
-
-def test_a_vocabulary_with_labels_of_languages_is_refused(houses, own, tmp_path):
-    """Such as that of NLLB-200: no run would train on the records."""
-    pieces = [*own.pieces[4:], "deu_Latn"]
-    labelled = Vocabulary(in_order(own.model, pieces, labels=["deu_Latn"])[0])
-    labelled.save(tmp_path / "vocabulary.model")
-    file = str(tmp_path / "vocabulary.model")
-    message = r"of .*/vocabulary\.model has labels of languages, .*, or another --output_dir\.$"
-    with pytest.raises(ValueError, match=message):
-        run(tmp_path / "p", **houses, vocabulary=file)
-    assert not (tmp_path / "p").exists()
 
 
 def test_a_mixture_whose_file_has_changed_is_another_preparation(houses, tmp_path):
