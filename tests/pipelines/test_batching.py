@@ -203,21 +203,22 @@ def replicated(batches, hosts, start, steps):
 
 
 @pytest.mark.parametrize(
-    ("hosts", "steps_before"),
+    ("hosts", "parts", "steps_before"),
     [
-        ((3,), 0),
-        ((1, 2, 1), 5),
-        pytest.param((1, 1), 5, marks=pytest.mark.slow),
-        pytest.param((2, 2), 0, marks=pytest.mark.slow),
+        ((3,), 3, 0),
+        ((1, 2, 1), 4, 5),
+        # Two replicas that add up three batches each.
+        ((1, 1), 6, 0),
+        pytest.param((1, 1), 2, 5, marks=pytest.mark.slow),
+        pytest.param((2, 2), 4, 0, marks=pytest.mark.slow),
     ],
 )
-def test_replicas_read_together_what_one_replica_would(pairs, hosts, steps_before):
+def test_replicas_read_together_what_one_replica_would(pairs, hosts, parts, steps_before):
     """The rows of an update, in their order, do not depend on how many share it."""
-    replicas = sum(hosts)
     whole = flat_batches(training_batches(pairs, UPDATE, seed=4).arrays(steps_before), 12)
-    batches = training_batches(pairs, UPDATE, seed=4, parts=replicas)
-    parts = replicated(batches, hosts, steps_before * replicas, steps=12)
-    shared = [parts[start : start + replicas] for start in range(0, len(parts), replicas)]
+    batches = training_batches(pairs, UPDATE, seed=4, parts=parts)
+    read = replicated(batches, hosts, steps_before * parts, steps=12 * parts // sum(hosts))
+    shared = [read[start : start + parts] for start in range(0, len(read), parts)]
     together = [map(np.concatenate, zip(*update, strict=True)) for update in shared]
     assert_same_batches(together, whole)
     for update in shared:
@@ -230,15 +231,6 @@ def test_parts_that_must_be_alike_have_equally_many_rows(pairs, parts):
     batches = flat_batches(training_batches(pairs, UPDATE, 4, parts=parts, alike=True).arrays(), 24)
     for start in range(0, 24, parts):
         assert len({len(batch[0]) for batch in batches[start : start + parts]}) == 1
-
-
-def test_accumulated_parts_of_replicas_come_one_after_another(pairs):
-    """Two replicas that add up three batches each take six parts of an update."""
-    whole = flat_batches(training_batches(pairs, UPDATE, seed=4).arrays(), 4)
-    batches = training_batches(pairs, UPDATE, seed=4, parts=6)
-    parts = numbers(replicated(batches, (1, 1), 0, steps=12))
-    together = [[*itertools.chain(*parts[start : start + 6])] for start in range(0, 24, 6)]
-    assert together == numbers(whole)
 
 
 def test_an_update_has_an_example_for_each_part(pairs):

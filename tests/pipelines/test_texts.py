@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from token_lists import complaint, listed, packed
 
 from pipelines.batches import texts
-from pipelines.batches.batching import evaluation_batches, training_batches
+from pipelines.batches.batching import training_batches
 from pipelines.batches.examples import Examples, padded
 from pipelines.batches.texts import TokenizedPairs, cooccurrences
 from pipelines.special_ids import BOS, EOS
@@ -209,12 +209,6 @@ def test_images_are_one_bucket_of_as_many_as_their_positions_allow():
     order = np.concatenate([pixels[:, 0, 0, 0] for pixels, *_ in stream])
     for lap in order.reshape(3, 10):
         assert sorted(lap) == list(range(10))
-
-
-def test_every_image_is_evaluated_once_and_in_order():
-    batches = [*evaluation_batches(images(), batch_tokens=12).as_numpy_iterator()]
-    assert [len(labels) for _, labels, _ in batches] == [3, 3, 3, 1]
-    assert np.concatenate([pixels[:, 0, 0, 0] for pixels, *_ in batches]).tolist() == [*range(10)]
 
 
 def test_text_and_a_number_beside_it_stay_together():
