@@ -124,11 +124,12 @@ def test_a_missing_folder_or_file_is_refused(name, tmp_path):
         corpora.load(name, data_dir=tmp_path, prefixes=("train", "dev", "test"))
 
 
+@pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("lines", [[], ["", " "], ["\r".join(TEXT)]])
-def test_a_file_without_text_or_line_feeds_is_refused(name, tmp_path, lines):
+def test_a_file_without_text_or_line_feeds_is_refused(name, tmp_path, lines, zipped):
     expected = ROWS[name].empty if not lines else "no usable pair|holds no|with line feeds"
     with pytest.raises(ValueError, match=expected):
-        corpora.load(name, **write(tmp_path, name, lines, "test"))
+        corpora.load(name, **write(tmp_path, name, lines, "test", zipped))
 
 
 @pytest.mark.parametrize("line", ["\udcff", "\0".join("two cats")])
@@ -295,12 +296,6 @@ NEEDED = {"records": "data_dir", "tfds": "dataset", "mixture": "mixture", "tsv":
 def test_a_corpus_without_the_option_it_needs_is_refused(name, needed):
     with pytest.raises(ValueError, match=rf"^Corpus {name} needs `{needed}`.*Pass --{needed}="):
         corpora.load(name, source_language="en", target_language="de")
-
-
-def test_home_assistant_gets_its_cache_folder(tmp_path):
-    (tmp_path / corpora.home_assistant.WHEEL).mkdir()
-    with pytest.raises(IsADirectoryError, match=str(tmp_path)):
-        corpora.load("home_assistant", cache_dir=tmp_path)
 
 
 def test_corpora_import_neither_tensorflow_nor_the_model():

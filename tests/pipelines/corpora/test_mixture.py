@@ -254,9 +254,6 @@ def test_a_missing_file_is_refused(tmp_path):
     message = r"`mixture` must be an existing JSON file\. Received: .*nowhere\.json\."
     with pytest.raises(FileNotFoundError, match=message):
         corpora.load("mixture", mixture=tmp_path / "nowhere.json")
-    message = r"Corpus mixture needs `mixture`, .* Pass --mixture=FILE\."
-    with pytest.raises(ValueError, match=message):
-        corpora.load("mixture", mixture="")
 
 
 def test_a_mixture_with_weights_is_not_read_in_parts(tmp_path):
