@@ -8,7 +8,7 @@ from unittest import mock
 import keras
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -260,33 +260,6 @@ def test_malformed_progress_is_damage_and_the_checkpoint_before_is_taken(small, 
         checkpoint.restore(newest, None)
     with pytest.raises(ValueError, match="is damaged: its progress"):
         checkpoint.progress_of(newest)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.one_of(
-        st.binary(max_size=300).map(lambda content: lambda whole: content),
-        st.tuples(st.integers(0, 600), st.integers(0, 255)).map(
-            lambda change: (
-                lambda whole: whole[: change[0]] + bytes([change[1]]) + whole[change[0] + 1 :]
-            )
-        ),
-        st.integers(0, 600).map(lambda length: lambda whole: whole[:length]),
-    )
-)
-def test_a_damaged_checkpoint_is_reported_or_makes_no_difference(small, damaged):
-    newest = checkpoint.path_of(small.parent, 2)
-    newest.write_bytes(damaged(small.read_bytes()))
-    reports = []
-    chosen = checkpoint.read_newest(small.parent, reports.append)[0]
-    if chosen == newest:
-        assert not reports
-        assert checkpoint.progress_of(newest) == {"step": 1, "seconds": 0.5}
-    else:
-        assert chosen == small
-        [line] = reports
-        assert line.startswith(str(newest))
-        assert "\n" not in line
 
 
 # Runs that are limited by minutes: the checkpoints of a share of the end are averaged.
