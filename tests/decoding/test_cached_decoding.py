@@ -17,7 +17,6 @@ from keras_transformer.models import Transformer
 
 SENTENCES, EXTRA_LENGTH, VOCABULARY_SIZE = 100, 8, 40
 GREEDY, BEAM = GreedySearch(), BeamSearch(4, 0.6)
-SEARCHES = pytest.mark.parametrize("search", [GREEDY, BEAM], ids=["greedy", "beam"])
 
 
 @functools.cache
@@ -95,7 +94,7 @@ def translate_anew(sentences, beam_size, alpha):
     return [translate(source) for source in sentences]
 
 
-@SEARCHES
+@pytest.mark.parametrize("search", [GREEDY, BEAM], ids=["greedy", "beam"])
 def test_the_cache_changes_no_token(search):
     expected = translate_anew(sources(), search.beam_size, getattr(search, "length_penalty", 0.0))
     assert translate_with(search)(sources()) == expected
@@ -105,20 +104,6 @@ def test_the_cache_changes_no_token(search):
         for ids, source in zip(expected, sources(), strict=True)
     )
     assert SENTENCES / 10 < ended < SENTENCES, "some should end by themselves, some at their limit"
-
-
-@pytest.mark.parametrize(
-    "search", [pytest.param(GREEDY, marks=pytest.mark.slow), BEAM], ids=["greedy", "beam"]
-)
-def test_a_sentence_is_translated_alike_alone_and_in_a_batch_of_64(search):
-    translate = translate_with(search)
-    alone = [translate([sentence])[0] for sentence in sources()]
-    in_batches = [
-        translation
-        for start in range(0, SENTENCES, 64)
-        for translation in translate(sources()[start : start + 64])
-    ]
-    assert in_batches == alone
 
 
 def test_control_positions_that_are_off_by_one_change_tokens():

@@ -218,7 +218,7 @@ def assert_equal(actual, expected):
 @given(
     sentences=st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 6)), min_size=1, max_size=4),
     beam_size=st.integers(1, 5),
-    levels=st.sampled_from([None, 2, 3]),
+    levels=st.sampled_from([None, 1, 2, 3]),
 )
 def test_each_penalty_gets_what_a_search_of_its_own_gives(sentences, beam_size, levels):
     tables = [Table(seed, 4, levels) for seed, _ in sentences]
@@ -227,31 +227,11 @@ def test_each_penalty_gets_what_a_search_of_its_own_gives(sentences, beam_size, 
     assert_equal(swept(*case), searched_apart(*case))
 
 
-@pytest.mark.parametrize(("beam_size", "levels"), [(1, None), (3, None), (3, 1)])
-def test_each_penalty_gets_what_the_oracle_gives_one_sentence(beam_size, levels):
-    """With one level all tokens are equally likely: of equal scores the earlier wins."""
-    for seed in range(2):
-        table = Table(seed, 4, levels)
-        expected = [
-            enumeration.beam_search(table.log_probabilities, 6, beam_size, alpha)[0]
-            for alpha in ALPHAS
-        ]
-        assert_equal(swept([table], [6], beam_size), [expected])
-
-
 def test_a_sweep_keeps_prefixes_and_minima():
     tables = [Table(seed, 4) for seed in range(4)]
     alphas = ALPHAS[1:3]
     more = {"alphas": alphas, "minima": [4, 1, 2, 5], "prefixes": [(5,), (), (6, 5), ()]}
     assert_equal(swept(tables, [7] * 4, 3, **more), searched_apart(tables, [7] * 4, 3, **more))
-
-
-def test_translations_get_longer_as_penalties_grow():
-    tables = [Table(seed, 4) for seed in range(30)]
-    rows = swept(tables, [10] * 30, 4)
-    lengths = np.array([[len(ids) for ids, _ in row] for row in rows])
-    assert (np.diff(lengths, axis=1) >= 0).all()
-    assert (lengths[:, 0] < lengths[:, -1]).sum() > 5
 
 
 def test_control_ranking_the_n_best_anew_is_not_a_search():
