@@ -7,10 +7,8 @@ import math
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from oracles import paper
 
-from keras_transformer.layers import Dropout
 from keras_transformer.models import (
     ConvolutionalTranslator,
     Ensemble,
@@ -66,22 +64,6 @@ def test_every_width_is_that_of_its_hyperparameter():
     assert shapes == expected
 
 
-def test_dropout_stands_on_the_embeddings_and_on_every_sublayer():
-    def dropouts(model):
-        layers = [layer for layer in model._flatten_layers() if isinstance(layer, Dropout)]
-        return [layer for layer in layers if layer.rate]
-
-    assert {layer.rate for layer in dropouts(Transformer(**SIZES, dropout=0.25))} == {0.25}
-    model = Transformer(**SIZES, dropout=0.5)
-    sums = [model.embedding.sum_dropout]
-    assert len(sums) + 2 * 2 + 2 * 3 == len(dropouts(model))
-    for layer in model._flatten_layers():
-        if isinstance(layer, Dropout) and layer not in sums:
-            layer.rate = 0.0
-    plain = model((SOURCE, TARGET))
-    assert np.abs(model((SOURCE, TARGET), training=True) - plain).max() > 0.01
-
-
 @pytest.mark.parametrize("model", [("post", "relu")], ids="-".join, indirect=True)
 def test_logits_are_figure_1_in_float64(model):
     def parts(layer):
@@ -108,7 +90,7 @@ def test_the_dtype_policy_survives_saving(tmp_path):
 
 
 def test_keras_quantizes_no_matrix_of_ours_and_warns():
-    model = RecurrentTranslator(vocabulary_size=11, num_layers=1, d_model=8)
+    model = recurrent(11)
     expected = np.array(model((SOURCE, TARGET)))
     with pytest.warns(UserWarning, match="does not have a `quantize` method") as warnings:
         model.quantize("int8")
@@ -183,31 +165,13 @@ def learned(epochs=12, sentences=512, **variant):
     return {**unseen, "first_loss": history["loss"][0], "last_loss": history["loss"][-1]}
 
 
-def test_fit_traces_a_dataset_of_buckets_once_and_arrays_at_most_once_a_shape():
-    ids = tf.TensorSpec([None, None], tf.int64)
-    shapes = ((8, 2), (4, 4), (2, 8))
-    batches = tf.data.Dataset.from_generator(
-        lambda: (copying(*shape) for shape in shapes), output_signature=((ids, ids), ids)
-    )
-    model = Transformer(**{**SIZES, "num_layers": 1})
-    traces = []
-    train_step = model.train_step
-    model.train_step = lambda data: traces.append(data) or train_step(data)
-    metrics = [LabelAccuracy()]
-    model.compile("sgd", LabelSmoothedCrossEntropy(), weighted_metrics=metrics, jit_compile=False)
-    model.fit(batches.repeat(), steps_per_epoch=3, epochs=2, shuffle=False, verbose=0)
-    assert len(traces) == 1
-    model.make_train_function(force=True)
-    for _ in range(2):
-        for sentences, length in shapes:
-            model.fit(*copying(2 * sentences, length), batch_size=sentences, verbose=0)
-    assert 1 < len(traces) <= 1 + len(shapes)  # the count counts
-    before = len(traces)
-    model.fit(*copying(2, 5), verbose=0)
-    assert len(traces) <= before + 1
-
-
 HP = Hyperparameters(50, d_model=8, num_heads=2)
+
+
+def recurrent(size):
+    return RecurrentTranslator(vocabulary_size=size, num_layers=1, d_model=8)
+
+
 NO_HP = r"^`hyperparameters` must be Hyperparameters\(\.\.\.\), with no field .*Received: "
 
 
@@ -224,9 +188,11 @@ NO_HP = r"^`hyperparameters` must be Hyperparameters\(\.\.\.\), with no field .*
         (lambda: LanguageModel(**SIZES, block_size=2), "`block_size` decides nothing in a Lang"),
         (lambda: LanguageModel(**SIZES, attention="low_rank:2"), "attention=low_rank:2 mixes"),
         (lambda: MaskedLanguageModel(**SIZES, output_bias=True), "`output_bias` decides nothing"),
+        (lambda: Ensemble([recurrent(11), recurrent(12)]), r"2, of vocabulary_size=\[11, 12\]"),
+        (lambda: Ensemble([]), "at least one"),
     ],
 )
-def test_hyperparameters_that_would_be_ignored_are_refused(make, message):
+def test_arguments_of_a_model_that_make_no_sense_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
@@ -285,10 +251,3 @@ def test_an_ensemble_s_steps_equal_its_call(models):
             for model in models
         ]
         np.testing.assert_allclose(attention[:, 0], np.mean(each, axis=0), rtol=1e-6, atol=1e-6)
-
-
-def test_an_ensemble_of_different_vocabularies_or_of_no_models_is_refused(models):
-    with pytest.raises(ValueError, match=r"Received: 2, of vocabulary_size=\[11, 12\]"):
-        Ensemble([models[0], Transformer(**{**ONE_LAYER, "vocabulary_size": 12})])
-    with pytest.raises(ValueError, match="at least one"):
-        Ensemble([])

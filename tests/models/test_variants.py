@@ -126,17 +126,20 @@ def test_a_new_vocabulary_takes_the_rows_of_every_table():
         np.testing.assert_array_equal(array[rows], weights[f"weights/{table}/table"][old_rows])
 
 
-def test_dropouts_are_on_attention_weights_behind_activations_and_on_tokens():
+def test_each_dropout_has_its_places_and_its_rate():
     rates = {"attention_dropout": 0.25, "activation_dropout": 0.5, "token_dropout": 0.2}
-    transformer = Transformer(**SIZES, dropout=0.0, **rates)
+    transformer = Transformer(**SIZES, dropout=0.3, **rates)
     rates = {}
     for layer in transformer._flatten_layers():
         if isinstance(layer, Dropout) and layer.rate:
             rates.setdefault((layer.name, layer.rate), []).append(layer)
     expected = {("weights_dropout", 0.25): 3, ("inner_dropout", 0.5): 2, ("whole_tokens", 0.2): 1}
+    # Section 5.4: on the sums of embeddings and positions, and on each sublayer's output.
+    expected |= {("sum_dropout", 0.3): 1, ("sublayer_dropout", 0.3): 2 + 3}
     assert {key: len(layers) for key, layers in rates.items()} == expected
     # A dropout of 0 has no random state.
-    assert sum("seed" in variable.path for variable in transformer.variables) == 3 + 2 + 1
+    without = Transformer(**SIZES, dropout=0.0)
+    assert not any("seed" in variable.path for variable in without.variables)
     batch = sentences(3)
     plain = np.array(transformer(batch))
     for active in rates:
