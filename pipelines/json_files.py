@@ -132,12 +132,12 @@ def refuse(name: str, place: str | os.PathLike, expected: str, value: Any, remed
 
 
 def quote(value: Any) -> str:
-    """Return a value in JSON for an error message: strings without quotes, long ones cut short,
-    "a list" or "an object" instead of their content.
+    """Return a value in JSON for an error message: strings without quotes unless empty, long ones
+    cut short, "a list" or "an object" instead of their content.
     """
     if isinstance(value, dict | list) and value:
         return OF_JSON[type(value)]
-    text = value if isinstance(value, str) else json.dumps(value)
+    text = value if value and isinstance(value, str) else json.dumps(value)
     text = text if text.isprintable() else ascii(text)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 

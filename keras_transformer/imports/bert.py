@@ -24,11 +24,6 @@ from pipelines.json_files import Schema, quote, read_json, refuse
 MODEL_TYPE = "bert"
 PREFIX = "bert."
 TIES = {}
-# Norms of a layer, ours -> theirs.
-NORMS_OF_LAYER = {
-    "self_attention_norm/norm": "attention.output.LayerNorm",
-    "feed_forward_norm/norm": "output.LayerNorm",
-}
 # Heads on the encoder, by our class.
 PREDICTION = ("prediction", "output_bias")
 HEADS_OF = {
@@ -127,7 +122,7 @@ def table(config: Config) -> Iterator[Weight]:
     }
     for head in HEADS_OF[config.our_class]:
         yield from heads[head]
-    yield from config.layers("attention.self", NORMS_OF_LAYER)
+    yield from config.layers("attention.self", "attention.output.LayerNorm", "output.LayerNorm")
 
 
 MODULES = "modules.json"

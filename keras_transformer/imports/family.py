@@ -21,7 +21,7 @@ MOST = 2**31 - 1
 NEVER = -100.0
 Size = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
 Natural = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
-Factor = Annotated[float, msgspec.Meta(ge=0)]
+Factor = Annotated[float, msgspec.Meta(ge=0, le=MOST)]
 Share = Annotated[float, msgspec.Meta(ge=0, lt=1)]
 Epsilon = Annotated[float, msgspec.Meta(gt=0, le=1)]
 # Keys without effect on our model: notes of packages, and how they train, compute and answer.
@@ -187,9 +187,9 @@ class EncoderConfig(Config, kw_only=True):
             "norm_epsilon": self.layer_norm_eps,
         }
 
-    def layers(self, attention: str, norms: Mapping[str, str]) -> Iterator[Weight]:
+    def layers(self, attention: str, *norms: str) -> Iterator[Weight]:
         """Yield the weights of the layers. `attention` is the prefix of the maps to queries, keys
-        and values; `norms` are those of a layer, our names -> theirs.
+        and values; `norms` are those of a layer: of its attention and of its feed-forward network.
         """
         d = self.hidden_size
         parts = ("query", "key", "value")
@@ -204,8 +204,8 @@ class EncoderConfig(Config, kw_only=True):
             theirs = f"encoder.layer.{number}"
             for name, (their_name, *size) in maps.items():
                 yield from linear(f"{ours}/{name}", f"{theirs}.{their_name}", *size)
-            for name, their_name in norms.items():
-                yield from norm(f"{ours}/{name}", f"{theirs}.{their_name}", d)
+            for name, their_name in zip(("self_attention", "feed_forward"), norms, strict=True):
+                yield from norm(f"{ours}/{name}_norm/norm", f"{theirs}.{their_name}", d)
 
 
 class ArraysByPath(Mapping):

@@ -120,11 +120,6 @@ class Pieces(NamedTuple):
     pieces: list[str]
     merges: list[tuple[str, str]]
 
-    @property
-    def end(self) -> int:
-        """GPT-2's id of <|endoftext|>."""
-        return self.pieces.index(END)
-
     def vocabulary(self, rows: int) -> Vocabulary:
         """Return the vocabulary with our ids, for a table of so many rows."""
         ranks: dict[str, float] = dict.fromkeys(LETTERS, 0.0)

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from keras_transformer.imports import bert, gpt2, m2m_100, marian_mt, t5, vit
-from keras_transformer.imports.family import ANOTHER, OWN_CONFIG, ArraysByPath
+from keras_transformer.imports.family import ANOTHER, OWN_CONFIG, ArraysByPath, require_shape
 from keras_transformer.imports.folder_files import INDEX, SettingsFiles, WeightFiles, listed
 from pipelines.json_files import Schema, quote, read_object, refuse
 
@@ -125,11 +125,8 @@ def assign(model: keras.Model, arrays: Mapping[str, np.ndarray], folder: pathlib
         _set(variable, np.zeros([0] * len(variable.shape), np.float32))
         array = arrays.get(variable.path)
         shape = "missing" if array is None else np.shape(array)
-        if shape != tuple(variable.shape):
-            raise ValueError(
-                f"{folder}: the weight of {variable.path} is {shape}, expected "
-                f"{tuple(variable.shape)}. Check that config.json and the weights belong together."
-            )
+        weight = f"{folder}: the weight of {variable.path}"
+        require_shape(shape, tuple(variable.shape), weight, "its settings and weights fit together")
         _set(variable, array)
         del array
 

@@ -63,9 +63,8 @@ class Tokenizer(Schema):
 
 
 def hyperparameters(config: Config) -> Hyperparameters:
-    first_position = config.pad_token_id + 1
     return seq2seq.hyperparameters(
-        config, norm="pre", positions="tensor2tensor", first_position=first_position
+        config, norm="pre", positions="tensor2tensor", first_position=config.pad_token_id + 1
     )
 
 

@@ -17,6 +17,15 @@ from pipelines import json_files, needing
 from pipelines.json_files import Schema, quote, read_text, regular_file
 from pipelines.whole_files import DAMAGE
 
+# Switches of a model that must be off.
+UNSET = (
+    *("output-omit-bias", "right-left", "tied-embeddings-src"),
+    *("transformer-disable-position-embeddings", "transformer-no-affine"),
+    *("transformer-no-bias", "transformer-no-projection", "transformer-pool"),
+    *("transformer-rnn-projection", "transformer-train-position-embeddings"),
+    *("transformer-train-positions", "ulr"),
+)
+
 
 class TranslatorFolder:
     """The folder of a translator, of Marian or of OpenNMT-tf. Subclasses have `hyperparameters`, a
@@ -68,25 +77,14 @@ class Config(Schema, rename="kebab", kw_only=True):
     """Settings of a model, which its *.npz has."""
 
     FIXED: ClassVar = {
+        **dict.fromkeys(UNSET, (False,)),
         "factors-dim-emb": (0,),
         "input-types": ([],),
         "lemma-dependency": ("",),
         "lemma-dim-emb": (0,),
-        "output-omit-bias": (False,),
-        "right-left": (False,),
-        "tied-embeddings-src": (False,),
         "transformer-attention-mask": ("default",),
         "transformer-decoder-ffn-depth": (0, 2),
-        "transformer-disable-position-embeddings": (False,),
         "transformer-ffn-depth": (2,),
-        "transformer-no-affine": (False,),
-        "transformer-no-bias": (False,),
-        "transformer-no-projection": (False,),
-        "transformer-pool": (False,),
-        "transformer-rnn-projection": (False,),
-        "transformer-train-position-embeddings": (False,),
-        "transformer-train-positions": (False,),
-        "ulr": (False,),
     }
     # For recurrent models, other attentions and training.
     HARMLESS: ClassVar = (

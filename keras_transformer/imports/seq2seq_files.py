@@ -17,30 +17,26 @@ from pipelines.vocabularies.other_order import SPECIAL
 
 GENERATION = "generation_config.json"
 TOKENIZER = "tokenizer_config.json"
-NONE = (None,)
+# Keys of generation_config.json that must be null.
+NULL = (
+    *("begin_suppress_tokens", "constraints", "exponential_decay_length_penalty"),
+    *("force_words_ids", "forced_decoder_ids", "guidance_scale", "min_new_tokens"),
+    *("penalty_alpha", "sequence_bias", "suppress_tokens"),
+)
 
 
 class Generation(Schema):
     """Keys of generation_config.json, or of config.json in an older folder."""
 
     FIXED: ClassVar = {
-        "begin_suppress_tokens": NONE,
-        "constraints": NONE,
+        **dict.fromkeys(NULL, (None,)),
         "diversity_penalty": (0.0, 0, None),
         "do_sample": (False, None),
         "encoder_no_repeat_ngram_size": (0, None),
-        "exponential_decay_length_penalty": NONE,
-        "force_words_ids": NONE,
-        "forced_decoder_ids": NONE,
-        "guidance_scale": NONE,
         "min_length": (0, None),
-        "min_new_tokens": NONE,
         "no_repeat_ngram_size": (0, None),
         "num_beam_groups": (1, None),
-        "penalty_alpha": NONE,
         "repetition_penalty": (1.0, 1, None),
-        "sequence_bias": NONE,
-        "suppress_tokens": NONE,
     }
     HARMLESS: ClassVar = (
         *("_from_model_config", "bos_token_id", "forced_eos_token_id", "output_attentions"),

@@ -22,11 +22,6 @@ WHITE = 255
 ARCHITECTURE = "ViTForImageClassification"
 PREFIX = "vit."
 TIES = {}
-# Norms of a layer, ours -> theirs.
-NORMS_OF_LAYER = {
-    "self_attention_norm/norm": "layernorm_before",
-    "feed_forward_norm/norm": "layernorm_after",
-}
 PATCHES = "embeddings.patch_embeddings.projection"
 # Mean and deviation of a channel's pixels.
 Mean = Annotated[float, msgspec.Meta(ge=-1000, le=1000)]
@@ -94,7 +89,7 @@ def table(config: Config) -> Iterator[Weight]:
     yield Weight("embedding/positions", positions, (1, hp.tokens, d), lambda array: array[0])
     yield from norm("encoder/final_norm", "layernorm", d)
     yield from linear("classes/{}", "classifier", hp.classes, d)
-    yield from config.layers("attention.attention", NORMS_OF_LAYER)
+    yield from config.layers("attention.attention", "layernorm_before", "layernorm_after")
 
 
 def check_pictures(pictures: Pictures, config: Config, path: str) -> None:

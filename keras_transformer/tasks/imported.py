@@ -77,7 +77,7 @@ def _of_pictures(folder):
 def _of_prompts(folder):
     pieces = gpt2.read_pieces(folder.files, folder.config)
     vocabulary = pieces.vocabulary(folder.config.vocab_size)
-    sizes, arrays = gpt2.of_run(*folder.arrays(), pieces.end)
+    sizes, arrays = gpt2.of_run(*folder.arrays(), pieces.pieces.index(gpt2.END))
     model = models.LanguageModel(sizes)
     assign(model, arrays, folder.path)
     return "language_modelling", GenerationModule(model, vocabulary)
