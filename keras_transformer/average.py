@@ -16,9 +16,12 @@ def main(FLAGS):
     folder.read_description()
     count = FLAGS.average_checkpoints
     last = averaging.last_checkpoints(folder.checkpoints, count)
+    had_scores = folder.evaluation.exists()
     folder.write_averaged(averaging.average(last))
     note = f" (--average_checkpoints={count}: there are no more)" if len(last) < count else ""
     print(f"{folder.averaged}: {averaging.of_steps(last)}{note}")
+    if had_scores:
+        print(f"{folder.evaluation} is removed: its scores were of other weights")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def _means(paths):
     total = {}
     first_shapes = None
     for number, path in enumerate(paths, 1):
-        weights = checkpoint.learned_of(path)
+        weights = checkpoint.read_archive(path, checkpoint.WEIGHTS)
         shapes = {name: array.shape for name, array in weights.items()}
         first_shapes = first_shapes or shapes
         if shapes != first_shapes:

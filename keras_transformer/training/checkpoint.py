@@ -80,12 +80,7 @@ def restore(
 
 def weights_of(path: pathlib.Path) -> dict[str, np.ndarray]:
     """Read a model's weights, by name: `weights/<path of the variable>`, with adapters added."""
-    return merged(learned_of(path))
-
-
-def learned_of(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """Read a model's weights as they are trained, by name: adapters apart from their matrices."""
-    return read_archive(path, WEIGHTS)
+    return merged(read_archive(path, WEIGHTS))
 
 
 def adapters_in(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

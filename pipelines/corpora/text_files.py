@@ -64,7 +64,7 @@ def _pairs(paths, part, parts, dropped):
     if not usable and parts == 1:
         raise ValueError(
             f"{' and '.join(map(str, paths))}: no usable pair: all {lines} have an empty side or a "
-            "huge line."
+            "huge line. Correct them, or name other files."
         )
 
 

@@ -74,6 +74,8 @@ def test_pairs_round_trip_in_either_direction(tmp_path_factory, pairs):
 
 
 def test_empty_and_ambiguous_files_and_one_language_are_refused(tmp_path):
+    message = complaint(ValueError, load, write(tmp_path, valid_de=b"\n \n"))
+    assert " side or a huge line. Correct them, or name other files." in message
     message = complaint(ValueError, load, write(tmp_path, test_de_gz=b""))
     expected = f"{tmp_path}/test.de.gz must hold one sentence a line. Received: an empty file"
     assert expected in message

@@ -674,10 +674,12 @@ def test_the_command_averages_the_last_checkpoints(folder, capsys):
     assert capsys.readouterr().out.endswith(
         "steps 10, 20, 30, 40 (--average_checkpoints=99: there are no more)\n"
     )
+    folder.evaluation.write_text("{}")
     average.main(types.SimpleNamespace(model_dir=str(folder.path), average_checkpoints=2))
     assert checkpoint.weights_of(folder.averaged)["weights/a"].tolist() == [35, 35]
     expected = f"{folder.averaged}: mean of the checkpoints of steps 30, 40\n"
-    assert capsys.readouterr().out == expected
+    removed = f"{folder.evaluation} is removed: its scores were of other weights\n"
+    assert capsys.readouterr().out == expected + removed
 
 
 FINAL = [
