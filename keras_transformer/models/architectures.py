@@ -5,7 +5,12 @@ table 2) and of the Vision Transformer, and the architectures that translate, by
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from keras_transformer.models.hyperparameters import Hyperparameters, Sizes, check_even, check_heads
+from keras_transformer.models.hyperparameters import (
+    Hyperparameters,
+    Sizes,
+    check_heads,
+    check_width,
+)
 from keras_transformer.models.variants import ADDED_POSITIONS
 from pipelines.options import Options, again, option
 
@@ -27,7 +32,7 @@ class RecurrentHyperparameters(Sizes):
     def __post_init__(self):
         super().__post_init__()
         # Half of an encoder's layer reads forward, the other half backward.
-        check_even(self)
+        check_width(self)
 
 
 class ConvolutionalHyperparameters(Sizes):
@@ -54,7 +59,7 @@ class ConvolutionalHyperparameters(Sizes):
     def __post_init__(self):
         super().__post_init__()
         if self.positions == "sinusoidal":
-            check_even(self)
+            check_width(self)
         if self.kernel_size % 2 == 0:
             raise ValueError(
                 "`kernel_size` must be odd, so that a convolution sees as far ahead as behind. "

@@ -204,13 +204,13 @@ class Hyperparameters(Sizes):
 
     def __post_init__(self):
         super().__post_init__()
-        check_even(self)
+        check_width(self)
         if None in (self.d_k, self.d_v):
             check_heads(self, 2, ", or pass `d_k` and `d_v`")
         check_together(self)
 
 
-def check_even(sizes: Sizes) -> None:
+def check_width(sizes: Sizes) -> None:
     width = sizes.d_model
     if width % 2:
         raise ValueError(f"`d_model` must be even. Received: d_model={width}. Try {width + 1}.")
