@@ -7,6 +7,10 @@ import pytest
 
 from pipelines.vocabularies.token_ids import TokenIds
 
+# Text to learn a small vocabulary from.
+ENGLISH = ["the house is big and the lamp is small", "turn off the lights in the kitchen"] * 3
+GERMAN = ["das Haus ist groß und die Lampe ist klein", "schalte die Lichter in der Küche aus"] * 3
+
 
 def packed(sentences, dtype=np.uint16):
     """Lists of ids as they are trained on."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
-from token_lists import listed
+from token_lists import ENGLISH, GERMAN, listed
 
 from pipelines.batches.texts import token_ids
 from pipelines.special_ids import EOS
@@ -16,12 +16,7 @@ from pipelines.vocabularies.segmentation import BpeDropout
 from pipelines.vocabularies.subword_regularization import SubwordRegularization
 from pipelines.vocabularies.vocabulary import SPACE, learn
 
-LINES = [
-    "the house is big and the lamp is small",
-    "das Haus ist groß und die Lampe ist klein",
-    "turn off the lights in the kitchen",
-    "schalte die Lichter in der Küche aus",
-] * 3
+LINES = [line for pair in zip(ENGLISH, GERMAN, strict=True) for line in pair]
 TAG = "<2de>"
 UNUSUAL = ["漢字 🙂 Größe", "<0x41> a\tb\x00", "", "½…", f"{TAG}the house {TAG}"]
 # Kinds of vocabularies, with a segmentation of each and a share by which it cuts other pieces.

@@ -6,7 +6,7 @@ import re
 
 import pytest
 import tensorflow as tf
-from token_lists import listed
+from token_lists import ENGLISH, GERMAN, listed
 
 from pipelines import vocabularies
 from pipelines.batches.texts import tokenize_pairs
@@ -14,8 +14,6 @@ from pipelines.corpora import ParallelText
 from pipelines.vocabularies import SeparateVocabularies, vocabulary
 from pipelines.vocabularies.vocabulary import Vocabulary
 
-ENGLISH = ["the house is big and the lamp is small", "turn off the lights in the kitchen"] * 3
-GERMAN = ["das Haus ist groß und die Lampe ist klein", "schalte die Lichter in der Küche aus"] * 3
 SIZE = 290
 JOINT = ["vocabulary.model"]
 SEPARATE = ["vocabulary.source.model", "vocabulary.target.model"]

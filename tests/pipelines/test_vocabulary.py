@@ -15,16 +15,12 @@ import tensorflow_text
 from home_assistant_wheel import cached_wheel, languages_of, pairs_of
 from hypothesis import example, given
 from hypothesis import strategies as st
+from token_lists import ENGLISH, GERMAN
 
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 from pipelines.vocabularies.vocabulary import BYTES, SPACE, Vocabulary, _train, learn
 
-LINES = [
-    "the house is big and the lamp is small",
-    "das Haus ist groß und die Lampe ist klein",
-    "turn off the lights in the kitchen",
-    "schalte die Lichter in der Küche aus",
-] * 3
+LINES = [line for pair in zip(ENGLISH, GERMAN, strict=True) for line in pair]
 SIZE = 310
 # Of the default corpus, English among them.
 LANGUAGES = 62
@@ -90,19 +86,24 @@ def test_the_fingerprint_follows_from_the_text_and_the_tags(vocabulary):
     assert learn(LINES, SIZE, TAGS).fingerprint != vocabulary.fingerprint
 
 
+@pytest.fixture(scope="module", params=["bpe", "unigram", "word_piece"])
+def any_kind(request):
+    return learn(TAGGED, SIZE, TAGS, request.param)
+
+
 @given(st.text(max_size=30))
-@examples(*UNUSUAL, "Größe 🙂 漢字 a\x00b \u2028 \ud7ff")
-def test_the_graph_gives_the_ids_and_the_text_that_sentencepiece_gives(vocabulary, processor, text):
-    ids = vocabulary.tokenize([text]).to_list()[0]
-    assert ids == [*processor.encode(text), EOS]
-    assert there_and_back(vocabulary, text) == processor.decode(ids)
+@examples(*UNUSUAL, "Größe 🙂 漢字 a\x00b \u2028 \ud7ff", ".<2de> a<2de>\tb  \ufffd")
+def test_the_graph_gives_the_ids_and_the_text_that_sentencepiece_gives(any_kind, text):
+    ids = any_kind.tokenize([text]).to_list()[0]
+    assert ids == [*any_kind.processor.encode(text), EOS]
+    assert there_and_back(any_kind, text) == any_kind.processor.decode(ids)
     assert not {PAD, UNK, BOS, EOS} & set(ids[:-1])
 
 
 @given(st.text(ALPHABETS | CJK | EMOJI, max_size=20))
 @example("Größe, Überfluß? 漢字 かな 🙂")
-def test_text_survives_the_way_there_and_back_but_for_runs_of_spaces(vocabulary, text):
-    assert there_and_back(vocabulary, text) == one_space_each(text)
+def test_text_survives_the_way_there_and_back_but_for_runs_of_spaces(any_kind, text):
+    assert there_and_back(any_kind, text) == one_space_each(text)
 
 
 @pytest.mark.parametrize("model_type", ["bpe", "unigram", "word_piece"])
@@ -119,8 +120,6 @@ def test_a_unigram_vocabulary_is_another_than_byte_pairs_and_has_the_same_specia
     byte_pairs, unigram = (learn(LINES, 300, model_type=model) for model in ("bpe", "unigram"))
     assert byte_pairs.pieces[: 4 + BYTES] == unigram.pieces[: 4 + BYTES]
     assert byte_pairs.pieces != unigram.pieces
-    spelled = sentencepiece.SentencePieceProcessor(model_proto=unigram.model)
-    assert unigram.tokenize(LINES[:1]).to_list() == [[*spelled.encode(LINES[0]), EOS]]
 
 
 @pytest.fixture(scope="module")
@@ -274,14 +273,13 @@ def tagged():
 @examples(
     ["<2de>", " ", "the house"], ["the house", "<2de>", "<2fr>", "is big"], ["<", "<2de>", ">"]
 )
-def test_a_tag_is_one_piece_wherever_it_stands_inside_a_graph_as_outside(tagged, parts):
+def test_a_tag_is_one_piece_wherever_it_stands_inside_a_graph_as_outside(any_kind, parts):
     text = "".join(parts)
-    processor = sentencepiece.SentencePieceProcessor(model_proto=tagged.model)
-    ids, pieces = tagged.tokenize([text]).to_list()[0], processor.encode(text, out_type=str)
-    assert ids == [*processor.encode(text), EOS]
+    ids = any_kind.tokenize([text]).to_list()[0]
+    assert ids == [*any_kind.processor.encode(text), EOS]
     for tag in TAGS:
-        assert pieces.count(tag) == text.count(tag)
-    assert there_and_back(tagged, text) == processor.decode(ids)
+        assert ids.count(any_kind.pieces.index(tag)) == text.count(tag)
+    assert there_and_back(any_kind, text) == any_kind.processor.decode(ids)
 
 
 def test_a_tag_before_the_source_is_one_piece_and_leaves_the_rest_as_it_was(tagged):
