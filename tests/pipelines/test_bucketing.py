@@ -220,11 +220,6 @@ def test_merging_takes_the_cheapest_two_of_all_while_the_limit_holds(case):
     assert positions(merged_shapes[merged], counts) <= max(case[2], positions(shapes, counts))
 
 
-def test_shapes_are_described_with_their_padding():
-    assert bucket([[4, 4], [4, 4], [8, 6]], 8).describe() == "2 shapes, 0.0% padding"
-    assert bucket([[1, 3]], 4).describe() == "1 shape, 33.3% padding"
-
-
 def test_no_example_and_a_budget_below_the_longest_sentence_are_refused():
     with pytest.raises(ValueError, match=r"^There is no example to make batches of\.$"):
         bucket(np.zeros((0, 2), int), batch_tokens=8)

@@ -2,7 +2,6 @@
 
 import collections
 import itertools
-import re
 import struct
 import zlib
 
@@ -12,7 +11,6 @@ import tensorflow as tf
 
 from pipelines.batches import batching, picture_files, shifted_pictures
 from pipelines.corpora.images import Split
-from pipelines.dropped import Dropped
 from pipelines.random_numbers import key
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is the oracle")
@@ -114,21 +112,6 @@ def test_a_huge_picture_is_refused_by_its_header(tmp_path, monkeypatch):
     (tmp_path / "big.png").write_bytes(content)
     with pytest.raises(ValueError, match="Received: 2147483647 x 2147483647"):
         picture_files.read(tmp_path / "big.png", 3)
-
-
-def test_unreadable_files_are_counted_or_refused(tmp_path):
-    paths = [tmp_path / f"{number}.png" for number in range(4)]
-    pixels = RNG.integers(0, 256, (4, 2, 3, 1), np.uint8)
-    for path, image in zip(paths, pixels, strict=True):
-        picture_files.write(path, image)
-    paths[2].write_text("no picture")
-    dropped = Dropped()
-    images, is_read = picture_files.read_all(paths, dropped)
-    assert is_read.tolist() == [True, True, False, True]
-    np.testing.assert_array_equal(images[is_read], pixels[is_read])
-    assert dropped.describe() == f"1 unreadable (first: {paths[2]})"
-    with pytest.raises(ValueError, match=re.escape(f"{paths[2]} is no PNG or JPEG file")):
-        picture_files.read_all(paths)
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

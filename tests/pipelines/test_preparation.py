@@ -158,11 +158,6 @@ def test_dropped_pairs_are_counted_and_all_others_are_there_once(houses, tmp_pat
     counted = "300 pairs in 4 shards, 2 to validate, 3 to test"
     for words in (counted, "10 duplicate", "1 length ratio", "--corpus=records '--data_dir="):
         assert words in printed
-    for side in ("source", "target"):
-        sizes = prepared.manifest[f"{side}_lengths"]
-        assert sum(sizes) == 300
-        tokens = sum(length * count for length, count in enumerate(sizes))
-        assert tokens == prepared.manifest[f"{side}_tokens"]
 
 
 def test_control_without_filters_all_but_the_empty_pair_stays(houses, tmp_path):

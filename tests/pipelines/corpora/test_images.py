@@ -153,6 +153,9 @@ def test_grey_files_have_one_channel(photographs):
     np.testing.assert_array_equal(picture_files.read_all(paths)[0], grey)
     # A control: beside a colour picture all have three channels.
     assert picture_files.read_all([*paths, folder / "dog" / "0.png"])[0].shape == (3, 4, 6, 3)
+    paths[1].write_text("no picture")
+    with pytest.raises(ValueError, match=r"grey1\.png is no PNG or JPEG file"):
+        picture_files.read_all(paths)
 
 
 def test_pictures_that_cannot_be_used_are_refused(photographs, tmp_path_factory):
