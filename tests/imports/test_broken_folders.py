@@ -328,7 +328,6 @@ BROKEN_TRANSLATORS = {
     ),
     "pad and end one": (setting(pad_token_id=0), r"`pad_token_id` of .*another id than eos_token_"),
     "an id beyond": (setting(decoder_start_token_id=9), r"`decoder_start_token_id` of .*below 9"),
-    "pre-norm": (setting(normalize_before=True), r"`normalize_before` of .*false\. Received: true"),
     "quantized": (setting(quantization_config={"x": 1}), r"`quantization_config` of .*null"),
     "more layers": (setting(encoder_layers=HUGE), r"lacks the weight 'encoder\.layers\.1\."),
     "samples": (
@@ -365,7 +364,6 @@ BROKEN_TRANSLATORS = {
 }
 TOKENS = m2m_100.TOKENIZER
 BROKEN_OF_MANY = {
-    "untied": (setting(tie_word_embeddings=False), r"`tie_word_embeddings` of .*true.*: false"),
     "few rows": (setting(vocab_size=9), r"shared\.weight is \(40, 4\), expected \(9, 4\)"),
     "no labels": (setting(TOKENS, additional_special_tokens=[]), r"must name the labels of langu"),
     "no target": (setting(TOKENS, tgt_lang=None), r"into which .*: deu_Latn, eng_Latn"),

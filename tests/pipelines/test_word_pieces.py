@@ -166,7 +166,7 @@ def test_chinese_that_is_not_cut_into_characters_is_refused(tmp_path):
 
 
 # Learned word pieces: the longest from left to right; tags stay whole. test_vocabulary.py has their
-# text back, in the graph and without TensorFlow; test_segmentation.py refuses BPE-dropout with them.
+# text back, in the graph as outside; test_segmentation.py refuses BPE-dropout with them.
 TAG = "<2de>"
 SYLLABLES = ["ba", "be", "bab", "eba", "abe", "é", "12", "..", "<", "-"]
 RANDOM = np.random.default_rng(1)

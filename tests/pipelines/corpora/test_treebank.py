@@ -165,10 +165,8 @@ def test_gold_trees_are_those_of_the_prefixes():
         treebank.gold_trees(settings, "test")
 
 
-def test_other_corpora_than_treebanks_are_refused(mixed):
-    message = r"^--task=parsing learns from trees\. Received: corpus=re"
-    with pytest.raises(ValueError, match=message):
-        treebank.treebanks_of({"name": "reverse"})
+def test_members_that_are_no_plain_treebanks_are_refused(mixed):
+    """tests/tasks/test_parsing.py has one corpus that is no treebank."""
     for wrong in ({"tag": "<silver>"}, {"corpus": "text_files"}):
         message = r"mixture\.json, member 2: a parser learns from treeb"
         with pytest.raises(ValueError, match=message):
