@@ -87,27 +87,30 @@ def test_a_sentence_is_complete_if_no_counted_bracket_differs():
         assert not compare(*map(parse, pair), PLAIN).is_complete
 
 
-def test_other_words_are_an_error_and_no_tree_is_skipped():
-    sentences = [
-        compare(GOLD, GOLD, PLAIN),
-        compare(GOLD, parse("(S (N cat))"), PLAIN),
-        compare(GOLD, parse("(S (A the) (B cow) (C saw) (D a) (E dog))"), PLAIN),
-        compare(GOLD, None, PLAIN),
-        compare(GOLD, parse(""), PLAIN),
-    ]
-    statuses = [sentence.status for sentence in sentences]
-    assert statuses == [Status.VALID, Status.ERROR, Status.ERROR, Status.SKIPPED, Status.SKIPPED]
-    summary = summarize(sentences)
-    assert (summary.errors, summary.skipped, summary.valid, summary.recall) == (2, 2, 1, 100)
+DOT = "(S (. .))"
+# A gold tree, one that is compared with it or None, and whether the sentence counts. EVALB looks at
+# what is left before it compares the words.
+STATUSES = {
+    "equal": (CAT, CAT, PLAIN, Status.VALID),
+    "fewer words": (CAT, "(S (N cat))", PLAIN, Status.ERROR),
+    "another word": (CAT, CAT.replace("cat", "cow"), PLAIN, Status.ERROR),
+    "no tree": (CAT, None, PLAIN, Status.SKIPPED),
+    "an empty tree": (CAT, "", PLAIN, Status.SKIPPED),
+    "words left out on both sides": (DOT, DOT, COLLINS, Status.SKIPPED),
+    "words left out of the parser's": ("(S (N a) (. .))", DOT, COLLINS, Status.SKIPPED),
+    "words left out of gold": (DOT, "(S (N a))", COLLINS, Status.ERROR),
+    "words that count": (DOT, DOT, PLAIN, Status.VALID),
+}
 
 
-def test_a_tree_whose_words_are_all_left_out_is_skipped():
-    """EVALB looks at what is left: before it compares the words."""
-    dot = parse("(S (. .))")
-    for gold in (dot, parse("(S (N a) (. .))")):
-        assert compare(gold, dot, COLLINS).status == Status.SKIPPED
-    assert compare(dot, parse("(S (N a))"), COLLINS).status == Status.ERROR
-    assert compare(dot, dot, PLAIN).status == Status.VALID
+@pytest.mark.parametrize("name", STATUSES)
+def test_other_words_are_an_error_and_no_tree_is_skipped(name):
+    gold, test, parameters, status = STATUSES[name]
+    sentence = compare(parse(gold), None if test is None else parse(test), parameters)
+    assert sentence.status == status
+    summary = summarize([sentence])
+    counted = (summary.valid, summary.errors, summary.skipped)
+    assert [number for number, count in enumerate(counted) if count] == [status]
 
 
 def test_a_summary_adds_brackets_up_not_percentages():

@@ -185,30 +185,23 @@ def test_a_rectangle_holds_its_rows_and_zeros_behind_them(sentences, dtype, data
     assert (rectangle.shape, rectangle.dtype) == ((len(rows), length), np.int32)
 
 
-def images(number=10, positions=4):
-    """Image i is all i; its class is i modulo 3, and class 0 counts as any."""
-    pixels = np.repeat(np.arange(number, dtype=np.float32), 12).reshape(number, 2, 2, 3)
+def images():
+    """Ten images of four positions each."""
 
     def to_batch(columns):
         return columns["pixels"], columns["label"], tf.ones_like(columns["label"], tf.float32)
 
-    return Examples({}, {"pixels": pixels, "label": np.arange(number) % 3}, to_batch, positions)
+    pixels = np.zeros((10, 2, 2, 3), np.float32)
+    return Examples({}, {"pixels": pixels, "label": np.arange(10) % 3}, to_batch, positions=4)
 
 
 def test_images_are_one_bucket_of_as_many_as_their_positions_allow():
+    """test_picture_files.py has their order and their classes."""
     batches = training_batches(images(), batch_tokens=12, seed=1)
     expected = "3 updates an epoch, of 12 input tokens each, in 1 shape, 0.0% padding"
     assert batches.describe() == expected
-    dataset = batches.dataset()
-    assert [spec.shape for spec in dataset.element_spec] == [(3, 2, 2, 3), (3,), (3,)]
-    stream = [*dataset.take(10).as_numpy_iterator()]
-    for pixels, labels, weights in stream:
-        assert (pixels == pixels[:, :1, :1, :1]).all()
-        assert labels.tolist() == (pixels[:, 0, 0, 0] % 3).tolist()
-        assert weights.tolist() == [1.0] * 3
-    order = np.concatenate([pixels[:, 0, 0, 0] for pixels, *_ in stream])
-    for lap in order.reshape(3, 10):
-        assert sorted(lap) == list(range(10))
+    shapes = [spec.shape for spec in batches.dataset().element_spec]
+    assert shapes == [(3, 2, 2, 3), (3,), (3,)]
 
 
 def test_text_and_a_number_beside_it_stay_together():
