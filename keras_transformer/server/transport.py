@@ -10,6 +10,7 @@ import time
 import zlib
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 
+from starlette.background import BackgroundTask
 from starlette.convertors import IntegerConvertor, StringConvertor, register_url_convertor
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
@@ -175,18 +176,22 @@ async def respond(
 async def _response(pieces, headers):
     """Respond with a short answer whole, or with a long one piece by piece, as the client reads."""
 
-    def begin():
+    def parts():
         first = bytearray()
         for piece in pieces:
             first += piece
             if len(first) > WHOLE:
                 break
-        return bytes(first)
+        yield bytes(first)
+        yield from pieces
 
-    first = await asyncio.to_thread(begin)
+    body = parts()
+    first = await asyncio.to_thread(next, body)
     if len(first) <= WHOLE:
         return Response(first, headers=headers)
-    return StreamingResponse(itertools.chain([first], pieces), headers=headers)
+    # The traceback of a client's leaving refers to the rest, until Python collects its garbage.
+    end = BackgroundTask(body.close)
+    return StreamingResponse(itertools.chain([first], body), headers=headers, background=end)
 
 
 class _Name(StringConvertor):
