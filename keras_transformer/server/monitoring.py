@@ -41,10 +41,7 @@ class Metrics:
             registry=registry,
         )
         rows = Histogram(
-            "serve_batch_rows",
-            "Rows of the batches that were run.",
-            buckets=ROWS,
-            registry=registry,
+            "serve_batch_rows", "Rows of the batches.", buckets=ROWS, registry=registry
         )
         self.batch_run = rows.observe
         waiting = Gauge("serve_queue_batches", "Batches that wait for a thread.", registry=registry)

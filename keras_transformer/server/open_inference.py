@@ -60,7 +60,7 @@ class Inference:
     ) -> tuple[Iterator[bytes], dict[str, str]]:
         """Return the body of the answer in pieces, and its headers."""
         default = self.parameters.get("binary_data_output", False)
-        requested = self.outputs or dict.fromkeys(outputs, None)
+        requested = self.outputs or dict.fromkeys(sorted(outputs))
         blobs = {
             name: binary_tensors.to_bytes(outputs[name])
             for name, is_binary in requested.items()
@@ -68,10 +68,7 @@ class Inference:
         }
         head = {"model_name": model, "model_version": str(version)}
         head |= {} if self.id is None else {"id": self.id}
-        tensors = [
-            _output_json(name, outputs[name], len(blobs[name]) if name in blobs else None)
-            for name in requested
-        ]
+        tensors = [_output_json(name, outputs[name], blobs.get(name)) for name in requested]
         pieces = _answer_json(to_json.encode(head)[:-1], tensors)
         if not blobs:
             return pieces, {"Content-Type": "application/json"}
@@ -237,15 +234,12 @@ def _array(name, tensor, binary, spec):
     )
 
 
-def _output_json(name, array, length):
-    """Yield an output's JSON in pieces; for a binary one, which has a length, without its data."""
-    head = {
-        "name": name,
-        "datatype": binary_tensors.datatype(array.dtype),
-        "shape": list(array.shape),
-    }
-    if length is not None:
-        yield to_json.encode({**head, "parameters": {"binary_data_size": length}})
+def _output_json(name, array, blob):
+    """Yield an output's JSON in pieces; for a binary one, without its bytes `blob`."""
+    datatype = binary_tensors.datatype(array.dtype)
+    head = {"name": name, "datatype": datatype, "shape": list(array.shape)}
+    if blob is not None:
+        yield to_json.encode({**head, "parameters": {"binary_data_size": len(blob)}})
         return
     yield to_json.encode(head)[:-1] + b', "data": '
     yield from to_json.values(array.reshape(-1), name.endswith("_bytes"))

@@ -43,8 +43,6 @@ class ServedPortable:
     is that of a `TensorFlowModel`.
     """
 
-    missing_signatures = dict.fromkeys(("align", "attend"), NO_ATTENTION)
-
     def __init__(self, folder: pathlib.Path):
         self.folder = self.extras = folder
         self._portable = Portable(folder, {})
@@ -61,6 +59,9 @@ class ServedPortable:
             "temperature": np.array([options.temperature or 1.0], NUMBER),
             "seed": np.array([1 if options.seed is None else options.seed], LONG),
         }
+        # The signature of the SavedModel that gives attention.
+        attention = "align" if self._portable.reads_source else "attend"
+        self.missing_signatures = {attention: NO_ATTENTION}
         if self._portable.reads_source:
             search = {
                 "beam_size": np.array([self._beam], INTEGER),
@@ -234,28 +235,17 @@ def _clamped_temperature(temperature):
 
 def _signature_def(signature):
     """Describe a signature as TF Serving does."""
-
-    def tensors(specs):
-        return {
-            name: {
-                "dtype": TYPES[spec.dtype],
-                "tensor_shape": {
-                    "dim": [
-                        {"size": str(-1 if size is None else size), "name": ""}
-                        for size in spec.shape
-                    ],
-                    "unknown_rank": False,
-                },
-                "name": name,
-            }
-            for name, spec in specs.items()
-        }
-
     return {
-        "inputs": tensors(signature.inputs),
-        "outputs": tensors(signature.outputs),
+        "inputs": {name: _tensor_info(spec) for name, spec in signature.inputs.items()},
+        "outputs": {name: _tensor_info(spec) for name, spec in signature.outputs.items()},
         "method_name": "tensorflow/serving/predict",
     }
+
+
+def _tensor_info(spec):
+    sizes = [str(-1 if size is None else size) for size in spec.shape]
+    shape = {"dim": [{"size": size, "name": ""} for size in sizes], "unknown_rank": False}
+    return {"dtype": TYPES[spec.dtype], "tensor_shape": shape, "name": spec.name}
 
 
 def _groups(count, options):

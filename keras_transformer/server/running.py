@@ -66,6 +66,7 @@ def serve(options: ServeOptions, vertex: Vertex) -> None:
         # uvicorn raises the signal that ended it again after the last answer.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, server.handle_exit)
+        listen(listener)
         server.run([listener])
     monitoring.log("ended")
 
@@ -107,8 +108,20 @@ def bind(host: str, port: int) -> socket.socket:
         listener.bind(address)
     except OSError as error:
         listener.close()
-        message = f"cannot listen at --host={host} --rest_api_port={port}: {error.strerror}."
-        if error.errno == errno.EADDRINUSE:
-            message = f"--rest_api_port={port} is taken. Choose another, or 0 for any that is free."
-        raise OSError(message) from error
+        raise _no_listener(host, port, error) from error
     return listener
+
+
+def listen(listener: socket.socket) -> None:
+    """Let clients connect, unless another server bound the port, too, and listened first."""
+    try:
+        listener.listen()
+    except OSError as error:
+        raise _no_listener(*listener.getsockname()[:2], error) from error
+
+
+def _no_listener(host, port, error):
+    message = f"cannot listen at --host={host} --rest_api_port={port}: {error.strerror}."
+    if error.errno == errno.EADDRINUSE:
+        message = f"--rest_api_port={port} is taken. Choose another, or 0 for any that is free."
+    return OSError(message)

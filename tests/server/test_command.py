@@ -131,6 +131,15 @@ def test_a_port_in_use_is_told_in_a_line(exported, fresh_shell):
     assert process.stderr.decode() == error
 
 
+def test_of_two_servers_that_start_at_one_port_the_later_is_told():
+    from keras_transformer.server.running import bind, listen
+
+    with bind("127.0.0.1", 0) as first, bind(*first.getsockname()) as second:
+        listen(first)
+        with pytest.raises(OSError, match=r"^--rest_api_port=\d+ is taken\. Choose another"):
+            listen(second)
+
+
 def test_a_restarted_server_has_its_port_at_once():
     from keras_transformer.server.running import bind
 

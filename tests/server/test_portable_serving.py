@@ -159,6 +159,10 @@ def test_it_describes_itself_as_a_savedmodel_does(served, live, form):
     about = served.get("/v2/models/m").json()
     assert about["platform"] == PLATFORMS[form]
     assert [output["name"] for output in about["outputs"]] == ["translation"]
+    text = {"name": "text", "datatype": "BYTES", "shape": [1], "data": ["a"]}
+    document = {"inputs": [text], "parameters": {"signature_name": "nbest"}}
+    outputs = served.post("/v2/models/m/infer", json=document).json()["outputs"]
+    assert [output["name"] for output in outputs] == [*definitions["nbest"]["outputs"]]
 
 
 NEXT = [
@@ -191,13 +195,14 @@ def test_a_batch_without_texts_gives_the_shapes_of_the_savedmodel(folder, live, 
     assert shapes == {key: array.shape for key, array in of_live.items()}
 
 
-@pytest.mark.parametrize("name", ["align", "none"])
+# A translator's SavedModel has the first, a language model's the second.
+@pytest.mark.parametrize("name", ["align", "attend", "none"])
 def test_a_signature_that_it_lacks_is_refused_by_name(served, name):
     document = {"signature_name": name, "instances": ["a"]}
     answer = served.post("/v1/models/m:predict", json=document)
     assert answer.status_code == 400
     assert f'"{name}" not found' in answer.json()["error"]
-    assert ("Serve the SavedModel" in answer.json()["error"]) == (name != "none")
+    assert ("Serve the SavedModel" in answer.json()["error"]) == (name == "align")
 
 
 def test_a_run_that_nobody_waits_for_stops_before_its_next_step(folder):
@@ -262,6 +267,9 @@ def test_a_language_model_continues_texts(pieces, form, start, tmp_path):
         assert bars["pieces"] == texts(of_live["pieces"])
         nbest = predict(client, "nbest", text=["a", "b"])
         assert np.shape(nbest["generated"]) == np.shape(nbest["scores"]) == (2, 1)
+        document = {"signature_name": "attend", "instances": ["a"]}
+        answer = client.post("/v1/models/m:predict", json=document)
+        assert "Serve the SavedModel" in answer.json()["error"]
         samples = predict(client, "sample", text=["a b c"], max_length=[1], seed=[5])
         assert samples[0].startswith("a b c")
 
