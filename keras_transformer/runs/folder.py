@@ -146,9 +146,10 @@ class RunFolder:
         except (FileNotFoundError, NotADirectoryError):
             raise FileNotFoundError(
                 f"{self.path} holds no trained model: there is no {self.description.name} in it. "
-                "Name a folder that `train` or `export` wrote."
+                "Name a folder that `train`, `import_model` or `export` wrote."
             ) from None
-        if "versions" in description:
+        # CTranslate2's export has weights of its own format in place of versions.
+        if "versions" in description or (self.path / "model.bin").exists():
             raise ValueError(
                 f"{self.path} is no run's folder: its {self.description.name} is an export's. Name "
                 "the run's, or, if the graph was lost, export the run again."

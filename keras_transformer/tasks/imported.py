@@ -35,6 +35,8 @@ TRANSLATORS = {MarianFolder: is_marian, OpenNMTFolder: is_opennmt_tf}
 def opened(folder: str) -> PretrainedFolder | MarianFolder | OpenNMTFolder:
     """Open and check the folder of a pretrained model."""
     kinds = [kind for kind, recognizes in TRANSLATORS.items() if recognizes(folder)]
+    if kinds == [MarianFolder] and RunFolder(folder).description.exists():
+        raise ValueError(f"{folder} is a run of our own, which needs no import. Use it as it is.")
     return (kinds or [PretrainedFolder])[0](folder)
 
 

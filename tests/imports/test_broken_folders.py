@@ -560,6 +560,13 @@ def test_an_export_that_fails_leaves_no_run(tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]
 
 
+def test_a_run_of_our_own_needs_no_import(tmp_path):
+    for name in ("model.json", "averaged.npz"):
+        (tmp_path / name).touch()
+    with pytest.raises(ValueError, match=r"is a run of our own, which needs no import\. Use it"):
+        imported.opened(tmp_path)
+
+
 def test_a_file_that_is_too_big_is_refused_without_being_read(tmp_path):
     path = tmp_path / "config.json"
     with path.open("wb") as file:

@@ -95,6 +95,13 @@ def test_an_export_that_lost_its_graph_is_not_taken_for_a_run(folder):
         ModelPath.of(folder.path).describe()
 
 
+def test_a_folder_of_ctranslate2_is_not_taken_for_a_run(folder):
+    folder.describe(DESCRIPTION)
+    (folder.path / "model.bin").touch()
+    with pytest.raises(ValueError, match=r"run is no run's folder: its model\.json is an export"):
+        ModelPath.of(folder.path).describe()
+
+
 def test_the_task_decides_what_may_change_and_the_change_is_written(folder):
     folder.describe(DESCRIPTION)
     start(folder)
