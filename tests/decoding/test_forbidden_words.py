@@ -85,13 +85,6 @@ def test_a_piece_is_barred_if_it_completes_a_word(vocabulary, forbidden, generat
         assert is_barred[piece] == in_text or (in_bytes and is_barred[piece]), text
 
 
-def test_a_word_is_barred_but_not_within_another_word(vocabulary, forbidden):
-    spelled = [vocabulary.pieces.index(piece) for piece in ("\u2581", "c", "a")]
-    t = vocabulary.pieces.index("t")
-    assert barred(forbidden, spelled)[t]
-    assert not barred(forbidden, [*spelled[:1], vocabulary.pieces.index("s"), *spelled[1:]])[t]
-
-
 def test_special_pieces_within_a_word_do_not_hide_it(vocabulary, forbidden):
     ids = [vocabulary.pieces.index(piece) for piece in ("o", "<unk>", "ff")]
     assert written(vocabulary, ids) == "off"

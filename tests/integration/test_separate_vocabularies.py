@@ -13,7 +13,6 @@ from pipelines import vocabularies
 pytestmark = pytest.mark.slow
 
 RUN = "runs/mine"
-SAVED = "saved_models/mine"
 SEPARATE = ("--vocabularies=separate", "--tie_embeddings=decoder")
 TRAIN = (
     *("train", "--flagfile=toy.flags", "--mixed_precision=float32", "--corpus=text_files"),
@@ -40,8 +39,6 @@ def write_text(shell):
         for language, side in (("words", lines), ("reversed", targets)):
             path = shell.folder / "text" / f"{split}.{language}"
             path.write_text("".join(f"{line}\n" for line in side))
-    (shell.folder / "lines.txt").write_text("a b c\nd e\n")
-    (shell.folder / "references.txt").write_text("x y z\nv w\n")
 
 
 @pytest.fixture(scope="module")
@@ -58,27 +55,13 @@ def shell(tmp_path_factory, warm, shared):
 def test_the_run_and_its_export_have_both_files_and_their_fingerprint(shell):
     both = vocabularies.load(shell.folder / RUN)
     assert (both.kind, both.size) == ("separate", 275)
-    version = shell.folder / SAVED / "1"
+    version = shell.folder / "saved_models" / "mine" / "1"
     for folder in (shell.folder / RUN, version / "assets.extra"):
         assert sorted(path.name for path in folder.glob("vocabulary*")) == FILES
         assert vocabularies.load(folder).fingerprint == both.fingerprint
     for folder in (shell.folder / RUN, version):
         description = json.loads((folder / "model.json").read_text())
         assert description["vocabulary"]["fingerprint"] == both.fingerprint
-
-
-@pytest.mark.parametrize(
-    ("command", "flags"),
-    [
-        ("translate", ("--input=lines.txt",)),
-        ("score", ("--source_file=lines.txt", "--reference_file=references.txt")),
-        ("align", ("--source_file=lines.txt", "--reference_file=references.txt")),
-        ("evaluate", ("--source_file=lines.txt", "--reference_file=references.txt")),
-    ],
-)
-def test_run_and_saved_model_print_the_same(shell, command, flags):
-    run, saved = shell.all([(command, f"--model={model}", *flags) for model in (RUN, SAVED)])
-    assert output_of(run) == output_of(saved) != ""
 
 
 def test_average_export_tune_and_train_take_separate_vocabularies(shell, tmp_path):

@@ -61,6 +61,14 @@ def test_text_is_sampled_unless_flags_ask_for_a_search(task_of):
             "--positions=learned --max_positions=99 --max_train_length=100",
             r"^--max_train_length=100 needs 100 .* max_positions=99\. Try --max_train_length=99\.$",
         ),
+        (
+            "--attention=low_rank:4 --positions=sinusoidal",
+            r"^attention=low_rank:4 mixes the keys of a whole text",
+        ),
+        (
+            "--corpus=spans",
+            r"Received: corpus=spans, .* Pass --corpus=lines, which reads the same fi",
+        ),
         ("--corpus=records", r"^--task=language_modelling reads text\. Received: corpus=records"),
     ],
 )
@@ -75,13 +83,6 @@ def test_flags_that_do_not_fit_are_refused(task_of, argument, message, monkeypat
         monkeypatch.setattr(corpora, "load", lambda **_: corpus)
     with pytest.raises(ValueError, match=message):
         assert task_of(*argument.split()).corpus
-
-
-def test_text_with_spans_cut_out_is_refused(task_of):
-    message = r"Received: corpus=spans, .* Pass --corpus=lines, which reads the same fi"
-    with pytest.raises(ValueError, match=message):
-        assert task_of("--corpus=spans").corpus
-    assert task_of("--corpus=lines").corpus  # A control.
 
 
 def test_the_lines_of_a_split_or_of_a_file_are_examined(folder):
@@ -118,11 +119,6 @@ def test_a_mixture_s_weights_and_tags_are_refused(values_of, folder, key, value)
     with pytest.raises(ValueError, match=message):
         read(corpus="spans")
     assert len(read().train) == 30
-
-
-def test_an_attention_of_encoders_alone_is_refused(task_of):
-    with pytest.raises(ValueError, match=r"^attention=low_rank:4 mixes the keys of a whole text"):
-        task_of("--attention=low_rank:4", "--positions=sinusoidal")
 
 
 def test_a_perplexity_that_no_float_holds_is_called_infinite():

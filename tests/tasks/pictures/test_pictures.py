@@ -174,13 +174,6 @@ def test_a_run_on_a_folder_that_has_changed_does_not_go_on(described, make, tmp_
     run.describe(task.description(), task.fixed)
 
 
-def test_a_model_of_text_is_refused(tmp_path):
-    (tmp_path / "model.json").write_text('{"task": "parsing"}')
-    message = r"must be a model of the task image_classification.*parsing\.$"
-    with pytest.raises(ValueError, match=message):
-        PictureClassifier.load(tmp_path)
-
-
 def test_a_run_of_pictures_has_one_precision():
     scorer = PictureScorer.__new__(PictureScorer)
     with pytest.raises(ValueError, match=r"^--precision=bfloat16: models of pictures compute"):
@@ -195,17 +188,9 @@ PICTURES = (PIXELS / 255).astype(np.float32)
 
 @pytest.fixture(scope="module")
 def model():
-    return VisionTransformer(
-        height=4,
-        width=6,
-        channels=3,
-        classes=3,
-        patch_size=2,
-        num_layers=2,
-        d_model=8,
-        d_ff=16,
-        num_heads=2,
-    )
+    sizes = {"height": 4, "width": 6, "channels": 3, "classes": 3, "patch_size": 2}
+    sizes |= {"num_layers": 2, "d_model": 8, "d_ff": 16, "num_heads": 2}
+    return VisionTransformer(**sizes)
 
 
 @pytest.fixture(scope="module")
@@ -331,16 +316,24 @@ def test_a_huge_file_is_refused_by_its_header(module, sides):
         module.classify_png(tf.constant([content, content[:40]]))
 
 
+OF_PICTURES = {
+    "task": "image_classification",
+    "hyperparameters": VisionHyperparameters(
+        num_layers=1, d_model=4, d_ff=4, num_heads=2
+    ).as_dict(),
+}
+GATES = {"hyperparameters": {**OF_PICTURES["hyperparameters"], "gates": 3}}
+
+
 @pytest.mark.parametrize(
-    ("sizes", "message"),
+    ("change", "message"),
     [
-        ({"gates": 3}, "the model was written by another version: this one does not know the"),
+        ({"task": "parsing"}, r"must be a model of the task image_classification.*parsing\.$"),
+        (GATES, "the model was written by another version: this one does not know the"),
         ({}, "holds no checkpoint"),  # The control.
     ],
 )
-def test_a_run_of_another_version_is_refused(tmp_path, sizes, message):
-    small = VisionHyperparameters(num_layers=1, d_model=4, d_ff=4, num_heads=2).as_dict()
-    description = {"task": "image_classification", "hyperparameters": {**small, **sizes}}
-    write_json(tmp_path / "model.json", description)
+def test_a_run_of_another_task_or_version_is_refused(tmp_path, change, message):
+    write_json(tmp_path / "model.json", {**OF_PICTURES, **change})
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         PictureClassifier.load(tmp_path)
