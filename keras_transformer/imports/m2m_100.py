@@ -154,7 +154,7 @@ def decoding(folder: Any, languages: dict[str, str | None]) -> dict[str, Any]:
     if target is None:
         labels = ", ".join(sorted(piece.strip("_") for piece in pieces if LABEL.fullmatch(piece)))
         raise ValueError(
-            f"{folder.path} does not say into which language. Pass --target_language: {labels}."
+            f"{folder.path} does not say into which language. Pass --to_language: {labels}."
         )
     pair = {"source_language": source.strip("_"), "target_language": target.strip("_")}
     return {**seq2seq_files.decoding(folder), **pair}

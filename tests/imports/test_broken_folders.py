@@ -341,7 +341,10 @@ BROKEN_TRANSLATORS = {
 BROKEN_OF_MANY = {
     "few rows": (setting(vocab_size=9), r"shared\.weight is \(40, 4\), expected \(9, 4\)"),
     "no labels": (setting(TOKENS, additional_special_tokens=[]), r"must name the labels of langu"),
-    "no target": (setting(TOKENS, tgt_lang=None), r"into which .*: deu_Latn, eng_Latn"),
+    "no target": (
+        setting(TOKENS, tgt_lang=None),
+        r"into which language. Pass --to_language: deu_Latn, eng_Latn\.",
+    ),
     "an unknown target": (setting(TOKENS, tgt_lang="tlh"), r"`target_language` must be one of"),
     "legacy": (setting(TOKENS, legacy_behaviour=True), r"`legacy_behaviour` of .*false.*: true"),
     "tokens": (
