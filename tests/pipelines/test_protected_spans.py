@@ -139,14 +139,26 @@ def test_python_s_marks_are_those_of_the_graph(sentences, random):
     assert [*map(python.openings, spans)] == graph.openings(tensors.spans).numpy().tolist()
 
 
-@pytest.mark.parametrize(
-    "text", ["{a} {b}" * 40, "\v%(\v)s \u2003{x}\u0663\u0662\u0661\u0660", "</b><b></b>"]
-)
-def test_python_s_marks_of_rare_texts_are_those_of_the_graph(marks, text):
+RIGHT_TO_LEFT = "<b>\u202eright to left\u202c</b>"
+# Texts and how many spans they have.
+RARE = [
+    *(
+        (" ".join(f"{{x{number}}}" for number in range(count)), count)
+        for count in (32, 33, 64, 200)
+    ),
+    ("see {" + "x" * 4000 + f"}} and {RIGHT_TO_LEFT}", 3),
+    ("\v%(\v)s \u2003{x}\u0663\u0662\u0661\u0660", 2),
+    ("</b><b></b>", 3),
+]
+
+
+@pytest.mark.parametrize(("text", "count"), RARE)
+def test_no_span_of_rare_texts_is_lost_in_python_or_in_the_graph(marks, text, count):
     python = TextMarks(ALL)
     read = python.marked(text)
     assert [*read[:2]] == [row for [row] in marked(marks, text)]
-    assert python.put_back(read.text, read) == text
+    assert len(read.spans) == count
+    assert [python.put_back(read.text, read)] == back(marks, [read.text], [text]) == [text]
     [openings] = marks.openings(marks.marked(tf.constant([text])).spans).numpy().tolist()
     assert python.openings(read.spans) == openings
 
@@ -154,21 +166,6 @@ def test_python_s_marks_of_rare_texts_are_those_of_the_graph(marks, text):
 def test_marks_may_come_in_another_order(marks):
     expected = ["<b> vor {a}", "{x}"]
     assert back(marks, ["⟦2⟧ vor ⟦1⟧", "⟦1⟧⟦1⟧"], ["{a} behind <b>", "{x}"]) == expected
-
-
-@pytest.mark.parametrize("count", [32, 33, 64, 200])
-def test_none_of_many_spans_is_lost(marks, count):
-    text = " ".join(f"{{x{number}}}" for number in range(count))
-    hidden, spans = marked(marks, text)
-    assert len(spans[0]) == count
-    assert back(marks, hidden, [text]) == [text]
-
-
-def test_a_long_span_is_one_span(marks):
-    text = "see {" + "x" * 4000 + "} and <b>" + "\u202eright to left\u202c" + "</b>"
-    hidden, _ = marked(marks, text)
-    assert hidden == ["see ⟦1⟧ and ⟦2⟧\u202eright to left\u202c⟦3⟧"]
-    assert back(marks, hidden, [text]) == [text]
 
 
 def test_text_between_double_brackets_is_protected(marks):

@@ -73,19 +73,31 @@ def test_accents_are_stripped_where_the_settings_say_so(tmp_path, lower_case, st
     assert tokenized(ours, texts) == theirs(ACCENTED, texts, **settings)
 
 
-def test_a_vocabulary_keeps_whether_it_strips_accents(tmp_path):
-    saved = WordPieces(ACCENTED, lower_case=True, strip_accents=False)
+# Whether text is put into lower case, and whether accents are stripped.
+CASES = [(True, True), (True, False), (False, False)]
+
+
+@pytest.mark.parametrize("settings", CASES)
+def test_word_pieces_are_saved_and_loaded(tmp_path, settings):
+    saved = WordPieces(ACCENTED, *settings)
     vocabularies.save(saved, tmp_path)
+    assert vocabularies.exist(tmp_path)
     loaded = vocabularies.load(tmp_path)
-    assert tokenized(loaded, ["CAFÉ"]) == [[6, 3]]
+    assert (loaded.pieces, loaded.lower_case, loaded.strip_accents) == (ACCENTED, *settings)
     assert loaded.fingerprint == saved.fingerprint
-    # A file of versions that had no such setting, and their fingerprint.
+    assert len({WordPieces(ACCENTED, *case).fingerprint for case in CASES}) == len(CASES)
+
+
+def test_a_file_without_the_setting_of_accents_is_read_and_one_without_pieces_refused(tmp_path):
+    """Versions that had no such setting, and their fingerprint."""
     path = tmp_path / "vocabulary.json"
     path.write_text(json.dumps({"lower_case": True, "pieces": ACCENTED}))
     old = vocabularies.load(tmp_path)
     assert tokenized(old, ["CAFÉ"]) == [[5, 3]]
     assert old.fingerprint == WordPieces(ACCENTED, True, True).fingerprint == "df78302d81bb43b9"
-    assert old.fingerprint != saved.fingerprint
+    path.write_text("{}")
+    with pytest.raises(ValueError, match=r"vocabulary\.json lacks pieces\. Import the"):
+        vocabularies.load(tmp_path)
 
 
 @pytest.mark.parametrize("letter", ["a", "é", "я", "ก", "😀"])
@@ -114,19 +126,6 @@ def test_ids_become_words_again():
     pieces = WordPieces(PIECES)
     ids = pieces.tokenize(tf.constant(["the stopped cafe", "[MASK] x"]))
     assert pieces.detokenize(ids[:, :-1]).numpy().tolist() == [b"the stopped cafe", b"[MASK] x"]
-
-
-def test_word_pieces_are_saved_and_loaded(tmp_path):
-    pieces = WordPieces(PIECES, lower_case=False)
-    vocabularies.save(pieces, tmp_path)
-    assert vocabularies.exist(tmp_path)
-    loaded = vocabularies.load(tmp_path)
-    expected = (pieces.fingerprint, PIECES, False)
-    assert (loaded.fingerprint, loaded.pieces, loaded.lower_case) == expected
-    assert loaded.fingerprint != WordPieces(PIECES).fingerprint
-    (tmp_path / "vocabulary.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"vocabulary\.json lacks pieces\. Import the"):
-        vocabularies.load(tmp_path)
 
 
 @pytest.mark.parametrize(
