@@ -92,6 +92,14 @@ def test_control_python_is_reported(function):
         serialized(dataset)
 
 
+def test_ids_are_not_copied(examples):
+    # `numpy()` and `asarray` copy; DLPack does not.
+    flat = np.from_dlpack(examples._ragged["source"][0])
+    assert np.shares_memory(flat, examples.ragged["source"].flat)
+    copied = np.from_dlpack(tf.identity(tf.constant(examples.ragged["source"].flat)))
+    assert not np.shares_memory(copied, examples.ragged["source"].flat)  # a control
+
+
 # In a new process, because TensorFlow may keep memory that earlier tests freed, and copy into that.
 # The two million pairs have 200 MB of ids, mapped from files. A thread looks for the peak: without
 # oneDNN, TensorFlow frees its copy before the first batch.
