@@ -296,3 +296,10 @@ def test_control_rotations_are_unlike_random_ones():
     keys = tf.cast(tf.range(600), tf.uint64)
     distances = unlike_random(rotated, keys, number=600)
     assert any(distances[name] > 4 for name in ("fixed", "steps", "orders of 4")), distances
+
+
+def test_neighbours_are_separated():
+    """Of 20,000 things about 4 keep a neighbour within two places of them."""
+    [order] = whole(20_000, tf.constant([3], tf.uint64))
+    assert (np.abs(np.diff(order)) <= 2).sum() < 20
+    assert abs(np.corrcoef(order[1:], order[:-1])[0, 1]) < 4 / np.sqrt(20_000)
