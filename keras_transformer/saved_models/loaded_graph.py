@@ -106,30 +106,25 @@ def make_cancellable(graph: Message) -> None:
         ),
         lambda name: _called(bodies[name], bodies),
     )
-    types = set()
+    identities = {}
     for name, nodes in bodies.items():
         large = [node for node in nodes if node.op in LARGE and name not in loops]
         for number, node in enumerate(large):
             dtype = node.attr["T"].type
-            types.add(dtype)
             check = nodes.add(name=f"cancellable_{number}", op="PartitionedCall")
             check.input.append(node.input[0])
             check.attr["Tin"].list.type.append(dtype)
             check.attr["Tout"].list.type.append(dtype)
-            check.attr["f"].func.name = _identity_name(dtype)
+            check.attr["f"].func.name = identities.setdefault(dtype, f"same_{dtype}")
             node.input[0] = f"{check.name}:output:0"
-    for dtype in types:
-        _add_identity(graph, dtype)
+    for dtype, name in identities.items():
+        _add_identity(graph, name, dtype)
 
 
-def _identity_name(dtype):
-    return f"same_{dtype}"
-
-
-def _add_identity(graph, dtype):
+def _add_identity(graph, name, dtype):
     """Add the identity function of a type."""
     function = graph.library.function.add()
-    function.signature.name = _identity_name(dtype)
+    function.signature.name = name
     function.signature.input_arg.add(name="x", type=dtype)
     function.signature.output_arg.add(name="y", type=dtype)
     function.node_def.add(name="same", op="Identity", input=["x"]).attr["T"].type = dtype

@@ -4,6 +4,7 @@
 `00000001` is version 1, unless `1` lies beside it, as in TF Serving.
 """
 
+import contextlib
 import os
 import pathlib
 from collections.abc import Iterable
@@ -24,14 +25,21 @@ def newest_version(folder: str | os.PathLike) -> pathlib.Path | None:
 
 def versions_in(folder: str | os.PathLike) -> dict[int, pathlib.Path]:
     """Return the folders of all versions, SavedModels or others, by number."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        return _by_number(filter(_may_be_version, pathlib.Path(folder).iterdir()))
+    return {}
+
+
+def _may_be_version(path):
+    """Whether a folder has a graph, or hides what it has: to read it then raises an error."""
     names = (GRAPH, *DECODERS.values())
-    files = (file for name in names for file in pathlib.Path(folder).glob(f"*/{name}"))
-    return _by_number(file.parent for file in files)
+    is_hidden = path.is_dir() and not os.access(path, os.X_OK)
+    return is_hidden or any(os.path.exists(path / name) for name in names)
 
 
 def portable_format(folder: pathlib.Path) -> str | None:
     """Return the format of a folder that runs without TensorFlow; None of others."""
-    return next((kind for kind, file in DECODERS.items() if (folder / file).exists()), None)
+    return next((kind for kind, file in DECODERS.items() if os.path.exists(folder / file)), None)
 
 
 def numbered_paths(folder: str | os.PathLike) -> dict[int, pathlib.Path]:

@@ -132,11 +132,6 @@ def parameters_of(document: dict) -> tuple[dict, dict]:
     return {name: value for name, value in parameters.items() if name in PARAMETERS}, options
 
 
-def seconds(parameters: dict) -> float | None:
-    """Return the request's own `timeout`, which is in microseconds, in seconds; None: no limit."""
-    return min(parameters.get("timeout", 0), 2**60) / 1e6 or None
-
-
 def with_options(
     inputs: dict[str, np.ndarray], options: dict, name: str, signature: Signature
 ) -> dict[str, np.ndarray]:

@@ -1,6 +1,7 @@
 """Requests to answers, without HTTP."""
 
 import asyncio
+import contextlib
 import dataclasses
 from collections.abc import Iterator
 
@@ -68,7 +69,8 @@ class Service:
         """Run a version's signature on the arrays that `read` returns for a `Signature`, within the
         request's `timeout`.
         """
-        limit = open_inference.seconds(parameters)
+        # From microseconds. 0: no limit.
+        limit = min(parameters.get("timeout", 0), 2**60) / 1e6 or None
         try:
             async with asyncio.timeout(limit):
                 return await self._run(version, signature_name, read, parameters, details)
@@ -144,11 +146,9 @@ class Service:
 
     def is_ready(self, name: str, number: int | None = None) -> bool:
         """Whether a model, or one version of it, is served."""
-        try:
-            with self._use(name, number):
-                return True
-        except RequestError:
-            return False
+        with contextlib.suppress(RequestError), self._use(name, number):
+            return True
+        return False
 
     def _use(self, name, number):
         if name != self.name:

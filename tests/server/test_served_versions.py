@@ -205,6 +205,17 @@ def test_a_broken_version_is_tried_again_when_a_file_of_it_changes(versions, fol
     assert versions.states[2] == State("AVAILABLE")
 
 
+def test_a_version_in_a_folder_of_another_user_is_told(versions, folder, monkeypatch):
+    (folder / "2").mkdir()
+    versions.poll()
+    assert versions.states.keys() == {1}
+    # Root may enter each folder.
+    monkeypatch.setattr(os, "access", lambda path, _: path.name != "2")
+    versions.poll()
+    assert versions.states[2].error
+    assert served(versions) == 1
+
+
 def test_the_previous_version_is_served_again_when_folders_are_removed(versions, folder):
     put(folder, 2)
     versions.poll()
