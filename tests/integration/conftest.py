@@ -3,7 +3,9 @@
 import fcntl
 import os
 import pickle
+import select
 import signal
+import subprocess
 
 import numpy as np
 import pytest
@@ -77,6 +79,23 @@ def newest_weights(shell, run):
 
 def are_equal(here, there):
     return all(np.array_equal(here[name], there[name]) for name in there if name != "progress")
+
+
+def answers_one_by_one(shell, lines, *command):
+    """The answers of a command to lines of which each is sent when the one before is answered."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    answers = []
+    with subprocess.Popen(shell.command(*command), cwd=shell.folder, bufsize=0, **pipes) as process:
+        try:
+            for line in lines:
+                process.stdin.write(f"{line}\n".encode())
+                assert select.select([process.stdout], [], [], 120)[0], "no answer"
+                answers.append(process.stdout.readline().decode())
+            rest = process.communicate()
+        finally:
+            process.kill()
+    assert (process.returncode, *rest) == (0, b"", b"")
+    return answers
 
 
 @pytest.fixture

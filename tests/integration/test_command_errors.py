@@ -44,11 +44,7 @@ WRONG = {
     f"translate {OF_RUN} --input=absent.txt": b"absent.txt",
     f"translate {OF_RUN} --input=latin1.txt": b"line 2: must be UTF-8",
     f"translate {OF_RUN} --input=huge.txt": b"line 2 has",
-    f"translate {SAVED} --coverage_penalty=0.2": (
-        b"coverage_penalty=0.2: a SavedModel takes beam_size, length_penalty, length_penalty_fo"
-    ),
     f"translate {SAVED} --samples=2": b"samples=2: a SavedModel draws one translation of a line",
-    f"translate {SAVED} --precision=bfloat16": b"its own precision",
     f"export --model_dir={RUN} --format=ctranslate2 --precision=bfloat16": (
         b"leave out --version and --precision"
     ),

@@ -1,11 +1,10 @@
 """The command that parses: each format, raw text, a stream, and wrong options."""
 
 import pathlib
-import select
-import subprocess
 from xml.etree import ElementTree
 
 import pytest
+from integration.conftest import answers_one_by_one
 from shell import Shell
 
 from keras_transformer.inference.translator import Translator
@@ -106,26 +105,8 @@ def test_raw_text_is_split_into_words(shell):
 
 
 def test_a_streamed_sentence_is_answered_before_the_next_is_sent(shell):
-    pipe = subprocess.PIPE
-    trees = []
-    with subprocess.Popen(
-        shell.command("parse", f"--model={RUN}", "--stream"),
-        cwd=shell.folder,
-        stdin=pipe,
-        stdout=pipe,
-        stderr=pipe,
-        bufsize=0,
-    ) as process:
-        try:
-            for line in SENTENCES:
-                process.stdin.write(f"{line}\n".encode())
-                assert select.select([process.stdout], [], [], 120)[0], "no answer"
-                trees.append(process.stdout.readline().decode().removesuffix("\n"))
-            assert process.communicate() == (b"", b"")
-            assert process.returncode == 0
-        finally:
-            process.kill()
-    assert_over(trees, SENTENCES)
+    answers = answers_one_by_one(shell, SENTENCES, "parse", f"--model={RUN}", "--stream")
+    assert_over([answer.removesuffix("\n") for answer in answers], SENTENCES)
 
 
 @pytest.mark.parametrize(

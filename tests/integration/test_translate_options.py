@@ -3,11 +3,10 @@
 import json
 import random
 import re
-import select
-import subprocess
 
 import pytest
 import sacrebleu
+from integration.conftest import answers_one_by_one
 
 from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.inference.functions import SavedFunctions
@@ -130,21 +129,8 @@ def test_each_target_word_has_a_link_to_a_source_word(written, sentences):
 
 
 def test_a_streamed_line_is_answered_before_the_next_and_split_into_sentences(toy, live):
-    pipe = subprocess.PIPE
-    command = toy.command("translate", f"--model={RUN}", "--stream", "--split_sentences")
-    answers = []
-    with subprocess.Popen(
-        command, cwd=toy.folder, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0
-    ) as process:
-        try:
-            for line in SEVERAL:
-                process.stdin.write(f"{line}\n".encode())
-                assert select.select([process.stdout], [], [], 120)[0], "no answer"
-                answers.append(process.stdout.readline().decode())
-            rest = process.communicate()
-        finally:
-            process.kill()
-    assert (process.returncode, *rest) == (0, b"", b"")
+    command = ("translate", f"--model={RUN}", "--stream", "--split_sentences")
+    answers = answers_one_by_one(toy, SEVERAL, *command)
     expected = [" ".join(live.translate(re.split("(?<=!) ", line))) + "\n" for line in SEVERAL]
     assert answers == expected
     assert answers != [f"{translation}\n" for translation in live.translate(SEVERAL)]
