@@ -203,6 +203,54 @@ def options_of(arguments):
     return ServeOptions(**{key: values[key].value for key in values if hasattr(ServeOptions, key)})
 
 
+def faults_of_base(image, stage):
+    version = re.fullmatch(r"python:(3\.\d+)-slim", image)
+    if not version or f"Python :: {version[1]}" not in settings()["metadata"]["classifiers"]:
+        yield f"{image}: no version of Python that is tested"
+
+
+def faults_of_copy(paths, stage):
+    source, target = paths.split()
+    if source != "." and not source.startswith("saved_models/"):
+        yield f"copies {source}, which no checkout has"
+    stage["COPY"].add(target)
+
+
+def faults_of_commands(commands, stage):
+    for command in commands.split("&&"):
+        words = shlex.split(command)
+        if words[:2] == ["pip", "install"]:
+            folder, extra = re.fullmatch(r"(.*)\[(\w+)\]", words[-1]).groups()
+            if folder not in stage["COPY"]:
+                yield f"installs {folder}, which was not copied"
+            if extra not in settings()["options.extras_require"]:
+                yield f"has the extra {extra}, which there is none"
+        elif words[0] != "useradd":
+            yield f"runs {words[0]}, which was not looked at"
+
+
+def faults_of_server(arguments, stage):
+    command = json.loads(arguments)
+    if command[:3] != SERVE:
+        yield "does not run serve"
+        return
+    options = options_of(command[3:])
+    if options.model_base_path not in stage["COPY"]:
+        yield f"serves {options.model_base_path}, which was not copied"
+    if options.host != "0.0.0.0":
+        yield "listens to itself alone"
+    if str(options.rest_api_port) != stage["EXPOSE"]:
+        yield f"listens at {options.rest_api_port}, exposes {stage['EXPOSE']}"
+
+
+CHECKS = {
+    "FROM": faults_of_base,
+    "COPY": faults_of_copy,
+    "RUN": faults_of_commands,
+    "ENTRYPOINT": faults_of_server,
+}
+
+
 def faults(dockerfile):
     """What is wrong with each line of a Dockerfile, in words."""
     lines = re.sub(r"\\\n\s*", " ", dockerfile).splitlines()
@@ -210,52 +258,16 @@ def faults(dockerfile):
     ends = [name for name, _ in instructions if name in ("FROM", "ENTRYPOINT")]
     if ends != ["FROM", "ENTRYPOINT"]:
         yield "has not one FROM first and one ENTRYPOINT"
-    copied = set()
-    user = "root"
-    exposed = None
+    # What the lines before have copied, and the user and the port that they have set.
+    stage = {"COPY": set(), "USER": "root", "EXPOSE": None}
     for name, rest in instructions:
-        if name == "FROM":
-            version = re.fullmatch(r"python:(3\.\d+)-slim", rest)
-            if (
-                not version
-                or f"Python :: {version[1]}" not in settings()["metadata"]["classifiers"]
-            ):
-                yield f"{rest}: no version of Python that is tested"
-        elif name == "COPY":
-            source, target = rest.split()
-            if source != "." and not source.startswith("saved_models/"):
-                yield f"copies {source}, which no checkout has"
-            copied.add(target)
-        elif name == "RUN":
-            for command in rest.split("&&"):
-                words = shlex.split(command)
-                if words[:2] == ["pip", "install"]:
-                    folder, extra = re.fullmatch(r"(.*)\[(\w+)\]", words[-1]).groups()
-                    if folder not in copied:
-                        yield f"installs {folder}, which was not copied"
-                    if extra not in settings()["options.extras_require"]:
-                        yield f"has the extra {extra}, which there is none"
-                elif words[0] != "useradd":
-                    yield f"runs {words[0]}, which was not looked at"
-        elif name == "USER":
-            user = rest
-        elif name == "EXPOSE":
-            exposed = int(rest)
-        elif name == "ENTRYPOINT":
-            command = json.loads(rest)
-            if command[:3] != SERVE:
-                yield "does not run serve"
-                continue
-            options = options_of(command[3:])
-            if options.model_base_path not in copied:
-                yield f"serves {options.model_base_path}, which was not copied"
-            if options.host != "0.0.0.0":
-                yield "listens to itself alone"
-            if options.rest_api_port != exposed:
-                yield f"listens at {options.rest_api_port}, exposes {exposed}"
+        if name in CHECKS:
+            yield from CHECKS[name](rest, stage)
+        elif name in stage:
+            stage[name] = rest
         else:
             yield f"{name} is no instruction that was looked at"
-    if user == "root":
+    if stage["USER"] == "root":
         yield "runs as root"
 
 
