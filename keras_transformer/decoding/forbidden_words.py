@@ -46,7 +46,7 @@ class ForbiddenWords:
 
     Args:
         words: words or phrases, none of only spaces.
-        pieces: what each of the V pieces writes: a text, "" if it is a special piece, or a byte of
+        pieces: what each of the V pieces writes: a text, "" if it is a control piece, or a byte of
             a character that is spelled in bytes.
 
     Call arguments:
@@ -68,9 +68,10 @@ class ForbiddenWords:
         self._starts = collections.defaultdict(list)
         for number, pattern in enumerate(self._patterns):
             self._starts[pattern[0].value].append((number, 0))
-        # Every piece has at least one byte; the one before a word tells whether it begins there.
-        self._longest = max(map(len, self._patterns)) + 1
         self._pieces = [list(_bytes(piece)) for piece in pieces]
+        self._writes = np.array([bool(piece) for piece in pieces], np.int32)
+        # The piece before a word tells whether the word begins there.
+        self._longest = max(map(len, self._patterns)) + 1
         self.following, self.is_barred = self._tables()
 
     def __call__(self, past):
@@ -82,14 +83,17 @@ class ForbiddenWords:
         def read(place, state):
             return place + 1, tf.gather_nd(following, tf.stack([state, past[:, place]], axis=1))
 
-        start = (tf.maximum(length - self._longest, 0), tf.zeros([rows], tf.int32))
+        # Pieces that write nothing may stand within a word, and do not count.
+        count = tf.cumsum(tf.gather(self._writes, past), axis=1, reverse=True)
+        place = tf.math.count_nonzero(tf.reduce_all(count > self._longest, axis=0), dtype=tf.int32)
+        start = (place, tf.zeros([rows], tf.int32))
         _, state = tf.while_loop(lambda place, _: place < length, read, start)
         return tf.where(tf.gather(tf.constant(self.is_barred), state), -float("inf"), 0.0)
 
     def bars(self, past: np.ndarray) -> np.ndarray:
         """Return whether each piece is barred, booleans (b K, V), without TensorFlow."""
         state = np.zeros(len(past), np.int32)
-        for ids in past[:, -self._longest :].T:
+        for ids in past.T:
             state = self.following[state, ids]
         return self.is_barred[state]
 

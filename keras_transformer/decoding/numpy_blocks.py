@@ -45,15 +45,9 @@ class NumpyBlocks(NumpySearch):
             ahead = prefix[position : position + len(proposed)]
             forced = [token for token in ahead if token != PAD]
             block = [ids[-1], *forced, *proposed[len(forced) :]]
-            bias, factor = _bias_and_factor(rules, sentence, ids, block)
-            newest, tokens, count, proposed, state = model.block(
-                np.array([block], np.int32),
-                np.array(position, np.int32),
-                bias,
-                factor,
-                state,
-                source,
-            )
+            inputs = (np.array([block], np.int32), np.array(position, np.int32))
+            inputs += _bias_and_factor(rules, sentence, ids, block)
+            newest, tokens, count, proposed, state = model.block(*inputs, state, source)
             ids += tokens[:count, 0].tolist()
             logs += newest[:count, 0].tolist()
             proposed = proposed.tolist()

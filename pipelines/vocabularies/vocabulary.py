@@ -216,11 +216,12 @@ class Vocabulary:
 
     @functools.cached_property
     def spelled(self) -> list[str | bytes]:
-        """What each piece writes: text, or its byte if it is one; "" if it is special."""
+        """What each piece writes: text, or its byte if it is one; "" if it is a control piece."""
         texts: list[str | bytes] = [piece.replace(SPACE, " ") for piece in self.pieces]
         for number, piece in enumerate(self.pieces):
             if self.processor.is_control(number) or self.processor.is_unknown(number):
-                texts[number] = ""
+                # Nothing, or the sign for an unknown piece.
+                texts[number] = self.processor.decode([number])
             elif self.processor.is_byte(number):
                 texts[number] = bytes([int(piece[3:5], 16)])
         return texts

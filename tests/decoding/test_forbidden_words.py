@@ -45,9 +45,9 @@ def written(vocabulary, ids):
     spelled = b"".join(
         bytes([int(vocabulary.pieces[id_][3:5], 16)])
         if vocabulary.processor.is_byte(id_)
-        else vocabulary.pieces[id_].replace("\u2581", " ").encode()
+        else vocabulary.pieces[id_].replace("\u2581", " ").replace("<unk>", " \u2047 ").encode()
         for id_ in ids
-        if not vocabulary.processor.is_control(id_) and not vocabulary.processor.is_unknown(id_)
+        if not vocabulary.processor.is_control(id_)
     )
     try:
         return spelled.decode()
@@ -85,10 +85,20 @@ def test_a_piece_is_barred_if_it_completes_a_word(vocabulary, forbidden, generat
         assert is_barred[piece] == in_text or (in_bytes and is_barred[piece]), text
 
 
-def test_special_pieces_within_a_word_do_not_hide_it(vocabulary, forbidden):
-    ids = [vocabulary.pieces.index(piece) for piece in ("o", "<unk>", "ff")]
-    assert written(vocabulary, ids) == "off"
-    assert barred(forbidden, ids[:2])[ids[2]]
+@pytest.mark.parametrize(
+    ("pieces", "text", "is_barred"),
+    [
+        (["o", "<s>", "ff"], "off", True),
+        (["o", *["<s>"] * 40, "ff"], "off", True),
+        (["s", "<unk>", "o", "ff"], "s \u2047 off", True),
+        (["o", "<unk>", "ff"], "o \u2047 ff", False),
+    ],
+)
+def test_a_word_is_that_of_the_text(vocabulary, forbidden, pieces, text, is_barred):
+    """Control pieces write nothing, and <unk> writes a sign."""
+    ids = [vocabulary.pieces.index(piece) for piece in pieces]
+    assert vocabulary.processor.decode(ids) == text
+    assert barred(forbidden, ids[:-1])[ids[-1]] == is_barred
 
 
 @pytest.mark.parametrize(

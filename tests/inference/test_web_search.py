@@ -258,6 +258,16 @@ def test_control_a_search_without_one_of_its_rules_finds_others(inputs, expected
     assert run(MODEL + SEARCH, *inputs, script=SCRIPT.replace(rule, without)) != expected
 
 
+def test_a_forbidden_phrase_may_have_pieces_in_it_that_write_nothing():
+    options = DecodingOptions(forbidden_words=FORBIDDEN)
+    automaton = web_folder.settings(module_of({"forbidden_words": FORBIDDEN}))["forbidden"]
+    ids = [PIECES.index("w1"), *[BOS] * 40]
+    program = "const [ids, rules, row] = inputs; return forbid(row, ids, rules).map((x) => x < 0);"
+    is_barred = run(program, ids, automaton, [0] * len(PIECES))
+    assert is_barred == forbidden_by(options).bars(np.array([ids]))[0].tolist()
+    assert is_barred[PIECES.index("w5")]
+
+
 @pytest.mark.parametrize("words", [None, ("MQTT", "Home", "Émile")])
 def test_spans_become_marks_and_come_back_as_in_python(words):
     protected = ProtectedSpans(tuple(KINDS), truecase=words is not None, cased_words=words or ())
