@@ -85,9 +85,9 @@ class _Page(HTMLParser):
         self._events.append((kind, name, is_literal, self._lines[line - 1] + column))
 
     def handle_starttag(self, tag, attrs):
-        attributes = dict(attrs)
-        is_marked = "notranslate" in (attributes.get("class") or "")
-        self._event("open", tag, is_marked or attributes.get("translate") == "no")
+        attributes = {name: value or "" for name, value in reversed(attrs)}  # The first one counts.
+        is_marked = "notranslate" in attributes.get("class", "").split()
+        self._event("open", tag, is_marked or attributes.get("translate", "").lower() == "no")
 
     def handle_startendtag(self, tag, attrs):
         self._event("alone", tag)

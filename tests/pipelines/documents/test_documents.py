@@ -269,6 +269,9 @@ def test_a_malformed_file_is_refused_with_its_line(file_format, text, message):
         ("html", "<p translate=no>a<b>c<hr>d</p>e", "<p translate=no>a<b>c<hr>D</p>E"),
         ("html", "<p translate=no>a</i>b</div>c", "<p translate=no>a</i>b</div>C"),
         ("html", "<li translate=no>a<ul><li>b</ul><li>c", "<li translate=no>a<ul><li>b</ul><li>C"),
+        ("html", "<p translate=NO translate=yes>a", "<p translate=NO translate=yes>a"),
+        ("html", "<p class='x notranslate'>a", "<p class='x notranslate'>a"),
+        ("html", "<p class=notranslated>a</p>", "<p class=notranslated>A</p>"),
         (
             "xliff",
             "<xliff translate='no'><segment translate='yes'>\r\n <source>a</source>\r\n</segment>"
