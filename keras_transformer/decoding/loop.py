@@ -99,11 +99,8 @@ def shape_invariants(state: Rows, growing: Any) -> Any:
     """Return shapes for `tf.while_loop`: rows vary, and the axis in `growing`, unless it is -1."""
 
     def invariant(tensor, axis):
-        sizes = list(tensor.shape)
-        sizes[0] = None
-        if axis >= 0:
-            sizes[axis] = None
-        return tf.TensorShape(sizes)
+        sizes = enumerate(tensor.shape)
+        return tf.TensorShape([None if place in (0, axis) else size for place, size in sizes])
 
     return tf.nest.map_structure(invariant, state, growing)
 

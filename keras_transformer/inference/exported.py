@@ -96,10 +96,13 @@ class Exported:
 
     def translate(self, lines: list[str]) -> list[str]:
         """Return the best translation of each line, or a sample."""
-        answer = self._run(self._translating, text=lines, **self._options)
         if self._translating == "translate":
-            return as_strings(answer[f"{self._output}s"][:, 0])
-        return as_strings(answer[self._output])
+            return self._best(lines, **self._options)
+        return as_strings(self._run(self._translating, text=lines, **self._options)[self._output])
+
+    def _best(self, lines, **options):
+        answer = self._run("translate", text=lines, **options)
+        return as_strings(answer[f"{self._output}s"][:, 0])
 
     def translate_in_detail(self, lines: list[str], prefixes: list[str]) -> list[list[Hypothesis]]:
         """See `Live`. Samples have no scores, and prefixes need the exported options."""
@@ -131,11 +134,8 @@ class Exported:
         """Return the best translation of each line by each length penalty; each needs a search."""
         if self._translating == "sample":
             raise ValueError("samples are drawn without a length penalty: leave out `samples`.")
-        columns = []
-        for penalty in length_penalties:
-            options = {**self._options, "beam_size": beam_size, "length_penalty": penalty}
-            answer = self._run("translate", text=lines, **options)
-            columns.append(as_strings(answer[f"{self._output}s"][:, 0]))
+        search = functools.partial(self._best, lines, **self._options | {"beam_size": beam_size})
+        columns = (search(length_penalty=penalty) for penalty in length_penalties)
         return [list(row) for row in zip(*columns, strict=True)]
 
     def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:

@@ -132,10 +132,8 @@ class Portable:
     def translate_with_penalties(
         self, beam_size: int, length_penalties: list[float], lines: list[str]
     ) -> list[list[str]]:
-        columns = []
-        for penalty in length_penalties:
-            search = {"beam_size": beam_size, "length_penalty": penalty}
-            columns.append(self._texts(lines, dataclasses.replace(self.options, **search)))
+        search = functools.partial(dataclasses.replace, self.options, beam_size=beam_size)
+        columns = (self._texts(lines, search(length_penalty=alpha)) for alpha in length_penalties)
         return [list(row) for row in zip(*columns, strict=True)]
 
     def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:

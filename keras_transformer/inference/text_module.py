@@ -211,27 +211,20 @@ class TextModule(ServedText):
     def _next_pieces(self):
         def next_pieces(text, prefix, temperature, top_k, top_p):
             texts = tf.shape(text)
-            likeliest = next_tokens(
-                self.next_logits(text, tf.broadcast_to(prefix, texts)),
-                tf.broadcast_to(_clipped(temperature), texts),
-                tf.broadcast_to(top_k, texts),
-                # For NaN the comparison is false.
-                tf.broadcast_to(tf.where(top_p > 0, tf.minimum(top_p, 1.0), 1.0), texts),
-                NEXT_PIECES,
-            )
+            # For NaN the comparison is false.
+            top_p = tf.where(top_p > 0, tf.minimum(top_p, 1.0), 1.0)
+            options = (prefix, _clipped(temperature), top_k, top_p)
+            prefix, *drawing = (tf.broadcast_to(option, texts) for option in options)
+            likeliest = next_tokens(self.next_logits(text, prefix), *drawing, NEXT_PIECES)
             return {
                 "pieces": self.target_pieces(likeliest.ids),
                 "probabilities": likeliest.shares,
                 "model_probabilities": likeliest.probabilities,
             }
 
-        return with_options(
-            next_pieces,
-            prefix=tf.constant([""]),
-            temperature=tf.constant([1.0]),
-            top_k=tf.constant([0]),
-            top_p=tf.constant([1.0]),
-        )
+        defaults = {"prefix": "", "temperature": 1.0, "top_k": 0, "top_p": 1.0}
+        defaults = {name: tf.constant([value]) for name, value in defaults.items()}
+        return with_options(next_pieces, **defaults)
 
     def source_ids(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Return ragged ids (B, None) of strings (B,), each row closed by EOS and cut to 1,024."""
