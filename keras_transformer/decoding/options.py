@@ -172,6 +172,12 @@ class DecodingOptions(Options):
         if self.forbidden:
             object.__setattr__(self, "forbidden_words", read_words(self.forbidden))
             object.__setattr__(self, "forbidden", None)
+        words = self.forbidden_words
+        if isinstance(words, str) or not all(isinstance(word, str) for word in words):
+            message = "`forbidden_words` must be a list of strings. Received: forbidden_words="
+            raise ValueError(f"{message}{words}.")
+        if self.seed is not None and not (isinstance(self.seed, int) and abs(self.seed) < 2**63):
+            raise ValueError(f"`seed` must be an integer of 64 bits. Received: seed={self.seed}.")
         # 80 and "80" mean the same.
         for name in ("min_length", "max_length"):
             object.__setattr__(self, name, str(getattr(self, name)))

@@ -84,11 +84,12 @@ class Plan:
             raise ValueError(f"--input={pattern}: all that it names is empty. Name another text.")
         record = {"model": model, "shard_lines": shard_lines, "suffix": suffix, "files": files}
         for name, value in record.items():
-            if shards and earlier and earlier.get(name) != value:
+            before = earlier.get(name)
+            if shards and earlier and before != value:
                 raise ValueError(
                     f"{path} says that the shards were made with other {name}: "
-                    f"{str(earlier.get(name))[:200]}. Received: {str(value)[:200]}. Write "
-                    "elsewhere, or remove what is there."
+                    f"{_own(before, value)}. Received: {_own(value, before)}. Write elsewhere, or "
+                    "remove what is there."
                 )
         write_json(path, record)
         return cls(prefix, tuple(_shards(names, files, shard_lines)), suffix)
@@ -124,6 +125,13 @@ class Plan:
     def _write(self, path, rows):
         cells = ([str(cell).replace("\t", " ") for cell in row] for row in rows)
         write_text(path, as_lines(map("\t".join, cells)))
+
+
+def _own(value, other):
+    """Quote a value; of a mapping only the entries that another does not have alike."""
+    if isinstance(value, Mapping) and isinstance(other, Mapping):
+        value = {name: entry for name, entry in value.items() if entry != other.get(name)}
+    return str(value)[:200]
 
 
 def _content(name):

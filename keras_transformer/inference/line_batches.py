@@ -88,8 +88,8 @@ def in_batches(
     order of the lines. `lengths` are in tokens; see `Translator.translate` for the other arguments.
     """
     for name, size in {"batch_tokens": batch_tokens, "batches_at_once": batches_at_once}.items():
-        if size is not None and size < 1:
-            raise ValueError(f"`{name}` must be at least 1. Received: {name}={size}.")
+        if size is not None and not (hasattr(size, "__index__") and size >= 1):
+            raise ValueError(f"`{name}` must be an integer, at least 1. Received: {name}={size}.")
     results = [None] * len(lengths)
 
     def work(batch):

@@ -209,6 +209,9 @@ OUT_OF_RANGE = {
         "coverage_penalty": (-1.0,),
         "no_repeat_ngram_size": (-1,),
         "repetition_penalty": (0.0,),
+        # A string would be read as words of one letter.
+        "forbidden_words": ("cat", b"cat"),
+        "seed": ("a", 1.5, 2**63),
     },
 }
 REFUSED = [

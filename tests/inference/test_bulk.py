@@ -224,7 +224,8 @@ def test_shards_of_another_input_or_model_are_refused(folder, corpus, tmp_path):
     run(folder, tmp_path)
     record = json.loads((tmp_path / "out" / "t.json").read_text())
     assert [file["lines"] for file in record["files"]] == [23, 9]
-    with pytest.raises(ValueError, match="made with other model"):
+    options = r"{'options': {}}\. Received: {'options': {'beam_size': 1}}\. "
+    with pytest.raises(ValueError, match=f"made with other model: {options}"):
         run(folder, tmp_path, "out/t", "--beam_size=1")
     words = tmp_path / "words"
     words.write_text("c")

@@ -1,5 +1,6 @@
 """Lines to batches or to sentences, and back."""
 
+import itertools
 import json
 import pathlib
 import types
@@ -84,8 +85,10 @@ def test_a_string_in_place_of_a_list_is_refused_by_each_method():
     with pytest.raises(ValueError, match=r"Received: 'Turn off'"):
         translator.translate("Turn off", split_sentences=True)
     assert translator.translate(["off"]) == ["off"]
-    for name, size in (("batches_at_once", 0), ("batch_tokens", 0), ("batch_tokens", -5)):
-        with pytest.raises(ValueError, match=rf"^`{name}` must be at least 1\. .*{name}={size}\.$"):
+    wrong = [*itertools.product(("batches_at_once", "batch_tokens"), (0, -5, "5", 5.5))]
+    for name, size in wrong:
+        message = rf"^`{name}` must be an integer, at least 1\. .*{name}={size}\.$"
+        with pytest.raises(ValueError, match=message):
             translator.translate(["off"], **{name: size})
 
 
