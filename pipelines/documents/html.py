@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
-from pipelines.documents.segments import VOID, Part, Segment, has_words, with_codes
+from pipelines.documents.segments import BLANKS, VOID, Part, Segment, has_words, with_codes
 
 # Elements inside a text; the tags of all others end it.
 INLINE = {
@@ -34,9 +34,9 @@ MASKED = r"<\?[x\n]*>"
 # A tag may hold masked code, whose ">" does not end the tag.
 TAG = re.compile(rf"""</?[A-Za-z](?:=\s*"[^"]*"|=\s*'[^']*'|{MASKED}|[^<>])*+>""")
 CHARSET = re.compile(r"<meta\b[^>]*\bcharset\s*=", re.IGNORECASE)
-UNIT = re.compile(
-    r"&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);?|[ \t\r\n\f]+|.", re.DOTALL
-)
+ENTITY = "&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);?"
+LETTER = re.compile(f"{ENTITY}|.", re.DOTALL)
+UNIT = re.compile(f"[{BLANKS}]+|{LETTER.pattern}", re.DOTALL)
 
 
 def segments(text: str, everything: bool) -> Iterator[Segment]:
@@ -163,12 +163,8 @@ def _still_open(silent, kind, name):
 
 
 def _texts(raw, is_preformatted):
-    units = []
-    for unit in UNIT.findall(raw):
-        if unit.startswith("&"):
-            units.append((unit, html.unescape(unit)))
-        elif unit.isspace() and unit[0] in " \t\r\n\f" and not is_preformatted:
-            units.append((unit, " "))
-        else:
-            units += zip(unit, unit, strict=True)
-    return with_codes(raw, units)
+    if is_preformatted:
+        return with_codes(raw, [(unit, html.unescape(unit)) for unit in LETTER.findall(raw)])
+    units = UNIT.findall(raw)
+    decoded = (" " if unit[0] in BLANKS else html.unescape(unit) for unit in units)
+    return with_codes(raw, zip(units, decoded, strict=True))

@@ -10,7 +10,7 @@ from pipelines.documents.segments import Part, Segment, has_words, with_codes
 MARKUP = re.compile(
     r"<!--.*?-->|<\?.*?\?>|<!\[CDATA\[.*?\]\]>|<(?:\"[^\"]*\"|'[^']*'|[^'\">])*>", re.DOTALL
 )
-UNIT = re.compile(r"&[^;\s]+;|[^&]+", re.DOTALL)
+UNIT = re.compile(r"&[^;\s]+;|[^&]", re.DOTALL)
 ENTITY = re.compile("&(?:lt|gt|amp|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);")
 # Elements that hold code of the original file; and tags whose content is not to be translated.
 NATIVE = {"ph", "bpt", "ept", "it"}
@@ -148,10 +148,6 @@ def _parts(raw):
 
 
 def _texts(raw):
-    units = []
-    for unit in UNIT.findall(raw):
-        if unit.startswith("&"):
-            units.append((unit, html.unescape(unit) if ENTITY.fullmatch(unit) else unit))
-        else:
-            units += zip(unit, unit, strict=True)
-    yield from with_codes(raw, units if "&" in raw else ())
+    units = UNIT.findall(raw) if "&" in raw else []
+    decoded = (html.unescape(unit) if ENTITY.fullmatch(unit) else unit for unit in units)
+    return with_codes(raw, zip(units, decoded, strict=True))
