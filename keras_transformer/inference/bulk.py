@@ -127,10 +127,10 @@ class Plan:
         write_text(path, as_lines(map("\t".join, cells)))
 
 
-def _own(value, other):
-    """Quote a value; of a mapping only the entries that another does not have alike."""
-    if isinstance(value, Mapping) and isinstance(other, Mapping):
-        value = {name: entry for name, entry in value.items() if entry != other.get(name)}
+def _own(value, reference):
+    """Quote a value; of a mapping only the entries that differ from a reference's."""
+    if isinstance(value, Mapping) and isinstance(reference, Mapping):
+        value = {name: entry for name, entry in value.items() if entry != reference.get(name)}
     return str(value)[:200]
 
 
