@@ -275,6 +275,7 @@ def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
     if values["schedule"] == "cosine":
         # The cosine ends there.
         settings["max_steps"] = values["max_steps"]
+    settings |= task.reported()
     fixed_values = {name: value for name, value in values.items() if resumed.get(name) == FIXED}
     # An option that an earlier version did not write had its default.
     defaults = {name: declared[name].default for name in fixed_values if name not in OF_0_6}

@@ -142,6 +142,10 @@ class Task(abc.ABC):
     def description(self) -> dict[str, dict]:
         """Describe the run, in parts, for its `model.json`."""
 
+    def reported(self) -> dict[str, str]:
+        """Return what a resumed run prints if it has changed, by name."""
+        return {}
+
     @classmethod
     def fixed(cls, description: dict) -> dict:
         """Return the parts of a run's description that must not change when it is resumed, by

@@ -70,6 +70,12 @@ class TextTask(Task):
             "training": corpus_settings.training(self.values),
         }
 
+    def reported(self):
+        """Return the number and the checksum of the training pairs, which may be edited."""
+        train = self.corpus.train
+        checksum = "" if isinstance(train, Records) else f" with checksum {train.checksum():08x}"
+        return {"training_text": f"{len(train):,} pairs{checksum}"}
+
     @classmethod
     def fixed(cls, description):
         """Return all parts but those that the corpus itself decides."""

@@ -524,6 +524,19 @@ def test_a_run_of_0_7_keeps_its_scale(chinese, capsys):
     assert scale(chinese("--tokenize=char", before=description)) == ("char", 100)
 
 
+def test_a_resumed_run_reports_that_its_text_was_edited(chinese, tmp_path, capsys):
+    description = chinese().folder.read_description()
+    chinese(before=description)
+    assert "changed" not in capsys.readouterr().out
+    (tmp_path / "train.en").write_text("please open the big door\nwe turn the lamp on\n")
+    chinese(before=description)
+    pairs = "2 pairs with checksum [0-9a-f]{8}"
+    report = re.search(
+        f"changed: training_text was ({pairs}), now ({pairs})\n", capsys.readouterr().out
+    )
+    assert report[1] != report[2]
+
+
 def test_the_size_of_a_vocabulary_is_that_of_its_text_wherever_it_is_said(chinese):
     run = chinese()
     size = run.task.vocabulary.size
