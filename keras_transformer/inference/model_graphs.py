@@ -101,7 +101,9 @@ class AttentionGraphs(Graphs):
     """
 
     def __init__(self, model: EncoderDecoder):
-        memory = tf.TensorSpec([None, None, model.memory_width], model.decoder.compute_dtype)
+        embedded = (None, None, model.hyperparameters.d_model)
+        of_encoder = model.encoder.compute_output_shape(embedded)
+        memory = tf.TensorSpec([None, None, of_encoder[-1]], model.decoder.compute_dtype)
         self.model = model
         self.encode = traced(model.encode, IDS)
         self._read = traced(model.encode_with_attention, IDS)

@@ -76,11 +76,6 @@ class EncoderDecoder(SizedModel):
             x = parts["proposal_heads"](x, e, memory, memory_mask=mask)
         return (source, target), tables["projection"](x, reverse=True), parts
 
-    @property
-    def memory_width(self) -> int:
-        """Width of the encoder's output."""
-        return self.encoder.compute_output_shape((None, None, self.hyperparameters.d_model))[-1]
-
     def encode(self, source: Tensor) -> dict[str, Any]:
         """Run the encoder once and keep what decoding needs of it.
 

@@ -108,7 +108,12 @@ class Run:
         limit that is met. Return the model; None if the machine is about to be taken away.
         """
         values = self.values
-        measure = self._measure(inference)
+        validate = self.task.validation(inference, self._validation_batches)
+
+        def measure(model):
+            inference.set_weights([*merged(averaged_weights(model)).values()])
+            return validate()
+
         policy = fit.dtype_policy(values["mixed_precision"])
         model = self._compiled(policy)
         step, seconds = fit.resume(model, self.folder.checkpoints)
@@ -142,16 +147,6 @@ class Run:
         if values["report"] and self.is_chief:
             self._report(model, batches, stopwatch.seconds)
         return model
-
-    def _measure(self, inference):
-        """Return a function that measures the weights of a model in training, or their averages."""
-        measure = self.task.validation(inference, self._validation_batches)
-
-        def measure_of(model):
-            inference.set_weights([*merged(averaged_weights(model)).values()])
-            return measure()
-
-        return measure_of
 
     def _new_model(self, dtype):
         return self.task.module_class.build(self.task.description(), dtype)
