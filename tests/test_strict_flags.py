@@ -124,7 +124,7 @@ def test_a_corpus_takes_its_own_flags_and_refuses_others(corpus):
             readers = [reader for reader, kind in CORPORA.items() if name in options_of(kind)]
             assert refusal("train", f"--corpus={corpus}", argument) == (
                 f"command line: --{name} is for --corpus={' or '.join(readers)}. Received: "
-                f"--corpus={corpus}. Pass another --corpus, or leave it out."
+                f"--corpus={corpus}. Pass another --corpus, or leave out --{name}."
             )
 
 

@@ -216,10 +216,11 @@ def _refuse_foreign(setting, values, options, lacking):
     flag = f"{setting.argument.place}: --{setting.name}"
     if lacking:
         chooser, words = lacking
-        remedy = "Leave"
+        remedy = "Leave it out."
         if chooser not in NEVER_REPLACED:
-            remedy = f"Received: --{chooser}={values[chooser]}. Pass another --{chooser}, or leave"
-        raise WrongFlag(f"{flag} is for {words}. {remedy} it out.")
+            received = f"Received: --{chooser}={values[chooser]}."
+            remedy = f"{received} Pass another --{chooser}, or leave out --{setting.name}."
+        raise WrongFlag(f"{flag} is for {words}. {remedy}")
     if setting.name not in options:
         if not setting.argument.file:
             suggestion = _suggestion(setting.name, options)
