@@ -2,7 +2,6 @@
 
 import array
 import dataclasses
-import functools
 import hashlib
 import itertools
 import typing
@@ -67,8 +66,10 @@ class ParallelText:
 
     def checksum(self) -> int:
         """Return the CRC-32 of all texts, in their order."""
-        lines = (f"{text}\n".encode() for text in itertools.chain(self.sources, self.targets))
-        return functools.reduce(lambda checksum, line: zlib.crc32(line, checksum), lines, 0)
+        checksum = 0
+        for text in itertools.chain(self.sources, self.targets):
+            checksum = zlib.crc32(f"{text}\n".encode(errors="surrogatepass"), checksum)
+        return checksum
 
     def place(self, index: int, side: str) -> str:
         """Return a pair's place for errors: "train.de, line 3", or the side and its number here."""
