@@ -176,7 +176,8 @@ class DecodingOptions(Options):
         if isinstance(words, str) or not all(isinstance(word, str) for word in words):
             message = "`forbidden_words` must be a list of strings. Received: forbidden_words="
             raise ValueError(f"{message}{words}.")
-        if self.seed is not None and not (isinstance(self.seed, int) and abs(self.seed) < 2**63):
+        seed = 0 if self.seed is None else self.seed
+        if not (hasattr(seed, "__index__") and abs(seed) < 2**63):
             raise ValueError(f"`seed` must be an integer of 64 bits. Received: seed={self.seed}.")
         # 80 and "80" mean the same.
         for name in ("min_length", "max_length"):

@@ -137,7 +137,7 @@ EXCLUDED = [
     ),
     *(
         (options, "is an option of samples", "samples")
-        for options in ({"temperature": 0.5}, {"top_k": 5}, {"top_p": 0.5}, {"seed": 5})
+        for options in ({"temperature": 0.5}, {"top_k": 5}, {"top_p": 0.5}, {"seed": np.int64(5)})
     ),
     ({"blockwise": True, "beam_size": 2}, "greedy search"),
     ({"blockwise": True, "samples": 2}, "greedy search"),
