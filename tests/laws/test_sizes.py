@@ -67,7 +67,7 @@ ADDED = {
     "a beam without TensorFlow that loses what cannot win": 18,
     "an export whose table is laid out when it is loaded": 67,
 }
-CUT = 2_762
+CUT = 2_801
 MOST_LINES = 33_930 + sum(ADDED.values()) - CUT
 MOST_SHORT = 12
 MOST_OF_DOCSTRINGS = 0.16
