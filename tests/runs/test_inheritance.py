@@ -151,7 +151,8 @@ BEGUN |= {"seed": 1, "batch_tokens": 1}
 
 
 def resume(begun, values, **parts):
-    task = types.SimpleNamespace(name="t", description=lambda: dict(parts), fixed=dict)
+    parts_of = {"description": lambda: dict(parts), "fixed": dict, "reported": dict}
+    task = types.SimpleNamespace(name="t", **parts_of)
     return runs.describe(begun, task, values, SECTIONS)
 
 
