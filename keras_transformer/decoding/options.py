@@ -174,8 +174,8 @@ class DecodingOptions(Options):
             object.__setattr__(self, "forbidden", None)
         words = self.forbidden_words
         if isinstance(words, str) or not all(isinstance(word, str) for word in words):
-            message = "`forbidden_words` must be a list of strings. Received: forbidden_words="
-            raise ValueError(f"{message}{words}.")
+            received = f"Received: forbidden_words={words}."
+            raise ValueError(f"`forbidden_words` must be a list of strings. {received}")
         seed = 0 if self.seed is None else self.seed
         if not (hasattr(seed, "__index__") and abs(seed) < 2**63):
             raise ValueError(f"`seed` must be an integer of 64 bits. Received: seed={self.seed}.")

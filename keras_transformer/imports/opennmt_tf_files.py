@@ -175,7 +175,7 @@ class TextFiles:
         kind = tokenization.get("type", "OpenNMTTokenizer")
         if kind == "SpaceTokenizer":
             return None
-        if kind not in [*TOKENIZERS]:
+        if not isinstance(kind, str) or kind not in TOKENIZERS:
             kinds = f"one of SpaceTokenizer, {', '.join(TOKENIZERS)}: a graph supports no other"
             refuse("type", place, kinds, kind, ANOTHER)
         has_type = "type" in tokenization
