@@ -138,9 +138,12 @@ def folder_beside(path: pathlib.Path) -> Iterator[pathlib.Path]:
                 shutil.rmtree(leftover)
         try:
             with errors_naming(path, temporary):
-                temporary.mkdir()
-            with contextlib.suppress(OSError):
-                lock(temporary, lock_of_ours)
+                # Under its name another process would take it for a leftover before it is locked.
+                unlocked = pathlib.Path(f"{temporary}.new")
+                unlocked.mkdir()
+                with contextlib.suppress(OSError):
+                    lock(unlocked, lock_of_ours)
+                unlocked.rename(temporary)
             yield temporary
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

@@ -280,9 +280,8 @@ class StayingBeam(Beam):
         return [candidate // count for candidate in chosen]
 
     def hopeful(self) -> int:
-        hypotheses = self.hypotheses
-        goes_on = any(score > NEVER and not _has_ended(ids) for ids, _, score in hypotheses)
-        return len(hypotheses) if goes_on else 0
+        goes_on = any(score > NEVER and not _has_ended(ids) for ids, _, score in self.hypotheses)
+        return len(self.hypotheses) if goes_on else 0
 
 
 def _has_ended(ids):

@@ -5,6 +5,7 @@ back verbatim: in a graph by `span_marks`, without TensorFlow by `TextMarks`.
 
 import collections
 import dataclasses
+import functools
 import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -188,7 +189,8 @@ class TextMarks:
 
     def __init__(self, protected: ProtectedSpans):
         self._expression = protected.in_python
-        self._cased = TextCasing(protected.cased_words) if protected.truecase else _as_it_is
+        as_it_is = functools.partial(Cased, is_capital=False)
+        self._cased = TextCasing(protected.cased_words) if protected.truecase else as_it_is
 
     def marked(self, text: str) -> MarkedText:
         """Return the text with marks in place of its spans."""
@@ -238,7 +240,3 @@ class TextMarks:
             elif tag and tag[1] and opened[tag[2]]:
                 numbers[place] = opened[tag[2]].pop()
         return numbers
-
-
-def _as_it_is(text):
-    return Cased(text, False)

@@ -197,7 +197,9 @@ def test_files_are_on_the_disk_before_they_or_their_folder_have_a_name(tmp_path,
     assert calls == [("flush", len(NEW)), ("rename", "file")]
     calls.clear()
     make_folder(tmp_path / "new" / "folder")
-    assert (sorted(calls[:-1]), calls[-1]) == ([("flush", 1), ("flush", 2)], ("rename", "folder"))
+    # The first one names the empty folder, once it is locked.
+    _, *flushes, last = calls
+    assert (sorted(flushes), last) == ([("flush", 1), ("flush", 2)], ("rename", "folder"))
     expected = ["folder", "folder/inside", "folder/inside/two", "folder/one"]
     assert listed(tmp_path / "new") == expected
 
@@ -247,6 +249,22 @@ def test_the_next_writer_removes_what_a_killed_one_left_and_no_more(tmp_path, en
     assert (left / "first").exists()
     make_folder(tmp_path / "3")
     assert sorted(os.listdir(tmp_path)) == sorted([*unrelated, "2", "3"])
+
+
+def test_a_folder_that_is_not_locked_yet_is_left_alone(tmp_path, monkeypatch):
+    usual = whole_files.lock
+    folders = []
+
+    def locking(folder, stack):
+        folders.append(folder)
+        if len(folders) == 1:
+            make_folder(tmp_path / "2")
+        usual(folder, stack)
+
+    monkeypatch.setattr(whole_files, "lock", locking)
+    make_folder(tmp_path / "1")
+    assert len(folders) == 2
+    assert {"1/one", "2/one"} < {*listed(tmp_path)}
 
 
 def no_space(path):
