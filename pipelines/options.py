@@ -133,13 +133,8 @@ class Declared(typing.NamedTuple):
         return f"{KINDS[self.type]} from {least} to {most}"
 
 
-KINDS = {
-    bool: "True or False",
-    int: "an integer",
-    float: "a number",
-    str: "a string",
-    list: "a list",
-}
+KINDS = {bool: "True or False", int: "an integer", float: "a number"}
+KINDS |= {str: "a string", list: "a list"}
 
 
 @functools.cache
@@ -196,11 +191,13 @@ class Options:
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if hasattr(value, "item") and value.shape == ():
+                value = value.item()  # A NumPy number, which JSON cannot write.
             if declared := settings(type(self)).get(field.name.removesuffix("_")):
-                value = getattr(self, field.name)
                 declared.check(value)
-                if isinstance(value, list):
-                    object.__setattr__(self, field.name, tuple(value))
+                value = tuple(value) if isinstance(value, list) else value
+            object.__setattr__(self, field.name, value)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> typing.Self:

@@ -169,21 +169,24 @@ class DecodingOptions(Options):
     forbidden_words: tuple[str, ...] = ()
 
     def __post_init__(self):
-        if self.forbidden:
-            object.__setattr__(self, "forbidden_words", read_words(self.forbidden))
-            object.__setattr__(self, "forbidden", None)
-        words = self.forbidden_words
-        if isinstance(words, str) or not all(isinstance(word, str) for word in words):
-            received = f"Received: forbidden_words={words}."
+        path = self.forbidden
+        if path and not (isinstance(path, str) or hasattr(path, "__fspath__")):
+            received = f"Received: forbidden={path}."
+            raise ValueError(f"`forbidden` must be a file; see `forbidden_words`. {received}")
+        words = read_words(path) if path else self.forbidden_words
+        is_list = hasattr(words, "__iter__") and not isinstance(words, str)
+        words = tuple(words) if is_list else (None,)
+        if not all(isinstance(word, str) for word in words):
+            received = f"Received: forbidden_words={self.forbidden_words}."
             raise ValueError(f"`forbidden_words` must be a list of strings. {received}")
         seed = 0 if self.seed is None else self.seed
         if not (hasattr(seed, "__index__") and abs(seed) < 2**63):
             raise ValueError(f"`seed` must be an integer of 64 bits. Received: seed={self.seed}.")
         # 80 and "80" mean the same.
-        for name in ("min_length", "max_length"):
-            object.__setattr__(self, name, str(getattr(self, name)))
-        for name in ("barred", "forbidden_words"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        lengths = {name: str(getattr(self, name)) for name in ("min_length", "max_length")}
+        lists = {"barred": tuple(self.barred), "forbidden_words": words, "forbidden": None}
+        for name, value in (lengths | lists).items():
+            object.__setattr__(self, name, value)
         if self.blockwise and self.beam_size is None and not self.samples:
             object.__setattr__(self, "beam_size", 1)
         super().__post_init__()
@@ -192,17 +195,13 @@ class DecodingOptions(Options):
         longest = parse_length("max_length", self.max_length)
         sources = (1, 2, MAX_SOURCE_LENGTH)
         if all(in_tokens(shortest, source) > in_tokens(longest, source) for source in sources):
-            raise ValueError(
-                "`min_length` must not be above `max_length`. Received: "
-                f"min_length={self.min_length}, max_length={self.max_length}."
-            )
+            received = f"Received: min_length={self.min_length}, max_length={self.max_length}."
+            raise ValueError(f"`min_length` must not be above `max_length`. {received}")
         bound = "samples" if self.samples else "beam_size"
         most = self.samples or self.beam_size or BEAM_SIZE
         if self.num_hypotheses > most:
-            raise ValueError(
-                f"`num_hypotheses` must lie in 1..{bound}={most}. Received: "
-                f"num_hypotheses={self.num_hypotheses}."
-            )
+            received = f"Received: num_hypotheses={self.num_hypotheses}."
+            raise ValueError(f"`num_hypotheses` must lie in 1..{bound}={most}. {received}")
 
     def _refuse_conflicts(self):
         def first_set(*names):

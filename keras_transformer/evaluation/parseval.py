@@ -44,17 +44,8 @@ COLLINS = Parameters()
 
 
 # The keys of a parameter file, and how many values follow each.
-KEYS = {
-    "DEBUG": 1,
-    "MAX_ERROR": 1,
-    "CUTOFF_LEN": 1,
-    "LABELED": 1,
-    "DELETE_LABEL": 1,
-    "DELETE_LABEL_FOR_LENGTH": 1,
-    "QUOTE_LABEL": 1,
-    "EQ_LABEL": 2,
-    "EQ_WORD": 2,
-}
+KEYS = dict.fromkeys(("DEBUG", "MAX_ERROR", "CUTOFF_LEN", "LABELED", "DELETE_LABEL"), 1)
+KEYS |= {"DELETE_LABEL_FOR_LENGTH": 1, "QUOTE_LABEL": 1, "EQ_LABEL": 2, "EQ_WORD": 2}
 
 
 def read_parameters(text: str, name: str) -> Parameters:

@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from keras_transformer.decoding.lengths import in_tokens, most_read, parse_length
-from keras_transformer.inference.line_batches import BATCH_TOKENS, LINE, checked_lengths, in_batches
+from keras_transformer.inference.line_batches import (
+    BATCH_TOKENS,
+    LINE,
+    checked_lengths,
+    in_batches,
+    listed,
+)
 from keras_transformer.inference.loading import (
     load_trained,
     module_class,
@@ -60,6 +66,7 @@ class Generator:
 
     def generate(self, prompts: Sequence[str], batch_tokens: int = BATCH_TOKENS) -> list[str]:
         """Return each prompt with its continuation. `batch_tokens` includes the new tokens."""
+        prompts = listed(prompts, "prompts")
         lengths = self._checked(prompts, "Shorten it.")
         limits = (min(in_tokens(self._max_length, length), self._positions) for length in lengths)
         lengths = [*map(max, lengths, limits)]
@@ -69,6 +76,8 @@ class Generator:
         """Return exp(-log P / pieces) and exp(-log P / words) of lines as a JSON object. A line's
         end counts as a piece and as a word. A perplexity too large for a float is None.
         """
+        if not (lines := listed(lines)):
+            raise ValueError("`lines` must have a line. Received: none.")
         lengths = self._checked(lines, "Split it into several lines.")
         logs, counts = zip(*in_batches(self._score, [lines], lengths, batch_tokens), strict=True)
         log_probability = float(np.sum(logs, dtype=np.float64))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference.line_batches import (
     SHORTEN,
     TARGET,
@@ -166,6 +167,7 @@ class Translator:
 
     def check(self, **options) -> None:
         """Refuse options that `translate_with_penalties` cannot search with."""
+        DecodingOptions(**options)
         self._model.check(options)
 
     def score(

@@ -39,8 +39,8 @@ class MultiHeadAttention(Layer):
         query: (B, T, d_model).
         key: (B, S, d_model).
         value: (B, S, d_model).
-        attention_mask: booleans broadcastable to (B, T, S), True where the query may attend. A
-            float mask to be added, 0 or -1e9, would be read the wrong way round: pass mask == 0.
+        attention_mask: booleans broadcastable to (B, T, S), True where the query may attend. Of a
+            float mask to be added, 0 or -1e9, pass mask == 0.
         causal: `causal_mask(T)` if no query may attend to a later key, else None. It is joined with
             `attention_mask`; it is a separate argument because some heads need it alone.
 
@@ -48,7 +48,8 @@ class MultiHeadAttention(Layer):
         (B, T, d_model).
 
     Raises:
-        ValueError: if h does not divide d_model, and d_k or d_v is not given.
+        ValueError: if h does not divide d_model, and d_k or d_v is not given; if the inputs have
+            not one B and one S, or a mask is of floats or of another shape.
 
     Example:
         attention = MultiHeadAttention(num_heads=8, d_model=512)
@@ -121,12 +122,13 @@ class MultiHeadAttention(Layer):
         attention_mask: Tensor | None = None,
         causal: Tensor | None = None,
     ) -> Tensor:
+        masks = Masks(attention_mask, causal).checked(query, key, value)
         # 1. Project K W^K, V W^V and Q W^Q, and split each into h heads. Keep this order: gradients
         # are summed in it, and a resumed run must match bit for bit.
         keys, values = self._keys_and_values(key, value)
         queries = self._heads(query, self.query_kernel, self.query_bias)
         # 2. Attention(Q W_i^Q, K W_i^K, V W_i^V) of each head.
-        heads = self.heads(queries, keys, values, masks=Masks(attention_mask, causal))
+        heads = self.heads(queries, keys, values, masks=masks)
         # 3. Concat(head_1, ..., head_h) W^O.
         return self._output(heads, query)
 
@@ -139,9 +141,9 @@ class MultiHeadAttention(Layer):
         causal: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Return the result of `call`, and the weights of the values, (B, h, T, S)."""
+        masks = Masks(attention_mask, causal).checked(query, key, value)
         keys, values = self._keys_and_values(key, value)
         queries = self._heads(query, self.query_kernel, self.query_bias)
-        masks = Masks(attention_mask, causal)
         heads, weights = self.heads.with_weights(queries, keys, values, masks)
         return self._output(heads, query), weights
 

@@ -65,15 +65,19 @@ class DecoderLayer(EncoderLayer):
 
     def build(self, x_shape, memory_shape=None):
         # Check before building anything: Keras may build again, and would report that instead.
-        if self.has_memory != (memory_shape is not None):
-            raise ValueError(
-                "Without `memory`, a decoder's layer needs has_memory=False, and with it True. "
-                f"Received: has_memory={self.has_memory}."
-            )
+        self._check(memory_shape)
         super().build(x_shape)
         if self.has_memory:
             self.cross_attention.build(x_shape, memory_shape, memory_shape)
             self.cross_attention_norm.build(x_shape)
+
+    def _check(self, memory):
+        if self.has_memory != (memory is not None):
+            remedy = "Pass the encoder's output" if self.has_memory else "Leave `memory` out"
+            raise ValueError(
+                "Without `memory`, a decoder's layer needs has_memory=False, and with it True. "
+                f"Received: has_memory={self.has_memory}. {remedy}, or change has_memory."
+            )
 
     def through(
         self, x: Tensor, attend: Sublayer, look: Sublayer, feed: Sublayer
@@ -94,6 +98,8 @@ class DecoderLayer(EncoderLayer):
         memory_mask: Tensor | None = None,
         causal: Tensor | None = None,
     ) -> Tensor:
+        self._check(memory)
+
         def attend(x):
             return self.self_attention(x, x, x, attention_mask=attention_mask, causal=causal), None
 
@@ -111,6 +117,7 @@ class DecoderLayer(EncoderLayer):
         causal: Tensor | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor | None]]:
         """Return `call`'s result, and the weights: (B, h, T, T), and (B, h, T, S) or None."""
+        self._check(memory)
 
         def attend(x):
             return self.self_attention.with_attention(x, x, x, attention_mask, causal)

@@ -240,8 +240,7 @@ class SoftmaxHeads(AttentionHeads):
         self, query: Tensor, key: Tensor, value: Tensor, masks: Masks = ALL
     ) -> tuple[Tensor, Tensor]:
         query, key = (self.positions.placed(x) for x in (query, key))
-        sizes = (query.shape[0], query.shape[2], key.shape[2])
-        return self.attend(query, key, value, masks.joined(self.pattern(query, key), sizes=sizes))
+        return self.attend(query, key, value, masks.joined(self.pattern(query, key)))
 
     def attend(
         self,

@@ -53,18 +53,25 @@ class Masks(NamedTuple):
     attention: Tensor | None = None
     causal: Tensor | None = None
 
-    def joined(self, *patterns: Tensor | None, sizes: tuple = ()) -> Tensor | None:
-        """Join all masks by `&`: broadcastable to (B, h, T, S); None if nothing is masked. Refuse
-        an `attention` that does not broadcast to `sizes`, (B, T, S), where None is any size.
+    def checked(self, query: Tensor, key: Tensor, value: Tensor) -> "Masks":
+        """Return the masks. Refuse some that do not broadcast to the (B, T, S) of the inputs, masks
+        of floats, and inputs that are not (B, T, d), (B, S, d) and (B, S, d).
         """
-        shape = tuple(getattr(self.attention, "shape", ()))
-        pairs = zip(shape[::-1], sizes[::-1], strict=False)
-        wrong = [pair for pair in pairs if None not in pair and pair[0] not in (1, pair[1])]
-        if wrong or len(shape) not in (0, 2, 3):
+        shapes = [tuple(x.shape) for x in (query, key, value)]
+        batches, lengths = ({shape[n : n + 1] for shape in shapes[n:]} - {(None,)} for n in (0, 1))
+        if {*map(len, shapes)} != {3} or len(batches) > 1 or len(lengths) > 1:
             raise ValueError(
-                f"`attention_mask` must broadcast to (B, T, S) = {sizes}. Received: shape {shape}. "
-                "If it is a mask of tokens, (B, S), pass mask[:, None]."
+                "`query`, `key` and `value` must be (B, T, d), (B, S, d) and (B, S, d); in a "
+                f"decoder, key and value are the memory. Received: {', '.join(map(str, shapes))}. "
+                "If all rows share a memory, repeat it: keras.ops.repeat(memory, B, axis=0)."
             )
+        sizes = (*shapes[0][:2], shapes[1][1])
+        _check("attention_mask", self.attention, sizes, "If it is of tokens, pass mask[:, None].")
+        _check("causal", self.causal, sizes, "Pass causal_mask(T), and none to attend to a memory.")
+        return self
+
+    def joined(self, *patterns: Tensor | None) -> Tensor | None:
+        """Join all masks by `&`: broadcastable to (B, h, T, S); None if nothing is masked."""
         masks = [mask for mask in (*self, *patterns) if mask is not None]
         return ops.expand_dims(functools.reduce(ops.logical_and, masks), -3) if masks else None
 
@@ -78,6 +85,22 @@ class Masks(NamedTuple):
                 "attention_mask=padding_mask(ids), and later positions by causal=causal_mask(T)."
             )
         return mask
+
+
+def _check(name, mask, sizes, remedy):
+    """Refuse a mask of floats, or one that does not broadcast to sizes, of which None is any."""
+    if "float" in str(getattr(mask, "dtype", "")):
+        raise ValueError(
+            f"`{name}` must be booleans, True where a query may attend. Received: {mask.dtype}. "
+            "Pass mask > 0 if 1 means that, or mask == 0 if 0 does, as in masks to be added."
+        )
+    shape = tuple(getattr(mask, "shape", ()))
+    pairs = zip(shape[::-1], sizes[::-1], strict=False)
+    wrong = [pair for pair in pairs if None not in pair and pair[0] not in (1, pair[1])]
+    if wrong or not (mask is None or isinstance(mask, list) or len(shape) in (2, 3)):
+        raise ValueError(
+            f"`{name}` must broadcast to (B, T, S) = {sizes}. Received: shape {shape}. {remedy}"
+        )
 
 
 ALL = Masks()

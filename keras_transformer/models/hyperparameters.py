@@ -42,10 +42,6 @@ class Sizes(Options):
     output_bias = False
 
     def __post_init__(self):
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if hasattr(value, "item"):  # A NumPy number, which JSON cannot write.
-                object.__setattr__(self, field.name, value.item())
         super().__post_init__()
         for name in self.counts:
             value = getattr(self, name)

@@ -22,16 +22,8 @@ from pipelines.options import Options, option
 
 # The options of training that all tasks share.
 TRAINING = (
-    Seed,
-    Batches,
-    ObjectiveOptions,
-    OptimizerOptions,
-    Course,
-    FineTuning,
-    AdapterChoice,
-    Averaging,
-    RunOptions,
-    ExportOptions,
+    *(Seed, Batches, ObjectiveOptions, OptimizerOptions, Course, FineTuning, AdapterChoice),
+    *(Averaging, RunOptions, ExportOptions),
 )
 
 

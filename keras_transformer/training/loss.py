@@ -2,6 +2,8 @@
 measures of each label (section 6.1 and table 3).
 """
 
+import itertools
+import numbers
 from collections.abc import Callable
 
 import keras
@@ -28,8 +30,16 @@ def label_smoothed_cross_entropy(labels, logits, label_smoothing=0.1):
 
     Reference: Szegedy et al. 2015, "Rethinking the Inception Architecture", section 7.
     """
-    vocabulary_size = logits.shape[-1]
-    tokens = ops.reshape(ops.cast(labels, "int32"), (-1,))
+    labels = ops.cast(labels, "int32")
+    *shape, vocabulary_size = logits.shape
+    for sizes in itertools.zip_longest(labels.shape, shape, fillvalue=1):
+        if None not in sizes and sizes[0] != sizes[1]:
+            raise ValueError(
+                "`labels` must be ids of the shape of `logits` without its last axis. Received: "
+                f"shapes {tuple(labels.shape)} and {tuple(logits.shape)}. Of one-hot labels, pass "
+                "keras.ops.argmax(labels, axis=-1)."
+            )
+    tokens = ops.reshape(labels, (-1,))
     # Keras lets an index below 0 count from the end; a label must not.
     tokens = ops.where(tokens < 0, tokens - vocabulary_size, tokens)
     # (token, label) of every entry that the one-hot part of q touches.
@@ -80,8 +90,9 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
     def __init__(self, label_smoothing=0.1, name="label_smoothed_cross_entropy"):
         super().__init__(name=name, reduction="mean_with_sample_weight")
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(f"`label_smoothing` must lie in [0, 1). Received: {label_smoothing}.")
+        if not (isinstance(label_smoothing, numbers.Real) and 0 <= label_smoothing < 1):
+            received = f"Received: {label_smoothing!r}."
+            raise ValueError(f"`label_smoothing` must be a number in [0, 1). {received}")
         self.label_smoothing = label_smoothing
 
     def call(self, y_true, y_pred):

@@ -6,6 +6,7 @@ first update, for which Keras passes 0, is step 1.
 """
 
 import math
+import numbers
 
 import keras
 from keras import ops
@@ -40,8 +41,9 @@ class TransformerSchedule(LearningRateSchedule):
         self.warmup_steps = warmup_steps
         self.scale = scale
         for name, value in self.get_config().items():
-            if not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"`{name}` must be positive. Received: {name}={value}.")
+            if not (isinstance(value, numbers.Real) and value > 0 and math.isfinite(value)):
+                received = f"Received: {name}={value!r}."
+                raise ValueError(f"`{name}` must be a positive number. {received}")
 
     def __call__(self, step):
         step = ops.cast(step, "float32") + 1.0

@@ -25,30 +25,10 @@ from pipelines.corpora.treebank import Treebank
 from pipelines.dropped import Dropped
 from pipelines.options import Options, like, option, settings
 
-__all__ = [
-    "CORPORA",
-    "Corpus",
-    "CorpusChoice",
-    "CorpusOptions",
-    "HomeAssistant",
-    "Intents",
-    "Lines",
-    "Mixture",
-    "ParallelText",
-    "PreparedRecords",
-    "Reverse",
-    "Spans",
-    "TextFiles",
-    "Tfds",
-    "Tmx",
-    "Treebank",
-    "Tsv",
-    "check_languages",
-    "held_out",
-    "load",
-    "named",
-    "stream",
-]
+__all__ = ["CORPORA", "Corpus", "CorpusChoice", "CorpusOptions", "HomeAssistant", "Intents"]
+__all__ += ["Lines", "Mixture", "ParallelText", "PreparedRecords", "Reverse", "Spans", "TextFiles"]
+__all__ += ["Tfds", "Tmx", "Treebank", "Tsv"]
+__all__ += ["check_languages", "held_out", "load", "named", "stream"]
 
 
 class CorpusChoice(Options):

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import operator
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -210,7 +211,8 @@ OUT_OF_RANGE = {
         "no_repeat_ngram_size": (-1,),
         "repetition_penalty": (0.0,),
         # A string would be read as words of one letter.
-        "forbidden_words": ("cat", b"cat"),
+        "forbidden_words": ("cat", b"cat", None, 3, [None]),
+        "forbidden": (["cat"], 3),
         "seed": ("a", 1.5, 2**63),
     },
 }
@@ -236,8 +238,21 @@ def test_the_line_of_forbidden_words_that_is_not_utf_8_is_named(tmp_path):
 @pytest.mark.parametrize(("kind", "arguments"), REFUSED)
 def test_an_argument_out_of_range_is_refused_by_name(kind, arguments):
     [*_, (name, value)] = arguments.items()
-    with pytest.raises(ValueError, match=rf"^`{name}` must .*Received: {name}={value}\.$"):
+    received = re.escape(f"Received: {name}={value}.")
+    with pytest.raises(ValueError, match=rf"^`{name}` must .*{received}$"):
         kind(**arguments)
+
+
+def test_numbers_of_numpy_are_numbers_and_words_of_a_generator_are_read():
+    """A sweep by np.arange was refused, and nothing was forbidden by a generator."""
+    numbers = {"beam_size": np.int64(3), "length_penalty": np.float32(0.5), "max_length": 80}
+    numbers |= {"constrained": np.bool_(True), "num_hypotheses": np.arange(4)[2]}
+    options = DecodingOptions(**numbers, forbidden_words=(word for word in ("a", "b")))
+    plain = {name: np.array(number).item() for name, number in numbers.items()}
+    assert options == DecodingOptions(**plain, forbidden_words=["a", "b"])
+    assert options_of_run({}, json.loads(json.dumps(remembered(options)))).beam_size == 3
+    with pytest.raises(ValueError, match=r"^`beam_size` must be an integer\. .*=\[4\]\.$"):
+        DecodingOptions(beam_size=np.array([4]))
 
 
 @pytest.mark.parametrize(

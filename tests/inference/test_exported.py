@@ -82,8 +82,14 @@ def test_penalties_are_options_of_one_request_each(loaded):
     columns = [loaded(beam_size=4, length_penalty=alpha).translate(lines) for alpha in penalties]
     assert translations == [list(row) for row in zip(*columns, strict=True)]
     assert columns[0] != columns[1]
+    of_numpy = loaded().translate_with_penalties(lines, np.int64(4), np.float32(penalties))
+    assert of_numpy == translations
     with pytest.raises(ValueError, match="leave out `samples`"):
         loaded(samples=1).translate_with_penalties(lines, 4, penalties)
+    # Its graph would clamp them.
+    for name, size, alpha in (("beam_size", 0, 0.6), ("length_penalty", 2, float("nan"))):
+        with pytest.raises(ValueError, match=rf"^`{name}` must be "):
+            loaded().translate_with_penalties(lines, size, [alpha])
 
 
 def test_hypotheses_and_scores_are_an_option(loaded):

@@ -140,8 +140,18 @@ def test_perplexities_are_over_pieces_and_over_words(module_of):
         "perplexity": pytest.approx(math.exp(nats / pieces), rel=2e-6),
         "perplexity_of_words": pytest.approx(math.exp(nats / 5), rel=1e-4),
     }
-    together = generator.perplexities(lines)
+    together = generator.perplexities(line for line in lines)
     assert together["perplexity"] == pytest.approx(apart["perplexity"], rel=2e-6)
+
+
+def test_prompts_may_be_generated_and_no_lines_have_no_perplexity(module_of):
+    generator = Generator.of(module_of(beam_size=1, max_length="+2"))
+    assert generator.generate(iter(PROMPTS)) == generator.generate(PROMPTS)
+    assert generator.generate([]) == []
+    with pytest.raises(ValueError, match=r"^`lines` must have a line\. Received: none\.$"):
+        generator.perplexities([])
+    with pytest.raises(ValueError, match=r"^`prompts` must be a list of strings, .*: 'a'\.$"):
+        generator.generate("a")
 
 
 @pytest.mark.parametrize("option", [{"constrained": True}, {"coverage_penalty": 0.1}])

@@ -136,6 +136,43 @@ def test_a_mask_of_another_shape_is_refused_with_the_remedy(attention, qkv, shap
         attention(*qkv, attention_mask=np.ones(shape, bool))
 
 
+@pytest.mark.parametrize(
+    ("name", "mask", "words"),
+    [
+        ("attention_mask", np.ones((B, 1, S), "float32"), "must be booleans.* Pass mask > 0 if 1"),
+        ("attention_mask", np.zeros((B, T, S)), "must be booleans.* or mask == 0 if 0 "),
+        ("causal", True, r"must broadcast .* shape \(\)\. Pass causal_mask\(T\)"),
+        ("causal", causal_mask(T), r"must .* shape \(1, 5, 5\)\. .* none to attend to a memory\."),
+    ],
+)
+def test_what_is_no_mask_of_these_inputs_is_refused(attention, qkv, name, mask, words):
+    """A mask to be added was read the wrong way round, without an error."""
+    for call in (attention, attention.with_attention):
+        with pytest.raises(ValueError, match=f"`{name}` {words}"):
+            call(*qkv, **{name: mask})
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((B, T), (1, S), (1, S)),
+        ((1, T), (B, S), (B, S)),
+        ((B, T), (B, S), (1, S)),
+        ((B, T), (B, S), (B, T)),
+        ((B, T), (S,), (S,)),
+    ],
+    ids=str,
+)
+def test_inputs_that_do_not_fit_together_are_refused(attention, shapes):
+    """A memory of one row was every row's."""
+    inputs = [np.zeros((*shape, D_MODEL), "float32") for shape in shapes]
+    received = ", ".join(str(x.shape) for x in inputs)
+    words = rf"`query`, `key` and `value` must be .* Received: {re.escape(received)}\. .*repeat\("
+    for call in (attention, attention.with_attention):
+        with pytest.raises(ValueError, match=words):
+            call(*inputs)
+
+
 def test_masks_join_with_and_and_broadcast_over_the_batch():
     ids = np.array([[5, 6, 0], [7, 8, 9]])
     joined = np.array(padding_mask(ids) & causal_mask(3))

@@ -193,9 +193,19 @@ def test_a_memory_that_is_missing_or_unused_is_refused():
         with pytest.raises(ValueError, match=r"Without `memory`.* has_memory=False"):
             layer(np.zeros((1, 3, 8)))
     alone = Decoder(1, 2, 8, 16, has_memory=False)
-    with pytest.raises(ValueError, match=r"and with it True\. Received: has_memory=False"):
-        alone(np.zeros((1, 3, 8)), np.zeros((1, 3, 8)))
-    assert alone(np.zeros((1, 3, 8))).shape == (1, 3, 8)
+    x = np.zeros((1, 3, 8), "float32")
+    with pytest.raises(ValueError, match=r"and with it True\. Received: has_memory=False\. Leave "):
+        alone(x, x)
+    assert alone(x).shape == (1, 3, 8)
+    # Once built, a layer ignored a memory, and without one it failed in its attention.
+    built = layer(x, x)
+    assert built.shape == (1, 3, 8)
+    for call in (alone, alone.layers[0].with_attention):
+        with pytest.raises(ValueError, match=r"has_memory=False\. Leave `memory` out"):
+            call(x, x)
+    for call in (layer, layer.with_attention):
+        with pytest.raises(ValueError, match=r"has_memory=True\. Pass the encoder's output"):
+            call(x)
 
 
 # Section 3.3: equation 2 in float64, and what may stand in the place of its max(0, .).

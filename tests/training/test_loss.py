@@ -2,6 +2,8 @@
 And R-Drop and scheduled sampling, which are made of it.
 """
 
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -161,6 +163,19 @@ def test_one_label_per_example_has_a_loss_too(labels, logits):
     )
 
 
+@pytest.mark.parametrize("shape", [(T, B), (1, B * T), (B, 1), (1, T), (B, T, V), (B * T,)])
+def test_labels_of_another_shape_than_the_logits_are_refused(logits, shape):
+    """With as many labels, they were compared with the logits of other positions."""
+    words = rf"^`labels` must be ids .* shapes {re.escape(str(shape))} and \({B}, {T}, {V}\)\. "
+    with pytest.raises(ValueError, match=words):
+        LabelSmoothedCrossEntropy()(np.zeros(shape, "int32"), logits)
+
+
+def test_labels_may_have_a_last_axis_of_one_as_in_keras(labels, logits):
+    loss = LabelSmoothedCrossEntropy()
+    np.testing.assert_array_equal(loss(labels[..., None], logits), loss(labels, logits))
+
+
 def test_config_round_trip():
     loss = LabelSmoothedCrossEntropy(0.3, name="other")
     clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
@@ -243,9 +258,10 @@ def test_fractional_weights_weigh_a_label_in_a_metric(metric_type, batches):
     assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("label_smoothing", [1.0, -0.1, 1.5])
+@pytest.mark.parametrize("label_smoothing", [1.0, -0.1, 1.5, "0.1", None])
 def test_a_smoothing_that_is_no_probability_is_refused(label_smoothing):
-    with pytest.raises(ValueError, match=r"`label_smoothing` must lie in \[0, 1\)\. Received: "):
+    words = rf"^`label_smoothing` must be a number in \[0, 1\)\. Received: {label_smoothing!r}\.$"
+    with pytest.raises(ValueError, match=words):
         LabelSmoothedCrossEntropy(label_smoothing)
 
 

@@ -431,9 +431,9 @@ REFUSED = [
     (OPTIMIZER, {"weight_decay": 0.1}, r"`weight_decay` needs adamw, .*='adam'\. Pass --optim"),
     (OPTIMIZER, {"name": "adamw"}, r"`weight_decay` must be positive with.*or --optimizer=adam\."),
     *(
-        (TRANSFORMER, {name: wrong}, rf"`{name}` must be positive\. Received: {name}={wrong}\.")
+        (TRANSFORMER, {name: wrong}, rf"`{name}` must be a positive number\. .*={wrong!r}\.")
         for name in ("d_model", "warmup_steps", "scale")
-        for wrong in (0, -1)
+        for wrong in (0, -1, "8", None)
     ),
     (OF_A_RUN, {"name": "x"}, "`name` must be one of transformer, cosine, constant"),
     (OF_A_RUN, {"name": "transformer", "peak": 0.1}, r".*=0\.1\. Pass --schedule=constant"),
