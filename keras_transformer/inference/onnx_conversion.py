@@ -14,6 +14,12 @@ PACKAGES = ("tf2onnx", "onnx", "onnxruntime")
 MODULES = ("tf2onnx.convert",)
 # The newest set of operations that tf2onnx knows.
 OPSET = 18
+# Optimizers of tf2onnx that are not run. The last removes the first of two reshapes even if the
+# second copies sizes of its result; the others walk through our graphs and find nothing.
+LEFT_OUT = (
+    *("remove_redundant_upsample", "const_dequantize_optimizer", "loop_optimizer"),
+    *("global_pool_optimizer", "q_dq_optimizer", "remove_back_to_back"),
+)
 # The scope of operations that propose tokens, which others verify.
 PROPOSALS = "proposals"
 # Smaller weights stay in float32: rounding them saves too little.
@@ -24,10 +30,7 @@ NORM = (
     *(("Reciprocal", 0), ("Sqrt", 0), ("Add", 0), ("ReduceMean", 0), ("Mul", 0)),
     *(("Sub", 1), ("ReduceMean", 0)),
 )
-NORMS = (
-    (("Add", 0), ("Mul", 1), ("Mul", 0), *NORM),
-    (("Add", 0), ("Mul", 0), ("Mul", 1), *NORM),
-)
+NORMS = [(("Add", 0), ("Mul", place), ("Mul", 1 - place), *NORM) for place in (1, 0)]
 # The end of a slice of all rows, and the least end of a slice of all of several axes.
 WHOLE = 2**31 - 1
 ALL = 10**9
@@ -40,8 +43,10 @@ def convert(function: Callable, specifications: Sequence, path: pathlib.Path, pr
     """Write the graph of a traced function with weights in "float32", "float16" or "int8"."""
     onnx = importlib.import_module("onnx")
     converter = importlib.import_module("tf2onnx.convert")
-    # It removes the first of two reshapes even if the second copies sizes of its result.
-    converter.optimizer._get_optimizers().pop("remove_back_to_back", None)
+    for name in LEFT_OUT:
+        converter.optimizer._get_optimizers().pop(name, None)
+    # Otherwise each optimizer would work on a copy of the graph, which takes longer than its work.
+    os.environ["TF2ONNX_CATCH_ERRORS"] = "False"
     handlers = {"SelectV2": (_where, [])}
     model, _ = converter.from_function(
         function, specifications, opset=OPSET, custom_op_handlers=handlers
@@ -70,10 +75,9 @@ def _quantized(onnx, model, path, **options):
     # Otherwise importing it would write a file, and report to its maker.
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     quantization = importlib.import_module("onnxruntime.quantization")
-    kind = quantization.QuantType.QInt8
     # It advises a preparation that ONNX Runtime does itself when it loads a graph.
     logging.disable(logging.WARNING)
-    quantization.quantize_dynamic(model, path, weight_type=kind, **options)
+    quantization.quantize_dynamic(model, path, weight_type=quantization.QuantType.QInt8, **options)
     logging.disable(logging.NOTSET)
     return onnx.load(path)
 
@@ -254,9 +258,7 @@ def _norm(end, producers, values):
     _, *products, _, _, shifted, _, square, centred, mean = first or second
     outer, scale = products if first else products[::-1]
     [x, *axes] = mean.input
-    gamma = scale.input[1]
-    beta = end.input[1]
-    epsilon = shifted.input[1]
+    gamma, beta, epsilon = (node.input[1] for node in (scale, end, shifted))
     is_norm = (
         outer.input[0] == square.input[1] == square.input[0] == centred.output[0]
         and x == centred.input[0]

@@ -173,8 +173,7 @@ def _golden(module, examples):
 
     is_sampled = module.options.samples
     serve = traced(greedily, TEXT) if is_sampled else module.functions()["serving_default"]
-    outputs = serve(tf.constant(texts))[module.output].numpy()
-    return [text.decode() for text in texts], as_strings(outputs)
+    return as_strings(texts), as_strings(serve(tf.constant(texts))[module.output].numpy())
 
 
 def _translations(folder, texts, is_sampled):
