@@ -83,13 +83,12 @@ class TrainingBatches:
     def _places(self, epoch):
         """Return for each part its bucket, and where in its bucket's stream it begins and ends."""
         buckets, begins = self.order.epoch(epoch)
-        buckets, begins = (tf.repeat(side, self.parts) for side in (buckets, begins))
-        part = tf.math.floormod(tf.range(tf.size(begins, tf.int64)), self.parts)
+        numbers = tf.range(tf.size(begins, tf.int64) * self.parts)
+        buckets, begins = (tf.gather(side, numbers // self.parts) for side in (buckets, begins))
+        part = numbers % self.parts
         sizes = tf.gather(self.buckets.batch_sizes, buckets)
-        ends = begins + (part + 1) * sizes // self.parts
-        return tf.data.Dataset.from_tensor_slices(
-            (buckets, begins + part * sizes // self.parts, ends)
-        )
+        begins, ends = (begins + place * sizes // self.parts for place in (part, part + 1))
+        return tf.data.Dataset.from_tensor_slices((buckets, begins, ends))
 
     def _rows(self, buckets, begins, ends):
         """Return buckets, examples and keys of several parts, the last two with a row per part."""

@@ -16,12 +16,16 @@ import math
 import numpy as np
 import tensorflow as tf
 
+from pipelines import random_numbers
 from pipelines.batches.bucketing import ROWS
-from pipelines.random_numbers import key, permuted
+from pipelines.random_numbers import key
 from pipelines.vocabularies.token_ids import as_tensor, empty_array
 
 # The purposes of random numbers.
 ORDER, MIX, BATCHES = range(3)
+# All datasets call one graph, because tracing it takes as long as the rest of a dataset.
+PLACES = map(tf.TensorSpec, ([None], None, None), (tf.int64, tf.int64, tf.uint64))
+permuted = tf.function(random_numbers.permuted, [*PLACES], autograph=False)
 
 
 class BatchOrder:
@@ -97,11 +101,9 @@ class BatchOrder:
         before = _count_before(rates, epoch)
         counts = _count_before(rates, epoch + 1) - before
         place = places - tf.reduce_sum(before, axis=1)
-        if self.kinds > 1:
-            place = permuted(
-                place, tf.reduce_sum(counts, axis=1), key(self.seed, MIX, bucket, epoch)
-            )
         ends = tf.cumsum(counts, axis=1)
+        if self.kinds > 1:
+            place = permuted(place, ends[:, -1], key(self.seed, MIX, bucket, epoch))
         kind = tf.reduce_sum(tf.cast(ends <= place[:, None], tf.int64), axis=1)
         place += tf.gather(before + counts - ends, kind, batch_dims=1)
         # The examples of a kind come in laps, each in an order of its own.
