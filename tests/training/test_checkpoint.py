@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from small_model import small_model
 
-from keras_transformer.models import Transformer
 from keras_transformer.training import averaging, checkpoint
 from keras_transformer.training.checkpointing import Checkpointing, Window
 from keras_transformer.training.ending import Ending, StopAtLimit
@@ -21,11 +21,9 @@ from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 PROGRESS = '{"step": 1, "seconds": 0.5}'
 
 
-def model_in_training(seed=0, d_model=8):
+def model_in_training(seed=0, size=12):
     keras.utils.set_random_seed(seed)
-    model = Transformer(
-        vocabulary_size=12, num_layers=1, d_model=d_model, d_ff=16, num_heads=2, dropout=0.5
-    )
+    model = small_model(size, dropout=0.5)
     model.compile(
         optimizer=keras.optimizers.Adam(0.01), loss=LabelSmoothedCrossEntropy(0.1), run_eagerly=True
     )
@@ -81,9 +79,9 @@ def test_weights_alone_are_loaded_without_touching_the_optimizer(saved):
 
 
 def test_another_size_is_refused_by_name_and_nothing_is_set(saved):
-    model = model_in_training(seed=1, d_model=12)
+    model = model_in_training(seed=1, size=13)
     before = state(model)
-    message = rf"^{saved}: weights/\S+ has shape \(.*8.*\), the model expects \(.*12.*\)\.$"
+    message = rf"^{saved}: weights/\S+ has shape \(.*12.*\), the model expects \(.*13.*\)\.$"
     with pytest.raises(ValueError, match=message):
         checkpoint.restore(saved, model)
     assert state(model) == before
@@ -263,7 +261,7 @@ def test_malformed_progress_is_damage_and_the_checkpoint_before_is_taken(small, 
 
 
 # Runs that are limited by minutes: the checkpoints of a share of the end are averaged.
-def train_to_a_limit(model, stopwatch, saving, minutes, last_step=10**6, steps=7):
+def train_to_a_limit(model, stopwatch, saving, minutes, last_step=10**6, steps=33):
     """Train to a limit and end as `TrainingRun` does; each step takes a second."""
     ticking = keras.callbacks.LambdaCallback(
         on_train_batch_begin=lambda batch, logs: setattr(

@@ -100,9 +100,11 @@ def test_convolutions_count_their_windows():
     assert forward_operations(model, tf.ones((1, 10, 4))) == expected
 
 
-def test_an_update_is_the_mean_over_its_batches(model):
-    batches = [((ids(2, 7), ids(2, 5)), None, None), ((ids(4, 3), ids(4, 6)), None, None)] * 3
-    whole = by_hand(2, 7, 5) + by_hand(4, 3, 6)
+def test_an_update_is_the_mean_over_its_batches():
+    inputs = keras.Input((None, 4))
+    model = keras.Model(inputs, keras.layers.Dense(3)(inputs))
+    batches = [(np.ones(shape, np.float32), None, None) for shape in ((2, 7, 4), (4, 3, 4))] * 3
+    whole = 2 * (2 * 7 + 4 * 3) * 4 * 3
     assert operations_of_an_update(model, batches) == whole / 2
     assert operations_of_an_update(model, batches, parts=2) == whole
 

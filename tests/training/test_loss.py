@@ -121,6 +121,9 @@ def test_extreme_logits_stay_finite_and_right(extreme):
     np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6)
 
 
+COMPILED = tf.function(label_smoothed_cross_entropy, jit_compile=True)
+
+
 @pytest.mark.parametrize("wrong", [-1, -V, V])
 def test_a_label_out_of_range_fails_on_a_cpu_and_makes_the_loss_nan_elsewhere(
     labels, logits, wrong
@@ -128,8 +131,7 @@ def test_a_label_out_of_range_fails_on_a_cpu_and_makes_the_loss_nan_elsewhere(
     labels[0, 1] = wrong
     with pytest.raises(tf.errors.InvalidArgumentError, match=f" = {wrong} is not in"):
         label_smoothed_cross_entropy(tf.constant(labels), logits)
-    compiled = tf.function(label_smoothed_cross_entropy, jit_compile=True)
-    losses = compiled(tf.constant(labels), tf.constant(logits)).numpy()
+    losses = COMPILED(tf.constant(labels), tf.constant(logits)).numpy()
     np.testing.assert_array_equal(np.isnan(losses), labels == wrong)
 
 
@@ -231,8 +233,9 @@ def test_the_labels_that_count_are_counted(batches):
 def test_a_metric_sums_bfloat16_logits_in_float32(metric_type):
     """In bfloat16, 257 tokens would be 256."""
     metric = metric_type()
-    for _ in range(257):
-        metric.update_state(np.array([[1]]), keras.ops.zeros((1, 1, CLASSES), "bfloat16"))
+    for labels in (256, 1):
+        logits = keras.ops.zeros((1, labels, CLASSES), "bfloat16")
+        metric.update_state(np.ones((1, labels), int), logits)
     assert float(metric.count) == 257
 
 
@@ -356,8 +359,8 @@ def test_without_dropout_r_drop_is_the_plain_loss_and_with_it_more():
 class Guesser(PassesInTurn):
     """Always predicts token 4 + position."""
 
-    def __init__(self):
-        super().__init__(np.tile(40 * np.eye(20)[4:9], (3, 1, 1)))
+    def __init__(self, sentences=3):
+        super().__init__(np.tile(40 * np.eye(20)[4:9], (sentences, 1, 1)))
         self.optimizer = tf.Module()
         self.optimizer.iterations = tf.Variable(0)
 
@@ -390,16 +393,16 @@ def test_a_guess_takes_the_place_of_the_token_after_its_position():
     assert (expected != TARGET.numpy()).sum() > 5
 
 
-def share_replaced(step, batches=200):
+def share_replaced(step, batches=20, shape=(30, 5)):
     """The share of target tokens, all 0, that guesses replace."""
     random = np.random.default_rng(3)
     shares = []
     for _ in range(batches):
-        model = Guesser()
+        model = Guesser(shape[0])
         model.optimizer.iterations.assign(step)
-        labels = tf.constant(random.integers(0, 20, (3, 5)), tf.int32)
-        inputs = (SOURCE, tf.zeros_like(TARGET))
-        ScheduledSampling(0.8, 10)(model, inputs, labels, tf.ones_like(WEIGHTS))
+        labels = tf.constant(random.integers(0, 20, shape), tf.int32)
+        inputs = (labels, tf.zeros_like(labels))
+        ScheduledSampling(0.8, 10)(model, inputs, labels, tf.ones(shape))
         shares.append((model.inputs[1][1][:, 1:] != 0).mean())
     return np.mean(shares)
 

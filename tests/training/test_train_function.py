@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from eager import eager_training
 from oracles import paper
 from small_model import small_model, transformer
 
@@ -119,10 +120,19 @@ def test_batches_that_are_added_up_make_the_step_of_one_batch_of_all_their_rows(
     assert [report["labels"] for report in added_reports] == expected
     assert weights_differ(whole, make_model()) > 1e-3
     # A control: the mean of the batches' means makes other steps.
-    averaged, _, _ = train(THREE, steps=5, accumulate=3, make=MeanOfMeans)
+    with eager_training():
+        averaged, _, _ = train(THREE, steps=5, accumulate=3, make=MeanOfMeans)
     assert weights_differ(whole, averaged) > 1e-3
 
 
+@pytest.fixture
+def eagerly():
+    """Where the numbers of a few steps count, and not their graph."""
+    with eager_training():
+        yield
+
+
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 def test_dropout_is_on_in_a_step(dropout):
     """With fixed weights, the loss of a repeated batch changes only through dropout."""
@@ -146,8 +156,11 @@ FRACTIONS = [
 ]
 
 
-@pytest.mark.parametrize("accumulate", [1, 2, 3])
-@pytest.mark.parametrize("batches", [THREE, FRACTIONS], ids=["whole labels", "weights between"])
+@pytest.mark.parametrize(
+    ("batches", "accumulate"),
+    [(THREE, 1), (THREE, 3), (FRACTIONS, 2)],
+    ids=["whole labels-1", "whole labels-3", "weights between-2"],
+)
 def test_reports_are_numpy_s_means_over_the_labels_of_the_epoch_so_far(batches, accumulate):
     model, _, reports = train(batches, steps=4, steps_per_epoch=2, rate=0.0, accumulate=accumulate)
     counts = [expected_counts(model, batches[number % 3]) for number in range(4 * accumulate)]
@@ -233,7 +246,7 @@ ALIKE = [batch(4, 5, 6, seed=4), batch(4, 5, 6, seed=5)]
 @pytest.mark.parametrize(
     ("body", "accumulate", "static_shapes"),
     [
-        (small_model, 1, False),
+        pytest.param(small_model, 1, False, marks=pytest.mark.slow),
         (small_model, 2, True),
         pytest.param(transformer, 1, False, marks=pytest.mark.slow),
         pytest.param(transformer, 2, True, marks=pytest.mark.slow),
@@ -248,7 +261,8 @@ def test_xla_gives_the_same_losses_and_weights(body, accumulate, static_shapes):
     assert weights_differ(plain, compiled) < 1e-4
 
 
-@pytest.mark.parametrize("body", [small_model, pytest.param(transformer, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("body", [small_model, transformer])
 def test_the_whole_step_with_its_update_compiles_under_xla(body):
     first, second = (tf.nest.map_structure(tf.constant, batch) for batch in ALIKE)
     plain, plain_function, _ = train(ALIKE, steps=0, accumulate=2, body=body)
@@ -266,6 +280,7 @@ def test_the_whole_step_with_its_update_compiles_under_xla(body):
     assert weights_differ(plain, make_model(body=body)) > 1e-3
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_callback_ends_training_after_the_step():
     model = make_model()
     reports = Reports()
@@ -277,6 +292,7 @@ def test_a_callback_ends_training_after_the_step():
     assert len(reports.reports) == 2
 
 
+@pytest.mark.usefixtures("eagerly")
 def test_a_label_that_does_not_count_has_no_part_in_the_step():
     inputs, labels, weights = joined(THREE)
     elsewhere = np.where(weights > 0, labels, 5)
@@ -287,6 +303,7 @@ def test_a_label_that_does_not_count_has_no_part_in_the_step():
     assert weights_differ(model, counting) > 1e-3
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_a_step_in_which_no_label_counts_changes_nothing(accumulate):
     inputs, labels, weights = THREE[0]

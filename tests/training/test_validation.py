@@ -115,7 +115,7 @@ KILLS = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(
     results=RESULTS,
     patience=st.none() | st.integers(1, 4),
