@@ -7,11 +7,12 @@ from absl import flags as absl_flags
 from keras_transformer.flagfiles import expand_flagfiles
 from keras_transformer.flags.arguments import parse
 from keras_transformer.flags.definition import define
+from keras_transformer.flags.help_pages import help_of
 from keras_transformer.flags.scopes import COMMANDS, every_place
 from keras_transformer.tasks import TRAINING
 from pipelines.options import places
 
-__all__ = ["COMMANDS", "EVERY_FLAG", "flags_of", "names_of", "values_of_task"]
+__all__ = ["COMMANDS", "EVERY_FLAG", "first_page", "flags_of", "names_of", "values_of_task"]
 EVERY_FLAG = absl_flags.FlagValues()
 define((place.option for declared in every_place().values() for place in declared), EVERY_FLAG)
 
@@ -22,6 +23,13 @@ def flags_of(command, *arguments):
     FLAGS = absl_flags.FlagValues()
     parse(FLAGS, arguments, module.SECTIONS, getattr(module, "OF_TASKS", {}))
     return FLAGS
+
+
+def first_page(command):
+    """The page of a command's `--help`."""
+    module = importlib.import_module(f"keras_transformer.{command}")
+    more = [getattr(module, name, ()) for name in ("OF_TASKS", "EVERYDAY")]
+    return help_of(["--help"], "", module.SECTIONS, *more)
 
 
 def values_of_task(task, *arguments):

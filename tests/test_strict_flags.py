@@ -414,7 +414,7 @@ def broken_folder(tmp_path_factory):
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
-@settings(max_examples=300, suppress_health_check=QUIET)
+@settings(max_examples=150, suppress_health_check=QUIET)
 @BROKEN
 def test_any_arguments_are_taken_or_refused_in_one_line(broken_folder, command, arguments, content):
     check_broken(broken_folder, command, arguments, content)

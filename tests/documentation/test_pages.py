@@ -9,7 +9,7 @@ import re
 import subprocess
 
 import pytest
-from command_flags import flags_of
+from command_flags import first_page, flags_of
 from documentation.pages import (
     FENCE,
     OTHER_PAGES,
@@ -21,7 +21,6 @@ from documentation.pages import (
     prose,
     words,
 )
-from shell import Shell
 
 from keras_transformer.flags.arguments import WrongFlag
 from keras_transformer.flags.scopes import every_place
@@ -250,12 +249,12 @@ def test_the_first_screen_of_the_readme_has_the_two_commands_and_two_pictures():
     assert "make test" in screen
 
 
-def test_the_readme_describes_each_command_with_flags_that_it_has(warm):
+def test_the_readme_describes_each_command_with_flags_that_it_has():
     described = described_commands(README.read_text(encoding="utf-8"))
     assert described.keys() == commands_of_the_package()
     for name, flags in described.items():
-        help_page = Shell(ROOT, warm)(name, "--help").stdout.decode()
-        shown = [flag for flag in flags if re.search(rf"--(\[no\])?{flag}\b", help_page)]
+        page = first_page(name)
+        shown = [flag for flag in flags if re.search(rf"--(\[no\])?{flag}\b", page)]
         assert shown + ["flagfile"] * ("flagfile" in flags and "flagfile" not in shown) == flags
 
 

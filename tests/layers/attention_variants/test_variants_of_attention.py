@@ -345,7 +345,9 @@ def test_blocks_of_unknown_lengths_have_the_masked_gradients(kind, pattern, comp
     blocks = tf.function(
         functools.partial(derived, heads), input_signature=specs, jit_compile=compiled
     )
-    for batch, length in ((2, 11), (1, 2), (3, 6), (0, 5)):
+    # XLA compiles each shape anew, for a second.
+    shapes = ((2, 11), (0, 5)) if compiled else ((2, 11), (1, 2), (3, 6), (0, 5))
+    for batch, length in shapes:
         inputs = [tf.constant(random(batch, 2, length, D)) for _ in range(3)]
         padding = np.broadcast_to(np.arange(length) < max(1, length - 2), (batch, 1, length))
         expected = derived(full, tf.constant(padding & pattern(length, 3)), *inputs)
