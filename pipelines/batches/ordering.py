@@ -16,16 +16,15 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from pipelines import random_numbers
 from pipelines.batches.bucketing import ROWS
-from pipelines.random_numbers import key
+from pipelines.random_numbers import key, permuted
 from pipelines.vocabularies.token_ids import as_tensor, empty_array
 
 # The purposes of random numbers.
 ORDER, MIX, BATCHES = range(3)
 # All datasets call one graph, because tracing it takes as long as the rest of a dataset.
 PLACES = map(tf.TensorSpec, ([None], None, None), (tf.int64, tf.int64, tf.uint64))
-permuted = tf.function(random_numbers.permuted, [*PLACES], autograph=False)
+permuted = tf.function(permuted, [*PLACES], autograph=False)
 
 
 class BatchOrder:

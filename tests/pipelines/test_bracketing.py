@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.trees import Tree, bracketing, escaped, linearization, parse, plain
@@ -143,6 +143,7 @@ any_symbols = st.lists(
 
 
 @pytest.mark.parametrize("leaves", linearization.LEAVES)
+@settings(max_examples=40)
 @given(st.data())
 def test_a_tree_comes_back(leaves, data):
     tree = data.draw(drawn_trees(PARTS_OF_SPEECH if leaves == "parts_of_speech" else [WORD]))
