@@ -60,9 +60,9 @@ def test_a_beam_that_holds_everything_equals_enumeration(sentences, words, alpha
     )
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
-    sentences=st.lists(st.tuples(SEEDS, st.integers(1, 12)), min_size=1, max_size=6),
+    sentences=st.lists(st.tuples(SEEDS, st.integers(1, 12)), min_size=4, max_size=9),
     words=WORDS,
     beam_size=st.integers(1, 6),
     alpha=ALPHAS,
@@ -82,13 +82,13 @@ def test_among_equal_scores_the_earlier_hypothesis_and_the_lower_id_win(beam_siz
     assert_equals_the_slow_search([table], [6], beam_size, alpha, n=beam_size)
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(data=st.data(), levels=LEVELS)
 def test_options_of_each_sentence_give_what_a_search_with_these_options_gives(data, levels):
     requests = data.draw(
         st.lists(
             st.tuples(SEEDS, LIMITS, st.integers(1, 5), ALPHAS, st.integers(1, 5)),
-            min_size=1,
+            min_size=2,
             max_size=4,
         )
     )

@@ -15,7 +15,7 @@ from oracles.enumeration import EOS, PAD
 from keras_transformer.decoding import BeamSearch, GreedySearch
 from keras_transformer.models import Transformer
 
-SENTENCES, EXTRA_LENGTH, VOCABULARY_SIZE = 100, 8, 40
+SENTENCES, EXTRA_LENGTH, VOCABULARY_SIZE = 40, 8, 40
 GREEDY, BEAM = GreedySearch(), BeamSearch(4, 0.6)
 
 
@@ -114,7 +114,7 @@ def test_control_positions_that_are_off_by_one_change_tokens():
         def __call__(self, ids, position, state, source):
             return self.stepper(ids, position + 1, state, source)
 
-    sentences = sources()[:8]
+    sentences = sorted(sources(), key=len)[:8]
     limits = [len(sentence) + EXTRA_LENGTH for sentence in sentences]
     encoded = model().encode(tf.ragged.constant(sentences, tf.int32).to_tensor(PAD))
     translations = {}

@@ -55,10 +55,12 @@ def written(vocabulary, ids):
         return None
 
 
-def barred(forbidden, ids):
+def barred(forbidden, ids, in_numpy=False):
     history = np.array(ids, np.int32).reshape(1, -1)
-    is_barred = np.isneginf(forbidden(tf.constant(history)).numpy())
-    np.testing.assert_array_equal(forbidden.bars(history), is_barred)
+    is_barred = forbidden.bars(history)
+    if not in_numpy:
+        in_tensorflow = np.isneginf(forbidden(tf.constant(history)).numpy())
+        np.testing.assert_array_equal(in_tensorflow, is_barred)
     return is_barred[0]
 
 
@@ -71,7 +73,7 @@ def test_a_piece_is_barred_if_it_completes_a_word(vocabulary, forbidden, generat
     preferred += [vocabulary.pieces.index(piece) for piece in ("\u2581", *"abcthe")]
     ids = []
     for _ in range(length):
-        allowed = np.flatnonzero(~barred(forbidden, ids))
+        allowed = np.flatnonzero(~barred(forbidden, ids, in_numpy=True))
         likely = [id_ for id_ in preferred if id_ in allowed]
         ids.append(int(generator.choice(likely if generator.random() < 0.8 else list(allowed))))
     is_barred = barred(forbidden, ids)

@@ -28,10 +28,10 @@ from keras_transformer.decoding.other_beams import (
 )
 from keras_transformer.decoding.penalty_sweep import PenaltySweep
 
-SENTENCES = st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 12)), min_size=1, max_size=6)
+SENTENCES = st.lists(st.tuples(st.integers(0, 2**32), st.integers(1, 12)), min_size=4, max_size=9)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(sentences=SENTENCES, words=st.integers(3, 5), levels=st.sampled_from([None, 1, 2]))
 def test_each_sentence_of_a_batch_gets_its_likeliest_tokens_and_log_p(sentences, words, levels):
     tables = [Table(seed, words, levels) for seed, _ in sentences]
@@ -382,7 +382,7 @@ RULES = {
 
 
 @pytest.mark.parametrize("name", RULES)
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(
     sentences=SENTENCES,
     words=st.integers(3, 5),

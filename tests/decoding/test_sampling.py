@@ -32,7 +32,7 @@ def draw(seed=1, tokens=1, **shape):
         lambda ids, position, source: tf.tile(logits[None, None], [tf.shape(ids)[0], 1, 1])
     )
 
-    @tf.function(input_signature=[tf.TensorSpec([DRAWS], tf.int64)])
+    @tf.function(input_signature=[tf.TensorSpec([DRAWS], tf.int64)], autograph=False)
     def search_all(seeds):
         return search(stepper, (), tf.fill([DRAWS], tokens + 1), seeds=seeds)[0][:, 0]
 
