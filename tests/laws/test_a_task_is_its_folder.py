@@ -3,20 +3,24 @@ module builds its model.
 """
 
 import ast
-import os
+import contextlib
 import pathlib
+import runpy
 import shutil
-import subprocess
-import sys
+import tempfile
 
 import pytest
+from shell import contents
 
 from keras_transformer.tasks import TASKS, module_class, task_class
 from keras_transformer.tasks.task import Task
 
 ROOT = pathlib.Path(__file__).parents[2]
 WHOLE = """
-import importlib, pathlib
+import importlib, pathlib, sys
+# The program that this one is forked from has imported the whole program.
+for name in [name for name in sys.modules if name.startswith(("keras_transformer", "pipelines"))]:
+    del sys.modules[name]
 for path in sorted(pathlib.Path("keras_transformer").rglob("*.py")):
     try:
         importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__"))
@@ -30,45 +34,42 @@ print(*TASKS)
 
 
 @pytest.fixture
-def answers_without(tmp_path):
-    """A function that runs `WHOLE` and the laws of the house in a copy of the program without a
-    folder, and yields the processes.
+def imported_without(tmp_path, warm):
+    """A function that copies the program without a folder, and imports all of the copy. It returns
+    the exit status, the output and the errors.
     """
 
-    def answers(folder):
+    def answer(folder):
         for package in ("keras_transformer", "pipelines"):
             shutil.copytree(ROOT / package, tmp_path / package)
         shutil.rmtree(tmp_path / folder)
-        (tmp_path / "tests").mkdir()
-        shutil.copy(ROOT / "tests" / "test_architecture.py", tmp_path / "tests")
-        laws = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_architecture.py"]
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-        for arguments in (["-c", WHOLE], laws):
-            yield subprocess.run(
-                [sys.executable, *arguments],
-                cwd=tmp_path,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+        (tmp_path / "whole.py").write_text(WHOLE, encoding="utf-8")
+        with contextlib.ExitStack() as stack:
+            streams = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
+            status = warm.run("whole", [], tmp_path, streams)
+            return status, *(contents(stream).decode() for stream in streams[1:])
 
-    return answers
+    return answer
 
 
-def test_without_pictures_the_program_is_whole(answers_without):
-    whole, laws = answers_without("keras_transformer/tasks/pictures")
-    assert whole.returncode == 0, whole.stderr
-    assert whole.stdout.split() == [
+def test_without_pictures_the_program_is_whole(imported_without, tmp_path):
+    status, output, errors = imported_without("keras_transformer/tasks/pictures")
+    assert status == 0, errors
+    assert output.split() == [
         *("translation", "parsing", "language_modelling", "masking", "classification", "tagging")
     ]
-    assert laws.returncode == 0, laws.stdout
+    # Of the laws of the house, those that look at more than one module.
+    (tmp_path / "tests").mkdir()
+    laws = runpy.run_path(shutil.copy(ROOT / "tests" / "test_architecture.py", tmp_path / "tests"))
+    assert not any("tasks.pictures" in module for module in laws["MODULES"])
+    laws["test_every_room_was_read"]()
+    laws["test_no_two_files_have_the_same_name"]()
 
 
-def test_control_without_translation_the_program_is_not_whole(answers_without):
-    whole = next(answers_without("keras_transformer/tasks/translation"))
-    assert whole.returncode == 1
-    assert "tasks.translation" in whole.stderr
+def test_control_without_translation_the_program_is_not_whole(imported_without):
+    status, _, errors = imported_without("keras_transformer/tasks/translation")
+    assert status == 1
+    assert "No module named 'keras_transformer.tasks.translation" in errors
 
 
 # One place builds the model of a run and sets its weights, for training, scoring, export and

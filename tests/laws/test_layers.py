@@ -263,6 +263,12 @@ def random_layer(name):
     return ROWS[name].random_layer()
 
 
+@functools.cache
+def output_of(name):
+    """The output of that layer for the row's inputs."""
+    return np.array(ROWS[name].output(random_layer(name)))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -376,12 +382,12 @@ def test_a_config_makes_an_equal_copy(name):
     row = ROWS[name]
     if " " not in name:
         assert at_their_default(row) <= {"residual_initialization"}
-    layer = row.random_layer(name="n")
+    layer = random_layer(name)
     clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
     assert (type(clone), clone.get_config()) == (row.kind, layer.get_config())
     row.output(clone)
     clone.set_weights(layer.get_weights())
-    np.testing.assert_array_equal(row.output(clone), row.output(layer))
+    np.testing.assert_array_equal(row.output(clone), output_of(name))
 
 
 def test_control_an_argument_at_its_default_is_seen():
@@ -392,11 +398,10 @@ def test_control_an_argument_at_its_default_is_seen():
 def test_the_output_shape_is_computed_without_a_call(name):
     row = ROWS[name]
     layer = random_layer(name)
-    out = row.output(layer)
     # Layers that are called in another way have more than one output.
     if not row.call and name != "PositionalEmbedding":
         shape = layer.compute_output_shape(*(array.shape for array in row.inputs))
-        assert tuple(shape) == tuple(out.shape)
+        assert tuple(shape) == output_of(name).shape
         # As Keras' `summary` calls it.
         if len(named := layer._build_shapes_dict or {}) > 1:
             assert layer.compute_output_shape(**named) == shape
@@ -422,7 +427,7 @@ def test_mixed_bfloat16_computes_in_bfloat16_near_float32_with_weights_in_float3
 def test_dropout_acts_in_training_and_nowhere_else(name):
     row = ROWS[name]
     layer = random_layer(name)
-    plain = np.array(row.output(layer))
+    plain = output_of(name)
     np.testing.assert_array_equal(row.output(layer, training=False), plain)
     # Linear attention has no weights to drop.
     drops = "linear" not in name and {"rate", "dropout", "heads"} & row.arguments.keys()
