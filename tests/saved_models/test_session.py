@@ -123,13 +123,13 @@ def test_versions_in_memory_have_variables_and_tables_of_their_own(tmp_path):
 class Slow(tf.Module):
     """Counts to a number, one step of a loop at a time; or attends many times, without a loop."""
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="n")])
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="n")], autograph=False)
     def count(self, n):
         last = tf.reduce_max(n)
         [count] = tf.while_loop(lambda i: i < last, lambda i: [i + 1], [tf.constant(0)])
         return {"n": tf.fill(tf.shape(n), count)}
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="n")])
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="n")], autograph=False)
     def attend(self, n):
         size = tf.reduce_max(n)
         values = tf.ones([8, size, size])

@@ -109,7 +109,8 @@ def test_blocks_give_greedy_translations_live_and_as_a_signature(pieces, tmp_pat
         TranslationModule(model, pieces, DecodingOptions(**search, **rules))
         for search in ({"beam_size": 2}, {"beam_size": 1}, {"blockwise": True})
     )
-    details = [Translator(module).translate_in_detail(LINES) for module in (greedy, blocks)]
+    with eagerly():
+        details = [Translator(module).translate_in_detail(LINES) for module in (greedy, blocks)]
     expected = [hypotheses[0].text for hypotheses in details[0]]
     # A control: a beam finds other translations.
     assert expected != Translator(beam).translate(LINES)
