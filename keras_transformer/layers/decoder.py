@@ -99,14 +99,13 @@ class DecoderLayer(EncoderLayer):
         causal: Tensor | None = None,
     ) -> Tensor:
         self._check(memory)
-
-        def attend(x):
-            return self.self_attention(x, x, x, attention_mask=attention_mask, causal=causal), None
-
-        def look(x):
-            return self.cross_attention(x, memory, memory, attention_mask=memory_mask), None
-
-        return self.through(x, attend, look, self._feed)[0]
+        masks = {"attention_mask": attention_mask, "causal": causal}
+        return self.through(
+            x,
+            lambda x: (self.self_attention(x, x, x, **masks), None),
+            lambda x: (self.cross_attention(x, memory, memory, attention_mask=memory_mask), None),
+            self._feed,
+        )[0]
 
     def with_attention(
         self,

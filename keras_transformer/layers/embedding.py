@@ -30,8 +30,8 @@ def sinusoidal_positions(positions: Tensor, d_model: int) -> Tensor:
     Returns:
         float32, (..., d_model), within 1e-6 of the formula in float64.
     """
-    check_even("d_model", d_model, "sines and cosines come in pairs")
     sines, cosines = sines_and_cosines(positions, np.arange(0, d_model, 2) / d_model)
+    check_even("d_model", d_model, "sines and cosines come in pairs")
     shape = (*ops.shape(positions), d_model)
     return ops.reshape(ops.stack([sines, cosines], axis=-1), shape)
 

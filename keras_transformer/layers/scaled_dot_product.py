@@ -239,8 +239,9 @@ class SoftmaxHeads(AttentionHeads):
     def with_weights(
         self, query: Tensor, key: Tensor, value: Tensor, masks: Masks = ALL
     ) -> tuple[Tensor, Tensor]:
+        mask = masks.joined(self.pattern(query, key))
         query, key = (self.positions.placed(x) for x in (query, key))
-        return self.attend(query, key, value, masks.joined(self.pattern(query, key)))
+        return self.attend(query, key, value, mask)
 
     def attend(
         self,

@@ -66,8 +66,20 @@ class Masks(NamedTuple):
                 "If all rows share a memory, repeat it: keras.ops.repeat(memory, B, axis=0)."
             )
         sizes = (*shapes[0][:2], shapes[1][1])
-        _check("attention_mask", self.attention, sizes, "If it is of tokens, pass mask[:, None].")
-        _check("causal", self.causal, sizes, "Pass causal_mask(T), and none to attend to a memory.")
+        remedies = ("If it is of tokens, pass mask[:, None].", "Pass causal_mask(T), or no memory.")
+        for name, mask, remedy in zip(("attention_mask", "causal"), self, remedies, strict=True):
+            if "float" in str(getattr(mask, "dtype", "")):
+                raise ValueError(
+                    f"`{name}` must be booleans, True where a query may attend. Received: "
+                    f"{mask.dtype}. Pass mask > 0 if 1 means that, or mask == 0 if 0 does, as in "
+                    "masks to be added."
+                )
+            shape = tuple(getattr(mask, "shape", ()))
+            pairs = zip(shape[::-1], sizes[::-1], strict=False)
+            wrong = [pair for pair in pairs if None not in pair and pair[0] not in (1, pair[1])]
+            if wrong or not (mask is None or isinstance(mask, list) or len(shape) in (2, 3)):
+                received = f"Received: shape {shape}. {remedy}"
+                raise ValueError(f"`{name}` must broadcast to (B, T, S) = {sizes}. {received}")
         return self
 
     def joined(self, *patterns: Tensor | None) -> Tensor | None:
@@ -85,22 +97,6 @@ class Masks(NamedTuple):
                 "attention_mask=padding_mask(ids), and later positions by causal=causal_mask(T)."
             )
         return mask
-
-
-def _check(name, mask, sizes, remedy):
-    """Refuse a mask of floats, or one that does not broadcast to sizes, of which None is any."""
-    if "float" in str(getattr(mask, "dtype", "")):
-        raise ValueError(
-            f"`{name}` must be booleans, True where a query may attend. Received: {mask.dtype}. "
-            "Pass mask > 0 if 1 means that, or mask == 0 if 0 does, as in masks to be added."
-        )
-    shape = tuple(getattr(mask, "shape", ()))
-    pairs = zip(shape[::-1], sizes[::-1], strict=False)
-    wrong = [pair for pair in pairs if None not in pair and pair[0] not in (1, pair[1])]
-    if wrong or not (mask is None or isinstance(mask, list) or len(shape) in (2, 3)):
-        raise ValueError(
-            f"`{name}` must broadcast to (B, T, S) = {sizes}. Received: shape {shape}. {remedy}"
-        )
 
 
 ALL = Masks()

@@ -142,7 +142,7 @@ def test_a_mask_of_another_shape_is_refused_with_the_remedy(attention, qkv, shap
         ("attention_mask", np.ones((B, 1, S), "float32"), "must be booleans.* Pass mask > 0 if 1"),
         ("attention_mask", np.zeros((B, T, S)), "must be booleans.* or mask == 0 if 0 "),
         ("causal", True, r"must broadcast .* shape \(\)\. Pass causal_mask\(T\)"),
-        ("causal", causal_mask(T), r"must .* shape \(1, 5, 5\)\. .* none to attend to a memory\."),
+        ("causal", causal_mask(T), r"must .* shape \(1, 5, 5\)\. .* or no memory\."),
     ],
 )
 def test_what_is_no_mask_of_these_inputs_is_refused(attention, qkv, name, mask, words):
