@@ -229,6 +229,13 @@ def test_labels_that_could_not_be_scored_are_refused_at_once(task_of, kind, targ
         task.introduce()
 
 
+@pytest.mark.parametrize("kind", [Classification, Tagging])
+def test_text_without_labels_is_refused(task_of, kind):
+    """Each line would be its own label, and each word its own tag."""
+    with pytest.raises(ValueError, match=r"needs labels\. Received: corpus=lines, which has none"):
+        task_of(kind, "--corpus=lines")
+
+
 def test_hidden_pieces_are_guessed_among_those_of_text(task_of, monkeypatch):
     task = task_of(Masking)
     own = task.vocabulary

@@ -156,8 +156,14 @@ class Labelling(TextEncoding):
 
     def write_files(self, folder):
         """Write the vocabulary, and the labels of the training split."""
+        train = self.corpus.train
+        if train.sources == train.targets:
+            raise ValueError(
+                f"--task={self.name} needs labels. Received: corpus={self.corpus.name}, which has "
+                "none. Pass another --corpus, such as text_files."
+            )
         super().write_files(folder)
-        write_json(folder.path / LABELS_FILE, sorted(self.labels_of(self.corpus.train.targets)))
+        write_json(folder.path / LABELS_FILE, sorted(self.labels_of(train.targets)))
 
     def read_files(self, folder):
         super().read_files(folder)
