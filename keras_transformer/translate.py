@@ -49,7 +49,9 @@ def main(FLAGS):
     translator = Translator.load(model, FLAGS.precision, **flags.translation_options(FLAGS))
     if document:
         translated = document.translated(
-            lambda texts: _translate(FLAGS, translator, [*map(marked, texts)], None, at_once),
+            lambda texts, numbers: _translate(
+                FLAGS, translator, [*map(marked, texts)], None, at_once, None, numbers
+            ),
             ProtectedSpans.in_description(translator.description) is not None,
         )
         streams.write_text(FLAGS.output, translated)
@@ -71,24 +73,20 @@ def _refuse(FLAGS):
             f"--num_hypotheses={FLAGS.num_hypotheses} without --json: an output line has room for "
             "one translation. Add --json."
         )
-    if FLAGS.json and FLAGS.split_sentences:
-        raise ValueError(
-            "--json and --split_sentences exclude each other: hypotheses and scores belong to "
-            "one sentence, not to a whole line."
-        )
-    if FLAGS.prefix_file and FLAGS.split_sentences:
-        raise ValueError(
-            "--prefix_file and --split_sentences exclude each other: a prefix belongs to one "
-            "sentence."
-        )
+    of_a_sentence = {"json": "hypotheses and scores belong", "prefix_file": "a prefix belongs"}
+    for name, which in of_a_sentence.items():
+        if FLAGS[name].value and FLAGS.split_sentences:
+            raise ValueError(
+                f"--{name} and --split_sentences exclude each other: {which} to one sentence."
+            )
     flags.check_stream(FLAGS, prefix_file=bool(FLAGS.prefix_file))
 
 
-def _translate(FLAGS, translator, lines, prefixes=None, at_once=1, report=None):
+def _translate(FLAGS, translator, lines, prefixes=None, at_once=1, report=None, numbers=None):
     """Return what is written for each line: its translation, or with --json an object."""
     if not FLAGS.json:
         return translator.translate(
-            lines, prefixes, FLAGS.split_sentences, FLAGS.decode_tokens, at_once, report
+            lines, prefixes, FLAGS.split_sentences, FLAGS.decode_tokens, at_once, report, numbers
         )
     details = translator.translate_in_detail(lines, prefixes, FLAGS.decode_tokens, at_once, report)
     n_best = ([hypothesis.as_dict() for hypothesis in hypotheses] for hypotheses in details)

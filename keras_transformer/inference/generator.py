@@ -72,13 +72,13 @@ class Generator:
         lengths = [*map(max, lengths, limits)]
         return in_batches(self._generated, [prompts], lengths, batch_tokens)
 
-    def perplexities(self, lines: Sequence[str], batch_tokens: int | None = None) -> dict:
-        """Return exp(-log P / pieces) and exp(-log P / words) of lines as a JSON object. A line's
-        end counts as a piece and as a word. A perplexity too large for a float is None.
+    def perplexities(self, lines: Sequence[str], batch_tokens: int | None = None, **place) -> dict:
+        """Return exp(-log P / pieces) and exp(-log P / words) of lines as JSON. A line's end counts
+        as a piece and a word. One too large for a float is None. `place`: `numbers`, for errors.
         """
         if not (lines := listed(lines)):
             raise ValueError("`lines` must have a line. Received: none.")
-        lengths = self._checked(lines, "Split it into several lines.")
+        lengths = self._checked(lines, "Split it into several lines.", **place)
         logs, counts = zip(*in_batches(self._score, [lines], lengths, batch_tokens), strict=True)
         log_probability = float(np.sum(logs, dtype=np.float64))
         pieces = int(np.sum(counts))
@@ -90,8 +90,8 @@ class Generator:
             "perplexity_of_words": rounded_perplexity(-log_probability / words),
         }
 
-    def _checked(self, lines, remedy):
-        return checked_lengths(self._lengths, lines, LINE, remedy, most_read(self._positions))
+    def _checked(self, lines, tip, **place):
+        return checked_lengths(self._lengths, lines, LINE, tip, most_read(self._positions), **place)
 
     def _generated(self, prompts):
         return as_strings(self._functions["serving_default"](text=as_bytes(prompts))["generated"])

@@ -44,20 +44,22 @@ def checked_lengths(
     named: str = LINE,
     remedy: str = SPLIT,
     most: int = MAX_SOURCE_LENGTH,
+    numbers: Sequence[int] | None = None,
 ) -> list[int]:
     """Return each line's number of tokens, counted by `lengths_of`. An error about a line of more
-    than `most` quotes it, and calls it `named` with its number, from 1; a single one "the line".
+    than `most` quotes it, and calls it `named` with its number, by default from 1, or "the line".
     """
     lengths = []
     lines = listed(lines)
     for start in range(0, len(lines), MAX_SOURCE_LENGTH):
         lengths += lengths_of(lines[start : start + MAX_SOURCE_LENGTH])
-    for number, length in enumerate(lengths, 1):
+    numbers = numbers or range(1, len(lines) + 1)
+    for place, line, length in zip(numbers, lines, lengths, strict=True):
         if length > most:
-            name = "the line" if (named, len(lines)) == (LINE, 1) else named.format(number)
+            name = "the line" if (named, len(lines), place) == (LINE, 1, 1) else named.format(place)
             raise ValueError(
                 f"{name} has {length:,} tokens, more than the {most:,} allowed. "
-                f"It begins {lines[number - 1][:40]!r}. {remedy}"
+                f"It begins {line[:40]!r}. {remedy}"
             )
     return lengths
 

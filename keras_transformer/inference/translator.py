@@ -77,6 +77,7 @@ class Translator:
         batch_tokens: int | None = None,
         batches_at_once: int = 1,
         report: Callable[[int], None] | None = None,
+        numbers: Sequence[int] | None = None,
     ) -> list[str]:
         """Translate lines.
 
@@ -90,6 +91,7 @@ class Translator:
             batches_at_once: number of threads that decode a batch each; see `spread_over_cores`.
             report: called after each batch with the number of its lines, or of its sentences with
                 `split_sentences`.
+            numbers: the number of each line for errors, by default from 1.
 
         Returns:
             The translation of each line, in order; "" for an empty or blank line.
@@ -109,12 +111,14 @@ class Translator:
             protected = ProtectedSpans.in_description(self.description)
             spans = protected and re.compile(f"{TERM}|{protected.in_python.pattern}", re.ASCII)
             sentences, counts = split(listed(lines), language, self._model.has_piece, spans)
-            checked_lengths(self._model.lengths, sentences, "sentence {} of all", SHORTEN)
+            of_lines = np.repeat(numbers or range(1, len(counts) + 1), counts).tolist()
+            named = "a sentence of line {}"
+            checked_lengths(self._model.lengths, sentences, named, SHORTEN, numbers=of_lines)
             return join(self.translate(sentences, None, False, *batching), counts)
         if prefixes is not None:
             details = self.translate_in_detail(lines, prefixes, *batching)
             return [hypotheses[0].text if hypotheses else "" for hypotheses in details]
-        return self._in_batches(self._model.translate, batching, lines)
+        return self._in_batches(self._model.translate, batching, lines, numbers=numbers)
 
     def translate_in_detail(
         self,
@@ -232,11 +236,13 @@ class Translator:
         sides = (as_pieces(sources), as_pieces(targets))
         return [_linked(*row) for row in zip(*sides, map(as_strings, spans), weights, strict=True)]
 
-    def _in_batches(self, function, batching, lines, *targets, name="references", named=TARGET):
-        """Call a function of lines and targets in batches; `name` and `named` are for errors."""
+    def _in_batches(
+        self, function, batching, lines, *targets, name="references", named=TARGET, numbers=None
+    ):
+        """Call a function of lines and targets in batches; the last three are for errors."""
         lines = listed(lines)
         targets = [listed(column, name) for column in targets]
-        lengths = [checked_lengths(self._model.lengths, lines)]
+        lengths = [checked_lengths(self._model.lengths, lines, numbers=numbers)]
         for column in targets:
             if len(column) != len(lines):
                 raise ValueError(

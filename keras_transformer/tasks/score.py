@@ -80,14 +80,15 @@ class Scorer(abc.ABC):
         """Load the corpus that the model was trained on; see `corpus_of`."""
         return corpus_of(self.description, self.model, instead, load)
 
-    def lines(self, values: Mapping) -> Sequence[str]:
-        """Return lines of one language, from --reference_file or else from the split."""
+    def lines(self, values: Mapping) -> dict[int, str]:
+        """Return lines of one language by number, of --reference_file or else of the split."""
         if name := values["reference_file"]:
-            lines = [line for line in read_lines(name) if line]
+            lines = {number: line for number, line in enumerate(read_lines(name), 1) if line}
             if not lines:
                 raise ValueError(f"{name} holds no text. Fill it, or name another file.")
             return lines
-        return getattr(self.corpus("text by --reference_file"), values["split"]).sources
+        text = getattr(self.corpus("text by --reference_file"), values["split"])
+        return dict(enumerate(text.sources, 1))
 
 
 class SentenceScorer(Scorer):
@@ -139,7 +140,6 @@ def validation_of(model: str, values: Mapping, asker: str) -> SentenceScorer:
     kind = task_class(task).scorer
     if not issubclass(kind, SentenceScorer):
         raise ValueError(
-            f"{asker} scores translators and parsers. Received: {model}, a model of the task "
-            f"{task}."
+            f"{asker} scores translators and parsers. Received: {model}, of the task {task}."
         )
     return kind(description, model, {**DEFAULTS, **values, "split": "valid"})

@@ -63,6 +63,6 @@ class Document:
             raise ValueError(f"line {line}: it declares {name}. Convert it, and declare UTF-8.")
         return cls(mark, text, list(FORMATS[file_format](text, everything)))
 
-    def translated(self, translate: Callable[[list[str]], list[str]], protects: bool) -> str:
+    def translated(self, translate: Callable[..., list[str]], protects: bool) -> str:
         """Return the file's text with translations: see `segments.translated`."""
         return self.mark + translated(self.text, self.segments, translate, protects)

@@ -83,16 +83,18 @@ def with_codes(raw: str, units: Iterable[tuple[str, str]] = ()) -> list[Part]:
 def translated(
     text: str,
     segments: Sequence[Segment],
-    translate: Callable[[list[str]], list[str]],
+    translate: Callable[[list[str], list[int]], list[str]],
     protects: bool,
 ) -> str:
     """Return the file's text with its segments translated.
 
     A model that protects spans translates whole segments, with each code between ⟦ and ⟧. If an
     answer lacks, repeats or misnests codes, or a pair of tags loses its text, and for other models,
-    the texts between codes are translated one by one. `translate` translates a list of texts and
-    returns the codes without their brackets.
+    the texts between codes are translated one by one. `translate` translates a list of texts,
+    with the lines that they begin in, and returns the codes without their brackets.
     """
+    breaks = [match.start() for match in re.finditer("\n", text)]
+    lines = [bisect.bisect(breaks, segment.start) + 1 for segment in segments]
     results: dict[int, list[Part | str]] = {}
     numbered = enumerate(segments if protects else ())
     whole = {n: _trimmed(segment.parts) for n, segment in numbered if _fits_whole(segment.parts)}
@@ -100,13 +102,13 @@ def translated(
         "".join(f"⟦{part.text}⟧" if part.is_code else part.text for part in inner)
         for _, inner, _ in whole.values()
     ]
-    answers = translate(sources) if sources else []
+    answers = translate(sources, [lines[n] for n in whole]) if sources else []
     for (number, (left, inner, right)), answer in zip(whole.items(), answers, strict=True):
         if (parts := _parts_of_answer(inner, answer)) is not None:
             results[number] = [*left, *parts, *right]
     cut = {n: _cut(segment.parts) for n, segment in enumerate(segments) if n not in results}
-    sources = [part.text for parts in cut.values() for part in parts if not part.is_code]
-    answers = iter(translate(sources) if sources else [])
+    rows = [(part.text, lines[n]) for n in cut for part in cut[n] if not part.is_code]
+    answers = iter(translate(*map(list, zip(*rows, strict=True))) if rows else [])
     for number, parts in cut.items():
         results[number] = [
             part if part.is_code or (new := next(answers)) == part.text else new for part in parts

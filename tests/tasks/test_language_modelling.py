@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tasks.new_models import NO_FLAGS
 
+from keras_transformer.inference.generator import Generator
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.language_modelling.task import LanguageModelling, PerplexityScorer
 
@@ -85,14 +86,19 @@ def test_flags_that_do_not_fit_are_refused(task_of, argument, message, monkeypat
         assert task_of(*argument.split()).corpus
 
 
-def test_the_lines_of_a_split_or_of_a_file_are_examined(folder):
+def test_the_lines_of_a_split_or_of_a_file_are_examined(folder, monkeypatch):
     settings = {"name": "lines", "source_language": "en", "target_language": "en"}
     description = {"corpus": {**settings, "data_dir": str(folder)}}
     assert len(PerplexityScorer(description, "m", {**NO_FLAGS, "split": "valid"})._lines) == 30
     own = folder / "own.txt"
     own.write_text("one\n\ntwo\n")
     values = {**NO_FLAGS, "reference_file": str(own)}
-    assert PerplexityScorer({}, "m", values)._lines == ["one", "two"]
+    scorer = PerplexityScorer({}, "m", values)
+    assert scorer._lines == {1: "one", 3: "two"}
+
+    monkeypatch.setattr(Generator, "load", lambda *_: Generator({}, lambda _: [9, 11], 10))
+    with pytest.raises(ValueError, match=r"^line 3 has 11 tokens, more than the 10 allowed"):
+        scorer.examine({"precision": "float32", "options": {}}, 1)
     own.write_text("\n")
     with pytest.raises(ValueError, match=r"own\.txt holds no text"):
         PerplexityScorer({}, "m", values)

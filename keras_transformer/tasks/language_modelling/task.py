@@ -33,7 +33,7 @@ class PerplexityScorer(Scorer):
 
     def examine(self, loading, at_once):
         generator = Generator.load(self.model, loading["precision"], **loading["options"])
-        return generator.perplexities(self._lines)
+        return generator.perplexities([*self._lines.values()], numbers=[*self._lines])
 
     @staticmethod
     def summary(numbers):

@@ -45,7 +45,7 @@ class MaskingScorer(Scorer):
     def examine(self, loading, at_once):
         module = self.module(loading["precision"])
         settings = [self._training[name] for name in ("max_length", "mask_share", "seed")]
-        examples = examples_of(self._lines, module.vocabulary, *settings)
+        examples = examples_of([*self._lines.values()], module.vocabulary, *settings)
         return measure(module, batches_of(examples, settings[0]))
 
     def table(self, numbers):

@@ -105,7 +105,7 @@ def same(texts):
 
 def translated(text, file_format, translate=upper, protects=True, everything=False):
     document = Document.read(text.encode("utf-8"), file_format, everything)
-    return document.translated(translate, protects)
+    return document.translated(lambda texts, _: translate(texts), protects)
 
 
 EXPECTED = {
@@ -351,12 +351,31 @@ def test_the_translate_toolkit_reads_back_its_units():
     assert re.sub(r"\s*<target>.*?</target>", "", written, flags=re.DOTALL) == text
 
 
+@pytest.mark.parametrize("protects", [True, False])
+def test_an_error_calls_a_text_by_its_line_in_the_file(protects):
+    """The third text of a page may be in its fifth line."""
+    page = "\ufeff<p>One</p>\r\n<p>Two <b>three</b>\r\nfour</p>\n\n<p>Six</p>"
+    lines_of = {}
+
+    def translate(texts, lines):
+        lines_of.update(zip(texts, lines, strict=True))
+        return texts
+
+    Document.read(page.encode(), "html").translated(translate, protects)
+    whole = {"Two ⟦<b>⟧three⟦</b>⟧⟦\r\n⟧four": 2}
+    assert lines_of == {
+        "One": 1,
+        **(whole if protects else dict.fromkeys(["Two", "three", "four"], 2)),
+        "Six": 5,
+    }
+
+
 # The command, with a model that translates into upper case.
 class UpperCase:
     def __init__(self, protected):
         self.description = {"protected": {"protect": ["tags"]}} if protected else {}
 
-    def translate(self, lines, prefixes, split_sentences, decode_tokens, at_once, report):
+    def translate(self, lines, prefixes, split_sentences, decode_tokens, at_once, report, numbers):
         return upper(lines)
 
 
