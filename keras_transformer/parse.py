@@ -15,6 +15,7 @@ SECTIONS = (*SEARCHING, DecodeTokens, Lines, ParseOptions, ThemeOptions, Output)
 def main(FLAGS):
     from keras_transformer import streams
     from keras_transformer.inference.line_batches import speed_bar
+    from keras_transformer.inference.loading import refuse_other_task
     from keras_transformer.inference.translator import Translator
     from keras_transformer.startup import spread_over_cores
     from keras_transformer.visualization import tree_drawings
@@ -22,10 +23,12 @@ def main(FLAGS):
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
+    if FLAGS.tree_format == "drawn":
+        tree_drawings.require_nltk()
     streams.require_writable(FLAGS.output, FLAGS.input)
     at_once = spread_over_cores()
     parser = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
-    _refuse_translator(parser.description, model)
+    refuse_other_task(parser.description, model, "parsing")
     words_of = split_words if FLAGS.raw_text else list
     as_texts = {"brackets": streams.as_lines, "drawn": tree_drawings.all_as_text}
     as_text = as_texts.get(FLAGS.tree_format)
@@ -58,20 +61,6 @@ def _refuse(FLAGS):
         from keras_transformer.visualization.picture_file import form_of
 
         form_of(FLAGS.output)
-    if FLAGS.tree_format == "drawn":
-        from keras_transformer.visualization.tree_drawings import require_nltk
-
-        require_nltk()
-
-
-def _refuse_translator(description, model):
-    from keras_transformer.runs.description import task_of
-
-    if (task := task_of(description)) != "parsing":
-        raise ValueError(
-            f"{model} must be a parser, trained by --task=parsing. Received: a model of the task "
-            f"{task}. For that, take python -m keras_transformer.translate."
-        )
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ from keras_transformer.inference.live import Live
 from keras_transformer.runs.description import hyperparameters_in, task_of
 from keras_transformer.runs.model_path import ModelPath
 
+USES = "Try `translate`, `parse` (parsers), `generate` (language models) or `predict` (any export)."
+
 
 def load_model(
     path: str | os.PathLike | Sequence[str | os.PathLike], precision: str, options: dict
@@ -48,12 +50,14 @@ def refuse_precision(version: pathlib.Path, precision: str) -> None:
         )
 
 
-def refuse_other_task(description: Mapping, path: str | os.PathLike, task: str) -> None:
-    """Refuse a model of another task than `task`."""
-    if (actual := task_of(description)) != task:
+def refuse_other_task(
+    description: Mapping, path: str | os.PathLike, *tasks: str, remedy: str = USES
+) -> None:
+    """Refuse a model of another task than `tasks`."""
+    if (actual := task_of(description)) not in tasks:
         raise ValueError(
-            f"{path} must be a model of the task {task}, trained by --task={task}. Received: one "
-            f"of the task {actual}."
+            f"{path} must be a model of the task {' or '.join(tasks)}. Received: one of the task "
+            f"{actual}. {remedy}"
         )
 
 
@@ -128,15 +132,6 @@ def _load_runs(models, precision, options):
     return Live(module, module.gives_attention), descriptions[0]
 
 
-def require_sentences(description: Mapping, path: str | os.PathLike, remedy: str = "") -> None:
+def require_sentences(description: Mapping, path: str | os.PathLike, remedy: str = USES) -> None:
     """Refuse a model that does not write a sentence or a tree for each sentence."""
-    task = task_of(description)
-    if task not in (tasks := _tasks().OF_SENTENCES):
-        remedy = remedy or (
-            "Language models continue text (python -m keras_transformer.generate); exports of the "
-            "others are asked by python -m keras_transformer.predict."
-        )
-        raise ValueError(
-            f"{path} must be a model of one of the tasks {', '.join(tasks)}. Received: one of the "
-            f"task {task}. {remedy}"
-        )
+    refuse_other_task(description, path, *_tasks().OF_SENTENCES, remedy=remedy)

@@ -41,23 +41,26 @@ def start_from(path: str, task, model: keras.Model, adapter: str | None = None) 
     if changes := differences(before, now):
         print(f"warning: what {path} has learned may not fit this model: {'; '.join(changes)}.")
     weights, layers = fewer_layers(weights, [WEIGHTS + weight.path for weight in model.weights])
-    if task.pieces is None:
-        initialize(model, weights, layers=task.carried_over)
-        print(f"from {path}: its weights{layers}")
-        return
-    if old is None:
-        raise ValueError(
-            f"{path} has no vocabulary.model: its embeddings cannot be told apart. Name the "
-            "folder of its run."
-        )
-    pieces = (task.pieces, pieces_by_side(old))
+    pieces = (None, None)
+    parts = None
+    if task.pieces is not None:
+        if old is None:
+            raise ValueError(
+                f"{path} has no vocabulary.model: its embeddings cannot be told apart. Name the "
+                "folder of its run."
+            )
+        pieces = (task.pieces, pieces_by_side(old))
+        parts = parts_by_side(old)
     try:
-        report = initialize(model, weights, *pieces, task.carried_over, parts_by_side(old))
+        report = initialize(model, weights, *pieces, task.carried_over, parts)
     except ValueError as error:
         origin = task_of(ModelPath.of(path).describe())
         raise ValueError(
             f"{path}, of the task {origin}, does not fit a model of the task {task.name}: {error}"
         ) from error
+    if task.pieces is None:
+        print(f"from {path}: its weights{layers}")
+        return
     of_parts = f", {report.mean_rows:,} of them a mean of their parts" if report.mean_rows else ""
     print(
         f"from {path}: {report.copied_rows:,} pieces keep their embeddings, "

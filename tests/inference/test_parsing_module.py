@@ -180,6 +180,6 @@ def test_the_signatures_give_trees(both):
 
 def test_a_run_of_an_unknown_task_is_refused(tmp_path):
     (tmp_path / "model.json").write_text('{"task": "drawing"}', encoding="utf-8")
-    message = r"of the tasks translation, parsing\. Received: one of the task drawing"
+    message = r"of the task translation or parsing\. Received: one of the task drawing"
     with pytest.raises(ValueError, match=message):
         load_model(str(tmp_path), "float32", {})

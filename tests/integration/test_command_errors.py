@@ -24,8 +24,8 @@ OF_PICTURES = {
 STATUS_1 = {
     "train --flagfile=toy.flags --d_model=32": b"d_model was 64, now 32",
     f"parse {OF_RUN}": (
-        b"error: runs/reverse_words_reversed must be a parser, trained by --task=parsing. "
-        b"Received: a model of"
+        b"error: runs/reverse_words_reversed must be a model of the task parsing. Received: one of "
+        b"the task translation. Try `translate`, `parse` (parsers), `generate` (language models) or"
     ),
     "import_model --model_dir=r": b"--from is missing",
     "import_model --from=text --model_dir=runs": b"runs exists. Name another",
@@ -44,6 +44,8 @@ WRONG = {
     f"translate {OF_RUN} --input=absent.txt": b"absent.txt",
     f"translate {OF_RUN} --input=latin1.txt": b"line 2: must be UTF-8",
     f"translate {OF_RUN} --input=huge.txt": b"line 2 has",
+    f"translate {OF_RUN} --input=huge.txt --split_sentences": b"error: a sentence of line 2 has",
+    f"translate {OF_RUN} --input=huge.json": b"error: line 3 has",
     f"translate {SAVED} --samples=2": b"samples=2: a SavedModel draws one translation of a line",
     f"export --model_dir={RUN} --format=ctranslate2 --precision=bfloat16": (
         b"leave out --version and --precision"
@@ -109,6 +111,7 @@ def shell(toy, tmp_path_factory):
     (folder / "empty.txt").write_bytes(b"")
     (folder / "latin1.txt").write_bytes(b"a b\nsch\xf6n\n")
     (folder / "huge.txt").write_bytes(b"a b\n" + b"a b c d e " * 2000 + b"\n")
+    (folder / "huge.json").write_bytes(b'["a b",\n\n"' + b"a b c d e " * 2000 + b'"]\n')
     (folder / "broken").mkdir()
     (folder / "broken" / "saved_model.pb").write_bytes(b"nonsense")
     (folder / "text").mkdir()

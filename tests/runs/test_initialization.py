@@ -257,7 +257,13 @@ def test_a_refusal_of_another_family_names_the_tasks_and_the_misfits(old, tmp_pa
     )
     with pytest.raises(ValueError, match=message):
         initialization.start_from(str(tmp_path), task, transformer())
+    task.pieces = None
+    task.name = "image_classification"
+    message = f"^{tmp_path}, of the task masking, does not fit a model of the task image_class"
+    with pytest.raises(ValueError, match=message):
+        initialization.start_from(str(tmp_path), task, transformer())
     # A control.
+    task.pieces = pieces
     task.carried_over = ["embedding", "encoder"]
     model = transformer(seed=1)
     initialization.start_from(str(tmp_path), task, model)

@@ -328,7 +328,10 @@ GATES = {"hyperparameters": {**OF_PICTURES["hyperparameters"], "gates": 3}}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"task": "parsing"}, r"must be a model of the task image_classification.*parsing\.$"),
+        (
+            {"task": "parsing"},
+            r"must be a model of the task image_classification\. .*parsing\. Try `tr",
+        ),
         (GATES, "the model was written by another version: this one does not know the"),
         ({}, "holds no checkpoint"),  # The control.
     ],
