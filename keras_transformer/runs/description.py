@@ -6,10 +6,12 @@ from typing import Any
 
 from pipelines.json_files import read_object
 
+COPY = "Copy it again from where the model was trained."
+
 
 def read_description(path: pathlib.Path) -> dict[str, Any]:
     """Read a `model.json`; a ValueError says that it is damaged."""
-    return read_object(path, "Copy it again from where the model was trained.")
+    return read_object(path, COPY)
 
 
 def task_of(description: Mapping) -> str:
@@ -32,8 +34,7 @@ def hyperparameters_in(
     if not isinstance(sizes, dict):
         raise ValueError(
             f"{path} must have hyperparameters, the sizes of the model. Received: "
-            f"{', '.join(description) or 'an empty object'}. Copy it again from where the model "
-            "was trained."
+            f"{', '.join(description) or 'an empty object'}. {COPY}"
         )
     try:
         return convert(sizes)

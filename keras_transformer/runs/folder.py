@@ -25,11 +25,12 @@ from collections.abc import Callable, Iterator, Mapping
 import keras
 import numpy as np
 
-from keras_transformer.runs.description import hyperparameters_in, read_description, task_of
+from keras_transformer.runs.description import COPY, hyperparameters_in, read_description, task_of
 from keras_transformer.training import checkpoint
 from pipelines.json_files import read_json
 from pipelines.whole_files import kept_if_used, lock, write_json
 
+WRITTEN = "Name a folder that `train`, `import_model` or `export` wrote."
 AGAIN = "Delete it, and run the command that trained again: it scores again."
 
 
@@ -146,7 +147,7 @@ class RunFolder:
         except (FileNotFoundError, NotADirectoryError):
             raise FileNotFoundError(
                 f"{self.path} holds no trained model: there is no {self.description.name} in it. "
-                "Name a folder that `train`, `import_model` or `export` wrote."
+                f"{COPY if self.is_started else WRITTEN}"
             ) from None
         # CTranslate2's export has weights of its own format in place of versions.
         if "versions" in description or (self.path / "model.bin").exists():

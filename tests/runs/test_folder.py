@@ -55,6 +55,15 @@ def test_a_description_may_change_until_a_checkpoint_is_saved(folder):
     assert folder.read_description() == wide
 
 
+def test_a_description_that_is_missing_beside_checkpoints_has_a_remedy(folder):
+    missing = rf"^{folder.path} holds no trained model: there is no model\.json in it\. "
+    with pytest.raises(FileNotFoundError, match=rf"{missing}Name a folder that `train`"):
+        folder.read_description()
+    start(folder)
+    with pytest.raises(FileNotFoundError, match=rf"{missing}Copy it again from where the model"):
+        folder.read_description()
+
+
 @pytest.mark.parametrize(
     ("now", "change"),
     [
