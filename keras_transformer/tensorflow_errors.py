@@ -14,6 +14,8 @@ PLACES = re.compile(
 # What surrounds the reason in its line: "(0) INVALID_ARGUMENT: {{function_node ...}} " and " [Op:".
 BEFORE = re.compile(r"(\(\d+\) [A-Z_]+:\s*)?(\{\{function_node .*?\}\}\s*)*")
 AFTER = re.compile(r" \[Op:\w+\]$")
+# The words of an assertion in the graph; the values that it adds stay.
+ASSERTED = re.compile(r"^assertion failed: \[(.*?)\](?= \[|$)")
 
 
 def reason_of(error: Exception) -> str:
@@ -23,11 +25,10 @@ def reason_of(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}. Copy it again from where it was made."
     message = getattr(error, "message", None) or str(error)
-    lines = [line.strip() for line in message.splitlines()]
-    reasons = [
-        AFTER.sub("", BEFORE.sub("", line, count=1)) for line in lines if not PLACES.match(line)
-    ]
-    return next(filter(None, reasons), type(error).__name__)
+    lines = map(str.strip, message.splitlines())
+    reasons = (BEFORE.sub("", line, count=1) for line in lines if not PLACES.match(line))
+    reason = AFTER.sub("", next(filter(None, reasons), type(error).__name__))
+    return ASSERTED.sub(r"\1", reason)
 
 
 @contextlib.contextmanager

@@ -252,6 +252,12 @@ ERRORS = {
         )
         for place in ("  File f.py, line 5, in main\n\n", "<stack unavailable>\n")
     },
+    "assertion": (
+        tf.errors.InvalidArgumentError(
+            None, None, f"{DETECTED}assertion failed: [x[1] must be a. Received:] [b] [Op:F]"
+        ),
+        "x[1] must be a. Received: [b]",
+    ),
 }
 
 

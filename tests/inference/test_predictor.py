@@ -135,7 +135,7 @@ def test_the_picture_that_is_refused_is_named(models, pictures, wrong, message):
     predictor = Predictor.load(models / "eyes")
     with pytest.raises(ValueError, match=re.escape(pictures[wrong])) as caught:
         predictor.lines([pictures["dark"], pictures[wrong], pictures["bright"]])
-    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"{pictures[wrong]!r}: {message}")
     with pytest.raises(FileNotFoundError, match=r"none\.png"):
         predictor.lines([pictures["none"]])
 
