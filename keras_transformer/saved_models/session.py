@@ -116,7 +116,10 @@ class _Functions:
             asset.tensor_info.name: str(folder / "assets" / asset.filename)
             for asset in meta_graph.asset_file_def
         }
-        ends = {name: _tensor_names(signature) for name, signature in signatures.items()}
+        ends = {
+            name: [[spec.name for spec in side.values()] for side in (ends.inputs, ends.outputs)]
+            for name, ends in signatures.items()
+        }
         used = [name for inputs, outputs in ends.values() for name in (*inputs, *outputs)]
         used += [saver.filename_tensor_name, saver.restore_op_name, *initializer, *assets]
         graph = Parts(meta_graph.graph_def).of(used)
@@ -170,11 +173,6 @@ class _Functions:
 
         self._wrapped.append(tf.compat.v1.wrap_function(body, specs))
         return self._wrapped[-1]
-
-
-def _tensor_names(signature):
-    sides = (signature.inputs, signature.outputs)
-    return [[spec.name for spec in specs.values()] for specs in sides]
 
 
 @functools.cache

@@ -136,13 +136,10 @@ def _as_sentencepiece(piece):
 
 def plain_text(pieces: str) -> str:
     """Return the text of joined pieces: "▁" becomes a space, and bytes become letters."""
-    text = BYTES.sub(_letters, pieces)
+    text = BYTES.sub(
+        lambda match: bytes.fromhex(re.sub("<0x|>", "", match[0])).decode(errors="replace"), pieces
+    )
     return text.replace(SPACE, " ").strip() or text
-
-
-def _letters(match):
-    numbers = re.findall("[0-9A-F]{2}", match[0])
-    return bytes(int(number, 16) for number in numbers).decode("utf-8", errors="replace")
 
 
 def between_words(
