@@ -74,7 +74,8 @@ class Generator:
 
     def perplexities(self, lines: Sequence[str], batch_tokens: int | None = None, **place) -> dict:
         """Return exp(-log P / pieces) and exp(-log P / words) of lines as JSON. A line's end counts
-        as a piece and a word. One too large for a float is None. `place`: `numbers`, for errors.
+        as a piece and a word. One too large for a float is None. `place` may have the
+        `numbers` of the lines, for errors.
         """
         if not (lines := listed(lines)):
             raise ValueError("`lines` must have a line. Received: none.")
