@@ -287,10 +287,12 @@ def test_a_checkpoint_that_is_named_is_the_one_that_is_loaded(folder):
 
 # A run's folder is held by one process, and is free when that process is gone.
 ROOT = pathlib.Path(__file__).parents[2]
+# What `exclusive` holds, without the seconds of importing TensorFlow.
 HOLD = """
-import pathlib, sys, time
-from keras_transformer.runs.folder import exclusive
-with exclusive(pathlib.Path(sys.argv[1])):
+import contextlib, sys, time
+from pipelines.whole_files import lock
+with contextlib.ExitStack() as stack:
+    lock(sys.argv[1], stack)
     print("held", flush=True)
     time.sleep(60)
 """
