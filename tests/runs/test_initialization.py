@@ -292,14 +292,14 @@ def trained(folder, steps, *flags):
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    return trained(tmp_path_factory.mktemp("runs") / "base", 2, *SIZES)
+    return trained(tmp_path_factory.mktemp("runs") / "base", 1, *SIZES)
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def run(request, base):
-    """A run of four steps, and its flags."""
+    """A run of two steps, and its flags."""
     flags = [f"--init_from={base.path}", *KINDS[request.param]]
-    return trained(base.path.parent / request.param, 4, *flags), flags
+    return trained(base.path.parent / request.param, 2, *flags), flags
 
 
 def newest(folder):
@@ -308,10 +308,10 @@ def newest(folder):
 
 def test_a_partly_learned_run_resumes_to_the_last_bit(run, tmp_path, capsys):
     whole, flags = run
-    cut = trained(tmp_path / "cut", 2, *flags)
+    cut = trained(tmp_path / "cut", 1, *flags)
     half = newest(cut)
-    trained(cut.path, 4, *flags)
-    assert "going on from step 2" in capsys.readouterr().out
+    trained(cut.path, 2, *flags)
+    assert "going on from step 1" in capsys.readouterr().out
     expected, resumed = newest(whole), newest(cut)
     assert expected.keys() == resumed.keys()
     for name in expected.keys() - {"progress"}:
@@ -325,7 +325,7 @@ def test_a_run_that_learns_another_part_is_refused(run, tmp_path):
     shutil.copytree(whole.path, tmp_path / "copy")
     for changed in ([*flags[:1], "--lora_rank=3"], flags[:1], [*flags[:1], "--freeze=decoder"]):
         with pytest.raises(ValueError, match=r"holds another run: (freeze|lora_\w+) was "):
-            trained(tmp_path / "copy", 5, *changed)
+            trained(tmp_path / "copy", 3, *changed)
 
 
 def test_its_average_has_the_names_and_shapes_of_the_base(run, base):
