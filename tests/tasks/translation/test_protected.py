@@ -14,7 +14,7 @@ import tensorflow as tf
 from checks_here import checks_here
 from eager import eager_training
 
-from keras_transformer.inference.loading import load_trained
+from keras_transformer.inference.loading import load_trained, module_of_run
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.run import Run
@@ -27,7 +27,7 @@ from pipelines.vocabularies.protected_spans import FILE, MARKS, ProtectedSpans, 
 KINDS = "--protect=placeholders,tags,urls,emails,numbers"
 SIZES = (
     *("--num_layers=1", "--d_model=16", "--d_ff=32", "--num_heads=2", "--vocabulary_size=340"),
-    *("--mixed_precision=float32", "--max_steps=12", "--validation_sentences=0", "--seed=1"),
+    *("--mixed_precision=float32", "--max_steps=3", "--validation_sentences=0", "--seed=1"),
     *("--batch_tokens=256", "--average_checkpoints=1", "--corpus=text_files"),
 )
 SPANS = ("{name}", "<b>", "</b>", "https://a.b/c", "me@example.com", "12345", "%s")
@@ -79,42 +79,63 @@ def values(folder, values_of):
 
 @pytest.fixture(scope="module")
 def trained(values, tmp_path_factory, shared):
-    """The folder of a run, and that of its versions."""
+    """The folder of a run."""
     path = tmp_path_factory.mktemp("protected")
-    places = (f"--model_dir={path / 'run'}", f"--export_dir={path / 'saved'}")
-    with checks_here():
-        Run(Translation, values(KINDS, "--truecase", *places), TRAINING).train()
+    flags = (KINDS, "--truecase", f"--model_dir={path / 'run'}", "--norelease")
+    with eager_training():
+        Run(Translation, values(*flags), TRAINING).train()
     shared.add(path)
-    return path
+    return path / "run"
 
 
 def test_a_run_resumes_with_the_same_protection_alone(trained, values, tmp_path, capsys):
-    shutil.copytree(trained / "run", tmp_path / "run")
+    shutil.copytree(trained, tmp_path / "run")
     go_on = (KINDS, "--truecase", f"--model_dir={tmp_path / 'run'}", "--norelease")
     with eager_training():
-        Run(Translation, values(*go_on, "--max_steps=13"), TRAINING).train()
-    assert "going on from step 12 " in capsys.readouterr().out
+        Run(Translation, values(*go_on, "--max_steps=4"), TRAINING).train()
+    assert "going on from step 3 " in capsys.readouterr().out
     for flags in (("--protect=tags", "--truecase"), (KINDS,)):
         with pytest.raises(ValueError, match=r"holds another run: (protect|truecase) was "):
             Run(Translation, values(*go_on[2:], *flags), TRAINING).train()
 
 
 @pytest.fixture(scope="module")
-def translator(trained):
-    """A function of options: the translator of the run, which is loaded and traced once."""
-    return functools.cache(lambda **options: Translator.load(trained / "run", **options))
+def module(trained):
+    """The module of the run, which its translator and its export share: graphs are traced once."""
+    return module_of_run(RunFolder(trained), {})
 
 
 @pytest.fixture(scope="module")
-def exported(trained):
-    return Translator.load(trained / "saved")
+def translator(trained, module):
+    """A function of options: the translator of the run, which is loaded and traced once."""
+
+    def load(**options):
+        return Translator.load(trained, **options) if options else Translator(module)
+
+    return functools.cache(load)
 
 
-def test_a_run_says_what_it_protects(trained):
-    described = RunFolder(trained / "run").read_description()
+@pytest.fixture(scope="module")
+def saved(trained, module, tmp_path_factory, shared):
+    """The folder of the versions of the run."""
+    path = tmp_path_factory.mktemp("exported") / "saved"
+    description = RunFolder(trained).read_description()
+    examples = [" ".join(words) for words in sentences("test", 4)]
+    with checks_here():
+        Translation.write("saved_model", module, path, description, examples)
+    return shared.add(path)
+
+
+@pytest.fixture(scope="module")
+def exported(saved):
+    return Translator.load(saved)
+
+
+def test_a_run_says_what_it_protects(trained, saved):
+    described = RunFolder(trained).read_description()
     kinds = ["placeholders", "tags", "urls", "emails", "numbers"]
     assert described["protected"] == {"protect": kinds, "protect_pattern": "", "truecase": True}
-    for place in (trained / "run", trained / "saved" / "1" / "assets.extra"):
+    for place in (trained, saved / "1" / "assets.extra"):
         expected = described["protected"] | {"cased_words": []}
         assert json.loads((place / FILE).read_text()) == expected
 
@@ -205,7 +226,7 @@ def test_references_and_prefixes_have_the_marks_of_their_sources(translator):
 
 def test_ctranslate2_has_the_model_and_warns_of_lost_spans(trained, tmp_path, capsys):
     ctranslate2 = pytest.importorskip("ctranslate2", reason="install the extra [ctranslate2]")
-    loaded = load_trained(RunFolder(trained / "run"))
+    loaded = load_trained(RunFolder(trained))
     folder = ctranslate2_model.convert(*loaded, tmp_path / "other", {})
     assert "can lose protected spans" in capsys.readouterr().out
     assert "marks.put_back" in (folder / "README.md").read_text()
@@ -228,12 +249,12 @@ def test_a_damaged_file_is_refused(trained, tmp_path):
     (tmp_path / FILE).write_text('{"protect": ["names"]}')
     with pytest.raises(ValueError, match=r"protected_spans.json is damaged: .*Received: .*names"):
         ProtectedSpans.load(tmp_path)
-    assert ProtectedSpans.load(trained / "run").are_any
+    assert ProtectedSpans.load(trained).are_any
     assert np.all([ProtectedSpans.load(tmp_path / "none") is None])
 
 
 def test_terms_of_a_glossary_get_their_translations(trained, translator, exported):
-    protected = ProtectedSpans.load(trained / "run")
+    protected = ProtectedSpans.load(trained)
     glossary = Glossary({"a": "Alpha", "b c": "beta gamma"}, protected)
     lines = ["a b c {name}", "h", "A g"]
     for model in (translator(), exported):
@@ -243,7 +264,7 @@ def test_terms_of_a_glossary_get_their_translations(trained, translator, exporte
         assert "Alpha" not in translated[1]
 
 
-def test_a_server_takes_a_glossary(trained):
+def test_a_server_takes_a_glossary(saved):
     pytest.importorskip("orjson", reason="install the extra [serve]")
     from keras_transformer.server.batcher import Batcher
     from keras_transformer.server.options import RequestError, ServeOptions
@@ -251,7 +272,7 @@ def test_a_server_takes_a_glossary(trained):
     from keras_transformer.server.service import Service
 
     options = ServeOptions()
-    versions = Versions(trained / "saved")
+    versions = Versions(saved)
     batcher = Batcher(options)
     service = Service("m", versions, batcher, options)
 
@@ -272,7 +293,7 @@ def test_a_server_takes_a_glossary(trained):
 # A small translator learns to use the translations that follow words in its source.
 SIZES_FOR_TERMS = (
     *("--num_layers=1", "--d_model=64", "--d_ff=128", "--num_heads=4", "--vocabulary_size=500"),
-    *("--mixed_precision=float32", "--max_steps=180", "--validation_sentences=0", "--seed=1"),
+    *("--mixed_precision=float32", "--max_steps=130", "--validation_sentences=0", "--seed=1"),
     *("--batch_tokens=512", "--average_checkpoints=1", "--corpus=text_files", "--norelease"),
     *("--positions=rotary", "--dropout=0", "--schedule=constant", "--learning_rate=0.003"),
     *("--warmup_steps=50", "--label_smoothing=0"),
@@ -297,7 +318,7 @@ def trained_with_terms(values_of, tmp_path_factory, shared):
     """The folder of a run that was trained with terms."""
     path = tmp_path_factory.mktemp("terms")
     draw = random.Random(1)
-    for split, count in (("train", 8000), ("valid", 8), ("test", 8)):
+    for split, count in (("train", 6000), ("valid", 8), ("test", 8)):
         rows = [sentence_of_terms(draw) for _ in range(count)]
         for language, side in zip(("en", "de"), zip(*rows, strict=True), strict=True):
             (path / f"{split}.{language}").write_text(("\n".join(side) + "\n"), encoding="utf-8")
