@@ -52,12 +52,21 @@ class Shell:
         self.warm = warm
 
     def __call__(self, name, *flags, stdin=b""):
+        return self._forked(f"keras_transformer.{name}", flags, stdin)
+
+    def program(self, text, *arguments):
+        """Run a program in Python as if it were a command."""
+        (self.folder / "program.py").write_text(text)
+        return self._forked("program", arguments)
+
+    def _forked(self, module, arguments, stdin=b""):
         with contextlib.ExitStack() as stack:
             streams = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
             streams[0].write(stdin)
             streams[0].seek(0)
-            status = self.warm.run(f"keras_transformer.{name}", flags, self.folder, streams)
-            return subprocess.CompletedProcess((name, *flags), status, *map(contents, streams[1:]))
+            status = self.warm.run(module, arguments, self.folder, streams)
+            outputs = map(contents, streams[1:])
+            return subprocess.CompletedProcess((module, *arguments), status, *outputs)
 
     def run(self, name, *flags, stdin=b""):
         """Run a command that must succeed; return the completed process."""

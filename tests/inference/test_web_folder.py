@@ -8,8 +8,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import tarfile
 import types
 
@@ -104,18 +102,24 @@ def test_a_package_that_is_not_the_pinned_one_is_refused(packages, monkeypatch, 
 
 
 KILLED = """
+import os
+os.environ |= {variables}
 from keras_transformer.inference import web_folder
 web_folder._download(web_folder.PACKAGES[0])
 """
 
 
-def test_the_next_download_removes_what_a_killed_one_left(packages, monkeypatch, tmp_path):
+def test_the_next_download_removes_what_a_killed_one_left(
+    packages, monkeypatch, tmp_path, fresh_shell
+):
     first = packages[0]
     whole = first.path.rename(tmp_path / first.path.name)
     (tmp_path / "npm").write_text("#!/bin/sh\nkill $PPID\n")
     (tmp_path / "npm").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert subprocess.run([sys.executable, "-c", KILLED], check=False).returncode == -signal.SIGTERM
+    variables = {name: os.environ[name] for name in ("PATH", "XDG_CACHE_HOME")}
+    killed = fresh_shell.program(KILLED.format(variables=variables))
+    assert killed.returncode == -signal.SIGTERM
     other_names = {package.path.name for package in packages[1:]}
     assert len({*os.listdir(first.path.parent)} - other_names) == 1
     to = '#!/bin/sh\nfor one in "$@"; do case $one in --pack-d*) to=${one#*=};; esac; done\n'

@@ -112,10 +112,11 @@ def test_a_client_that_reads_no_answer_delays_the_end_by_one_timeout_at_most(exp
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
-def test_a_signal_at_the_last_moment_before_requests_come_ends_the_server_too(exported, name):
-    arguments = [f"--model_base_path={exported / 'm'}", "--rest_api_port=0", name]
-    command = [sys.executable, "-c", SIGNALLED, *arguments]
-    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+def test_a_signal_at_the_last_moment_before_requests_come_ends_the_server_too(
+    exported, fresh_shell, name
+):
+    flags = [f"--model_base_path={exported / 'm'}", "--rest_api_port=0"]
+    process = fresh_shell.program(SIGNALLED, *flags, name)
     assert process.returncode == 0
     events = [json.loads(line)["event"] for line in process.stderr.splitlines()]
     assert events == ["loading", "available", "serving", "unloaded", "ended"]
