@@ -99,9 +99,9 @@ def documents(signatures):
 
 
 @st.composite
-def bodies(draw, signatures):
+def bodies(draw, requests):
     """A request's JSON, damaged in two cases of five."""
-    document = draw(documents(signatures))
+    document = draw(requests)
     body = json.dumps(document).encode()
     damage = draw(st.integers(0, 19))
     place = draw(st.integers(0, len(body)))
@@ -213,6 +213,7 @@ def check(folder, examples):
     try:
         has_success = collections.defaultdict(bool)
         signatures = versions._current.model.signatures
+        requests = documents(signatures)
         application = server_app.build(Service("m", versions, batcher, options), False, Vertex())
 
         @settings(settings.get_profile("the same each time"), max_examples=examples)
@@ -227,7 +228,7 @@ def check(folder, examples):
                 body, length_header = data.draw(inferences(signatures))
                 headers |= length_header
             else:
-                body = data.draw(bodies(signatures))
+                body = data.draw(bodies(requests))
             status, answer = ask(application, method, path, headers, body)
             if method == "OPTIONS" or path in ("/", "/metrics"):
                 assert status < 500

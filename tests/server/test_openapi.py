@@ -41,14 +41,17 @@ def document(small):
     )
 
 
+@pytest.fixture(scope="module")
+def operations(document):
+    return [operation.ok() for operation in document.get_all_operations()]
+
+
 @pytest.mark.parametrize("examples", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("mode", list(schemathesis.GenerationMode))
 @pytest.mark.parametrize("number", range(OPERATIONS))
-def test_the_server_does_what_its_document_says(document, number, mode, examples):
-    operation = list(document.get_all_operations())[number].ok()
-
+def test_the_server_does_what_its_document_says(operations, number, mode, examples):
     @settings(settings.get_profile("the same each time"), max_examples=examples)
-    @given(case=operation.as_strategy(generation_mode=mode))
+    @given(case=operations[number].as_strategy(generation_mode=mode))
     def ask(case):
         # The document does not know the model's signatures: what it allows may still be refused.
         case.call_and_validate(excluded_checks=[positive_data_acceptance])
@@ -59,8 +62,8 @@ def test_the_server_does_what_its_document_says(document, number, mode, examples
         assert mode is schemathesis.GenerationMode.NEGATIVE
 
 
-def test_all_operations_were_asked(document):
-    assert len(list(document.get_all_operations())) == OPERATIONS
+def test_all_operations_were_asked(operations):
+    assert len(operations) == OPERATIONS
 
 
 def test_the_document_has_every_url_and_every_answer(client):
