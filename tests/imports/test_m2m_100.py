@@ -2,12 +2,14 @@
 logits, and the strings of greedy and beam search, for any pair of languages.
 """
 
+import itertools
 import json
 
 import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from eager import eagerly
 from small_folders import TEXTS, change, learned, logits_of, translator
 
 from keras_transformer.decoding.remembered_options import LANGUAGES
@@ -140,27 +142,23 @@ def test_any_pair_of_languages_is_translated_as_by_transformers(theirs, search):
     defaults = {"early_stopping": False, "length_penalty": 1.0}
     module = module_of(theirs, **{**defaults, **search})
     text = tf.constant(SENTENCES)
-    assert strings(module.translate(text)["translation"]) == theirs.translate(SENTENCES, 1, 0)
-    request = module.functions()["translate"]
-    by_target = {}
-    for source, target in PAIRS:
-        languages = {
-            "source_language": tf.constant([theirs.languages[source]]),
-            "target_language": tf.constant([theirs.languages[target]]),
-        }
-        by_target[target] = strings(request(text, **languages)["translations"][:, 0])
-        assert by_target[target] == theirs.translate(SENTENCES, source, target)
+    expected = [theirs.translate(SENTENCES, *pair) for pair in PAIRS]
     # A control: the languages change the translations.
-    assert len({tuple(lines) for lines in by_target.values()}) > 1
+    assert len({*map(tuple, expected)}) > 1
+
+    def ask(texts, pairs):
+        sides = ([theirs.languages[number] for number in side] for side in zip(*pairs, strict=True))
+        languages = dict(zip(LANGUAGES, map(tf.constant, sides), strict=True))
+        with eagerly():
+            rows = module.functions()["translate"](texts, **languages)
+        return strings(rows["translations"][:, 0])
+
+    assert ask(text, PAIRS[1:2]) == expected[1]
+    with eagerly():
+        assert strings(module.translate(text)["translation"]) == expected[0]
     # Each row may have its own languages.
-    mixed = [theirs.languages[number] for number in (0, 2, 1, 0)]
-    rows = request(
-        text,
-        source_language=tf.constant([theirs.languages[number] for number in (1, 0, 2, 1)]),
-        target_language=tf.constant(mixed),
-    )
-    expected = [by_target[target][row] for row, target in enumerate((0, 2, 1, 0))]
-    assert strings(rows["translations"][:, 0]) == expected
+    rows = ask(tf.repeat(text, len(PAIRS)), PAIRS * len(SENTENCES))
+    assert rows == [*itertools.chain.from_iterable(zip(*expected, strict=True))]
 
 
 @pytest.mark.parametrize("theirs", ["nllb"], indirect=True)
@@ -215,10 +213,14 @@ def strings(tensor):
 def test_an_unknown_language_is_refused_with_those_that_exist(theirs):
     module = module_of(theirs)
     request = module.functions()["translate"]
+    graph = tf.function(module.labels.ids_of)
     languages = ", ".join(sorted(theirs.languages))
-    for name in ("source_language", "target_language"):
-        with pytest.raises(tf.errors.InvalidArgumentError, match=f"`{name}` must be one of"):
+    for name in LANGUAGES:
+        message = f"`{name}` must be one of"
+        with eagerly(), pytest.raises(tf.errors.InvalidArgumentError, match=message):
             request(tf.constant(SENTENCES), **{name: tf.constant(["tlh"])})
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            graph(name, tf.constant(["tlh"]))
         with pytest.raises(ValueError, match=f"`{name}` must be one of {languages}.*=tlh"):
             imported.module_of(PretrainedFolder(theirs.folder), {name: "tlh"})
 

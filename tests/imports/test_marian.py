@@ -13,6 +13,7 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 from command_flags import flags_of
+from eager import eager_training
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracles.paper import layer_norm, scaled_dot_product_attention
@@ -396,7 +397,8 @@ def test_it_is_trained_on_with_its_own_sizes_vocabulary_and_decoding(whole, tmp_
     flags = ("--corpus=reverse", "--max_steps=1", "--batch_tokens=512", "--norelease")
     few = (*flags, "--validation_sentences=0", "--mixed_precision=float32")
     FLAGS = flags_of("train", f"--init_from={origin}", f"--model_dir={tmp_path / 'tuned'}", *few)
-    train.train(task_class("translation"), FLAGS)
+    with eager_training():
+        train.train(task_class("translation"), FLAGS)
     assert f"{module.vocabulary.size:,} pieces keep their embeddings, 0 are new" in (
         capsys.readouterr().out
     )
