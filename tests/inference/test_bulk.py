@@ -15,6 +15,7 @@ import sys
 import pytest
 from command_flags import flags_of
 from drawn_models import random_model
+from shell import read_until
 from without_tensorflow import BEGINNING
 
 pytest.importorskip("apache_beam")
@@ -142,11 +143,12 @@ def test_a_run_that_was_killed_is_finished_without_tensorflow(folder, corpus, tm
     run(folder, tmp_path, "whole/t")
     command = [sys.executable, "-c", WITHOUT_TENSORFLOW]
     command += [*arguments(folder, tmp_path), "--shards_at_once=2"]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
+    read_until(process, b"shards to make")
     while not written(tmp_path) and process.poll() is None:
         pass
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.communicate()
     assert 0 < len(written(tmp_path)) < 9
     completed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     assert completed.stderr == b""

@@ -5,6 +5,7 @@ in NumPy. Where it lacks a term and the model protects spans, all terms are put 
 import numpy as np
 import pytest
 from drawn_models import random_model
+from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference import portable_export
@@ -55,8 +56,10 @@ def lines(plain):
 def expected(plain, lines):
     """All hypotheses of each line, best first, by Python."""
     module = TranslationModule(*plain, options(plain, num_hypotheses=BEAM))
+    with eagerly():
+        details = Translator(module).translate_in_detail(lines)
     ranked = []
-    for text, of_line in zip(TEXTS, Translator(module).translate_in_detail(lines), strict=True):
+    for text, of_line in zip(TEXTS, details, strict=True):
         terms = [translation for term, translation in TERMS.items() if term in text.split()]
         by_score = sorted(of_line, key=lambda hypothesis: hypothesis.score, reverse=True)
         counts = [sum(term in each.text for term in terms) for each in by_score]
@@ -98,7 +101,8 @@ def test_numpy_gives_them_too(plain, lines, expected, tmp_path):
 def test_control_the_score_alone_gives_others(plain, lines, expected, monkeypatch):
     module = TranslationModule(*plain, options(plain))
     monkeypatch.setattr(module, "_learned_terms", False)
-    alone = Translator(module).translate(lines)
+    with eagerly():
+        alone = Translator(module).translate(lines)
     differ = [text != of_line[0] for text, of_line in zip(alone, expected, strict=True)]
     assert sum(differ) >= 2
     assert not differ[TEXTS.index("f g")]
@@ -136,7 +140,8 @@ def as_they_came(protecting, marked):
     """The translations of the same model if it puts no terms in."""
     module = TranslationModule(*protecting, options(protecting))
     module._puts_terms_in = False
-    return Translator(module).translate(marked)
+    with eagerly():
+        return Translator(module).translate(marked)
 
 
 def lacking(texts):
