@@ -109,7 +109,7 @@ class Declared(typing.NamedTuple):
         """Return what a wrong value must be instead, such as "one of a, b"; None if it is right."""
         kinds = {float: (float, int), list: (list, tuple)}.get(self.type, (self.type,))
         if not isinstance(value, kinds) or isinstance(value, bool) != (self.type is bool):
-            return KINDS[self.type]
+            return KINDS.get(self.type, "a list")
         if self.type in (int, float):
             return self._wrong_number(value)
         if (choices := self.setting.choices) is None:
@@ -133,8 +133,7 @@ class Declared(typing.NamedTuple):
         return f"{KINDS[self.type]} from {least} to {most}"
 
 
-KINDS = {bool: "True or False", int: "an integer", float: "a number"}
-KINDS |= {str: "a string", list: "a list"}
+KINDS = {bool: "True or False", int: "an integer", float: "a number", str: "a string"}
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 from tensorflow.lite.python.convert import ConverterError
-from tensorflow.python.framework import convert_to_constants
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
 from keras_transformer.inference.model_graphs import traced
 from keras_transformer.tensorflow_errors import silence
@@ -22,23 +22,21 @@ def convert(
 ) -> None:
     """Write the graph of a traced function with weights in "float32", "float16" or "int8"."""
     concrete = function.get_concrete_function()
-    inputs = concrete.inputs[: len(specifications)]
-    # The converter silently drops variables. TensorFlow's public function also makes a function of
-    # the result, which takes a third of a conversion.
-    data = convert_to_constants._FunctionConverterDataInEager(concrete, False, False)
-    graph, _ = convert_to_constants._replace_variables_by_constants(data)
+    # The converter silently drops variables.
+    frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=False)
+    graph = frozen.graph.as_graph_def()
     nodes = {node.name: node for node in graph.node}
     for node in nodes.values():
         # A graph with custom gradients cannot be saved.
         node.attr.pop("_gradient_op_type", None)
         _to_expand_dims(graph, node)
         _to_matmul(nodes, node)
-    _share_sizes(nodes, inputs)
+    _share_sizes(nodes, frozen.inputs)
 
     def named(*tensors):
-        feeds = dict(zip((tensor.name for tensor in inputs), tensors, strict=True))
-        outputs = [tensor.name for tensor in concrete.outputs]
-        outputs = tf.graph_util.import_graph_def(graph, feeds, outputs)
+        inputs = dict(zip((tensor.name for tensor in frozen.inputs), tensors, strict=True))
+        outputs = [tensor.name for tensor in frozen.outputs]
+        outputs = tf.graph_util.import_graph_def(graph, inputs, outputs)
         return dict(zip(sorted(concrete.structured_outputs), outputs, strict=True))
 
     converter = tf.lite.TFLiteConverter.from_concrete_functions(

@@ -13,8 +13,14 @@ from typing import Any
 NORMS = {"post": "PostNorm", "pre": "PreNorm", "pre_rms": "PreRmsNorm"}
 # "gelu_tanh" is GPT-2's approximation of "gelu", which is by the error function. "silu", Keras'
 # name of swish, is x sigmoid(x).
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_tanh", "swish": "silu"}
-ACTIVATIONS |= {"swiglu": "silu", "geglu": "gelu_tanh"}
+ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_tanh": "gelu_tanh",
+    "swish": "silu",
+    "swiglu": "silu",
+    "geglu": "gelu_tanh",
+}
 FEED_FORWARDS = dict.fromkeys(ACTIVATIONS, "FeedForward")
 FEED_FORWARDS |= {"swiglu": "GatedFeedForward", "geglu": "GatedFeedForward"}
 RESIDUAL_INITIALIZATIONS = {"depth_scaled": "depth_scaled", "glorot": "glorot"}

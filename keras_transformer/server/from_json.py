@@ -24,8 +24,15 @@ KEYS = ("signature_name", "instances", "inputs", "parameters", "glossary")
 SIMILARITY = 0.75
 # Only so many keys are checked for their spelling: each takes time.
 MOST_KEYS = 16
-TYPES = {type(None): "Null", bool: "Bool", int: "Number", float: "Number", str: "String"}
-TYPES |= {list: "Array", dict: "Object"}
+TYPES = {
+    type(None): "Null",
+    bool: "Bool",
+    int: "Number",
+    float: "Number",
+    str: "String",
+    list: "Array",
+    dict: "Object",
+}
 
 
 def parse(body: bytes) -> dict:

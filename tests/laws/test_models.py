@@ -68,8 +68,7 @@ def text_encoder(kind, *more, places=False, time=True):
     return Row(make, inputs, S_LENGTHS if time else None, (3, 3, 0)[: len(inputs)])
 
 
-# Each choice is in a row of TOGETHER, and by itself in one of ALONE, which are slow. From the third
-# row of TOGETHER on, models have one layer, all others two.
+# Each choice is in a row of TOGETHER, and by itself in one of ALONE, which are slow.
 TOGETHER = [
     {"d_k": 3, "d_v": 5, "dropout": 0.5},
     {"norm": "pre", "activation": "gelu", "d_k": 3, "d_v": 5, "dropout": 0.5},
@@ -115,8 +114,7 @@ def called(kind, sizes):
 
 # By the registered names; behind one, the variant.
 ROWS = {
-    **{called("Transformer", sizes): translator(**sizes) for sizes in TOGETHER[:2] + ALONE},
-    **{called("Transformer", sizes): translator(**sizes, num_layers=1) for sizes in TOGETHER[2:]},
+    **{called("Transformer", sizes): translator(**sizes) for sizes in TOGETHER + ALONE},
     **{called("LanguageModel", sizes): language_model(**sizes) for sizes in CONTINUING},
     "RecurrentTranslator": translator(models.RecurrentTranslator, dropout=0.5),
     "ConvolutionalTranslator": translator(
