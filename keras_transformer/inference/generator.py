@@ -73,9 +73,9 @@ class Generator:
         return in_batches(self._generated, [prompts], lengths, batch_tokens)
 
     def perplexities(self, lines: Sequence[str], batch_tokens: int | None = None, **place) -> dict:
-        """Return exp(-log P / pieces) and exp(-log P / words) of lines as JSON. A line's end counts
-        as a piece and a word. One too large for a float is None. `place` may have the
-        `numbers` of the lines, for errors.
+        """Return exp(-log P / pieces) and exp(-log P / words) of lines as a JSON object. A line's
+        end counts as a piece and as a word. What is too large for a float is None. Errors number
+        the lines from 1, or by `numbers=[...]`.
         """
         if not (lines := listed(lines)):
             raise ValueError("`lines` must have a line. Received: none.")

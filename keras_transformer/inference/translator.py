@@ -97,8 +97,7 @@ class Translator:
             The translation of each line, in order; "" for an empty or blank line.
 
         Raises:
-            ValueError: naming the first line that is too long for the model, before anything is
-                translated.
+            ValueError: naming the first line that is too long for the model, before it translates.
         """
         batching = (batch_tokens, batches_at_once, report)
         if split_sentences:

@@ -58,8 +58,7 @@ def _cpu_flags():
 
 def in_words(mixed_precision: str, policy: str, tokens: int, parts: int, pieces: int) -> str:
     """Say which dtype is computed in, and with "auto" why. Add a line if a processor may lack the
-    memory for updates of so many tokens in so many parts: the system would kill the process without
-    a message.
+    memory for updates of so many tokens in so many parts, where the system kills without a word.
     """
     name = next(name for name, of_name in POLICIES.items() if of_name == policy)
     words = f"computing in {name}"
