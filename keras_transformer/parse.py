@@ -23,8 +23,6 @@ def main(FLAGS):
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
-    if FLAGS.tree_format == "drawn":
-        tree_drawings.require_nltk()
     streams.require_writable(FLAGS.output, FLAGS.input)
     at_once = spread_over_cores()
     parser = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
@@ -49,7 +47,9 @@ def main(FLAGS):
 
 
 def _refuse(FLAGS):
-    """Refuse flags that exclude each other."""
+    """Refuse flags that exclude each other, and a drawing without nltk."""
+    from keras_transformer.visualization import picture_file, tree_drawings
+
     if FLAGS.num_hypotheses > 1:
         raise ValueError(
             f"--num_hypotheses={FLAGS.num_hypotheses}: parse writes one tree for a sentence. Leave "
@@ -58,9 +58,9 @@ def _refuse(FLAGS):
     draws = FLAGS.tree_format == "picture"
     flags.check_stream(FLAGS, **{"tree_format=picture": draws})
     if draws:
-        from keras_transformer.visualization.picture_file import form_of
-
-        form_of(FLAGS.output)
+        picture_file.form_of(FLAGS.output)
+    if FLAGS.tree_format == "drawn":
+        tree_drawings.require_nltk()
 
 
 if __name__ == "__main__":
