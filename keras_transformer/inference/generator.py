@@ -73,9 +73,8 @@ class Generator:
         return in_batches(self._generated, [prompts], lengths, batch_tokens)
 
     def perplexities(self, lines: Sequence[str], batch_tokens: int | None = None, **place) -> dict:
-        """Return exp(-log P / pieces) and exp(-log P / words) of lines as a JSON object. A line's
-        end counts as a piece and as a word. What is too large for a float is None. Errors number
-        the lines from 1, or by `numbers=[...]`.
+        """Return exp(-log P / pieces) and exp(-log P / words) of lines as a JSON object, None if
+        too large. A line's end is a piece and a word. Errors number lines from 1, or by `numbers`.
         """
         if not (lines := listed(lines)):
             raise ValueError("`lines` must have a line. Received: none.")
@@ -91,8 +90,9 @@ class Generator:
             "perplexity_of_words": rounded_perplexity(-log_probability / words),
         }
 
-    def _checked(self, lines, tip, **place):
-        return checked_lengths(self._lengths, lines, LINE, tip, most_read(self._positions), **place)
+    def _checked(self, lines, remedy, **place):
+        most = most_read(self._positions)
+        return checked_lengths(self._lengths, lines, LINE, remedy, most, **place)
 
     def _generated(self, prompts):
         return as_strings(self._functions["serving_default"](text=as_bytes(prompts))["generated"])

@@ -117,8 +117,8 @@ class _Functions:
             for asset in meta_graph.asset_file_def
         }
         ends = {
-            name: [[spec.name for spec in side.values()] for side in (ends.inputs, ends.outputs)]
-            for name, ends in signatures.items()
+            name: [[spec.name for spec in side.values()] for side in (each.inputs, each.outputs)]
+            for name, each in signatures.items()
         }
         used = [name for inputs, outputs in ends.values() for name in (*inputs, *outputs)]
         used += [saver.filename_tensor_name, saver.restore_op_name, *initializer, *assets]

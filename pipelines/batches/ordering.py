@@ -23,8 +23,8 @@ from pipelines.vocabularies.token_ids import as_tensor, empty_array
 # The purposes of random numbers.
 ORDER, MIX, BATCHES = range(3)
 # All datasets call one graph, because tracing it takes as long as the rest of a dataset.
-PLACES = map(tf.TensorSpec, ([None], None, None), (tf.int64, tf.int64, tf.uint64))
-permuted = tf.function(permuted, [*PLACES], autograph=False)
+PLACES = [*map(tf.TensorSpec, ([None], None, None), (tf.int64, tf.int64, tf.uint64))]
+permuted = tf.function(permuted, PLACES, autograph=False)
 
 
 class BatchOrder:
