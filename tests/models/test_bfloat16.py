@@ -134,9 +134,8 @@ def tagger(policy):
 
 MODELS = {
     "post": translator(d_ff=64, num_heads=2),
-    "rms, gated, rotary": translator(
-        d_ff=64, num_heads=2, norm="pre_rms", activation="swiglu", positions="rotary"
-    ),
+    "pre, gated": translator(d_ff=64, num_heads=2, norm="pre", activation="swiglu"),
+    "rms, rotary": translator(d_ff=64, num_heads=2, norm="pre_rms", positions="rotary"),
     "biases": translator(d_ff=64, num_heads=2, attention_bias=True, positions="shaw"),
     # An LSTM adds its bias at each position, so that the gradient is a sum over rows.
     "recurrent": translator(architecture="recurrent", shape=(2048, 2)),

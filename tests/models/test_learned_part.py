@@ -50,6 +50,7 @@ def updated(model):
 @pytest.mark.parametrize(
     ("patterns", "is_frozen"),
     [
+        (["encoder"], lambda path: path.startswith("encoder/")),
         (["encoder", "embedding"], lambda path: not path.startswith("decoder/")),
         (["*/cross_attention"], lambda path: "/cross_attention/" in path),
         (["*_norm"], lambda path: "_norm/" in path),

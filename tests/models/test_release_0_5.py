@@ -37,8 +37,9 @@ def archive():
     return checkpoint.read_archive(checkpoint.read_newest(RUN / "checkpoints")[0])
 
 
-def test_the_run_translates_greedily_as_it_did():
+def test_the_run_translates_as_it_did():
     assert translator(beam_size=1).translate(SOURCES) == OUTPUTS["greedy"]
+    assert translator().translate(SOURCES) == OUTPUTS["beam_4"]
     assert OUTPUTS["greedy"] != OUTPUTS["beam_4"]
 
 
