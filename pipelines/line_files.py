@@ -22,6 +22,11 @@ def read_lines(path: str | os.PathLike) -> list[str]:
         return list(decode_lines(file, path))
 
 
+def read_words(path: str | os.PathLike) -> tuple[str, ...]:
+    """Read the words of a file, one a line, without empty lines."""
+    return tuple(filter(None, read_lines(path)))
+
+
 def as_lines(texts: Iterable[str]) -> str:
     """Join texts, one a line, for `read_lines`: line breaks inside a text become spaces."""
     return "".join(re.sub(r"\r\n?|\n", " ", text.rstrip("\r\n")) + "\n" for text in texts)
@@ -91,12 +96,12 @@ def byte_lines(
     number = 0
     try:
         for number, line in enumerate(file, start=1):
+            if are_several and number == 1 and b"\r" in line.strip() and not file.peek(1):
+                raise ValueError(
+                    f"{name} must end its lines with line feeds. Received: one line with carriage "
+                    r"returns. Convert the file, for example with tr '\r' '\n'."
+                )
             yield line if number > 1 else line.removeprefix(BYTE_ORDER_MARK)
-        if are_several and number == 1 and b"\r" in line.strip():
-            raise ValueError(
-                f"{name} must end its lines with line feeds. Received: one line with carriage "
-                r"returns. Convert the file, for example with tr '\r' '\n'."
-            )
     except DAMAGED_GZIP as error:
         raise ValueError(
             f"{name} must be a whole gzip file. After {number} lines: {error}. Compress or copy "

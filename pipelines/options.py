@@ -71,17 +71,16 @@ def again(kind: type["Options"], name: str, default: Any = dataclasses.MISSING, 
     return dataclasses.field(default=value, metadata={"setting": changed})
 
 
-def like(kind: type["Options"], without: Collection[str] = (), **defaults: Any) -> type["Options"]:
-    """Return a copy of a section, without some options or with other defaults."""
+def like(kind: type["Options"], without: Collection[str]) -> type["Options"]:
+    """Return a copy of a section without some options."""
     hints = typing.get_type_hints(kind)
     names = {*kind.declared} - {*without}
     fields = [field for field in dataclasses.fields(kind) if field.name in names]
     namespace = {"__doc__": kind.__doc__, "needs": kind.needs}
     namespace["__annotations__"] = {field.name: hints[field.name] for field in fields}
     for field in fields:
-        default = defaults.get(field.name, field.default)
         metadata = {"setting": kind.declared[field.name]}
-        namespace[field.name] = dataclasses.field(default=default, metadata=metadata)
+        namespace[field.name] = dataclasses.field(default=field.default, metadata=metadata)
     return type(kind.__name__, (Options,), namespace)
 
 

@@ -9,7 +9,9 @@ from pipelines.json_files import quote, read_text
 
 PREPROCESS = "preprocess.sh"
 QUOTED = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"")
-SUBSTITUTION = re.compile(r"s/((?:[^/\\]|\\.)*)/((?:[^/\\]|\\.)*)/g?")
+SUBSTITUTION = re.compile(r"s/((?:[^/\\]|\\.)*)/((?:[^/\\]|\\.)*)/(g?)")
+# What stands for itself: neither what was found (&) nor a line feed, a tab or a group.
+LITERAL = re.compile(r"(?:[^\\&]|\\\W)*")
 # Lines, and words of a line, that replace nothing.
 AROUND = re.compile(r"#.*|\w+=.*|if .*; then|else|fi|preprocess\(\) ?\{|\}|")
 WORDS = re.compile(r"sed|perl|-C\w*|-p?e|\||\|?\\|\$\{SPMENCODE\}|(\S*\/)?spm_encode|--model|\$\d")
@@ -54,9 +56,10 @@ def _rules_of(line):
         if not all(substitutions):
             return None
         for substitution in substitutions:
-            pattern, rewrite = substitution.groups()
+            pattern, rewrite, everywhere = substitution.groups()
             re2 = PERL.get(pattern) if "perl" in line else _re2_of_sed(pattern)
-            if re2 is None or re.search(r"(?<!\\)&", rewrite):
+            is_once = pattern.startswith("^") or pattern.endswith("$")
+            if re2 is None or not LITERAL.fullmatch(rewrite) or not (everywhere or is_once):
                 return None
             rules.append((re2, re.sub(r"\\(.)", r"\1", rewrite).replace("\\", r"\\")))
     return rules

@@ -127,9 +127,15 @@ def _fashion_mnist(folder):
         for prefix in ("train", "t10k")
     )
     for split in (train, test):
-        if len(split) != len(split.classes):
-            sizes = f"{len(split)} pictures and {len(split.classes)} labels"
-            raise ValueError(f"{place} must have a label a picture. Received: {sizes}. Fetch both.")
+        *of_pictures, _ = split.pixels.shape
+        of_labels = [*split.classes.shape]
+        is_whole = of_pictures == [*of_labels, *train.pixels.shape[1:3]] and len(of_labels) == 1
+        if not is_whole or split.classes.max(initial=0) >= len(GARMENTS):
+            raise ValueError(
+                f"{place} must have pictures of one size, each with a label below {len(GARMENTS)}. "
+                f"Received: pictures {of_pictures}, labels {of_labels} up to "
+                f"{split.classes.max(initial=0)}. Fetch all four files."
+            )
     order = np.random.default_rng(SEED).permutation(len(train))
     valid, rest = np.split(order, [NUM_FASHION_VALID])
     return Pictures("fashion_mnist", GARMENTS, train.part(rest), train.part(valid), test)

@@ -145,7 +145,7 @@ def _places(columns, header, path):
         if names.count(column) != 1:
             raise ValueError(
                 "`source_column` and `target_column` must be numbers from 1, or in the first line "
-                f"of {path} once: {', '.join(names)}. Received: {' and '.join(columns)}."
+                f"of {path} once: {', '.join(names[:20])}. Received: {' and '.join(columns)}."
             )
     return [names.index(column) + 1 for column in columns]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipelines.corpora.options import CorpusOptions, Folder, Target
 from pipelines.corpora.parallel_text import Corpus, ParallelText
-from pipelines.line_files import read_lines
+from pipelines.line_files import read_aligned
 from pipelines.options import FREE, again, option
 
 
@@ -38,7 +38,7 @@ class PreparedRecords(Folder, name="records"):
         for path in itertools.chain(*paths.values()):
             if not path.exists():
                 raise FileNotFoundError(f"{path} is missing. {AGAIN}")
-        texts = {split: ParallelText(*map(read_lines, sides)) for split, sides in paths.items()}
+        texts = {split: ParallelText(*read_aligned(*sides)) for split, sides in paths.items()}
         return Corpus(
             "records",
             records.manifest["source_language"],

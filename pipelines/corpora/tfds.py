@@ -101,7 +101,9 @@ def _pairs(examples, dropped, name, part, parts):
     usable = 0
     place = name if parts == 1 else f"part {part + 1} of {parts} of {name}"
     for number, pair in enumerate(_read(examples), 1):
-        source, target = (" ".join(side.decode("utf-8").splitlines()).strip() for side in pair)
+        # translate_folder keeps a file's byte order mark.
+        texts = (side.decode("utf-8").removeprefix("\ufeff") for side in pair)
+        source, target = (" ".join(text.splitlines()).strip() for text in texts)
         if reason := objection(source, target):
             dropped.leave_out(reason, f"{place}, example {number}")
         else:

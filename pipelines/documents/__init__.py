@@ -2,11 +2,10 @@
 
 import dataclasses
 import pathlib
-import re
 from collections.abc import Callable, Sequence
 
 from pipelines.documents import html, json_and_srt, po, xliff
-from pipelines.documents.segments import Segment, translated
+from pipelines.documents.segments import Segment, refuse_encoding, translated
 
 # A function for each format: (text, whether to translate again what has a translation) -> segments.
 # Its ValueErrors name the line that is wrong.
@@ -20,12 +19,6 @@ FORMATS = {
 ENDINGS = {f".{name}": name for name in FORMATS} | {".pot": "po", ".xlf": "xliff", ".htm": "html"}
 # Formats that we do not support, and that must not be read as plain lines.
 UNREAD = (".jsonl", ".ndjson", ".sdlxliff", ".mqxliff", ".mxliff", ".vtt", ".tmx")
-# A file's declaration of its encoding, unless UTF-8; gettext templates declare "CHARSET".
-ENCODING = re.compile(
-    r"""(?:<meta\b[^>]*?\bcharset=|<\?xml\b[^>]*?\bencoding=|^"Content-Type:.*\bcharset=)"""
-    r"""["'\s]*(?!utf-?8\b|charset\b)(?P<name>[\w.:-]+)""",
-    re.IGNORECASE | re.MULTILINE,
-)
 # Formats that hold each source beside its translation.
 BILINGUAL = ("po", "xliff")
 
@@ -56,11 +49,8 @@ class Document:
         text = text.removeprefix(mark)
         if not text.strip():
             raise ValueError("it is empty")
-        encoding = ENCODING.search(text) if file_format in ("po", "xliff", "html") else None
-        if encoding:
-            line = text.count("\n", 0, encoding.start("name")) + 1
-            name = encoding["name"]
-            raise ValueError(f"line {line}: it declares {name}. Convert it, and declare UTF-8.")
+        if text.startswith("<?xml"):
+            refuse_encoding(text.partition("?>")[0], 1)
         return cls(mark, text, list(FORMATS[file_format](text, everything)))
 
     def translated(self, translate: Callable[..., list[str]], protects: bool) -> str:

@@ -5,7 +5,15 @@ import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
-from pipelines.documents.segments import BLANKS, VOID, Part, Segment, has_words, with_codes
+from pipelines.documents.segments import (
+    BLANKS,
+    VOID,
+    Part,
+    Segment,
+    has_words,
+    refuse_encoding,
+    with_codes,
+)
 
 # Elements inside a text; the tags of all others end it.
 INLINE = {
@@ -33,7 +41,7 @@ CODE = re.compile(r"<\?(?:php\b|[=\s]).*?(?:\?>|\Z)|<%.*?%>", re.DOTALL)
 MASKED = r"<\?[x\n]*>"
 # A tag may hold masked code, whose ">" does not end the tag.
 TAG = re.compile(rf"""</?[A-Za-z](?:=\s*"[^"]*"|=\s*'[^']*'|{MASKED}|[^<>])*+>""")
-CHARSET = re.compile(r"<meta\b[^>]*\bcharset\s*=", re.IGNORECASE)
+CHARSET = re.compile(r"\bcharset\s*=", re.IGNORECASE)
 ENTITY = "&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);?"
 LETTER = re.compile(f"{ENTITY}|.", re.DOTALL)
 UNIT = re.compile(f"[{BLANKS}]+|{LETTER.pattern}", re.DOTALL)
@@ -45,7 +53,7 @@ def segments(text: str, everything: bool) -> Iterator[Segment]:
     if not page.has_tags:
         raise ValueError("it has no tag")
     # Without a charset, a browser would guess the encoding of bytes beyond ASCII.
-    escaped = _in_ascii if text.isascii() and not CHARSET.search(text) else _escaped
+    escaped = _in_ascii if text.isascii() and not page.has_charset else _escaped
     for start, end, parts in page.blocks:
         if has_words(parts):
             yield Segment(start, end, parts, escaped=escaped, before=text[start:end])
@@ -69,6 +77,7 @@ class _Page(HTMLParser):
     def __init__(self, text):
         super().__init__(convert_charrefs=False)
         self.blocks = []
+        self.has_charset = False
         self._text = text
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
         self._events = []
@@ -80,6 +89,9 @@ class _Page(HTMLParser):
 
     def _event(self, kind, name="", is_literal=False):
         line, column = self.getpos()
+        if name == "meta" and kind != "close":
+            refuse_encoding(self.get_starttag_text(), line)
+            self.has_charset |= bool(CHARSET.search(self.get_starttag_text()))
         if kind == "text" and self._events and self._events[-1][0] == kind:
             return
         self._events.append((kind, name, is_literal, self._lines[line - 1] + column))

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from pipelines.documents.segments import Segment, has_words, with_codes
+from pipelines.documents.segments import BLANKS, Segment, has_words, with_codes
 
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"(?P<name>\s*:)?')
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -42,7 +42,7 @@ def cues(text: str, everything: bool) -> Iterator[Segment]:
     place = start = 0
     state = "between"
     for number, line in enumerate([*re.findall(r"[^\n]*\n|[^\n]+", text), ""], 1):
-        bare = line.strip()
+        bare = line.strip(BLANKS)  # A lone no-break space is a line of the text.
         if state == "text" and not bare:
             end = start + len(text[start:place].rstrip("\r\n"))
             parts = with_codes(text[start:end])

@@ -4,7 +4,7 @@ import io
 import re
 from collections.abc import Iterator
 
-from pipelines.documents.segments import Segment, has_words, with_codes
+from pipelines.documents.segments import Segment, has_words, refuse_encoding, with_codes
 
 LINE = re.compile(
     r"[ \t]*(?:(?P<word>msgctxt|msgid|msgid_plural|msgstr(?:\[\d+\])?)[ \t]*)?"
@@ -47,6 +47,8 @@ def segments(text: str, everything: bool) -> Iterator[Segment]:
             eol = line[len(bare) :] or "\n"
             current = fields[word] = ["", begin + match.start("text") - 1, 0, eol]
         current[0] += re.sub(ESCAPE, _unescaped, match["text"])
+        if "msgstr" in fields and not fields["msgid"][0]:  # The header.
+            refuse_encoding(match["text"], number)
         current[2] = begin + match.end("text") + 1
     if fields and not any(field.startswith("msgstr") for field in fields):
         raise ValueError("the last message has no msgstr")

@@ -19,6 +19,10 @@ ADDRESSES = (*KINDS["urls"], *(rf"(?<![\w.+-]){pattern}" for pattern in KINDS["e
 CODES = re.compile("|".join((FORMATTING, *ADDRESSES, *KINDS["placeholders"], *KINDS["tags"])))
 BLANKS = " \t\r\n\f"
 TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*?(/?)>")
+# What a file declares as its encoding, unless UTF-8; gettext templates declare "CHARSET".
+ENCODING = re.compile(
+    r"""\b(?:charset|encoding)\s*=["'\s]*(?!utf-?8\b|charset\b)([\w.:-]+)""", re.IGNORECASE
+)
 # Elements of HTML without an end tag.
 VOID = {"br", "hr", "img", "input", "wbr"}
 
@@ -55,6 +59,12 @@ class Segment:
         """Return the new text for the file; None if it is unchanged. Strings are translated."""
         raw = "".join(part.raw if isinstance(part, Part) else self.escaped(part) for part in parts)
         return None if raw == self.before else self.written(raw)
+
+
+def refuse_encoding(declaration: str, line: int) -> None:
+    """Refuse a file that declares another encoding than UTF-8, in a line."""
+    if match := ENCODING.search(declaration):
+        raise ValueError(f"line {line}: it declares {match[1]}. Convert it, and declare UTF-8.")
 
 
 def with_codes(raw: str, units: Iterable[tuple[str, str]] = ()) -> list[Part]:

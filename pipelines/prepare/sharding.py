@@ -22,7 +22,7 @@ from pipelines import corpora
 from pipelines.batches.texts import TokenizedPairs, token_ids
 from pipelines.corpora.record_files import read_json, write_shard
 from pipelines.dropped import Dropped
-from pipelines.prepare.beam_runner import beam_options, pipeline_of
+from pipelines.prepare.beam_runner import pipeline_of
 from pipelines.prepare.filtering import DIGEST, usable_pairs
 from pipelines.vocabularies.token_ids import TokenIds, smallest_dtype
 from pipelines.vocabularies.vocabulary import Vocabulary
@@ -124,12 +124,11 @@ class Shards:
         return TokenIds.of_lengths(flat.astype(self.dtype, copy=False), lengths)
 
 
-def make_shards(shards, missing, settings, filters, parts, at_a_time=None, options=None):
+def make_shards(shards, missing, settings, filters, parts, at_a_time, options):
     """Read a corpus' training side by Beam's workers, in this process or in a cluster, one for each
     part, and write the missing shards, `at_a_time` of them in one reading of the corpus: fewer need
     less memory. Return reason -> number of pairs left out, those of whole shards included.
     """
-    options = options or beam_options()
     at_a_time = at_a_time or shards.number
     # Even without a shard to make, the corpus is read once to count what is left out.
     for start in range(0, max(1, len(missing)), at_a_time):

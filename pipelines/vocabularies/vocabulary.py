@@ -194,16 +194,25 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Vocabulary":
-        """Load what `save` wrote."""
+        """Load what `save` wrote, or another SentencePiece model with our special ids."""
         model = pathlib.Path(path).read_bytes()
+        loaded = None
         # SentencePiece accepts an empty file, as a model without pieces.
         with contextlib.suppress(RuntimeError):
-            if model:
-                return cls(model)
-        raise ValueError(
-            f"{path} is not a SentencePiece model, or is damaged. Every export of its run has a "
-            f"copy: assets.extra/{pathlib.Path(path).name}."
-        )
+            loaded = cls(model) if model else None
+        if loaded is None:
+            raise ValueError(
+                f"{path} is not a SentencePiece model, or is damaged. Every export of its run has "
+                f"a copy: assets.extra/{pathlib.Path(path).name}."
+            )
+        own = loaded.processor
+        if (own.pad_id(), own.unk_id(), own.bos_id(), own.eos_id()) != (PAD, UNK, BOS, EOS):
+            raise ValueError(
+                f"{path} must have the ids <pad> {PAD}, <unk> {UNK}, <s> {BOS}, </s> {EOS}. "
+                f"Received: {own.pad_id()}, {own.unk_id()}, {own.bos_id()}, {own.eos_id()}. "
+                "Train it with SentencePiece's --pad_id, --unk_id, --bos_id and --eos_id."
+            )
+        return loaded
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the model, whole or not at all."""

@@ -476,6 +476,9 @@ UNKNOWN = {
     "another program": "tr a b |",
     "a class": "sed -e 's/[ab]/c/g' |",
     "what was found": "sed 's/a/&&/g' |",
+    "what was found, behind a backslash": r"sed 's/a/\\&/g' |",
+    "a tab": r"sed 's/a/\t/g' |",
+    "the first of a line": "sed 's/a/b/' |",
     "another of Perl's": r"perl -C -pe 's/\s+/ /g;' |",
     "no replacement": "sed -e 'y/a/b/' |",
 }

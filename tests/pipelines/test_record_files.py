@@ -200,6 +200,12 @@ DAMAGES = {
 }
 
 
+def test_text_of_unequal_lengths_is_refused_by_its_files(folder):
+    (folder / "valid.source.gz").write_bytes(gzip.compress(b"one line\n"))
+    message = complaint(ValueError, corpora.load, "records", data_dir=folder)
+    assert f"{folder}/valid.source.gz and {folder}/valid.target.gz must have as many" in message
+
+
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_damaged_folder_is_refused_with_the_remedy(folder, name):
     file, damage, message = DAMAGES[name]

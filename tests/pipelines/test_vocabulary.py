@@ -170,6 +170,18 @@ def test_a_damaged_file_is_refused_by_name(vocabulary, tmp_path):
             Vocabulary.load(path)
 
 
+def test_a_model_with_other_special_ids_is_refused(vocabulary, tmp_path):
+    """Such as SentencePiece gives by default: our end of a sentence would be one of its pieces."""
+    path = tmp_path / "other.model"
+    with open(path, "wb") as file:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(LINES), model_writer=file, vocab_size=40, minloglevel=2
+        )
+    message = r"other\.model must have the ids <pad> 0, .*Received: -1, 0, 1, 2\. Train it with"
+    with pytest.raises(ValueError, match=message):
+        Vocabulary.load(path)
+
+
 @pytest.mark.parametrize("size", [0, 260])
 def test_a_size_without_room_for_text_is_refused_in_one_line_with_the_least(size):
     with pytest.raises(ValueError, match=rf"^`vocabulary_size`.*at least 261: .*Received: {size}"):

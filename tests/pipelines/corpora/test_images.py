@@ -82,7 +82,9 @@ def test_damaged_idx_files_are_refused(garments):
     flipped[len(flipped) // 2] ^= 255
     for file, content, message in (
         (path, path.read_bytes()[:-1], r"must hold 7 bytes .*Received: 6\. Fetch it again"),
-        (path, b"\0\0\x08\x01\0\0\0\x01\0", r"Received: 7 pictures and 1 labels\. Fetch"),
+        (path, b"\0\0\x08\x01\0\0\0\x01\0", r"pictures \[7, 2, 3\], labels \[1\] up to 0"),
+        (path, b"\0\0\x08\x01\0\0\0\x07" + bytes(range(4, 11)), r"labels \[7\] up to 10\. Fetch"),
+        (path, b"\0\0\x08\x02\0\0\0\x07\0\0\0\x01" + bytes(7), r"labels \[7, 1\] up to 0"),
         (path, b"\0\0\x0d\x01", "is no idx file of bytes"),
         (packed, b"no gzip", r"\.gz is damaged"),
         (packed, flipped, r"\.gz is damaged"),
@@ -91,6 +93,12 @@ def test_damaged_idx_files_are_refused(garments):
         file.write_bytes(content)
         with pytest.raises(ValueError, match=message):
             images.load("fashion_mnist", folder)
+    smaller = folder / "t10k-images-idx3-ubyte"
+    path.write_bytes(b"\0\0\x08\x01\0\0\0\x07" + bytes(7))
+    smaller.write_bytes(struct.pack(">4B3I", 0, 0, 8, 3, 7, 3, 2) + bytes(42))
+    with pytest.raises(ValueError, match=r"pictures of one size.*Received: pictures \[7, 3, 2\]"):
+        images.load("fashion_mnist", folder)
+    path.unlink()
     packed.unlink()
     with pytest.raises(FileNotFoundError, match=r"has no t10k-labels.*\[\.gz\]\. Install Debian's"):
         images.load("fashion_mnist", folder)

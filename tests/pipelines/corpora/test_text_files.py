@@ -251,6 +251,10 @@ def test_columns_are_chosen_by_number_or_name(tmp_path):
     assert len(numbered.train) in (len(named.train), len(named.train) + 1)
     with pytest.raises(ValueError, match=r"from 1, or .*: id, de, en\. Received: en and 2\."):
         corpora.load("tsv", data_file=path, source_column="en")
+    path.write_text("\t".join(map(str, range(100))), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"once: 0, .*, 18, 19\. Received: en and 2\."):
+        corpora.load("tsv", data_file=path, source_column="en")
+    path.write_text(table, encoding="utf-8")
     with pytest.raises(ValueError, match="too few columns between tabs"):
         corpora.load("tsv", data_file=path, target_column="4")
     for column in ("2", "02"):
@@ -302,8 +306,9 @@ def test_a_table_may_be_compressed_and_a_missing_one_is_refused(tmp_path):
     assert len(corpora.load("tsv", data_file=path).train) > 200
     # With the line ends of old Macs.
     path.write_bytes(gzip.compress(tsv(PAIRS).replace("\n", "\r").encode()))
-    message = complaint(ValueError, corpora.load, "tsv", data_file=path)
-    assert f"{path} must end its lines" in message
+    for column in ("1", "en"):
+        message = complaint(ValueError, corpora.load, "tsv", data_file=path, source_column=column)
+        assert f"{path} must end its lines" in message
 
 
 TEXTS = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Cn")), max_size=20)

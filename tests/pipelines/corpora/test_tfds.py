@@ -118,6 +118,17 @@ def test_a_set_is_read_in_any_direction(prepared, tmp_path, dataset):
             assert in_order(pairs_of(text)) == in_order(written(split, source, target))
 
 
+def test_a_byte_order_mark_is_no_text(tmp_path):
+    marked = {
+        f"train_{name}": "\ufeff"
+        + "".join(sentence(name, "train", number) + "\n" for number in range(SIZES["train"]))
+        for name in ("de", "en")
+    }
+    folder = write_folder(tmp_path, **{name: text.encode() for name, text in marked.items()})
+    corpus = load(dataset=FOLDER, data_dir=folder)
+    assert pairs_of(corpus.train) == list(written("train"))
+
+
 @BOTH
 def test_splits_are_sliced_and_added(prepared, tmp_path, dataset):
     folder = write_folder(tmp_path) if dataset == FOLDER else prepared

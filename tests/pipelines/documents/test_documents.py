@@ -232,6 +232,8 @@ def test_a_translation_with_crossed_tags_is_not_used():
             "<p>\n<META content='text/html; charset=iso-8859-1'>a",
             "line 2: it declares iso-8859-1",
         ),
+        ("html", "<p>a<meta charset=latin1 />", "line 1: it declares latin1. Convert it"),
+        ("html", "<?xml encoding='latin1'?><p>a", "line 1: it declares latin1. Convert it"),
         ("po", PO.replace("UTF-8", "ISO-8859-1"), "line 4: it declares ISO-8859-1. Convert it"),
         ("xliff", XLIFF.replace("UTF-8", "latin1"), "line 1: it declares latin1. Convert it"),
         *((file_format, " \n", "it is empty") for file_format in FORMATS),
@@ -256,6 +258,26 @@ def test_a_malformed_file_is_refused_with_its_line(file_format, text, message):
         ("json", '["%dx%d in %dms", "5%de, %date%%d%%"]', '["%dX%d IN %dMS", "5%DE, %date%%d%%"]'),
         ("po", 'msgid "\\x4F\\303\\274"\nmsgstr ""', 'msgid "\\x4F\\303\\274"\nmsgstr "OÜ"'),
         ("html", "<META charset=utf-8>&uuml;", "<META charset=utf-8>Ü"),
+        # Other texts declare nothing.
+        (
+            "html",
+            "<script>'<meta charset=latin1>'</script><!-- <meta charset=latin1> -->&uuml;",
+            "<script>'<meta charset=latin1>'</script><!-- <meta charset=latin1> -->&#220;",
+        ),
+        (
+            "po",
+            'msgid ""\nmsgstr ""\n\n'
+            'msgid ""\n"Content-Type: text/plain; charset=latin1"\nmsgstr ""',
+            'msgid ""\nmsgstr ""\n\n'
+            'msgid ""\n"Content-Type: text/plain; charset=latin1"\n'
+            'msgstr "CONTENT-TYPE: TEXT/PLAIN; CHARSET=LATIN1"',
+        ),
+        # A no-break space alone is a line of a subtitle.
+        (
+            "srt",
+            "1\n00:00:01,000 --> 00:00:02,000\n- a\n\u00a0\n- b\n\n",
+            "1\n00:00:01,000 --> 00:00:02,000\n- A\n\u00a0\n- B\n\n",
+        ),
         (
             "html",
             '<?php $a->b;\n"c"?><p title="<?=e("f")?>">g <%=h->i%>j<? k ?>l<?php m',
