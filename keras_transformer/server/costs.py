@@ -135,7 +135,7 @@ def _lengths(signature, task, sizes):
     """Return an upper bound of the tokens of each text input; a constant if there is none."""
     texts = [
         max(map(sizes.tokens, set(array.reshape(-1))), default=ENDS)
-        for name, array in task.inputs.items()
+        for name, array in (task.inputs | task.options).items()
         if array.dtype == object and name != PICTURE and name in signature.required
     ]
     return texts or [LONGEST // 4]

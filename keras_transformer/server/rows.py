@@ -33,19 +33,20 @@ class Rows:
 def rows(arrays: dict[str, np.ndarray], signature: Signature, limits: ServeOptions) -> Rows:
     """Split a request's arrays into rows and options. Absent ones get the signature's defaults.
 
-    An input with a default is an option if its values are the same in every row.
+    A required input without an axis of rows is an option, and so is an input with a default if its
+    values are the same in every row.
     """
     fitted = {
         name: _fitted(name, array, signature.inputs[name].shape) for name, array in arrays.items()
     }
     required = {name: fitted[name] for name in signature.required}
-    counts = {name: array.shape[0] for name, array in required.items() if array.ndim}
+    inputs = {name: array for name, array in required.items() if array.ndim}
+    options = {name: array for name, array in required.items() if not array.ndim}
+    counts = {name: len(array) for name, array in inputs.items()}
     if len(set(counts.values())) > 1:
         raise RequestError(f"The inputs must have equally many rows. Received: {counts}.")
     count = max(counts.values(), default=1)
     refuse_many(count, limits)
-    inputs = dict(required)
-    options = {}
     for name, default in signature.defaults.items():
         array = fitted.get(name, default)
         if array.ndim and array.shape[0] not in (1, count):
@@ -53,7 +54,8 @@ def rows(arrays: dict[str, np.ndarray], signature: Signature, limits: ServeOptio
                 f"`{name}` must have one value, or {count}, one a row. Received: {array.shape[0]}."
             )
         # Equal rows become one row, if the default is one row.
-        if default.shape[:1] == (1,) and len(array) > 1 and (array == array[:1]).all():
+        has_rows = array.ndim and len(array) > 1
+        if default.shape[:1] == (1,) and has_rows and (array == array[:1]).all():
             array = array[:1]
         (inputs if array.ndim and count > 1 and array.shape[0] == count else options)[name] = array
     refuse_long(fitted, limits)

@@ -96,7 +96,8 @@ class Service:
                 lambda inputs, cancellation: version.model.run(
                     signature_name, inputs, cancellation
                 ),
-                key if signature.is_mergeable else None,
+                # Requests without rows cannot be told apart in a batch.
+                key if signature.is_mergeable and task.inputs else None,
             )
             try:
                 parts.append(await asyncio.wrap_future(future))

@@ -3,6 +3,7 @@ log.
 """
 
 import concurrent.futures
+import functools
 import io
 import json
 import os
@@ -12,6 +13,7 @@ import socket
 import threading
 
 import pytest
+import tensorflow as tf
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
@@ -106,6 +108,67 @@ def test_a_request_beyond_a_limit_is_refused(limited, document, status, words):
     body = json.dumps(document).encode()
     assert limited.post(PREDICT, content=iter([body[:100], body[100:]])).status_code == status
     assert predict(limited, instances=["a"] * 4)[0] == 200
+
+
+ONE = tf.constant([1])
+# Signatures that our models do not have: their functions and the shapes of their inputs.
+FOREIGN = {
+    "scaled": (lambda x, s: {"y": x * s}, {"x": [None], "s": []}),
+    "repeated": (lambda s: {"y": tf.fill([s], s)}, {"s": []}),
+    "any_rank": (lambda x, k=ONE: {"y": x * k}, {"x": [None], "k": None}),
+}
+
+
+@pytest.fixture(scope="module")
+def foreign_folder(tmp_path_factory):
+    """A folder with a SavedModel of the signatures of `FOREIGN`, of whole numbers."""
+    module = tf.Module()
+    module.functions = {
+        name: tf.function(
+            function,
+            input_signature=[tf.TensorSpec(shape, tf.int32, key) for key, shape in shapes.items()],
+        )
+        for name, (function, shapes) in FOREIGN.items()
+    }
+    folder = tmp_path_factory.mktemp("foreign")
+    tf.saved_model.save(module, str(folder / "1"), signatures=module.functions)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def foreign(foreign_folder, start):
+    """A client of a server of that SavedModel."""
+    with start(foreign_folder) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "expected"),
+    [
+        ("scaled", {"inputs": {"x": [1, 2], "s": 3}}, [3, 6]),
+        ("scaled", {"instances": [{"x": 1, "s": 3}]}, [3]),
+        ("scaled", {"inputs": {"x": [], "s": 3}}, []),
+        ("repeated", {"inputs": 2}, [2, 2]),
+        ("repeated", {"instances": [2]}, [2, 2]),
+        ("any_rank", {"inputs": {"x": [1, 2], "k": 3}}, [3, 6]),
+        ("any_rank", {"inputs": {"x": [1, 2], "k": [3, 4]}}, [3, 8]),
+        ("any_rank", {"inputs": [1, 2]}, [1, 2]),
+    ],
+)
+def test_a_signature_that_is_not_ours_is_answered(foreign, name, document, expected):
+    status, answer = predict(foreign, signature_name=name, **document)
+    assert (status, *answer.values()) == (200, expected)
+
+
+def test_requests_without_rows_share_no_batch(foreign_folder, start):
+    limits = {"max_batch_size": 2, "batch_timeout_micros": 3600 * 10**6}
+    with (
+        start(foreign_folder, **limits) as client,
+        concurrent.futures.ThreadPoolExecutor(2) as pool,
+    ):
+        ask = functools.partial(predict, client, signature_name="repeated", inputs=2)
+        answers = [pool.submit(ask) for _ in range(2)]
+        assert [each.result() for each in answers] == [(200, {"outputs": [2, 2]})] * 2
 
 
 def test_a_swap_of_versions_loses_no_request(exported, tmp_path, start):
