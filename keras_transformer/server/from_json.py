@@ -98,10 +98,14 @@ def _rows(document, signature, limits):
             "required as per tensorinfo_map"
         )
     rows = [_row(n, instance, are_objects, signature) for n, instance in enumerate(instances)]
+    names = {*itertools.chain(*rows)}
+    # Several rows that leave out every input are as many defaults of one.
+    if not names and len(rows) > 1:
+        names = {signature.plain_input}
     return {
         name: _stacked(name, [row.get(name) for row in rows], signature.defaults)
         for name in signature.inputs
-        if any(name in row for row in rows)
+        if name in names
     }
 
 

@@ -42,7 +42,9 @@ def rows(arrays: dict[str, np.ndarray], signature: Signature, limits: ServeOptio
     required = {name: fitted[name] for name in signature.required}
     inputs = {name: array for name, array in required.items() if array.ndim}
     options = {name: array for name, array in required.items() if not array.ndim}
-    counts = {name: len(array) for name, array in inputs.items()}
+    # If no required input has rows, the optional ones that are no single value give their number.
+    given = inputs or {name: a for name, a in fitted.items() if a.ndim and len(a) != 1}
+    counts = {name: len(array) for name, array in given.items()}
     if len(set(counts.values())) > 1:
         raise RequestError(f"The inputs must have equally many rows. Received: {counts}.")
     count = max(counts.values(), default=1)
@@ -53,8 +55,8 @@ def rows(arrays: dict[str, np.ndarray], signature: Signature, limits: ServeOptio
             raise RequestError(
                 f"`{name}` must have one value, or {count}, one a row. Received: {array.shape[0]}."
             )
-        # Equal rows become one row, if the default is one row.
-        has_rows = array.ndim and len(array) > 1
+        # Equal rows become one row, if the default is one row and another input keeps its rows.
+        has_rows = inputs and array.ndim and len(array) > 1
         if default.shape[:1] == (1,) and has_rows and (array == array[:1]).all():
             array = array[:1]
         (inputs if array.ndim and count > 1 and array.shape[0] == count else options)[name] = array

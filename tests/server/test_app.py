@@ -111,11 +111,14 @@ def test_a_request_beyond_a_limit_is_refused(limited, document, status, words):
 
 
 ONE = tf.constant([1])
+PAIR = tf.constant([[7, 8]])
 # Signatures that our models do not have: their functions and the shapes of their inputs.
 FOREIGN = {
     "scaled": (lambda x, s: {"y": x * s}, {"x": [None], "s": []}),
     "repeated": (lambda s: {"y": tf.fill([s], s)}, {"s": []}),
     "any_rank": (lambda x, k=ONE: {"y": x * k}, {"x": [None], "k": None}),
+    "optional": (lambda a=ONE, b=ONE: {"y": a * 10 + b}, {"a": [None], "b": [None]}),
+    "optional_width": (lambda a=PAIR: {"y": a[:, 0]}, {"a": [None, 2]}),
 }
 
 
@@ -153,11 +156,32 @@ def foreign(foreign_folder, start):
         ("any_rank", {"inputs": {"x": [1, 2], "k": 3}}, [3, 6]),
         ("any_rank", {"inputs": {"x": [1, 2], "k": [3, 4]}}, [3, 8]),
         ("any_rank", {"inputs": [1, 2]}, [1, 2]),
+        ("optional", {"instances": [{}, {}]}, [11, 11]),
+        ("optional", {"instances": [{"a": 1}, {"a": 2}]}, [11, 21]),
+        ("optional", {"instances": [{"a": 2}, {"b": 2}]}, [21, 12]),
+        ("optional", {"instances": [{"b": 2}, {"b": 2}]}, [12, 12]),
+        ("optional", {"inputs": {"a": [2, 2], "b": [3, 3]}}, [23, 23]),
+        ("optional", {"inputs": {"a": 2, "b": []}}, []),
+        ("optional", {"inputs": {}}, [11]),
+        ("optional_width", {"instances": [{}]}, [7]),
     ],
 )
 def test_a_signature_that_is_not_ours_is_answered(foreign, name, document, expected):
     status, answer = predict(foreign, signature_name=name, **document)
     assert (status, *answer.values()) == (200, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "words"),
+    [
+        ("optional", {"inputs": {"a": [1, 2], "b": [1, 2, 3]}}, "must have equally many rows"),
+        ("optional_width", {"instances": [{}, {}]}, "Expecting shape a value but got: nothing"),
+    ],
+)
+def test_rows_of_optional_inputs_are_counted(foreign, name, document, words):
+    status, answer = predict(foreign, signature_name=name, **document)
+    assert status == 400
+    assert words in answer["error"]
 
 
 def test_requests_without_rows_share_no_batch(foreign_folder, start):
