@@ -6,6 +6,7 @@ too, but it takes longer, and it leaks the weights of a dropped model (measured:
 6 versions of a model with 7.5M parameters; this class leaked nothing).
 """
 
+import contextlib
 import functools
 import gc
 import itertools
@@ -93,11 +94,19 @@ class SavedModel:
     def warm_up(self) -> None:
         """Translate an empty text once: TensorFlow optimizes the graph at the first call."""
         signature = self.signatures.get(DEFAULT_SIGNATURE)
-        if signature and all(signature.inputs[name].is_text for name in signature.required):
-            text = np.array([b""], dtype=object)
-            self.run(
-                DEFAULT_SIGNATURE, {**signature.defaults, **dict.fromkeys(signature.required, text)}
-            )
+        if not signature:
+            return
+        specs = {name: signature.inputs[name] for name in signature.required}
+        if not all(spec.is_text and spec.shape is not None for spec in specs.values()):
+            return
+        texts = {
+            name: np.full([1 if size is None else size for size in spec.shape], b"", object)
+            for name, spec in specs.items()
+        }
+        # A model without our card may refuse an empty text.
+        is_ours = (self.folder / "model.json").exists()
+        with contextlib.suppress(*(() if is_ours else (tf.errors.InvalidArgumentError,))):
+            SavedModel.run(self, DEFAULT_SIGNATURE, signature.defaults | texts)
 
     def close(self) -> None:
         """Free the memory when all runs have ended."""
@@ -158,9 +167,11 @@ class _Functions:
         """Wrap a function of tensors, by the names of tensors or operations in the graph."""
         graph = self._parts.of([*inputs, *outputs])
         placeholders = {f"{node.name}:0": node.attr for node in graph.node}
+        attributes = [placeholders[name] for name in inputs]
+        # An unknown rank is not written down.
         specs = [
-            tf.TensorSpec(placeholders[name]["shape"].shape, placeholders[name]["dtype"].type)
-            for name in inputs
+            tf.TensorSpec(each["shape"].shape if "shape" in each else None, each["dtype"].type)
+            for each in attributes
         ]
 
         def body(*tensors):

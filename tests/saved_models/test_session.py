@@ -1,6 +1,7 @@
 """A SavedModel in memory gives what TensorFlow's own reload gives, and leaves nothing behind."""
 
 import concurrent.futures
+import contextlib
 import pathlib
 import threading
 import time
@@ -118,6 +119,30 @@ def test_versions_in_memory_have_variables_and_tables_of_their_own(tmp_path):
     models[0].close()
     assert models[1].run("serving_default", text)["number"].tolist() == [25]
     models[1].close()
+
+
+@pytest.mark.parametrize(
+    ("shape", "function"),
+    [
+        ([None, 1], lambda text: tf.strings.upper(tf.squeeze(text, 1))),
+        ([], tf.strings.upper),
+        (None, lambda text: tf.strings.upper(tf.ensure_shape(text, [2, 2]))),
+        ([None], tf.strings.to_number),
+    ],
+)
+def test_a_model_that_is_not_ours_is_warmed_up_or_refuses(tmp_path, shape, function):
+    module = tf.Module()
+    spec = tf.TensorSpec(shape, tf.string, name="text")
+    module.call = tf.function(lambda text: {"out": function(text)}, input_signature=[spec])
+    tf.saved_model.save(module, str(tmp_path), signatures=module.call)
+    model = SavedModel(tmp_path)
+    model.warm_up()
+    # Only an export of our own is broken if it refuses an empty text.
+    (tmp_path / "model.json").touch()
+    refuses = function is tf.strings.to_number
+    with pytest.raises(tf.errors.InvalidArgumentError) if refuses else contextlib.nullcontext():
+        model.warm_up()
+    model.close()
 
 
 class Slow(tf.Module):
