@@ -63,7 +63,7 @@ class Service:
             outputs = await self._outputs(
                 version, request.signature_name, request.arrays, request.parameters, details
             )
-            return request.answer(outputs, name, version.number)
+            return await asyncio.to_thread(request.answer, outputs, name, version.number)
 
     async def _outputs(self, version, signature_name, read, parameters, details):
         """Run a version's signature on the arrays that `read` returns for a `Signature`, within the
@@ -103,10 +103,11 @@ class Service:
                 parts.append(await asyncio.wrap_future(future))
             finally:
                 future.cancel()
-        return {
-            name: np.concatenate([part[name] for part in parts]) if len(parts) > 1 else array
-            for name, array in parts[0].items()
-        }
+        if len(parts) == 1:
+            return parts[0]
+        return await asyncio.to_thread(
+            lambda: {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        )
 
     def status(self, name: str, number: int | None = None) -> dict:
         """Return TF Serving's GetModelStatusResponse: the states of all versions, or of one."""

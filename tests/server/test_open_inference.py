@@ -14,6 +14,8 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 
+from keras_transformer.server import binary_tensors
+
 INFER = "/v2/models/m/infer"
 TEXTS = ["a", "", "\u00e9 b", "z" * 40]
 TRANSLATION = {"name": "translation"}
@@ -146,6 +148,30 @@ def test_bytes_go_in_and_out_behind_the_json(client):
     for wrong in (binary[:-1], binary + b"x", b""):
         answer = client.post(INFER, content=head + wrong, headers=headers)
         assert (answer.status_code, list(answer.json())) == (400, ["error"])
+
+
+def test_binary_answers_and_those_of_parts_are_made_beside_the_event_loop(
+    exported, start, monkeypatch
+):
+    loops = set()
+
+    def note(module, name):
+        function = getattr(module, name)
+
+        def noted(*arguments):
+            loops.add((name, asyncio._get_running_loop()))
+            return function(*arguments)
+
+        monkeypatch.setattr(module, name, noted)
+
+    note(binary_tensors, "to_bytes")
+    note(np, "concatenate")
+    with start(exported / "m", max_memory_bytes=40_000_000) as client:
+        document = {"inputs": [tensor("text", *["a"] * 9)]}
+        document["parameters"] = {"binary_data_output": True}
+        answer = client.post(INFER, json=document)
+    assert answer.content.endswith(b"\1\0\0\0A" * 9)
+    assert loops == {("to_bytes", None), ("concatenate", None)}
 
 
 @pytest.mark.parametrize(
