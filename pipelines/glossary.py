@@ -3,6 +3,9 @@ reads each translation behind its term (`pipelines.corpora.terms`). For other mo
 a protected span whose text is the translation (`pipelines.vocabularies.span_marks`).
 """
 
+import bisect
+import functools
+import itertools
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -17,10 +20,40 @@ from pipelines.vocabularies.protected_spans import OF_TERMS, ProtectedSpans, wit
 UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u309f\u3400-\u9fff\U00020000-\U0003ffff"
 MARKS = re.compile(f"[⟦⟧{''.join(OF_TERMS)}]")
 # Where a term may begin and end: not between two letters of a word.
-OF_WORD = rf"[\w{accents()}]"
-APART = rf"(?![{accents()}])(?:(?<=[{UNSPACED}])|(?=[{UNSPACED}]))"
+OF_WORD = rf"(?:\w|{accents()})"
+APART = rf"(?:(?<=[{UNSPACED}])|(?=[{UNSPACED}]))(?!{accents()})"
 BEGIN = re.compile(rf"(?!\w)|(?<!{OF_WORD})|{APART}")
 END = re.compile(rf"(?!{OF_WORD})|(?<!{OF_WORD})|{APART}")
+# Stands in a text wherever a term may end, and the character after it.
+PART = "\0"
+AFTER = "\1"
+
+
+class _Terms:
+    """Terms, of which the longest that begins at a place of a text is found by one binary search,
+    however many begin alike. Texts are parted, so that terms end where words do. Texts that begin
+    with "light" and `PART` are those from there to "light" and `AFTER`: a range, which lies in that
+    of a shorter term or apart from it.
+    """
+
+    def __init__(self, translations: Mapping[str, str]):
+        terms = {PART.join(END.split(term)[1:]): term for term in translations}
+        self._bounds = sorted([*terms, *(parted.removesuffix(PART) + AFTER for parted in terms)])
+        self._longest = max(map(len, terms), default=0)
+        # The term of the innermost range before the first bound and behind each, with translation.
+        within = [("", "")]
+        self._innermost = [*within]
+        for bound in self._bounds:
+            if term := terms.get(bound):
+                within.append((term, translations[term]))
+            else:
+                within.pop()
+            self._innermost.append(within[-1])
+
+    def at(self, begin: int, parted: str) -> tuple[str, str]:
+        """Return the longest term at an offset of a parted text, and its translation; or ""s."""
+        rest = parted[begin : begin + self._longest]
+        return self._innermost[bisect.bisect_right(self._bounds, rest)]
 
 
 class Glossary:
@@ -43,26 +76,40 @@ class Glossary:
         for term, translation in terms.items():
             _refuse("a glossary", term, translation)
         forms = [(normalize(form, term), terms[term]) for form in ("NFD", "NFC") for term in terms]
-        exact = dict(forms) | dict(terms)
-        small = [term for term in exact if term[0].islower()]
-        lower = {_capital(term): _capital(exact[term]) for term in small}
-        upper = {term.upper(): translation.upper() for term, translation in exact.items()}
-        self._in_sentences = (base._in_sentences if base else {}) | lower | exact
-        self._in_capitals = (base._in_capitals if base else {}) | upper | exact
-        self._lengths = sorted({*map(len, [*self._in_sentences, *self._in_capitals])}, reverse=True)
+        self._exact = dict(forms) | dict(terms)
+        self._base = base
         self._write = with_translation if protected.glossary_rate else _in_place
         self._spans = protected.in_python
         self.protected = protected
 
+    @functools.cached_property
+    def _in_sentences(self):
+        small = [term for term in self._exact if term[0].islower()]
+        lower = {_capital(term): _capital(self._exact[term]) for term in small}
+        return [_Terms(lower | self._exact), *(self._base._in_sentences if self._base else [])]
+
+    @functools.cached_property
+    def _in_capitals(self):
+        upper = {term.upper(): translation.upper() for term, translation in self._exact.items()}
+        return [_Terms(upper | self._exact), *(self._base._in_capitals if self._base else [])]
+
     def applied(self, text: str) -> str:
         """Return a text with its terms marked with their translations."""
         words = self._spans.sub("", text)
-        terms = self._in_capitals if words == words.upper() else self._in_sentences
+        tables = self._in_capitals if words == words.upper() else self._in_sentences
+        parts = END.split(text)
+        parted = PART.join(parts)
+        ends = [*itertools.accumulate(map(len, parts))]
         matches = []
         place = 0
         while place < len(text):
-            if term := self._term_at(place, text, terms):
-                matches.append((place, place + len(term), terms[term]))
+            term = ""
+            if BEGIN.match(text, place):
+                begin = place + bisect.bisect_right(ends, place)
+                longest = (terms.at(begin, parted) for terms in tables)
+                term, translation = max(longest, key=lambda pair: len(pair[0]))
+            if term:
+                matches.append((place, place + len(term), translation))
                 place += len(term)
             else:
                 span = self._spans.match(text, place)
@@ -70,14 +117,6 @@ class Glossary:
         for begin, end, translation in reversed(matches):
             text = self._write(text, begin, end, translation)
         return text
-
-    def _term_at(self, begin, text, terms):
-        """Return the longest term that begins at an offset, or None."""
-        for length in self._lengths if BEGIN.match(text, begin) else ():
-            piece = text[begin : begin + length]
-            if piece in terms and END.match(text, begin + len(piece)):
-                return piece
-        return None
 
 
 def _in_place(text, begin, end, translation):

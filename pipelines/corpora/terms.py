@@ -50,7 +50,7 @@ class Terms:
     """
 
     def __init__(self, text: ParallelText, never: Iterable[str] = ()):
-        letters = rf"(?:[^\W\d_][{accents()}]*)+"
+        letters = rf"(?:[^\W\d_]{accents()}*)+"
         word = rf"(?P<word>{letters}(?:['’]{letters})*)"
         self._expression = re.compile("|".join([*map(re.escape, never), word]))
         self._sources: dict[str, int] = {}

@@ -69,8 +69,14 @@ class TextCasing:
 
 @functools.cache
 def accents() -> str:
-    """Return accents and vowel signs: part of the letter before, but no letters for Python."""
-    return "".join(mark for mark in map(chr, range(0x300, 0x1F000)) if category(mark)[0] == "M")
+    """Return a pattern of accents and vowel signs: part of the letter before, but no letters for
+    Python.
+    """
+    marks = [mark for mark in map(chr, range(0x300, 0x1F000)) if category(mark)[0] == "M"]
+    low = "".join(mark for mark in marks if mark <= "\uffff")
+    high = "".join(mark for mark in marks if mark > "\uffff")
+    # A set compares any character with each that is beyond U+FFFF.
+    return rf"(?:[{low}]|(?=[\U00010000-\U0001ffff])[{high}])"
 
 
 def settings(words: Sequence[str]) -> dict[str, Any]:

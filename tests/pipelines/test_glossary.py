@@ -2,6 +2,7 @@
 behind some of its terms.
 """
 
+import cProfile
 import random
 import re
 import time
@@ -112,6 +113,14 @@ def test_terms_that_begin_alike_take_no_longer():
     began = time.thread_time()
     assert marked("." * 2000, terms) == "." * 2000
     assert time.thread_time() - began < 0.5
+
+
+def test_terms_that_begin_alike_and_end_within_words_take_no_more_steps():
+    words = Glossary({f"{'ab ' * count}a": "x" for count in range(1, 160)}, ALL)
+    text = "ab " * 1600
+    with cProfile.Profile() as profile:
+        assert words.applied(text) == text
+    assert sum(entry.callcount for entry in profile.getstats()) < 20 * len(text)
 
 
 @given(st.text(max_size=60))
