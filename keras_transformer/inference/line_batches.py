@@ -71,10 +71,11 @@ def batches_of_tokens(lengths: Sequence[int], batch_tokens: int) -> list[list[in
     """
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     batches = []
-    while order:
-        size = max(1, batch_tokens // lengths[order[0]])
-        batches.append(order[:size])
-        del order[:size]
+    start = 0
+    while start < len(order):
+        size = max(1, batch_tokens // lengths[order[start]])
+        batches.append(order[start : start + size])
+        start += size
     return batches
 
 
