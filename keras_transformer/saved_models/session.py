@@ -7,7 +7,6 @@ too, but it takes longer, and it leaks the weights of a dropped model (measured:
 """
 
 import contextlib
-import functools
 import gc
 import itertools
 import logging
@@ -42,6 +41,11 @@ logging.getLogger("absl").addFilter(lambda log: "unsaved custom gradients" not i
 # The collection in which a SavedModel names the operation that fills its tables.
 INITIALIZER = "saved_model_main_op"
 _NUMBERS = itertools.count()
+# Folding constants takes a third of the first call's time, and gains nothing later.
+REWRITES = RewriterConfig(constant_folding=RewriterConfig.OFF)
+CONFIG = config_pb2.ConfigProto(
+    graph_options=config_pb2.GraphOptions(rewrite_options=REWRITES)
+).SerializeToString()
 
 
 class SavedModel:
@@ -81,7 +85,7 @@ class SavedModel:
                 self._loaded.names[name],
                 len(signature.outputs),
                 tensors,
-                ("executor_type", "", "config_proto", _config()),
+                ("executor_type", "", "config_proto", CONFIG),
                 context.context(),
                 cancellation or CancellationManager(),
             )
@@ -184,14 +188,6 @@ class _Functions:
 
         self._wrapped.append(tf.compat.v1.wrap_function(body, specs))
         return self._wrapped[-1]
-
-
-@functools.cache
-def _config():
-    config = config_pb2.ConfigProto()
-    # Folding constants takes a third of the first call's time, and gains nothing later.
-    config.graph_options.rewrite_options.constant_folding = RewriterConfig.OFF
-    return config.SerializeToString()
 
 
 def read_meta_graph(folder: str | os.PathLike) -> Message:
