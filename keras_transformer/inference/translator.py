@@ -112,8 +112,10 @@ class Translator:
             sentences, counts = split(listed(lines), language, self._model.has_piece, spans)
             of_lines = np.repeat(numbers or range(1, len(counts) + 1), counts).tolist()
             named = "a sentence of line {}"
-            checked_lengths(self._model.lengths, sentences, named, SHORTEN, numbers=of_lines)
-            return join(self.translate(sentences, None, False, *batching), counts)
+            count = self._model.lengths
+            lengths = checked_lengths(count, sentences, named, SHORTEN, numbers=of_lines)
+            translate = self._model.translate
+            return join(in_batches(translate, [sentences], lengths, *batching), counts)
         if prefixes is not None:
             details = self.translate_in_detail(lines, prefixes, *batching)
             return [hypotheses[0].text if hypotheses else "" for hypotheses in details]
