@@ -41,9 +41,14 @@ class _Batch:
         return sum(task.count for task, _ in self.tasks)
 
     @property
+    def row_memory(self):
+        """Bytes that each row may take: every row is padded to the longest."""
+        return max(task.row_memory for task, _ in self.tasks)
+
+    @property
     def memory(self):
-        """Bytes that it may take: every row is padded to the longest."""
-        return self.count * max(task.row_memory for task, _ in self.tasks)
+        """Bytes that it may take."""
+        return self.count * self.row_memory
 
     @property
     def is_wanted(self):
@@ -191,7 +196,7 @@ class Batcher:
             for batch in self._waiting
             if batch.key == key
             and batch.count + task.count <= self.max_batch_size
-            and dataclasses.replace(batch, tasks=[*batch.tasks, (task, None)]).memory
+            and (batch.count + task.count) * max(batch.row_memory, task.row_memory)
             <= self._memory // SMALL
         )
         return next(fitting, None)
