@@ -56,6 +56,8 @@ class TextReader:
 
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
         """Return vectors of length 1, (texts, d_model): the product of two is their cosine."""
+        if not (texts := listed(texts, "texts")):
+            raise ValueError("`texts` must have a text. Received: none.")
         return np.stack(self._each("embed", texts, lambda answer: answer["vector"]))
 
     def search(self, queries: Sequence[str], texts: Sequence[str], count: int) -> np.ndarray:

@@ -167,6 +167,13 @@ def test_a_text_without_a_mask_is_refused_where_masks_are_guessed(models):
     assert list(Predictor.load(models / "reader", "embed").objects(["a cat"]))
 
 
+def test_vectors_of_no_texts_are_refused(models):
+    reader = TextReader.load(models / "reader")
+    for ask in (lambda: reader.vectors([]), lambda: reader.search(["a cat"], [], 1)):
+        with pytest.raises(ValueError, match=r"^`texts` must have a text\. Received: none\.$"):
+            ask()
+
+
 def test_the_mask_is_that_of_the_model(models, tmp_path):
     """The mask of another vocabulary is plain text, for which nothing is guessed."""
     shutil.copytree(models / "reader" / "1", tmp_path / "1")
