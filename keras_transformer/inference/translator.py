@@ -117,7 +117,7 @@ class Translator:
             translate = self._model.translate
             return join(in_batches(translate, [sentences], lengths, *batching), counts)
         if prefixes is not None:
-            details = self.translate_in_detail(lines, prefixes, *batching)
+            details = self.translate_in_detail(lines, prefixes, *batching, numbers)
             return [hypotheses[0].text if hypotheses else "" for hypotheses in details]
         return self._in_batches(self._model.translate, batching, lines, numbers=numbers)
 
@@ -128,6 +128,7 @@ class Translator:
         batch_tokens: int | None = None,
         batches_at_once: int = 1,
         report: Callable[[int], None] | None = None,
+        numbers: Sequence[int] | None = None,
     ) -> list[list[Hypothesis]]:
         """Translate lines as `translate` does, and return all hypotheses, with log P and scores.
 
@@ -140,8 +141,8 @@ class Translator:
         lines = listed(lines)
         prefixes = [""] * len(lines) if prefixes is None else prefixes
         batching = (batch_tokens, batches_at_once, report)
-        names = {"name": "prefixes", "named": "of the prefixes, line {}"}
-        return self._in_batches(self._model.translate_in_detail, batching, lines, prefixes, **names)
+        named = {"name": "prefixes", "named": "of the prefixes, line {}", "numbers": numbers}
+        return self._in_batches(self._model.translate_in_detail, batching, lines, prefixes, **named)
 
     def translate_with_penalties(
         self,
@@ -250,7 +251,8 @@ class Translator:
                     f"`{name}` must be as many as `lines`, {len(lines):,}. Received: "
                     f"{len(column):,}."
                 )
-            lengths.append(checked_lengths(self._model.target_lengths, column, named, SHORTEN))
+            count = self._model.target_lengths
+            lengths.append(checked_lengths(count, column, named, SHORTEN, numbers=numbers))
         longest = [max(row) for row in zip(*lengths, strict=True)]
         return in_batches(function, [lines, *targets], longest, *batching)
 

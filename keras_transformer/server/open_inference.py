@@ -181,7 +181,7 @@ def _objects(document, key):
 
 def _parameters(document, owner):
     """Return the parameters of a request, an input or an output; the owner is for the error."""
-    parameters = document.get("parameters") or {}
+    parameters = document.get("parameters", {})
     if not isinstance(parameters, dict):
         raise RequestError(f'"parameters" of {owner} must be an object.')
     return parameters
@@ -192,7 +192,7 @@ def _is_binary(name, output):
     if parameters.get("classification"):
         raise RequestError("The classification extension is not supported. Leave it out.")
     is_binary = parameters.get("binary_data")
-    if is_binary not in (None, True, False):
+    if not isinstance(is_binary, bool | None):
         raise RequestError(f"binary_data of the output `{name}` must be true or false.")
     return is_binary
 

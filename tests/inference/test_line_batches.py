@@ -96,6 +96,9 @@ def test_a_long_prefix_is_called_a_prefix():
     translator = translator_of(translate_in_detail=None, score=None)
     with pytest.raises(ValueError, match=r"^of the prefixes, line 2 has 1,025 tokens"):
         translator.translate(["a", "b"], ["", "a" * 1025])
+    for lines, prefixes in ((["a", "b"], ["", "a" * 1025]), (["a", "a" * 1025], ["", ""])):
+        with pytest.raises(ValueError, match=r"line 8 has 1,025 tokens"):
+            translator.translate(lines, prefixes, numbers=[7, 8])
     # A control.
     with pytest.raises(ValueError, match=r"^of the targets, line 2 has 1,025 tokens"):
         translator.score(["a", "b"], ["", "a" * 1025])
