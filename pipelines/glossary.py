@@ -106,8 +106,10 @@ class Glossary:
             term = ""
             if BEGIN.match(text, place):
                 begin = place + bisect.bisect_right(ends, place)
-                longest = (terms.at(begin, parted) for terms in tables)
-                term, translation = max(longest, key=lambda pair: len(pair[0]))
+                for terms in tables:
+                    candidate = terms.at(begin, parted)
+                    if len(candidate[0]) > len(term):
+                        term, translation = candidate
             if term:
                 matches.append((place, place + len(term), translation))
                 place += len(term)

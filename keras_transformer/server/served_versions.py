@@ -176,8 +176,8 @@ class Versions:
         try:
             with self._alone():
                 version = Version(number, self._load(path), self.terms)
-                if self.terms:
-                    version.glossary.applied("a")
+                for text in ("a", "A") if self.terms else ():
+                    version.glossary.applied(text)
                 version.model.warm_up()
         # TensorFlow may raise any error for a damaged file.
         except Exception as error:

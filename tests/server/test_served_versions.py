@@ -146,6 +146,7 @@ def test_a_version_that_cannot_have_the_terms_of_a_glossary_is_not_served(folder
         # Its terms are read already, so that no request waits for them.
         with versions.use("m") as version:
             assert "glossary" in vars(version)
+            assert {"_in_sentences", "_in_capitals"} <= vars(version.glossary).keys()
 
 
 @pytest.mark.parametrize("name", ["2", "00000002"])
