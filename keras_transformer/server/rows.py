@@ -43,8 +43,8 @@ def rows(arrays: dict[str, np.ndarray], signature: Signature, limits: ServeOptio
     inputs = {name: array for name, array in required.items() if array.ndim}
     options = {name: array for name, array in required.items() if not array.ndim}
     # If no required input has rows, the optional ones that are no single value give their number.
-    given = inputs or {name: a for name, a in fitted.items() if a.ndim and len(a) != 1}
-    counts = {name: len(array) for name, array in given.items()}
+    counted = inputs or {name: a for name, a in fitted.items() if a.ndim and len(a) != 1}
+    counts = {name: len(array) for name, array in counted.items()}
     if len(set(counts.values())) > 1:
         raise RequestError(f"The inputs must have equally many rows. Received: {counts}.")
     count = max(counts.values(), default=1)
