@@ -130,7 +130,7 @@ class Sampling(GreedySearch):
         samples = self.beam_size
         sentences = tf.shape(limits)[0]
         unfinished = self.constraints.wishes(limits, minima, prefixes) | {
-            "temperature": tf.broadcast_to(self.temperature, [sentences])
+            "temperature": tf.broadcast_to(tf.cast(self.temperature, tf.float32), [sentences])
         }
         unfinished, source = tf.nest.map_structure(
             lambda tensor: tf.repeat(tensor, samples, axis=0), (unfinished, source)

@@ -135,7 +135,7 @@ def test_a_temperature_near_0_or_a_single_likely_token_is_greedy(shape):
 
 
 @pytest.mark.parametrize(
-    "shape", [{}, {"temperature": 0.3}, {"temperature": 5.0, "top_k": 6}, {"top_p": 0.9}], ids=str
+    "shape", [{}, {"temperature": 0.3}, {"temperature": 5, "top_k": 6}, {"top_p": 0.9}], ids=str
 )
 def test_a_score_is_log_p_of_the_model_and_the_best_come_first(shape):
     tables = [Table(seed, 4, levels=3) for seed, _ in SENTENCES]
