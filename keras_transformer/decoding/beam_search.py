@@ -63,8 +63,7 @@ class BeamSearch:
         constraints: Constraints | None = None,
         length_penalty_form: str | tf.Tensor = "paper",
     ):
-        if not tf.is_tensor(beam_size):
-            _check(beam_size, length_penalty, num_hypotheses)
+        _check(beam_size, length_penalty, num_hypotheses)
         if not 0 <= coverage_penalty < float("inf"):
             raise ValueError(
                 f"`coverage_penalty` must be at least 0 and finite. Received: {coverage_penalty=}."
@@ -246,12 +245,14 @@ def first(scores: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
 
 
 def _check(beam_size, length_penalty, num_hypotheses):
-    if not isinstance(beam_size, int) or beam_size < 1:
+    if not (tf.is_tensor(beam_size) or (isinstance(beam_size, int) and beam_size >= 1)):
         raise ValueError(f"`beam_size` must be an integer, at least 1. Received: {beam_size=}.")
-    if not 0 <= length_penalty < float("inf"):
+    if not tf.is_tensor(length_penalty) and not 0 <= length_penalty < float("inf"):
         raise ValueError(
             f"`length_penalty` must be at least 0 and finite. Received: {length_penalty=}."
         )
+    if tf.is_tensor(beam_size) or tf.is_tensor(num_hypotheses):
+        return
     if not 1 <= num_hypotheses <= beam_size:
         raise ValueError(
             f"`num_hypotheses` must lie in 1..beam_size={beam_size}. Received: {num_hypotheses=}."

@@ -102,6 +102,18 @@ def test_options_of_each_sentence_give_what_a_search_with_these_options_gives(da
         assert hypotheses == alone
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("beam_size", [1, 3]), ("length_penalty", [0.0, 2.0]), ("num_hypotheses", [1, 2])],
+)
+def test_one_option_of_each_sentence_gives_what_searches_with_numbers_give(name, values):
+    numbers = {"beam_size": 3, "length_penalty": 0.6, "num_hypotheses": 1}
+    tables = [Table(seed, 4) for seed in range(2)]
+    together = decode(BeamSearch(**numbers | {name: tf.constant(values)}), tables, [6, 6])
+    for hypotheses, table, value in zip(together, tables, values, strict=True):
+        assert decode(BeamSearch(**numbers | {name: value}), [table], [6]) == [hypotheses]
+
+
 @pytest.mark.parametrize("search", [GreedySearch(), BeamSearch(3, 0.6, 2)], ids=["greedy", "beam"])
 def test_other_sentences_change_no_bit_of_a_score_so_that_ties_stay_ties(search):
     tables = [Table(seed, 4, levels=(None, 1, 2, 3)[seed % 4]) for seed in range(16)]
