@@ -3,6 +3,7 @@ words that no target token attended to (Wu et al. 2016, section 7, eq. 14).
 """
 
 import functools
+from numbers import Real
 
 import tensorflow as tf
 
@@ -64,11 +65,14 @@ class BeamSearch:
         length_penalty_form: str | tf.Tensor = "paper",
     ):
         _check(beam_size, length_penalty, num_hypotheses)
-        if not 0 <= coverage_penalty < float("inf"):
+        if not (isinstance(coverage_penalty, Real) and 0 <= coverage_penalty < float("inf")):
             raise ValueError(
                 f"`coverage_penalty` must be at least 0 and finite. Received: {coverage_penalty=}."
             )
         form = length_penalty_form
+        if not tf.is_tensor(form) and form not in tuple(FORMS):
+            received = f"Received: length_penalty_form={form}."
+            raise ValueError(f"`length_penalty_form` must be {' or '.join(FORMS)}. {received}")
         self._settings = {
             "beam_size": beam_size,
             "alpha": length_penalty,
@@ -247,13 +251,14 @@ def first(scores: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
 def _check(beam_size, length_penalty, num_hypotheses):
     if not (tf.is_tensor(beam_size) or (isinstance(beam_size, int) and beam_size >= 1)):
         raise ValueError(f"`beam_size` must be an integer, at least 1. Received: {beam_size=}.")
-    if not tf.is_tensor(length_penalty) and not 0 <= length_penalty < float("inf"):
+    alpha = length_penalty
+    if not tf.is_tensor(alpha) and not (isinstance(alpha, Real) and 0 <= alpha < float("inf")):
         raise ValueError(
             f"`length_penalty` must be at least 0 and finite. Received: {length_penalty=}."
         )
     if tf.is_tensor(beam_size) or tf.is_tensor(num_hypotheses):
         return
-    if not 1 <= num_hypotheses <= beam_size:
+    if num_hypotheses not in range(1, beam_size + 1):
         raise ValueError(
             f"`num_hypotheses` must lie in 1..beam_size={beam_size}. Received: {num_hypotheses=}."
         )

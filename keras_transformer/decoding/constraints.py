@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 from collections.abc import Callable
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -55,11 +56,10 @@ class Constraints:
                 "`no_repeat_ngram_size` must be an integer, at least 0. Received: "
                 f"no_repeat_ngram_size={self.no_repeat_ngram_size}."
             )
-        if not 0 < self.repetition_penalty < float("inf"):
-            raise ValueError(
-                "`repetition_penalty` must be above 0 and finite. Received: "
-                f"repetition_penalty={self.repetition_penalty}."
-            )
+        theta = self.repetition_penalty
+        if not (isinstance(theta, Real) and 0 < theta < float("inf")):
+            received = f"Received: repetition_penalty={theta!r}."
+            raise ValueError(f"`repetition_penalty` must be above 0 and finite. {received}")
 
     def wishes(
         self, limits: tf.Tensor, minima: tf.Tensor | None = None, prefixes: tf.Tensor | None = None

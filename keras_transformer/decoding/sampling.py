@@ -2,6 +2,8 @@
 2017, section 6.1), and sampling.
 """
 
+from numbers import Real
+
 import tensorflow as tf
 
 from keras_transformer.decoding import candidates, loop
@@ -109,13 +111,14 @@ class Sampling(GreedySearch):
         super().__init__(constraints)
         if not isinstance(samples, int) or samples < 1:
             raise ValueError(f"`samples` must be an integer, at least 1. Received: {samples=}.")
-        if not tf.is_tensor(temperature) and not 0 < temperature < float("inf"):
+        is_number = isinstance(temperature, Real) and 0 < temperature < float("inf")
+        if not (tf.is_tensor(temperature) or is_number):
             raise ValueError(f"`temperature` must be above 0 and finite. Received: {temperature=}.")
         if not isinstance(top_k, int) or top_k < 0:
             raise ValueError(f"`top_k` must be an integer, at least 0. Received: {top_k=}.")
-        if not 0 < top_p <= 1:
+        if not (isinstance(top_p, Real) and 0 < top_p <= 1):
             raise ValueError(f"`top_p` must be above 0 and at most 1. Received: {top_p=}.")
-        if not 1 <= num_hypotheses <= samples:
+        if num_hypotheses not in range(1, samples + 1):
             raise ValueError(
                 f"`num_hypotheses` must lie in 1..samples={samples}. Received: {num_hypotheses=}."
             )

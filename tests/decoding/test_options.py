@@ -182,14 +182,15 @@ def test_the_search_for_all_returns_its_whole_beam_whatever_num_hypotheses_is():
     assert type(DecodingOptions(beam_size=1).search_for_all()) is GreedySearch
 
 
-NO_NUMBERS = (float("nan"), float("inf"))
+NO_NUMBERS = (float("nan"), float("inf"), None, b"2")
 # By class and argument, values that are refused.
 OUT_OF_RANGE = {
     BeamSearch: {
         "beam_size": (0, -1, 2.5),
         "length_penalty": (-0.1, *NO_NUMBERS),
         "coverage_penalty": (-0.1, *NO_NUMBERS),
-        "num_hypotheses": (0,),
+        "num_hypotheses": (0, 2.5, None),
+        "length_penalty_form": ("marian", None, []),
     },
     Constraints: {
         "no_repeat_ngram_size": (-1, 1.5),
@@ -199,8 +200,8 @@ OUT_OF_RANGE = {
         "samples": (0, 1.5),
         "temperature": (0.0, -1.0, *NO_NUMBERS),
         "top_k": (-1, 2.5),
-        "top_p": (0.0, 1.1, float("nan")),
-        "num_hypotheses": (0,),
+        "top_p": (0.0, 1.1, *NO_NUMBERS),
+        "num_hypotheses": (0, None),
     },
     DecodingOptions: {
         "samples": (-1, 1.5),
