@@ -54,8 +54,8 @@ class Masks(NamedTuple):
     causal: Tensor | None = None
 
     def checked(self, query: Tensor, key: Tensor, value: Tensor) -> "Masks":
-        """Return the masks. Refuse some that do not broadcast to the (B, T, S) of the inputs, masks
-        of floats, and inputs that are not (B, T, d), (B, S, d) and (B, S, d).
+        """Return the masks as booleans. Refuse masks that do not broadcast to the inputs' (B, T, S)
+        or are of floats, and inputs that are not (B, T, d), (B, S, d) and (B, S, d).
         """
         shapes = [tuple(x.shape) for x in (query, key, value)]
         batches, lengths = ({shape[n : n + 1] for shape in shapes[n:]} - {(None,)} for n in (0, 1))
@@ -66,8 +66,9 @@ class Masks(NamedTuple):
                 "If all rows share a memory, repeat it: keras.ops.repeat(memory, B, axis=0)."
             )
         sizes = (*shapes[0][:2], shapes[1][1])
+        masks = [mask if mask is None else ops.convert_to_tensor(mask) for mask in self]
         remedies = ("If it is of tokens, pass mask[:, None].", "Pass causal_mask(T), or no memory.")
-        for name, mask, remedy in zip(("attention_mask", "causal"), self, remedies, strict=True):
+        for name, mask, remedy in zip(("attention_mask", "causal"), masks, remedies, strict=True):
             if "float" in str(getattr(mask, "dtype", "")):
                 raise ValueError(
                     f"`{name}` must be booleans, True where a query may attend. Received: "
@@ -77,10 +78,10 @@ class Masks(NamedTuple):
             shape = tuple(getattr(mask, "shape", ()))
             pairs = zip(shape[::-1], sizes[::-1], strict=False)
             wrong = [pair for pair in pairs if None not in pair and pair[0] not in (1, pair[1])]
-            if wrong or not (mask is None or isinstance(mask, list) or len(shape) in (2, 3)):
+            if wrong or not (mask is None or len(shape) in (2, 3)):
                 received = f"Received: shape {shape}. {remedy}"
                 raise ValueError(f"`{name}` must broadcast to (B, T, S) = {sizes}. {received}")
-        return self
+        return Masks(*(mask if mask is None else ops.cast(mask, "bool") for mask in masks))
 
     def joined(self, *patterns: Tensor | None) -> Tensor | None:
         """Join all masks by `&`: broadcastable to (B, h, T, S); None if nothing is masked."""

@@ -155,6 +155,8 @@ def test_whole_sequences_are_the_formula_s(x, name):
     actual = np.array(layer(x, x, x, attention_mask=PADDING))
     oracle = expected(layer, formula, x, PADDING)
     np.testing.assert_allclose(actual[REAL], oracle[REAL], rtol=0, atol=5e-6)
+    for mask in (PADDING.astype("int32"), PADDING.tolist()):
+        np.testing.assert_array_equal(layer(x, x, x, attention_mask=mask), actual)
     paper = expected(layer, plain, x, PADDING)
     assert (np.abs(actual - paper)[REAL].max() > 0.01) == (name != "default")
 
