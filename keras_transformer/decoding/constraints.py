@@ -6,10 +6,10 @@ from collections.abc import Callable
 from numbers import Real
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from keras_transformer.decoding.candidates import FREE
+from keras_transformer.decoding.numpy_rules import bias_of
 from pipelines.special_ids import EOS, PAD
 
 
@@ -119,9 +119,7 @@ class Constraints:
             logits = self._penalized(logits, past)
         allowed = self._without_repeats(logits, past) if self.no_repeat_ngram_size else logits
         if self.barred:
-            never = np.zeros(vocabulary_size, np.float32)
-            never[list(self.barred)] = -np.inf
-            allowed = allowed + never
+            allowed = allowed + bias_of(vocabulary_size, self.barred)
         if self.forbidden is not None:
             allowed = allowed + self.forbidden(past)
         if allowed is not logits:

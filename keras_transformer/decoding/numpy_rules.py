@@ -57,8 +57,8 @@ class NumpyRules:
         self._penalizes = options.repetition_penalty != 1.0
         marks = () if spans is None else spans.marks
         # The second one also bars the marks, for sentences without spans.
-        self._barred = _bias(vocabulary_size, options.barred)
-        self._always = _bias(vocabulary_size, (*options.barred, *marks))
+        self._barred = bias_of(vocabulary_size, options.barred)
+        self._always = bias_of(vocabulary_size, (*options.barred, *marks))
         self.free = range(0)
 
     def wishes(
@@ -175,8 +175,10 @@ def refuse_unknown(options: DecodingOptions) -> None:
             )
 
 
-def _bias(size, never):
+def bias_of(size: int, never: Sequence[int]) -> np.ndarray:
     """Return a bias of -inf at these tokens; zeros of width 1 are enough if there are none."""
+    if beyond := [number for number in never if number >= size]:
+        raise ValueError(f"`barred` must be ids below {size}. Received: {beyond[0]} among them.")
     bias = np.zeros((1, size if never else 1), np.float32)
     bias[:, never] = NEVER
     return bias

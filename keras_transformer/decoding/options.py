@@ -163,10 +163,8 @@ class DecodingOptions(Options):
     # A multilingual model's languages of texts and translations that do not name theirs.
     source_language: str | None = None
     target_language: str | None = None
-    # Ids that never come.
-    barred: tuple[int, ...] = ()
-    # The contents of the file `forbidden`.
-    forbidden_words: tuple[str, ...] = ()
+    barred: tuple[int, ...] = ()  # ids that never come
+    forbidden_words: tuple[str, ...] = ()  # the contents of the file `forbidden`
 
     def __post_init__(self):
         path = self.forbidden
@@ -179,12 +177,16 @@ class DecodingOptions(Options):
         if not all(isinstance(word, str) for word in words):
             received = f"Received: forbidden_words={self.forbidden_words}."
             raise ValueError(f"`forbidden_words` must be a list of strings. {received}")
+        barred = tuple(self.barred) if hasattr(self.barred, "__iter__") else (None,)
+        if not all(hasattr(number, "__index__") and number >= 0 for number in barred):
+            received = f"Received: barred={self.barred}."
+            raise ValueError(f"`barred` must be a list of ids, each at least 0. {received}")
         seed = 0 if self.seed is None else self.seed
         if not (hasattr(seed, "__index__") and abs(seed) < 2**63):
             raise ValueError(f"`seed` must be an integer of 64 bits. Received: seed={self.seed}.")
         # 80 and "80" mean the same.
         lengths = {name: str(getattr(self, name)) for name in ("min_length", "max_length")}
-        lists = {"barred": tuple(self.barred), "forbidden_words": words, "forbidden": None}
+        lists = {"barred": barred, "forbidden_words": words, "forbidden": None}
         for name, value in (lengths | lists).items():
             object.__setattr__(self, name, value)
         if self.blockwise and self.beam_size is None and not self.samples:

@@ -208,5 +208,7 @@ def test_barred_ids_never_come():
     for search in (BeamSearch(3, constraints=barred), GreedySearch(barred)):
         for sentence in decode(search, tables, [6] * len(tables)):
             assert not {UNK, 4} & {token for ids, _ in sentence for token in ids}
+    with pytest.raises(ValueError, match=r"`barred` must be ids below 7\. Received: 7 among them"):
+        decode(GreedySearch(Constraints(barred=(4, 7))), tables, [6] * len(tables))
     free = decode(BeamSearch(3), tables, [6] * len(tables))
     assert {UNK, 4} & {token for sentence in free for ids, _ in sentence for token in ids}

@@ -214,6 +214,8 @@ OUT_OF_RANGE = {
         # A string would be read as words of one letter.
         "forbidden_words": ("cat", b"cat", None, 3, [None]),
         "forbidden": (["cat"], 3),
+        # -1 barred the last id.
+        "barred": (None, 5, "a", ["a"], (1, -1)),
         "seed": ("a", 1.5, 2**63),
     },
 }
