@@ -125,7 +125,7 @@ class MultiHeadAttention(Layer):
         masks = Masks(attention_mask, causal).checked(query, key, value)
         # 1. Project K W^K, V W^V and Q W^Q, and split each into h heads. Keep this order: gradients
         # are summed in it, and a resumed run must match bit for bit.
-        keys, values = self._keys_and_values(key, value)
+        keys, values = self.keys_and_values(key, value)
         queries = self._heads(query, self.query_kernel, self.query_bias)
         # 2. Attention(Q W_i^Q, K W_i^K, V W_i^V) of each head.
         heads = self.heads(queries, keys, values, masks=masks)
@@ -142,16 +142,17 @@ class MultiHeadAttention(Layer):
     ) -> tuple[Tensor, Tensor]:
         """Return the result of `call`, and the weights of the values, (B, h, T, S)."""
         masks = Masks(attention_mask, causal).checked(query, key, value)
-        keys, values = self._keys_and_values(key, value)
+        keys, values = self.keys_and_values(key, value)
         queries = self._heads(query, self.query_kernel, self.query_bias)
         heads, weights = self.heads.with_weights(queries, keys, values, masks)
         return self._output(heads, query), weights
 
     def keys_and_values(self, key: Tensor, value: Tensor) -> KeysAndValues:
-        """Project keys and values, (B, S, d_model) each, once for all steps of a `memory_stepper`.
-        Returns what the heads keep of K W^K, (B, h, S, d_k), and of V W^V, (B, h, S, d_v).
+        """Return K W^K, (B, h, S, d_k), and V W^V, (B, h, S, d_v), of (B, S, d_model) each. A
+        `memory_stepper` takes those of a memory, projected once for all steps.
         """
-        return self.heads.memory(*self._keys_and_values(key, value))
+        keys = self._heads(key, self.key_kernel, self.key_bias)
+        return keys, self._heads(value, self.value_kernel, self.value_bias)
 
     def stepper(self) -> "SelfAttentionStepper":
         """Make self-attention of one new position to a cache, with the current weights."""
@@ -160,10 +161,6 @@ class MultiHeadAttention(Layer):
     def memory_stepper(self) -> "MemoryStepper":
         """Make attention of one new position to `keys_and_values`, with the current weights."""
         return MemoryStepper(self)
-
-    def _keys_and_values(self, key, value):
-        keys = self._heads(key, self.key_kernel, self.key_bias)
-        return keys, self._heads(value, self.value_kernel, self.value_bias)
 
     def _output(self, heads, query):
         """(B, h, T, d_v) -> (B, T, d_model)."""
@@ -280,7 +277,7 @@ class MemoryStepper:
         self._width = attention.num_heads * attention.d_v
         policy = attention.dtype_policy
         self._query = Matrix([attention.query_kernel], policy, [attention.query_bias])
-        self._look = attention.heads.look
+        self._heads = attention.heads
         self._output = Matrix([attention.output_kernel], policy, [attention.output_bias])
 
     def __call__(
@@ -288,6 +285,7 @@ class MemoryStepper:
     ) -> tuple[Tensor, Tensor]:
         [query] = self._query(x)
         query = ops.reshape(query, (ops.shape(memory[0])[0], -1, *self._sizes))
-        heads, weights = self._look(ops.transpose(query, (0, 2, 1, 3)), memory, memory_mask)
+        query = ops.transpose(query, (0, 2, 1, 3))
+        heads, weights = self._heads.with_weights(query, *memory, Masks(memory_mask))
         [output] = self._output(ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (-1, self._width)))
         return output, weights

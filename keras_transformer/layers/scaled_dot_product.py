@@ -182,18 +182,6 @@ class AttentionHeads(Part):
         """Make the counterpart of `SoftmaxStepper`: these heads for one new position at a time."""
         raise NotImplementedError
 
-    def memory(self, key: Tensor, value: Tensor) -> KeysAndValues:
-        """Prepare a memory's keys and values for `look`: tensors of B rows."""
-        return key, value
-
-    def look(
-        self, query: Tensor, memory: KeysAndValues, memory_mask: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Let the newest position of K hypotheses per sentence, (B, h, K, d_k), attend to what
-        `memory` returned. Returns (B, h, K, d_v), and the weights (B, h, K, S).
-        """
-        return self.with_weights(query, *memory, Masks(memory_mask))
-
     def compute_output_shape(self, query_shape, key_shape, value_shape):
         return (*query_shape[:-1], value_shape[-1])
 
