@@ -7,7 +7,6 @@ bits of precision, such a sum stops growing at 256 times its terms. For a plain 
 sums the gradient in float32.
 """
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 
 import keras
@@ -19,22 +18,6 @@ from keras_transformer.layers.tensors import Tensor
 # 512 x 2048 numbers took almost twice as long as by 512 x 2064 (benchmarks/LOG.md).
 UNFAVOURABLE = 512
 EXTRA = 16
-
-
-@dataclasses.dataclass(frozen=True)
-class LowRank:
-    """A low-rank update of a matrix W, (d, n), to W + scale A B, with A (d, r) and B (r, n).
-
-    Reference: Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models", section 4.1;
-    scale is its alpha / r.
-    """
-
-    a: Tensor
-    b: Tensor
-    scale: Tensor
-
-    def __call__(self, kernel: Tensor) -> Tensor:
-        return kernel + self.scale * ops.matmul(self.a, self.b)
 
 
 class Kernel:
@@ -49,14 +32,18 @@ class Kernel:
         if layer is None:
             return self
         kernel = getattr(layer, f"_{self._name}")
-        low_rank = vars(layer).get("_low_rank", {}).get(self._name)
-        return kernel if low_rank is None else low_rank(kernel)
+        if self._name not in vars(layer).get("_low_rank", {}):
+            return kernel
+        a, b, scale = layer._low_rank[self._name]
+        return kernel + scale * ops.matmul(a, b)
 
     def adapt(
         self, layer: keras.layers.Layer, rank: int, scale: float, ends: Sequence[str]
     ) -> None:
-        """Add an adapter to this matrix of a built layer. Its three weights have the matrix's name
-        and these `ends`. x A starts with the variance of x; B is 0, so nothing changes at first.
+        """Add an adapter to this matrix of a built layer, (d, n): A (d, r), B (r, n) and the scale,
+        alpha / r (Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models", section
+        4.1). Its three weights have the matrix's name and these `ends`. x A starts with the
+        variance of x; B is 0, so nothing changes at first.
         """
         kernel = getattr(layer, f"_{self._name}")
         rows, columns = kernel.shape
@@ -65,7 +52,7 @@ class Kernel:
         a, b, factor = (f"{kernel.name}{end}" for end in ends)
         # A built layer accepts no weights until it is unlocked, as in Keras' own `enable_lora`.
         layer._tracker.unlock()
-        low_rank = LowRank(
+        low_rank = (
             layer.add_weight(name=a, shape=(rows, rank), initializer=normal),
             layer.add_weight(name=b, shape=(rank, columns), initializer="zeros"),
             layer.add_weight(name=factor, shape=(), initializer=constant, trainable=False),
