@@ -239,14 +239,13 @@ class PositionalEmbedding(Layer):
         if reverse:
             logits = ops.matmul(inputs, ops.transpose(self.table))
             return logits if self.bias is None else logits + self.bias
-        if not keras.backend.is_int_dtype(inputs.dtype):
-            # A Keras input without a dtype is float32. Mixed precision would round its ids.
-            if self.compute_dtype != "float32":
-                raise ValueError(
-                    f"ids must be integers. Received: {inputs.dtype}. Begin with "
-                    'keras.Input((None,), dtype="int32").'
-                )
-            inputs = ops.cast(inputs, "int32")
+        # A Keras input without a dtype is float32. Mixed precision would round its ids.
+        if self.compute_dtype != "float32" and not keras.backend.is_int_dtype(inputs.dtype):
+            raise ValueError(
+                f"ids must be integers. Received: {inputs.dtype}. Begin with "
+                'keras.Input((None,), dtype="int32").'
+            )
+        inputs = ops.cast(inputs, "int32")
         if positions is None:
             positions = ops.arange(ops.shape(inputs)[1])[None]
         x = ops.take(self.table, inputs, axis=0) * (self.d_model**0.5 if self.scaled else 1.0)

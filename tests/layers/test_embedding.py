@@ -179,6 +179,9 @@ def test_ids_may_be_floats_where_nothing_rounds_them(tmp_path):
     loaded = keras.models.load_model(tmp_path / "model.keras", custom_objects={"Reader": Reader})
     np.testing.assert_array_equal(loaded(IDS), expected)
     np.testing.assert_array_equal(keras.Sequential([model.embedding])(IDS), expected)
+    # TensorFlow gathers by neither int8 nor uint8.
+    for dtype in ("int8", "uint8", "int64"):
+        np.testing.assert_array_equal(model.embedding(np.array(IDS, dtype)), expected)
     # bfloat16 has no 257.
     message = r"ids must be integers\. Received: .*bfloat16.*\. Begin with"
     with pytest.raises(ValueError, match=message):
