@@ -61,9 +61,8 @@ class TrainFunction:
         model._distribute_strategy = None
         model.train_function = self
         with strategy.scope():
-            variables = model.trainable_variables if accumulate > 1 else []
-            self._sums = [_local(variable.shape) for variable in variables]
-            self._counts = _local(3) if accumulate > 1 else None
+            shapes = [*(variable.shape for variable in model.trainable_variables), 3]
+            self._sums = [_local(shape) for shape in shapes] if accumulate > 1 else []
         self._add_all = tf.function(self._add_all)
         self._update_all = tf.function(self._update_all)
         self._compiled = {}
@@ -141,7 +140,7 @@ class TrainFunction:
 
     def _add(self, batch):
         gradients, counts = self._gradients(batch, tf.constant(1.0))
-        for total, value in zip([*self._sums, self._counts], [*gradients, counts], strict=True):
+        for total, value in zip(self._sums, [*gradients, counts], strict=True):
             total.assign_add(value)
 
     def _update(self, batch, votes):
@@ -155,13 +154,11 @@ class TrainFunction:
             )
         else:
             self._add(batch)
-            sums = [
-                *(total.read_value() for total in self._sums),
-                tf.concat([self._counts.read_value(), votes], 0),
-            ]
+            *gradients, counts = (total.read_value() for total in self._sums)
+            sums = [*gradients, tf.concat([counts, votes], 0)]
             *gradients, counts = replicas.all_reduce("SUM", sums)
             gradients = [gradient / _divisor(counts[0]) for gradient in gradients]
-            for total in (*self._sums, self._counts):
+            for total in self._sums:
                 total.assign(tf.zeros_like(total))
         self.model.optimizer.apply(gradients, self.model.trainable_variables)
         return counts
