@@ -74,6 +74,7 @@ class ConvolutionBlock(KeepsShape):
         self, d_model: int, kernel_size: int, dropout: float = 0.0, padding: str = "same", **kwargs
     ):
         super().__init__(**kwargs)
+        check_sizes(d_model=d_model, kernel_size=kernel_size)
         self.d_model = d_model
         self.kernel_size = kernel_size
         self.dropout = dropout
@@ -153,7 +154,7 @@ class ConvolutionalEncoder(Layer):
         self, num_layers: int, d_model: int, kernel_size: int = 3, dropout: float = 0.0, **kwargs
     ):
         super().__init__(**kwargs)
-        check_sizes(num_layers=num_layers, d_model=d_model, kernel_size=kernel_size)
+        check_sizes(num_layers=num_layers)
         self.num_layers = num_layers
         self.d_model = d_model
         self.kernel_size = kernel_size

@@ -41,6 +41,7 @@ class SegmentEmbedding(KeepsShape):
 
     def __init__(self, segments: int = 2, dropout: float = 0.0, epsilon: float = EPSILON, **kwargs):
         super().__init__(**kwargs)
+        check_sizes(segments=segments)
         self.segments = segments
         self.dropout = dropout
         self.epsilon = epsilon

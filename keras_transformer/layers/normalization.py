@@ -1,5 +1,7 @@
 """Layer normalization (Vaswani et al. 2017, section 3.1), and by the root mean square alone."""
 
+import numbers
+
 import keras
 from keras import ops
 
@@ -14,8 +16,8 @@ class _Normalization(KeepsShape):
 
     def __init__(self, epsilon: float = 1e-6, **kwargs):
         super().__init__(**kwargs)
-        if not epsilon > 0:
-            raise ValueError(f"`epsilon` must be above 0. Received: epsilon={epsilon}. Try 1e-6.")
+        if not (isinstance(epsilon, numbers.Real) and epsilon > 0):
+            raise ValueError(f"`epsilon` must be above 0. Received: {epsilon=}. Try 1e-6.")
         self.epsilon = epsilon
 
     def build(self, x_shape):

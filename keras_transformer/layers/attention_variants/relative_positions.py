@@ -85,6 +85,7 @@ class RelativeBias(RelativePositions):
     ):
         super().__init__(**kwargs)
         check_sizes(4 if bidirectional else 2, num_buckets=num_buckets)
+        check_sizes(max_distance=max_distance)
         self.bidirectional = bidirectional
         self.num_buckets = num_buckets
         self.max_distance = max_distance
