@@ -110,10 +110,16 @@ def optimizer(
             "`weight_decay` needs adamw, muon or adafactor. Received: "
             f"weight_decay={weight_decay}, name={name!r}. Pass --optimizer=adamw."
         )
-    if name == "adamw" and not weight_decay:
+    if name == "adamw" and not weight_decay > 0:
         raise ValueError(
             "`weight_decay` must be positive with adamw, which is adam without it. Received: "
             f"weight_decay={weight_decay}. Try --weight_decay=0.01, or --optimizer=adam."
+        )
+    clips = clip_norm is None or clip_norm > 0
+    if not (weight_decay >= 0 and clips and (ema is None or 0 < ema < 1)):
+        raise ValueError(
+            "`weight_decay` must be at least 0, `clip_norm` above 0 and `ema` in (0, 1). Received: "
+            f"{weight_decay=}, {clip_norm=}, {ema=}."
         )
     settings = {
         "weight_decay": weight_decay or None,

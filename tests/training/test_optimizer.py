@@ -430,6 +430,14 @@ REFUSED = [
     (OPTIMIZER, {"name": "sgd"}, r"`name` must be one of adam, adamw, muon, .*name='sgd'\."),
     (OPTIMIZER, {"weight_decay": 0.1}, r"`weight_decay` needs adamw, .*='adam'\. Pass --optim"),
     (OPTIMIZER, {"name": "adamw"}, r"`weight_decay` must be positive with.*or --optimizer=adam\."),
+    (OPTIMIZER, {"name": "adamw", "weight_decay": -0.5}, r"`weight_decay` must be pos.*=-0\.5\."),
+    *(
+        (OPTIMIZER, {"name": "muon", name: wrong}, rf"`weight_.*, `clip_norm`.* {name}={wrong}")
+        for name in ("weight_decay", "clip_norm", "ema")
+        for wrong in (-1.0, float("nan"))
+    ),
+    (OPTIMIZER, {"clip_norm": 0.0}, r".* clip_norm=0\.0"),
+    (OPTIMIZER, {"ema": 1.5}, r".* ema=1\.5"),
     *(
         (TRANSFORMER, {name: wrong}, rf"`{name}` must be a positive number\. .*={wrong!r}\.")
         for name in ("d_model", "warmup_steps", "scale")
