@@ -31,6 +31,11 @@ class BlockwiseSearch(GreedySearch):
 
     def _one_by_one(self, stepper, source, unfinished):
         sentences = tf.shape(unfinished["limit"])[0]
+        if not hasattr(stepper, "block_size"):
+            raise ValueError(
+                "a blockwise search needs the stepper of one model with a `block_size` of 2 or "
+                f"more. Received: a {type(stepper).__name__}. Search with GreedySearch()."
+            )
         size = stepper.block_size
         longest = tf.maximum(tf.reduce_max(unfinished["limit"]), 0)
         unfinished = {

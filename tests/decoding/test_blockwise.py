@@ -303,3 +303,9 @@ def test_an_attention_whose_state_cannot_go_back_is_refused():
     with pytest.raises(ValueError, match=r"^`block_size` must be 1 for attention='linear', "):
         random_model(attention="linear")
     assert not isinstance(BlockwiseSearch(), Sampling)
+
+
+def test_a_stepper_without_blocks_is_refused():
+    """Such as an ensemble's: the error named an attribute and no remedy."""
+    with pytest.raises(ValueError, match=r"^a blockwise search needs .* a TableStepper\. Search"):
+        BlockwiseSearch()(TableStepper([]), (), tf.constant([1]))
