@@ -64,7 +64,8 @@ class SizedModel(keras.Model):
         elif sizes or not isinstance(hyperparameters, self.sizes):
             raise ValueError(
                 f"`hyperparameters` must be {self.sizes.__name__}(...), with no field named beside "
-                f"it. Received: {hyperparameters!r} and {', '.join(sizes or ()) or 'no field'}."
+                f"it. Received: {hyperparameters!r} and {', '.join(sizes or ()) or 'no field'}. "
+                f"Or pass fields alone, as in {type(self).__name__}(d_model=512)."
             )
         for unused in self.unused:
             value = getattr(hyperparameters, unused)

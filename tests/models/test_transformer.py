@@ -179,7 +179,7 @@ NO_HP = r"^`hyperparameters` must be Hyperparameters\(\.\.\.\), with no field .*
     ("make", "message"),
     [
         # Once these were taken for hyperparameters, lost beside them, or ignored.
-        (lambda: Transformer(50), f"{NO_HP}50 and no field"),
+        (lambda: Transformer(50), rf"{NO_HP}50 and no field\. Or pass .* Transformer\(d_mod"),
         (lambda: Transformer(HP, d_ff=3), f"{NO_HP}.* and d_ff"),
         (lambda: TextClassifier({"d_ff": 3}, labels=3), f"{NO_HP}.*'d_ff': 3"),
         (lambda: TextClassifier(HP, labels=["a", "b"]), "`labels` must be an integer, at least 1"),
