@@ -73,14 +73,6 @@ class TreeConstraints(Constraints):
     leaves: tf.Tensor | None = None
     begins_word: np.ndarray | None = None
 
-    def __post_init__(self):
-        super().__post_init__()
-        if self.no_repeat_ngram_size:
-            raise ValueError(
-                f"no_repeat_ngram_size={self.no_repeat_ngram_size} excludes trees, because they "
-                "repeat their symbols. Leave it out."
-            )
-
     def wishes(self, limits, minima=None, prefixes=None):
         sentences = super().wishes(limits, None, prefixes)
         count = tf.cast(self.count, tf.int32)

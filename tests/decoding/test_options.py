@@ -143,6 +143,7 @@ EXCLUDED = [
     ({"blockwise": True, "beam_size": 2}, "greedy search"),
     ({"blockwise": True, "samples": 2}, "greedy search"),
     ({"beam_size": 1, "coverage_penalty": 0.2}, "chooses among hypotheses"),
+    ({"constrained": True, "no_repeat_ngram_size": 3}, "trees repeat their symbols"),
     ({"min_length": 81, "max_length": 80}, "must not be above"),
     ({"min_length": "1.5x", "max_length": "1x"}, "must not be above"),
     ({"min_length": "+51"}, "must not be above", "max_length=+50"),
