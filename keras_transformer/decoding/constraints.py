@@ -9,7 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from keras_transformer.decoding.candidates import FREE
-from keras_transformer.decoding.numpy_rules import bias_of
+from keras_transformer.decoding.forbidden_words import bias_of
 from pipelines.special_ids import EOS, PAD
 
 

@@ -177,3 +177,12 @@ def _bytes(text: str | bytes) -> Iterator[Byte]:
     for character in text:
         is_of_word = character.isalnum() or character == "_" or category(character)[0] == "M"
         yield from (Byte(value, is_of_word) for value in character.encode())
+
+
+def bias_of(size: int, never: Sequence[int]) -> np.ndarray:
+    """Return a bias of -inf at these tokens; zeros of width 1 are enough if there are none."""
+    if beyond := [number for number in never if number >= size]:
+        raise ValueError(f"`barred` must be ids below {size}. Received: {beyond[0]} among them.")
+    bias = np.zeros((1, size if never else 1), np.float32)
+    bias[:, never] = -np.inf
+    return bias

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_transformer.decoding.forbidden_words import ForbiddenWords
+from keras_transformer.decoding.forbidden_words import ForbiddenWords, bias_of
 from keras_transformer.decoding.options import DecodingOptions
 from pipelines.special_ids import EOS, PAD
 
@@ -173,15 +173,6 @@ def refuse_unknown(options: DecodingOptions) -> None:
                 f"models of ONNX and LiteRT are searched without it: {name}={value}. "
                 "Choose another value, or use the run's folder or its SavedModel."
             )
-
-
-def bias_of(size: int, never: Sequence[int]) -> np.ndarray:
-    """Return a bias of -inf at these tokens; zeros of width 1 are enough if there are none."""
-    if beyond := [number for number in never if number >= size]:
-        raise ValueError(f"`barred` must be ids below {size}. Received: {beyond[0]} among them.")
-    bias = np.zeros((1, size if never else 1), np.float32)
-    bias[:, never] = NEVER
-    return bias
 
 
 def _may_close(occurs, opened_by):
