@@ -21,7 +21,7 @@ def main(FLAGS):
             "it out, or call the signature nbest of an export."
         )
     flags.check_stream(FLAGS)
-    streams.require_writable(FLAGS.output, FLAGS.input)
+    flags.require_output(FLAGS)
     options = flags.decoding_options(FLAGS)
     if FLAGS["seed"].present:
         options["seed"] = FLAGS.seed

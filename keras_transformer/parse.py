@@ -23,7 +23,7 @@ def main(FLAGS):
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
-    streams.require_writable(FLAGS.output, FLAGS.input)
+    flags.require_output(FLAGS)
     at_once = spread_over_cores()
     parser = Translator.load(model, FLAGS.precision, **flags.decoding_options(FLAGS))
     refuse_other_task(parser.description, model, "parsing")

@@ -25,7 +25,7 @@ def main(FLAGS):
 
     model = flags.required(FLAGS, "model")
     flags.check_stream(FLAGS)
-    streams.require_writable(FLAGS.output, FLAGS.input)
+    flags.require_output(FLAGS)
     predictor = Predictor.load(model, FLAGS.signature)
     predict = _objects if FLAGS.json else Predictor.lines
     if FLAGS.stream:

@@ -15,11 +15,11 @@ SECTIONS = (ModelToUse, DecodeTokens, Files, Output)
 
 def main(FLAGS):
     from keras_transformer.inference.translator import Translator
-    from keras_transformer.streams import require_writable, write_lines
+    from keras_transformer.streams import write_lines
     from pipelines import line_files
 
     model = flags.required(FLAGS, "model")
-    require_writable(FLAGS.output, FLAGS.source_file, FLAGS.reference_file)
+    flags.require_output(FLAGS)
     files = (flags.required(FLAGS, name) for name in ("source_file", "reference_file"))
     sources, targets = line_files.read_aligned(*files)
     scores = Translator.load(model).score(sources, targets, batch_tokens=FLAGS.decode_tokens)

@@ -64,7 +64,7 @@ def answer_lines(answer: Callable[[str], str]) -> None:
             break
 
 
-def require_writable(name: str, *inputs: str | None) -> None:
+def require_writable(name: str, *inputs: str) -> None:
     """Refuse, before a command does its work, an --output that `write_text` cannot write to, or
     that is one of the command's inputs.
     """
@@ -81,7 +81,7 @@ def require_writable(name: str, *inputs: str | None) -> None:
                 f"--output={name} cannot be written: permission denied. Name another file."
             )
         return
-    existing = (file for file in inputs if file and os.path.exists(file))
+    existing = (file for file in inputs if os.path.exists(file))
     if path.exists() and any(map(path.samefile, existing)):
         raise ValueError(f"--output={name} is read, and would be lost. Name another file.")
     require_folder(f"--output={name}", path.resolve().parent, "file")

@@ -16,7 +16,9 @@ from keras_transformer.flags.of_commands import (
     JsonOutput,
     Lines,
     Output,
+    file_format_of,
 )
+from pipelines.documents import BILINGUAL
 
 SECTIONS = (*SEARCHING, DecodeTokens, Lines, *TRANSLATING, Documents, JsonOutput, Output)
 
@@ -27,15 +29,14 @@ def main(FLAGS):
     from keras_transformer.inference.translator import Translator
     from keras_transformer.runs.model_path import description_of
     from keras_transformer.startup import spread_over_cores
-    from pipelines.documents import BILINGUAL
     from pipelines.glossary import marking
     from pipelines.vocabularies.protected_spans import ProtectedSpans
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)
-    file_format = flags.file_format(FLAGS)
+    file_format = file_format_of(FLAGS)
     # A bilingual file may be its own output, for the source texts stay in it.
-    streams.require_writable(FLAGS.output, None if file_format in BILINGUAL else FLAGS.input)
+    flags.require_output(FLAGS, but="input" if file_format in BILINGUAL else None)
     document = streams.read_document(FLAGS.input, file_format, FLAGS.all)
 
     def read():

@@ -31,7 +31,6 @@ def main(FLAGS):
     from keras_transformer.runs.description import task_of
     from keras_transformer.runs.model_path import description_of
     from keras_transformer.startup import spread_over_cores, start_tensorflow
-    from keras_transformer.streams import require_writable
 
     model = flags.required(FLAGS, "model")
     tried = (
@@ -39,7 +38,7 @@ def main(FLAGS):
         tuning.length_penalties_of(FLAGS.length_penalties),
     )
     tuning.refuse_one_hypothesis(FLAGS.coverage_penalty, tried[0])
-    require_writable(FLAGS.output)
+    flags.require_output(FLAGS)
     flags.refuse_foreign(task_of(description_of(model)), model)
     # Scores need TensorFlow, whatever the model. Its threads are set before a corpus uses them.
     start_tensorflow()

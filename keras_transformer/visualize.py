@@ -51,13 +51,12 @@ SECTIONS = (*PICTURE, ModelToUse, ThemeOptions, DecodingOptions, Seed, Output)
 
 
 def main(FLAGS):
-    from keras_transformer.streams import require_writable
     from keras_transformer.visualization.picture_file import form_of, write_picture
 
     if not FLAGS.picture:
         raise ValueError(f"--picture is missing: one of {', '.join(PICTURES)}.")
     form_of(FLAGS.output)
-    require_writable(FLAGS.output)
+    flags.require_output(FLAGS)
     picture = PICTURES[FLAGS.picture].of(flags.values(FLAGS, *PICTURE))
     if FLAGS.picture == "learning_rate":
         draw = picture.measure({text: _schedule(text) for text in FLAGS.schedules})

@@ -25,9 +25,8 @@ from keras_transformer.flags.of_commands import Dump, Errors
 from keras_transformer.flags.scopes import read_sections, tasks_of
 from keras_transformer.runs.model_path import portable_folder
 from keras_transformer.startup import start_tensorflow
-from keras_transformer.streams import leave_standard_output
+from keras_transformer.streams import leave_standard_output, require_writable
 from keras_transformer.tensorflow_errors import reason_of
-from pipelines.documents import BILINGUAL, ENDINGS, UNREAD, format_of
 from pipelines.options import Options, Sections, recipe, settings
 
 # The place of each flag that is set, by name.
@@ -116,6 +115,14 @@ def refuse_foreign(task: str, model: str) -> None:
             )
 
 
+def require_output(FLAGS: absl_flags.FlagValues, but: str | None = None) -> None:
+    """Refuse, before a command does its work, an --output that cannot be written, or that is the
+    file of another flag `but` one.
+    """
+    inputs = (path for name, path in _paths(FLAGS) if name not in ("output", but))
+    require_writable(FLAGS.output, *inputs)
+
+
 def check_stream(FLAGS: absl_flags.FlagValues, **conflicts: bool) -> None:
     """Refuse --stream with files, or with another flag, by name, that is in conflict with it."""
     if FLAGS.stream and (FLAGS.input != "-" or FLAGS.output != "-" or any(conflicts.values())):
@@ -124,27 +131,6 @@ def check_stream(FLAGS: absl_flags.FlagValues, **conflicts: bool) -> None:
             "--stream answers lines of standard input on standard output: leave out "
             f"{', '.join(first)} and {last}."
         )
-
-
-def file_format(FLAGS: absl_flags.FlagValues) -> str:
-    """Return --file_format, by default that of --input's ending; refuse flags unfit for it."""
-    kind = FLAGS.file_format or format_of(FLAGS.input)
-    if kind in UNREAD:
-        raise ValueError(
-            f"files of {kind} are not read. Received: {FLAGS.input}. Convert it to one of "
-            f"{', '.join(ENDINGS)}, or add --file_format=lines to translate each line as it stands."
-        )
-    if FLAGS.all and kind not in BILINGUAL:
-        raise ValueError(
-            f"--all is for --file_format={' or '.join(BILINGUAL)}. Received: "
-            f"--file_format={kind}. Leave it out."
-        )
-    if kind != "lines" and (FLAGS.json or FLAGS.prefix_file or FLAGS.stream):
-        raise ValueError(
-            f"--file_format={kind} is written as it was read: leave out --json, --prefix_file and "
-            "--stream."
-        )
-    return kind
 
 
 def run(
@@ -272,12 +258,18 @@ def _reason(error, FLAGS):
 def _file_reason(error, FLAGS):
     """Return the reason of a file's error, and the flag that names the file or a folder of it."""
     path = pathlib.Path(error.filename).absolute()
+    for name, root in _paths(FLAGS):
+        if path.is_relative_to(pathlib.Path(root).absolute()):
+            return f"--{name}={root}: {error.strerror}: {path}. Name another."
+    return f"{error.filename}: {error.strerror}."
+
+
+def _paths(FLAGS):
+    """Yield the name and the path of each flag that is set to a path, or to several."""
     for name in PLACES:
         if isinstance(FLAGS[name].parser, PathParser):
-            for root in filter(None, FLAGS[name].value.split(",")):
-                if path.is_relative_to(pathlib.Path(root).absolute()):
-                    return f"--{name}={root}: {error.strerror}: {path}. Name another."
-    return f"{error.filename}: {error.strerror}."
+            value = FLAGS[name].value
+            yield from ((name, path) for path in (value, *value.split(",")) if path)
 
 
 def _with_places(reason):

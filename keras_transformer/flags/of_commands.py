@@ -1,8 +1,11 @@
 """Options of the commands that use a model, and of all commands."""
 
+from absl import flags as absl_flags
+
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.saved_models.options import Precision
 from keras_transformer.training.options import Seed
+from pipelines.documents import BILINGUAL, ENDINGS, UNREAD, format_of
 from pipelines.options import FREE, Options, option
 
 
@@ -73,6 +76,27 @@ class Documents(Options):
         choices=("lines", "po", "xliff", "json", "srt", "html"),
     )
     all_: bool = option(False, "In po and xliff, also translate entries that have a translation.")
+
+
+def file_format_of(FLAGS: absl_flags.FlagValues) -> str:
+    """Return --file_format, by default that of --input's ending; refuse flags unfit for it."""
+    kind = FLAGS.file_format or format_of(FLAGS.input)
+    if kind in UNREAD:
+        raise ValueError(
+            f"files of {kind} are not read. Received: {FLAGS.input}. Convert it to one of "
+            f"{', '.join(ENDINGS)}, or add --file_format=lines to translate each line as it stands."
+        )
+    if FLAGS.all and kind not in BILINGUAL:
+        raise ValueError(
+            f"--all is for --file_format={' or '.join(BILINGUAL)}. Received: "
+            f"--file_format={kind}. Leave it out."
+        )
+    if kind != "lines" and (FLAGS.json or FLAGS.prefix_file or FLAGS.stream):
+        raise ValueError(
+            f"--file_format={kind} is written as it was read: leave out --json, --prefix_file and "
+            "--stream."
+        )
+    return kind
 
 
 class Languages(Options):

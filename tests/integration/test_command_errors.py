@@ -16,6 +16,9 @@ OF_PICTURES = {
     ),
     "visualize --picture=curves --model=nowhere --output=a.svg": b"nowhere holds no trained model",
     "visualize --picture=curves --model=n --output=/proc/a.svg": b"=/proc/a.svg cannot be written",
+    "visualize --picture=patches --model=nowhere --png=text/a.png --output=text/a.png": (
+        b"--output=text/a.png is read, and would be lost. Name another file."
+    ),
     f"visualize --picture=positions --output=a.svg {SAVED}": (
         b"--picture=positions needs the weights and settings of a run. Received: saved_models/"
     ),
@@ -81,7 +84,10 @@ WRONG = {
         f"{command} --model=nowhere --{name}=text/valid.en --output=text/../text/valid.en": (
             b"--output=text/../text/valid.en is read, and would be lost. Name another file."
         )
-        for command, name in (("translate", "input"), ("score", "source_file"))
+        for command, name in (
+            *(("translate", "input"), ("translate", "prefix_file"), ("score", "source_file")),
+            *(("tune", "reference_file"), ("translate --input=text/valid.de", "glossary")),
+        )
     },
     UNEQUAL: b"must have as many lines as the input. Received: 3 and 2.",
     f"translate {OF_RUN},saved_models/reverse_words_reversed": (
@@ -115,7 +121,7 @@ def shell(toy, tmp_path_factory):
     (folder / "broken").mkdir()
     (folder / "broken" / "saved_model.pb").write_bytes(b"nonsense")
     (folder / "text").mkdir()
-    of_two = ("unequal.de", "onesided.en", "valid.en", "valid.de")
+    of_two = ("unequal.de", "onesided.en", "valid.en", "valid.de", "a.png")
     for name, lines in {"unequal.en": 3, **dict.fromkeys(of_two, 2)}.items():
         (folder / "text" / name).write_text("a line\n" * lines, encoding="utf-8")
     return shell
