@@ -209,19 +209,21 @@ def compare(
     test: str = "bootstrap",
 ) -> dict[str, dict[str, Any]]:
     """Test the difference of two systems on the same sentences, with sacrebleu's seed. `p_value` is
-    the probability of so large a difference between equal systems. It is None if all translations
-    are equal, where sacrebleu would return its smallest value.
+    the probability of so large a difference between equal systems. It is 1 for equal scores, and
+    None if all translations are equal: of what a metric cannot tell apart sacrebleu would return
+    its smallest value.
     """
     systems = [("baseline", baseline), ("system", hypotheses)]
     comparison = {}
     for name, (label, metric) in metrics.items():
         signature, (theirs, ours) = _tested(metric, systems, references, test)
+        p_value = 1.0 if ours.score == theirs.score else round(ours.p_value, 4)
         comparison[name] = {
             "label": label,
             "baseline": round(theirs.score, 2),
             "score": round(ours.score, 2),
             "difference": round(ours.score - theirs.score, 2),
-            "p_value": None if baseline == hypotheses else round(ours.p_value, 4),
+            "p_value": None if baseline == hypotheses else p_value,
             "signature": signature,
         }
     return comparison

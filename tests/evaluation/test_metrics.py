@@ -255,6 +255,10 @@ def test_one_system_twice_has_no_p_value():
     references = [*REFERENCES[1:6], REFERENCES[0], *REFERENCES[6:]]
     [compared] = metrics.compare(metrics.choose(["bleu"]), rotated, GOOD, references).values()
     assert compared["p_value"] is not None
+    # A metric that sees no difference gives no evidence of one.
+    lower = [line.lower() for line in GOOD]
+    blind = metrics.compare(metrics.choose(["bleu_lc", "ter"]), lower, GOOD, REFERENCES).values()
+    assert [(result["difference"], result["p_value"]) for result in blind] == [(0, 1), (0, 1)]
 
 
 # BLEU and chrF against sacrebleu, called directly.
