@@ -19,7 +19,9 @@ class Lengths(Options):
         from keras_transformer.inference.held_out_text import corpus_of
         from keras_transformer.visualization.model_reading import run_of_pairs
         from pipelines import vocabularies
-        from pipelines.batches import texts
+        from pipelines.batches import bucketing, texts
+        from pipelines.corpora.protected_text import protect
+        from pipelines.vocabularies.protected_spans import ProtectedSpans
 
         folder = run_of_pairs(model, "lengths")
         description = folder.read_description()
@@ -27,9 +29,13 @@ class Lengths(Options):
         training = description["training"]
         if corpus.weights is not None:
             print("Each pair is counted once: the weights of the mixture are left out.")
+        protected = ProtectedSpans.in_description(description)
+        train = protect(corpus, protected, strict=False).train if protected else corpus.train
         vocabulary = vocabularies.load(folder.path)
-        pairs = texts.tokenize_pairs(corpus.train, vocabulary, training["max_length"])
-        counts = count(pairs.examples().lengths, training["batch_tokens"])
+        pairs = texts.tokenize_pairs(train, vocabulary, training["max_length"])
+        is_static = description.get("asked", {}).get("static_shapes")
+        share = bucketing.MOST_PADDING_STATIC if is_static else bucketing.MOST_PADDING
+        counts = count(pairs.examples().lengths, training["batch_tokens"], share)
         return functools.partial(draw, counts)
 
 
@@ -45,12 +51,12 @@ class LengthCounts:
     positions: np.ndarray
 
 
-def count(lengths, batch_tokens: int) -> LengthCounts:
-    """Count lengths (pairs, 2) by bucket, for batches of `batch_tokens` tokens on either side."""
+def count(lengths, batch_tokens: int, *most_padding: float) -> LengthCounts:
+    """Count lengths (pairs, 2) by bucket; the other arguments are those of `bucketing.bucket`."""
     from pipelines.batches.bucketing import bucket
 
     lengths = np.asarray(lengths)
-    buckets = bucket(lengths, batch_tokens)
+    buckets = bucket(lengths, batch_tokens, *most_padding)
     pairs = np.bincount(buckets.bucket_of)
     tokens = np.bincount(buckets.bucket_of, lengths.sum(axis=1)).astype(np.int64)
     return LengthCounts(lengths, buckets, tokens, pairs * buckets.lengths.sum(axis=1))

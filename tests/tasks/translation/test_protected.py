@@ -21,6 +21,8 @@ from keras_transformer.runs.run import Run
 from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.tasks import TRAINING
 from keras_transformer.tasks.translation.task import Translation
+from keras_transformer.visualization.length_charts import Lengths
+from pipelines.batches.bucketing import MOST_PADDING, MOST_PADDING_STATIC, bucket
 from pipelines.glossary import Glossary
 from pipelines.vocabularies.protected_spans import FILE, MARKS, ProtectedSpans, TextMarks
 
@@ -129,6 +131,24 @@ def saved(trained, module, tmp_path_factory, shared):
 @pytest.fixture(scope="module")
 def exported(saved):
     return Translator.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("is_static", "share"), [(False, MOST_PADDING), (True, MOST_PADDING_STATIC)]
+)
+def test_the_picture_of_lengths_has_the_pairs_and_buckets_of_the_training(
+    trained, values, tmp_path, is_static, share
+):
+    task = Translation(values(KINDS, "--truecase"))
+    task.read_files(RunFolder(trained))
+    lengths = task.examples("train").lengths
+    shutil.copytree(trained, tmp_path / "run")
+    description = RunFolder(trained).read_description()
+    description["asked"]["static_shapes"] = is_static
+    (tmp_path / "run" / "model.json").write_text(json.dumps(description))
+    counts = Lengths().measure(str(tmp_path / "run"), {}).args[0]
+    np.testing.assert_array_equal(counts.lengths, lengths)
+    np.testing.assert_array_equal(counts.buckets.lengths, bucket(lengths, 256, share).lengths)
 
 
 def test_a_run_says_what_it_protects(trained, saved):
