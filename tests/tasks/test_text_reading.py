@@ -218,12 +218,14 @@ def test_the_body_is_carried_over_and_the_heads_stay(task_of):
         (Classification, ["lamp", "door"], r"the test side.*door|door.*the test side"),
         (Tagging, ["O O O O", "O O O"], r"the test side, text 2 has 4 words"),
         (Tagging, ["O O O B-song", "O O O O"], r"B-song"),
+        (Tagging, ["", " "], r"^the test side, text 1 and all after it have no word to tag\."),
     ],
 )
 def test_labels_that_could_not_be_scored_are_refused_at_once(task_of, kind, targets, message):
     task = task_of(kind)
     task.introduce()
-    test = ParallelText(["turn on the lamp", "what is the time"], targets)
+    sources = ["turn on the lamp", "what is the time"] if "".join(targets).strip() else targets
+    test = ParallelText(sources, targets)
     task.corpus = dataclasses.replace(task.corpus, test=test)
     with pytest.raises(ValueError, match=message):
         task.introduce()

@@ -97,6 +97,8 @@ class TagScorer(LabelScorer):
     @staticmethod
     def check(text, names, place):
         labelled_texts.check_tags(text.sources, text.targets, names, place)
+        if not any(map(str.split, text.targets)):
+            raise ValueError(f"{place(0)} and all after it have no word to tag. Pass other text.")
 
     @staticmethod
     def measure(reader, text):
