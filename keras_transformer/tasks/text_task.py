@@ -224,9 +224,13 @@ def in_rows(names: Sequence[str], samples) -> list[str]:
 
 def attend_of(model: str) -> Callable[..., dict] | None:
     """Return the signature "attend" of a model, from strings (B,) to "pieces" (B, T) and weights
-    (B, N, h, T, T) by the name of their stack. None for two stacks, or an export without it.
+    (B, N, h, T, T) by the name of their stack. None for two stacks, an ensemble, or an export
+    without it.
     """
-    path = ModelPath.of(model)
+    paths = ModelPath.listed(model)
+    if len(paths) > 1:
+        return None
+    [path] = paths
     if path.version:
         return saved_functions(path).get("attend")
     name = task_of(path.describe())

@@ -27,11 +27,17 @@ class Hypotheses(OfALine):
     def measure(self, model: str, search: Mapping):
         from keras_transformer.decoding.remembered_options import kept_in, options_of_run
         from keras_transformer.inference.translator import Translator
-        from keras_transformer.runs.model_path import description_of
+        from keras_transformer.runs.model_path import ModelPath
 
         line = self.required_line()
+        path = ModelPath.listed(model)[0]
+        if path.version or path.is_portable:
+            raise ValueError(
+                "--picture=n_best needs the pieces of several hypotheses, which an export does not "
+                "return. Name the folder of a run."
+            )
         # Draw every hypothesis that the search ends with.
-        options = options_of_run(search, kept_in(description_of(model)))
+        options = options_of_run(search, kept_in(path.describe()))
         count = {"num_hypotheses": options.samples or options.beam().beam_size}
         translator = Translator.load(model, **{**count, **search})
         [hypotheses] = translator.translate_in_detail([line])
@@ -97,11 +103,6 @@ class Branch:
 
 def tree(hypotheses: Sequence) -> Branch:
     """Join hypotheses, best first, by their common beginnings. The root may be empty."""
-    if not hypotheses or hypotheses[0].pieces is None:
-        raise ValueError(
-            "--picture=n_best needs the pieces of several hypotheses, which a SavedModel does not "
-            "return. Name the folder of a run."
-        )
     return _branch(list(enumerate(hypotheses, 1)), 0)
 
 

@@ -233,8 +233,24 @@ def test_the_sentence_is_translated_as_the_flags_say(name, loaded):
 def test_the_tree_has_all_hypotheses_of_the_search(
     description, options, count, loaded, monkeypatch
 ):
-    monkeypatch.setattr(model_path, "description_of", lambda model: description)
+    path = types.SimpleNamespace(version=None, is_portable=False, describe=lambda: description)
+    monkeypatch.setattr(model_path.ModelPath, "listed", lambda model: [path])
     assert loaded("n_best", options) == ("m", {"num_hypotheses": count, **options})
+
+
+@pytest.mark.parametrize("graph", ["saved_model.pb", "decoder.onnx"])
+def test_the_tree_of_an_export_is_refused(graph, tmp_path):
+    (tmp_path / graph).touch()
+    # An export describes all options of its search.
+    (tmp_path / "model.json").write_text('{"decoding": {"beam_size": 4, "repetition_penalty": 1}}')
+    with pytest.raises(ValueError, match="--picture=n_best needs the pieces of several hypotheses"):
+        PICTURES["n_best"](line="a b").measure(str(tmp_path), {})
+
+
+def test_an_ensemble_has_no_single_stack(tmp_path):
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    assert text_task.attend_of(f"{tmp_path / 'a'},{tmp_path / 'b'}") is None
 
 
 def test_an_alignment_is_of_a_translator_s_attention_to_the_source(monkeypatch):

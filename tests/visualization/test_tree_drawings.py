@@ -192,12 +192,6 @@ def test_one_hypothesis_is_one_branch_and_equal_ones_end_together():
     assert tree([answer, answer]).ranks == [1, 2]
 
 
-@pytest.mark.parametrize("answers", [[], [Hypothesis("a", -1.0, None, None)]])
-def test_hypotheses_without_pieces_are_refused(answers):
-    with pytest.raises(ValueError, match="--picture=n_best needs the pieces of several hypotheses"):
-        tree(answers)
-
-
 @pytest.mark.parametrize(("count", "length"), [(4, 48), (9, 12)])
 def test_no_box_of_the_drawing_touches_another(count, length):
     pytest.importorskip("matplotlib")
