@@ -15,11 +15,12 @@ from keras_transformer.evaluation import options
 from keras_transformer.evaluation.options import Files
 from keras_transformer.flags.of_commands import DecodeTokens, ModelToUse, Output
 from keras_transformer.saved_models.options import Precision
-from pipelines.options import like
+from pipelines.options import like, settings
 
 # What is tuned, greedy search, samples, and further translations, which nothing scores.
 UNUSED = ("beam_size", "length_penalty", "blockwise", "num_hypotheses")
 UNUSED += ("samples", "temperature", "top_k", "top_p")
+LARGEST_BEAM = settings(DecodingOptions)["beam_size"].setting.at_most
 TUNED_SEARCH = like(DecodingOptions, without=UNUSED)
 TUNING = (options.Tokenizer, options.TuningOptions)
 SECTIONS = (ModelToUse, TUNED_SEARCH, Precision, DecodeTokens, *TUNING, Files, Output)
@@ -34,7 +35,7 @@ def main(FLAGS):
 
     model = flags.required(FLAGS, "model")
     tried = (
-        tuning.beam_sizes_of(FLAGS.beam_sizes),
+        tuning.beam_sizes_of(FLAGS.beam_sizes, LARGEST_BEAM),
         tuning.length_penalties_of(FLAGS.length_penalties),
     )
     tuning.refuse_one_hypothesis(FLAGS.coverage_penalty, tried[0])

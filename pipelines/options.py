@@ -111,11 +111,13 @@ class Declared(typing.NamedTuple):
             return KINDS.get(self.type, "a list")
         if self.type in (int, float):
             return self._wrong_number(value)
+        least = self.setting.at_least or 0
         if (choices := self.setting.choices) is None:
-            return None
+            is_short = self.type is list and len(value) < least
+            return f"a list of at least {least}" if is_short else None
         if self.type is not list:
             return None if value in choices else f"one of {', '.join(choices)}"
-        is_right = len({*value} & {*choices}) == len(value) >= (self.setting.at_least or 0)
+        is_right = len({*value} & {*choices}) == len(value) >= least
         return None if is_right else f"some of {', '.join(choices)}, each once"
 
     def _wrong_number(self, value):

@@ -400,7 +400,7 @@ def test_another_engine_s_search_has_no_flags(monkeypatch, tmp_path):
 def test_a_search_that_other_commands_refuse_is_not_tuned(sizes, advised):
     from keras_transformer.evaluation import tuning
 
-    beam_sizes = tuning.beam_sizes_of(sizes)
+    beam_sizes = tuning.beam_sizes_of(sizes, 1000)
     if not advised:
         tuning.refuse_one_hypothesis(0.2, beam_sizes)
         return

@@ -3,7 +3,7 @@ on the development set" (Vaswani et al. 2017, section 6.1).
 """
 
 import dataclasses
-import math
+import sys
 from collections.abc import Callable, Sequence
 
 from keras_transformer.evaluation.table import aligned
@@ -60,14 +60,16 @@ def score_searches(
     return Grid(beam_sizes, length_penalties, scores)
 
 
-def beam_sizes_of(texts: Sequence[str]) -> list[int]:
-    """Read --beam_sizes."""
-    return _numbers("beam_sizes", texts, int, 1, "integers of at least 1")
+def beam_sizes_of(texts: Sequence[str], most: int) -> list[int]:
+    """Read --beam_sizes, each at most `most`."""
+    return _numbers("beam_sizes", texts, int, (1, most), f"integers from 1 to {most}")
 
 
 def length_penalties_of(texts: Sequence[str]) -> list[float]:
     """Read --length_penalties."""
-    return _numbers("length_penalties", texts, float, 0, "numbers of at least 0")
+    return _numbers(
+        "length_penalties", texts, float, (0, sys.float_info.max), "numbers of at least 0"
+    )
 
 
 def refuse_one_hypothesis(coverage_penalty: float | None, beam_sizes: Sequence[int]) -> None:
@@ -81,10 +83,10 @@ def refuse_one_hypothesis(coverage_penalty: float | None, beam_sizes: Sequence[i
         )
 
 
-def _numbers(flag, texts, kind, least, expected):
+def _numbers(flag, texts, kind, bounds, expected):
     try:
         numbers = [kind(text) for text in texts]
-        valid = all(least <= number < math.inf for number in numbers)
+        valid = all(bounds[0] <= number <= bounds[1] for number in numbers)
     except ValueError:
         valid = False
     if not valid or not numbers or len(set(numbers)) < len(numbers):

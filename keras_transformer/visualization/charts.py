@@ -56,6 +56,7 @@ class LearningRates(Options):
         ("base.flags",),
         "Learning rates to draw, joined by commas: each a flag file, flags such as "
         "--warmup_steps=8000, or a file followed by flags.",
+        at_least=1,
         only=OF_LEARNING_RATES,
     )
     steps: int | None = option(

@@ -1,5 +1,7 @@
 """The scores of a grid of searches are sacrebleu's, and the best search is chosen by rule."""
 
+import functools
+
 import pytest
 import sacrebleu
 from evaluation.systems import BAD, GOOD, REFERENCES, damaged
@@ -10,6 +12,7 @@ from keras_transformer.evaluation.tuning import Grid
 MIDDLE = damaged(seed=4, share=0.8)
 # Translations by beam size and length penalty.
 SYSTEMS = {1: {0.0: BAD, 0.6: BAD}, 4: {0.0: MIDDLE, 0.6: GOOD}}
+BEAM_SIZES = functools.partial(tuning.beam_sizes_of, most=1000)
 
 
 def grid(scores, beam_sizes=(1, 4), length_penalties=(0.0, 0.6)):
@@ -60,7 +63,7 @@ def test_the_table_marks_the_best():
 @pytest.mark.parametrize(
     ("read", "texts", "numbers"),
     [
-        (tuning.beam_sizes_of, ["1", "12"], [1, 12]),
+        (BEAM_SIZES, ["1", "12"], [1, 12]),
         (tuning.length_penalties_of, ["0", ".6", "1e0"], [0.0, 0.6, 1.0]),
     ],
 )
@@ -71,10 +74,11 @@ def test_beam_sizes_and_length_penalties_are_read(read, texts, numbers):
 @pytest.mark.parametrize(
     ("read", "texts"),
     [
-        (tuning.beam_sizes_of, ["0"]),
-        (tuning.beam_sizes_of, ["2.5"]),
-        (tuning.beam_sizes_of, []),
-        (tuning.beam_sizes_of, ["4", "4"]),
+        (BEAM_SIZES, ["0"]),
+        (BEAM_SIZES, ["1001"]),
+        (BEAM_SIZES, ["2.5"]),
+        (BEAM_SIZES, []),
+        (BEAM_SIZES, ["4", "4"]),
         (tuning.length_penalties_of, ["-0.1"]),
         (tuning.length_penalties_of, ["nan"]),
         (tuning.length_penalties_of, ["inf"]),

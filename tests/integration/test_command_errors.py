@@ -98,7 +98,7 @@ WRONG = {
         b"must have a line for each reference. Received: text/valid.en with 2 lines, and"
     ),
     f"tune {OF_RUN} --beam_sizes=4,0": (
-        b"--beam_sizes must be integers of at least 1, joined by commas, each once. Received: "
+        b"--beam_sizes must be integers from 1 to 1000, joined by commas, each once. Received: "
     ),
     "visualize --output=a.svg": b"--picture is missing: one of attention, head",
     f"visualize --picture=curves {OF_RUN}": (

@@ -68,6 +68,11 @@ def test_a_wrong_recipe_is_refused(text, message):
         recipe(text)
 
 
+def test_no_recipe_is_refused():
+    with pytest.raises(ValueError, match=r"^`schedules` must be a list of at least 1\."):
+        PICTURES["learning_rate"](schedules=())
+
+
 @pytest.fixture
 def run(tmp_path):
     folder = tmp_path / "run"
