@@ -57,7 +57,7 @@ def export(task, FLAGS):
 
 def run(task):
     """Run the command line of a program that exports its own task."""
-    flags.run(lambda FLAGS: export(task, FLAGS), (*SECTIONS, *task.export_options))
+    flags.run(lambda FLAGS: export(task, FLAGS), (*SECTIONS, *task.export_options), task=task)
 
 
 if __name__ == "__main__":

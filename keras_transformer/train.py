@@ -49,7 +49,7 @@ def train(task, FLAGS, **changed):
 
 def run(task):
     """Run the command line of a program that trains its own task."""
-    flags.run(lambda FLAGS: train(task, FLAGS), (*TRAINING, Dump, *task.options))
+    flags.run(lambda FLAGS: train(task, FLAGS), (*TRAINING, Dump, *task.options), task=task)
 
 
 if __name__ == "__main__":

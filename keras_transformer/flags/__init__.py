@@ -139,10 +139,12 @@ def run(
     of_tasks: Mapping[str, Sections] | None = None,
     everyday: Sequence[str] = (),
     on_interrupt: Callable = signal.default_int_handler,
+    task: type | None = None,
 ) -> None:
     """Parse the command line, start TensorFlow unless the model needs none, call `main` with the
     flags, and print errors in one line. The command reads `sections` and those of its task; its
-    `--help` shows the `everyday` options first; `on_interrupt` handles Ctrl-C.
+    `--help` shows the docstring of the module of `task`, if it is a program's own, else of `main`,
+    and the `everyday` options first; `on_interrupt` handles Ctrl-C.
     """
     open_closed()
     # Whatever the locale: a letter that it lacks must not end a training.
@@ -154,7 +156,7 @@ def run(
     pipelines.setLevel(logging.logging.INFO)
     pipelines.propagate = False
     pipelines.addHandler(logging.logging.StreamHandler())
-    doc = sys.modules[main.__module__].__doc__ or ""
+    doc = sys.modules[(task or main).__module__].__doc__ or ""
     FLAGS = _parse(sys.argv, (*sections, Errors), of_tasks or {}, doc, everyday)
     if signal.getsignal(signal.SIGINT) is end_when_interrupted:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -539,6 +539,7 @@ def test_its_program_knows_its_flags_and_refuses_others():
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert "--[no]acronyms" in answer("--help=Capitals").stdout
+    assert answer("--help").stdout.startswith("A user's own task, of the kind of tagging")
     wrong = answer("--mask_share=0.1")
     assert wrong.returncode == 2
     assert "--mask_share" in wrong.stderr
