@@ -90,13 +90,10 @@ def text_of(
     from keras_transformer.inference.held_out_text import held_out_text
     from keras_transformer.runs.description import task_of
     from pipelines.corpora import treebank
-    from pipelines.trees import plain
 
     if task_of(description) != "parsing" or source_file or not reference_file:
         return held_out_text(description, model, "valid", source_file, reference_file)
-    trees = [tree for tree in map(plain, treebank.read_trees(reference_file)) if tree]
-    if not trees:
-        raise ValueError(f"{reference_file} holds no tree with words. Name another file.")
+    trees = treebank.trees_of_file(reference_file)
     return [treebank.words_of(tree) for tree in trees], [str(tree) for tree in trees]
 
 

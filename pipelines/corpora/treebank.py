@@ -126,6 +126,14 @@ def read_trees(path: str | os.PathLike) -> Iterator[Tree]:
     return (tree for _, tree in tree_lines(_lines(path), str(path)))
 
 
+def trees_of_file(path: str | os.PathLike) -> list[Tree]:
+    """Read the trees of --reference_file as they are scored; those without words are left out."""
+    trees = [tree for tree in map(plain, read_trees(path)) if tree]
+    if not trees:
+        raise ValueError(f"--reference_file={path} holds no tree with words. Name another file.")
+    return trees
+
+
 def words_of(tree: Tree) -> str:
     """Return the sentence of a tree: its unescaped words, joined by spaces."""
     return " ".join(map(unescaped, tree.words))

@@ -87,7 +87,7 @@ def test_a_file_without_a_tree_is_refused(tmp_path):
     file = tmp_path / "empty.trees"
     for text in ("", "\n", "( (-NONE- *) )"):
         file.write_text(text)
-        with pytest.raises(ValueError, match=r"^--reference_file must hold trees with words\. Rec"):
+        with pytest.raises(ValueError, match=r"^--reference_file=.* holds no tree with words\."):
             TreeScorer({}, "m", {**NO_FLAGS, "reference_file": str(file)})
 
 

@@ -14,7 +14,6 @@ from keras_transformer.tasks.translation.task import UNMEASURED, Translation
 from pipelines.corpora import treebank
 from pipelines.dropped import Dropped
 from pipelines.line_files import read_lines
-from pipelines.trees import plain
 
 
 class TreeScorer(SentenceScorer):
@@ -36,12 +35,7 @@ class TreeScorer(SentenceScorer):
         self._parameters = read_parameters("\n".join(read_lines(name)), name) if name else COLLINS
         self._dropped = Dropped()
         if name := values["reference_file"]:
-            trees = [tree for tree in map(plain, treebank.read_trees(name)) if tree]
-            if not trees:
-                raise ValueError(
-                    f"--reference_file must hold trees with words. Received: {name}, which has "
-                    "none. Check the file."
-                )
+            trees = treebank.trees_of_file(name)
         else:
             trees = self.corpus(
                 "trees by --reference_file",
