@@ -36,15 +36,11 @@ def score(hypotheses, references, tokenize="13a"):
     }
 
 
-def doubt(references, tokenize):
-    """Return the `warning`, before a training starts; ValueError without the tokenizer."""
-    message = warning(references, tokenize)
-    bleu_of(tokenize)
-    return message
-
-
 def warning(references: Sequence[str], tokenize: str) -> str | None:
-    """Return a warning if references that look tokenized are to be tokenized again."""
+    """Return a warning if references that look tokenized are to be tokenized again. A ValueError
+    says that the tokenizer is not installed, before anything is trained or translated.
+    """
+    bleu_of(tokenize)
     tokenized = [line for line in references if TRACES.search(line)]
     share = len(tokenized) / len(references)
     if tokenize == "none" or share < SUSPICIOUS_SHARE:

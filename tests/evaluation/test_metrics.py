@@ -163,9 +163,9 @@ def test_a_missing_tokenizer_is_said_in_the_label_and_characters_are_counted(lan
     message = rf"^the tokenizer {language}-mecab is not installed: pip install .*--tokenize=char\.$"
     with pytest.raises(ValueError, match=message):
         metrics.choose(["bleu"], f"{language}-mecab")
-    # Training asks `doubt` before it begins.
+    # Training asks for the `warning` before it begins.
     with pytest.raises(ValueError, match=message):
-        bleu.doubt(REFERENCES, f"{language}-mecab")
+        bleu.warning(REFERENCES, f"{language}-mecab")
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ def test_traces_of_a_tokenizer_are_found_and_nothing_else():
 
 
 def test_tokenized_references_are_doubted_with_an_example_and_a_remedy():
-    text = bleu.doubt([LOOKS_TOKENIZED[0]] * 3 + [PLAIN[0]], "13a")
+    text = bleu.warning([LOOKS_TOKENIZED[0]] * 3 + [PLAIN[0]], "13a")
     assert text.startswith(f"75% of the references look tokenized, such as {LOOKS_TOKENIZED[0]!r}.")
     assert text.endswith("Pass --tokenize=none for the latter.")
     assert "\n" not in text
@@ -371,4 +371,4 @@ def test_tokenized_references_are_doubted_with_an_example_and_a_remedy():
     [(REFERENCES, "13a"), (LOOKS_TOKENIZED, "none"), ([LOOKS_TOKENIZED[0], *PLAIN * 2], "13a")],
 )
 def test_control_other_references_are_not_doubted(references, tokenize):
-    assert bleu.doubt(references, tokenize) is None
+    assert bleu.warning(references, tokenize) is None

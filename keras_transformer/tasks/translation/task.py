@@ -203,7 +203,7 @@ class Translation(TextTask):
 
     def doubt(self) -> str | None:
         """Return a warning if the scores may mislead."""
-        return bleu.doubt(self.corpus.test.targets, self._tokenize)
+        return bleu.warning(self.corpus.test.targets, self._tokenize)
 
     def examples(self, split):
         train, valid = self._pairs
