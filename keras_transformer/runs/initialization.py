@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_transformer.models import Hyperparameters
 from keras_transformer.runs.description import task_of
-from keras_transformer.runs.model_path import ModelPath, hyperparameters_of, starting_point
+from keras_transformer.runs.model_path import ModelPath, starting_point
 from keras_transformer.training.checkpoint import WEIGHTS, adapters_in, with_adapter
 from keras_transformer.training.embedding_start import SIDES
 from pipelines.vocabularies import parts_by_side, pieces_by_side
@@ -35,8 +35,9 @@ def start_from(path: str, task, model: keras.Model, adapter: str | None = None) 
     """
     weights, old = starting_point(path)
     weights = with_adapter(weights, adapter) if adapter else weights
+    description = ModelPath.of(path).describe()
+    before = description.get("hyperparameters") or {}
     now = task.description().get("hyperparameters", {})
-    before = hyperparameters_of(path)
     refuse_other_heads(before, now, path)
     if changes := differences(before, now):
         print(f"warning: what {path} has learned may not fit this model: {'; '.join(changes)}.")
@@ -54,9 +55,9 @@ def start_from(path: str, task, model: keras.Model, adapter: str | None = None) 
     try:
         report = initialize(model, weights, *pieces, task.carried_over, parts)
     except ValueError as error:
-        origin = task_of(ModelPath.of(path).describe())
         raise ValueError(
-            f"{path}, of the task {origin}, does not fit a model of the task {task.name}: {error}"
+            f"{path}, of the task {task_of(description)}, does not fit a model of the task "
+            f"{task.name}: {error}"
         ) from error
     if task.pieces is None:
         print(f"from {path}: its weights{layers}")

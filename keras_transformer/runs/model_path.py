@@ -139,11 +139,6 @@ def starting_point(path: pathlib.Path | str) -> tuple:
     return checkpoint.weights_of(run.newest_weights()), vocabulary_at(path)
 
 
-def hyperparameters_of(path: pathlib.Path | str) -> dict:
-    """Return the hyperparameters of the model that `--init_from` names; {} if it has none."""
-    return ModelPath.of(path).describe().get("hyperparameters") or {}
-
-
 def vocabulary_at(path: pathlib.Path | str):
     """Load the vocabulary of the model that `--init_from` names; None if it has none."""
     from pipelines import vocabularies

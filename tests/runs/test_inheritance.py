@@ -8,7 +8,7 @@ from keras_transformer.models import Hyperparameters
 from keras_transformer.runs import run as runs
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.inheritance import inherited
-from keras_transformer.runs.model_path import hyperparameters_of
+from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.tasks import TASKS, TRAINING
 from keras_transformer.training import checkpoint
 from pipelines import options
@@ -114,7 +114,7 @@ def test_a_run_tells_its_hyperparameters(tmp_path, named):
     (tmp_path / "checkpoints").mkdir()
     for name in ("averaged.npz", "checkpoints/step-000000001.npz"):
         (tmp_path / name).touch()
-    assert hyperparameters_of(tmp_path / named) == ROTARY
+    assert ModelPath.of(tmp_path / named).describe()["hyperparameters"] == ROTARY
 
 
 @pytest.mark.parametrize("named", ["", "2"])
@@ -122,12 +122,7 @@ def test_a_saved_model_tells_its_hyperparameters(tmp_path, named):
     for version, hyperparameters in (("1", {}), ("2", ROTARY)):
         write_json(tmp_path / version / "model.json", {"hyperparameters": hyperparameters})
         (tmp_path / version / "saved_model.pb").write_bytes(b"")
-    assert hyperparameters_of(tmp_path / named) == ROTARY
-
-
-def test_a_description_without_hyperparameters_gives_none(tmp_path):
-    write_json(RunFolder(tmp_path).description, {"task": "another program's"})
-    assert hyperparameters_of(str(tmp_path)) == {}
+    assert ModelPath.of(tmp_path / named).describe()["hyperparameters"] == ROTARY
 
 
 # Options that differ from those of the resumed run are refused or reported, each once.

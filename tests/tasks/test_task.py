@@ -235,14 +235,19 @@ def test_differences_that_shapes_do_not_show_are_listed(before, now, expected):
     assert differences(before, now) == expected
 
 
-def test_another_number_of_heads_is_refused(monkeypatch):
+def test_another_number_of_heads_is_refused(monkeypatch, tmp_path, capsys):
     """The weights have the same shapes, so nothing else shows it."""
     monkeypatch.setattr(initialization, "starting_point", lambda path: ({}, None))
-    monkeypatch.setattr(initialization, "hyperparameters_of", lambda path: {"num_heads": 4})
-    task = types.SimpleNamespace(description=lambda: {"hyperparameters": {"num_heads": 2}})
+    (tmp_path / "model.json").write_text('{"hyperparameters": {"num_heads": 4}}')
+    parts = {"description": lambda: {"hyperparameters": {"num_heads": 2}}, "carried_over": None}
+    task = types.SimpleNamespace(**parts, pieces=None)
     message = r"^--num_heads must be 4, .*: num_heads=2\. Pass --num_heads=4\.$"
     with pytest.raises(ValueError, match=message):
-        start_from("runs/x", task, None)
+        start_from(str(tmp_path), task, None)
+    # Another program's task may describe no hyperparameters.
+    (tmp_path / "model.json").write_text('{"task": "another"}')
+    start_from(str(tmp_path), task, types.SimpleNamespace(weights=[]))
+    assert capsys.readouterr().out == f"from {tmp_path}: its weights\n"
     # A control, and models of which one has no heads or says nothing.
     same = {"num_heads": 4}
     for before, now in ((same, same), ({}, same), (same, {}), ({"d_model": 8}, same)):
