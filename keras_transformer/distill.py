@@ -75,8 +75,6 @@ def main(FLAGS):
     model_dir = flags.required(FLAGS, "model_dir")
     if not (FLAGS.teacher or FLAGS.back_translate):
         raise ValueError(flags.REQUIRED["teacher"])
-    if FLAGS.task != "translation":
-        raise ValueError(f"--task={FLAGS.task} has no teacher: --task must be translation.")
     folder = pathlib.Path(FLAGS.output_dir or f"{pathlib.Path(model_dir)}_text")
     for name, path in (("model_dir", model_dir), ("output_dir", folder)):
         require_folder(f"--{name}={path}", path)
