@@ -57,12 +57,10 @@ MEASURES: dict[str, Callable[[np.ndarray, str], np.ndarray]] = {
 }
 
 
-def survey(
-    attentions: Iterable[Mapping[str, np.ndarray]], report: Callable[[str], None] = print
-) -> Survey:
+def survey(attentions: Iterable[Mapping[str, np.ndarray]]) -> Survey:
     """Average each measure over the rows of all sentences, given what `Translator.attention`
-    returned for each. `report` gets a line for each stack that is left out because it has no
-    weights between positions, such as with low-rank attention.
+    returned for each. Print a line for each stack that is left out because it has no weights
+    between positions, such as with low-rank attention.
     """
     sums = {}
     rows = dict.fromkeys(STACKS, 0)
@@ -78,7 +76,7 @@ def survey(
                 of_heads = measure(weights, stack).sum(axis=-1)
                 sums[name, stack] = sums.get((name, stack), 0) + of_heads
     for stack in (stack for stack in STACKS if stack in left_out):
-        report(f"not measured, because it has no weights between positions: {TITLES[stack]}")
+        print(f"not measured, because it has no weights between positions: {TITLES[stack]}")
     stacks = [stack for stack in STACKS if rows[stack] and stack not in left_out]
     if not stacks:
         raise ValueError("there is no sentence to measure heads on. Give at least one line.")
