@@ -16,7 +16,6 @@ import numpy as np
 import tensorflow as tf
 
 from pipelines.dropped import Dropped
-from pipelines.whole_files import errors_naming
 
 # Endings of the files that are read, in lower case.
 ENDINGS = (".png", ".jpg", ".jpeg", ".jpe", ".jfif")
@@ -167,12 +166,6 @@ def read(path: str | os.PathLike, channels: int) -> np.ndarray:
         raise UnreadablePicture(
             f"{path} is no PNG or JPEG file that can be read{reason}. Save it again."
         ) from error
-
-
-def write(path: str | os.PathLike, pixels: np.ndarray) -> None:
-    """Write pixels, uint8 (H, W, C), as a PNG file."""
-    with errors_naming(path):
-        pathlib.Path(path).write_bytes(tf.io.encode_png(pixels).numpy())
 
 
 def files_of(folder: str | os.PathLike) -> dict[str, list[pathlib.Path]]:

@@ -188,13 +188,6 @@ def unescaped(word: str) -> str:
     return word.replace("\\/", "/").replace("\\*", "*")
 
 
-def escaped(word: str) -> str:
-    """Return a text's word as it stands in brackets. Slashes and other brackets stay."""
-    for bracket, escape in ESCAPES.items():
-        word = word.replace(bracket, escape)
-    return word
-
-
 def split_words(lines: Iterable[str]) -> list[str]:
     """Split each line, one sentence, by nltk's tokenizer into the words and punctuation of the Penn
     Treebank, joined by spaces. Quotes become `` and '', and "can't" the words "ca" and "n't".

@@ -9,8 +9,7 @@ import shutil
 import numpy as np
 import tensorflow_datasets
 import tfds_sets
-
-from pipelines.batches import picture_files
+from written import write_png
 
 # A flag file is looked up in the working folder first, so that these take the place of the
 # package's own: 20 steps on words to reverse.
@@ -157,4 +156,4 @@ def _write_pictures(folder):
         (folder / name).mkdir(parents=True)
         for number in range(12):
             pixels = draw.integers(least, least + 128, (4, 4, 1), np.uint8)
-            picture_files.write(folder / name / f"{number}.png", pixels)
+            write_png(folder / name / f"{number}.png", pixels)

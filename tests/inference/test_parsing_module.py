@@ -8,6 +8,7 @@ import tensorflow as tf
 from drawn_models import random_model
 from eager import eagerly
 from tensorflow.core.protobuf import meta_graph_pb2
+from written import escaped
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference import exported, functions
@@ -17,7 +18,7 @@ from keras_transformer.tasks.parsing.module import ParsingModule
 from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines import corpora
 from pipelines.corpora import Treebank, treebank
-from pipelines.trees import escaped, parse
+from pipelines.trees import parse
 from pipelines.trees.linearization import LEAVES, to_symbols
 from pipelines.vocabularies.vocabulary import learn
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from string_model import StringModel, StringReader
+from written import write_png
 
 from keras_transformer.inference.predictor import Predictor
 from keras_transformer.inference.text_reader import TextReader
-from pipelines.batches import picture_files
 
 TEXTS = ["a", "", "ccc dd", "漢", *map(str, range(150))]
 SIZE = (2, 3, 1)
@@ -56,7 +56,7 @@ def models(tmp_path_factory):
 def pictures(tmp_path):
     """Paths of a bright, a dark and a too large picture, of a text, and of no file."""
     for name, value, size in (("bright", 204, SIZE), ("dark", 51, SIZE), ("large", 0, (3, 3, 1))):
-        picture_files.write(tmp_path / f"{name}.png", np.full(size, value, np.uint8))
+        write_png(tmp_path / f"{name}.png", np.full(size, value, np.uint8))
     (tmp_path / "text.png").write_text("no picture")
     names = ("bright", "dark", "large", "text", "none")
     return {name: str(tmp_path / f"{name}.png") for name in names}

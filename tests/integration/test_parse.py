@@ -6,9 +6,10 @@ from xml.etree import ElementTree
 import pytest
 from integration.conftest import answers_one_by_one
 from shell import Shell
+from written import escaped
 
 from keras_transformer.inference.translator import Translator
-from pipelines.trees import escaped, parse
+from pipelines.trees import parse
 
 pytestmark = pytest.mark.slow
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"

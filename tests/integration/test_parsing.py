@@ -6,11 +6,12 @@ import random
 import re
 
 import pytest
+from written import escaped
 
 from keras_transformer.evaluation.parser_score import measure
 from keras_transformer.inference.translator import Translator
 from pipelines.corpora import Treebank, treebank
-from pipelines.trees import escaped, parse
+from pipelines.trees import parse
 
 pytestmark = pytest.mark.slow
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+from written import write_png
 
 from keras_transformer.inference.picture_classifier import PictureClassifier
 from keras_transformer.saved_models.session import SavedModel
-from pipelines.batches import picture_files
 from pipelines.corpora import images
 
 pytest.importorskip("sklearn", reason="install the extra [vision]")
@@ -77,7 +77,7 @@ def test_the_saved_model_classifies_like_the_live_model(trained, digits):
 def test_its_attention_to_patches_is_drawn(trained, digits, tmp_path):
     pytest.importorskip("matplotlib")
     trained = trained.copy(tmp_path / "vision")
-    picture_files.write(trained.folder / "digit.png", digits.test.pixels[3])
+    write_png(trained.folder / "digit.png", digits.test.pixels[3])
     of_file, of_test = trained.all(
         [
             (*COMMAND, f"--model={RUN}", "--png=digit.png", "--output=a.svg"),

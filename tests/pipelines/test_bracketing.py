@@ -7,8 +7,9 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from written import escaped
 
-from pipelines.trees import Tree, bracketing, escaped, linearization, parse, plain
+from pipelines.trees import Tree, bracketing, linearization, parse, plain
 from pipelines.trees.linearization import WORD, alphabet_of, from_symbols, to_symbols
 from pipelines.vocabularies.vocabulary import SPACE
 

@@ -12,13 +12,13 @@ import pytest
 import tensorflow as tf
 from hypothesis import example, given
 from hypothesis import strategies as st
+from written import escaped
 
 from pipelines.corpora import treebank
 from pipelines.corpora.treebank import tree_lines as numbered
 from pipelines.trees import (
     Tree,
     bracketing,
-    escaped,
     fold,
     parse,
     plain,

@@ -7,9 +7,10 @@ import shutil
 import numpy as np
 import pytest
 import shell
+from written import escaped
 
 from keras_transformer.visualization import tree_drawings
-from pipelines.trees import Tree, escaped, parse
+from pipelines.trees import Tree, parse
 
 pytest.importorskip("fastapi")
 if not shutil.which("node"):

@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pytest
+from written import write_png
 
 from pipelines.batches import picture_files
 from pipelines.corpora import images
@@ -113,7 +114,7 @@ def photographs(tmp_path):
     for name, many in written.items():
         (tmp_path / name).mkdir()
         for number, pixels in enumerate(many):
-            picture_files.write(tmp_path / name / f"{number}.png", pixels)
+            write_png(tmp_path / name / f"{number}.png", pixels)
     return tmp_path, written
 
 
@@ -143,7 +144,7 @@ def test_the_digest_changes_with_the_splits(photographs):
     folder, _ = photographs
     before = images.load("folder", folder)
     # A control: neither the content of pictures nor other files change it.
-    picture_files.write(folder / "dog" / "0.png", np.zeros((4, 6, 3), np.uint8))
+    write_png(folder / "dog" / "0.png", np.zeros((4, 6, 3), np.uint8))
     (folder / "dog" / "notes.txt").write_text("no picture")
     assert images.load("folder", folder).digest == before.digest
     (folder / "dog" / "0.png").rename(folder / "cat" / "12.png")
@@ -156,8 +157,8 @@ def test_grey_files_have_one_channel(photographs):
     folder, written = photographs
     paths = [folder / f"grey{number}.png" for number in range(2)]
     grey = written["cat"][:2, ..., :1]
-    picture_files.write(paths[0], grey[0])
-    picture_files.write(paths[1], np.repeat(grey[1], 3, axis=-1))
+    write_png(paths[0], grey[0])
+    write_png(paths[1], np.repeat(grey[1], 3, axis=-1))
     np.testing.assert_array_equal(picture_files.read_all(paths)[0], grey)
     # A control: beside a colour picture all have three channels.
     assert picture_files.read_all([*paths, folder / "dog" / "0.png"])[0].shape == (3, 4, 6, 3)
@@ -168,7 +169,7 @@ def test_grey_files_have_one_channel(photographs):
 
 def test_pictures_that_cannot_be_used_are_refused(photographs, tmp_path_factory):
     folder, _ = photographs
-    picture_files.write(folder / "dog" / "0.png", np.zeros((5, 6, 3), np.uint8))
+    write_png(folder / "dog" / "0.png", np.zeros((5, 6, 3), np.uint8))
     with pytest.raises(ValueError, match=r"0\.png must be 4 x 6 pixels, .* 5 x 6\. Resize it\.$"):
         images.load("folder", folder)
     (folder / "dog" / "0.png").write_bytes((folder / "dog" / "1.png").read_bytes()[:40])
@@ -224,10 +225,10 @@ def test_pictures_that_nothing_can_be_learned_from_are_refused(photographs):
     for name, many in written.items():
         for number, pixels in enumerate(many):
             flat = np.full_like(pixels, number * 9)
-            picture_files.write(folder / name / f"{number}.png", flat)
+            write_png(folder / name / f"{number}.png", flat)
     with pytest.raises(ValueError, match=r"each of the 17 pictures of .* has a single colour"):
         images.load("folder", folder)
     for path in folder.glob("*/*"):
-        picture_files.write(path, written["cat"][0])
+        write_png(path, written["cat"][0])
     with pytest.raises(ValueError, match=r"the 17 pictures of .* to train on are all equal"):
         images.load("folder", folder)

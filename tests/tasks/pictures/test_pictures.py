@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 from eager import eagerly
 from tasks.new_models import NO_FLAGS, new_module
+from written import write_png
 
 from keras_transformer.inference.picture_classifier import PictureClassifier
 from keras_transformer.models import VisionHyperparameters, VisionTransformer
@@ -39,7 +40,7 @@ def folder(tmp_path_factory):
         (folder / name).mkdir()
         for number in range(12):
             pixels = draw.integers(least, least + 128, (4, 6, 1), np.uint8)
-            picture_files.write(folder / name / f"{number}.png", pixels)
+            write_png(folder / name / f"{number}.png", pixels)
     return folder
 
 
@@ -137,7 +138,7 @@ def described(make, folder, tmp_path):
 
 
 def add_a_picture(folder):
-    picture_files.write(folder / "dark" / "12.png", np.zeros((4, 6, 1), np.uint8))
+    write_png(folder / "dark" / "12.png", np.zeros((4, 6, 1), np.uint8))
 
 
 def examined(description):
