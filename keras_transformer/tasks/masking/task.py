@@ -11,14 +11,14 @@ from keras_transformer.models import sizes_of_description
 from keras_transformer.runs.description import hyperparameters_in
 from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.tasks.masking.module import MaskedTextModule
+from keras_transformer.tasks.masking.options import MaskingOptions
 from keras_transformer.tasks.score import NO_ANSWERS, OF_ANSWERS, Scorer
 from keras_transformer.tasks.task import Score
 from keras_transformer.tasks.text_task import KEPT, SHOWN, TextEncoding, in_rows
+from keras_transformer.training.options import Seed
 from pipelines.batches import batching, hidden_pieces, texts
 from pipelines.batches.examples import Examples
 
-# BERT's.
-MASK_SHARE = 0.15
 BATCH_TOKENS = 4096
 
 
@@ -38,8 +38,9 @@ class MaskingScorer(Scorer):
             )
         # An imported model does not describe its training.
         sizes = hyperparameters_in(description, path.run.description, sizes_of_description)
-        defaults = {"mask_share": MASK_SHARE, "max_length": sizes.max_positions - 1, "seed": 1}
-        self._training = {**defaults, **description.get("training", {})}
+        defaults = {"mask_share": MaskingOptions.mask_share, "seed": Seed.seed}
+        defaults["max_length"] = sizes.max_positions - 1
+        self._training = defaults | description.get("training", {})
         self._lines = self.lines(values)
 
     def examine(self, loading, at_once):
