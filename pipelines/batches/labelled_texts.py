@@ -22,6 +22,8 @@ from pipelines.vocabularies.word_pieces import WordPieces
 
 # The place of a word that has no piece, such as a zero-width space.
 NOWHERE = -1
+# The splits, and their names in errors.
+SIDES = {"train": "training", "valid": "validation", "test": "test"}
 
 
 def read(ids: tf.RaggedTensor, marks: Marks, longest: int) -> tf.Tensor:
@@ -168,7 +170,7 @@ def without_unequal(corpus, strict: bool = False):
     """
     dropped = Dropped(corpus.dropped, strict)
     splits = {}
-    for split, side in (("train", "training"), ("valid", "validation"), ("test", "test")):
+    for split, side in SIDES.items():
         text = getattr(corpus, split)
         rows = [*zip(text.sources, text.targets, strict=True)]
         keep = [_has_tag_per_word(*row) for row in rows]

@@ -142,8 +142,8 @@ class Labelling(TextEncoding):
     def introduce(self):
         """Print what is trained on, and refuse text that could not be scored later."""
         corpus = self.corpus
-        for side in ("training", "validation", "test"):
-            text = getattr(corpus, {"training": "train", "validation": "valid"}.get(side, side))
+        for split, side in labelled_texts.SIDES.items():
+            text = getattr(corpus, split)
             place = functools.partial(text.place, side=f"the {side} side")
             self.scorer.check(text, self.names, place)
         super().introduce()
