@@ -14,6 +14,7 @@ from keras_transformer import flags
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.evaluation.options import Files, ScoringOptions, Tokenizer, TreeScoring
 from keras_transformer.flags.of_commands import SEARCHING, DecodeTokens, JsonOutput
+from keras_transformer.saved_models.options import Precision
 
 SECTIONS = (*SEARCHING, DecodeTokens, ScoringOptions, TreeScoring, Tokenizer, JsonOutput, Files)
 
@@ -29,13 +30,14 @@ def main(FLAGS):
     # Wrong flags are reported before anything is loaded.
     task = task_of(description)
     flags.refuse_foreign(task, model)
+    kind = task_class(task).scorer
     _refuse(FLAGS)
+    _refuse_search(kind, model)
     # Scores need TensorFlow, whatever the model. Its threads are set before a corpus uses them.
     start_tensorflow()
     at_once = spread_over_cores()
-    values = flags.values(FLAGS, ScoringOptions, TreeScoring, Tokenizer, Files)
-    scorer = task_class(task).scorer(description, model, values)
-    _refuse_search(scorer, model)
+    values = flags.values(FLAGS, ScoringOptions, TreeScoring, Tokenizer, Files, Precision)
+    scorer = kind(description, model, values)
     loading = {"precision": FLAGS.precision, "batch_tokens": FLAGS.decode_tokens}
     loading["options"] = flags.decoding_options(FLAGS)
     numbers = scorer.examine(loading, at_once)

@@ -31,24 +31,30 @@ def export(task, FLAGS):
     """Export the run of a task that the flags name."""
     from keras_transformer.runs.folder import RunFolder
     from keras_transformer.runs.run import exported
+    from keras_transformer.saved_models.write import new_version
+    from keras_transformer.streams import require_folder
 
     folder = RunFolder(flags.required(FLAGS, "model_dir"), added=FLAGS.adapter)
     values = flags.values(FLAGS, *SECTIONS, *task.export_options)
     path = folder.export_dir(FLAGS.export_dir)
     kind = values.get("format", "saved_model")
+    if kind != "saved_model":
+        path = FLAGS.export_dir or f"{path}_{kind}"
+    require_folder(f"--export_dir={path}", path)
     if kind == "ctranslate2":
         names = flags.of_sections(DecodingOptions)
         flags.refuse(names, f"has no effect: {kind} has its own search")
-        path = task.convert(folder, FLAGS.export_dir or f"{path}_{kind}", values)
+        path = task.convert(folder, path, values)
         print(f"exported to {path}")
     else:
+        # A version that exists is refused before the model is loaded.
+        new_version(path, FLAGS.version)
         # The run was scored without the adapter.
         scores = {} if FLAGS.adapter else folder.read_scores()
         examples = folder.read_examples()
         description = {**folder.read_description(), **scores}
         precision = values.get("precision", "float32")
         if kind != "saved_model":
-            path = FLAGS.export_dir or f"{path}_{kind}"
             values["precision"] = "float32"
         module = task.reload(folder, values)
         path = task.write(kind, module, path, description, examples, precision, FLAGS.version)

@@ -13,13 +13,14 @@ from absl import flags as absl_flags
 from command_flags import COMMANDS, EVERY_FLAG, flags_of, names_of
 from shell import printed
 
-from keras_transformer import flags, train
+from keras_transformer import flags, tasks, train
 from keras_transformer.decoding.options import DecodingOptions
 from keras_transformer.decoding.remembered_options import LANGUAGES, REMEMBERED
 from keras_transformer.flagfiles import expand_flagfiles, placed
 from keras_transformer.flags.definition import PathParser
 from keras_transformer.flags.help_pages import help_of
 from keras_transformer.flags.scopes import every_place
+from keras_transformer.runs import model_path
 from keras_transformer.saved_models.options import Precision, Version
 
 
@@ -287,6 +288,7 @@ def test_threads_are_set_before_a_corpus_is_read(monkeypatch):
     spread = "keras_transformer.startup.spread_over_cores"
     monkeypatch.setattr(spread, lambda: events.append("threads"))
     monkeypatch.setattr("keras_transformer.runs.model_path.description_of", lambda _: {})
+    read.searches = True
     task = types.SimpleNamespace(scorer=read)
     monkeypatch.setattr("keras_transformer.tasks.task_class", lambda _: task)
     monkeypatch.setattr("keras_transformer.tasks.score.validation_of", read)
@@ -364,6 +366,13 @@ def test_flags_of_scores_that_change_nothing_are_refused(monkeypatch):
     assert refusal("--decode_tokens=9", True) is None
     assert refusal(significance, True, "--baseline_file=b") is None
     assert refusal("--split=valid", True) is None
+    # A flag of searches is refused before the scorer reads its text.
+    give(monkeypatch, "--decode_tokens=9")
+    monkeypatch.setattr(model_path, "description_of", lambda model: {"task": "masking"})
+    task = types.SimpleNamespace(scorer=types.SimpleNamespace(searches=False))
+    monkeypatch.setattr(tasks, "task_class", lambda name: task)
+    with pytest.raises(ValueError, match=r"^--decode_tokens is for searches"):
+        evaluate.main(flags_of("evaluate", "--model=m"))
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ import subprocess
 import sys
 
 import pytest
+from command_flags import flags_of
 from shared import SharedFolders, TemporaryFolder
 
-from keras_transformer import streams
+from keras_transformer import export, streams
+from keras_transformer.tasks import TASKS
 
 
 def test_a_pipe_stays_a_pipe(tmp_path):
@@ -142,6 +144,20 @@ def test_commands_try_their_output_before_they_load_a_model(fresh_shell):
     commands = [(name, "--model=nowhere", "--output=.", *more) for name, more in WRITERS.items()]
     for answer in fresh_shell.all(commands):
         assert answer.stderr.startswith(b"error: --output must be a file."), answer.stderr.decode()
+
+
+def test_an_export_tries_its_folder_before_it_loads_the_model(tmp_path):
+    class NotLoaded:
+        export_options = TASKS["translation"].export_options
+
+    (tmp_path / "3").mkdir()
+    for folder, error in (
+        ("/proc/x", "=/proc/x cannot be written"),
+        (tmp_path, "3 exists: a"),
+    ):
+        arguments = (f"--export_dir={folder}", "--version=3", f"--model_dir={tmp_path / 'run'}")
+        with pytest.raises(OSError, match=error):
+            export.export(NotLoaded, flags_of("export", *arguments))
 
 
 def test_an_error_names_the_line_of_the_stream(monkeypatch):

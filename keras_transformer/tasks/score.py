@@ -47,7 +47,8 @@ class Scorer(abc.ABC):
     Args:
         description: the contents of the model's `model.json`.
         model: path of the model.
-        values: values of the flags of scoring, of the tokenizer and of files, by name.
+        values: values of the flags of scoring, of the tokenizer, of files and, for `evaluate`, of
+            the precision, by name.
     """
 
     searches: bool = False

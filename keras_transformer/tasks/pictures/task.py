@@ -29,6 +29,10 @@ class PictureScorer(Scorer):
 
     def __init__(self, description, model, values):
         super().__init__(description, model, values)
+        if (precision := values.get("precision", "float32")) != "float32":
+            raise ValueError(
+                f"--precision={precision}: models of pictures compute in float32. Leave it out."
+            )
         if "pictures" not in description:
             raise ValueError(
                 f"{model} does not say what pictures it was trained on. Name a run of "
@@ -40,11 +44,6 @@ class PictureScorer(Scorer):
         self._dropped = pictures.dropped
 
     def examine(self, loading, at_once):
-        if loading["precision"] != "float32":
-            raise ValueError(
-                f"--precision={loading['precision']}: models of pictures compute in float32. Leave "
-                "it out."
-            )
         numbers = scores_of(PictureClassifier.load(self.model), self._split)
         return {**numbers, "classes": self.description["classes"]["names"]}
 

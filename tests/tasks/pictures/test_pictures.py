@@ -176,9 +176,9 @@ def test_a_run_on_a_folder_that_has_changed_does_not_go_on(described, make, tmp_
 
 
 def test_a_run_of_pictures_has_one_precision():
-    scorer = PictureScorer.__new__(PictureScorer)
+    # Refused before any picture is read: the description names none.
     with pytest.raises(ValueError, match=r"^--precision=bfloat16: models of pictures compute"):
-        scorer.examine({"precision": "bfloat16"}, 1)
+        PictureScorer({}, "m", NO_FLAGS | {"precision": "bfloat16"})
 
 
 # The graph of a Vision Transformer: numbers and PNG files in, classes and attention out.
