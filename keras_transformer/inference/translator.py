@@ -163,9 +163,6 @@ class Translator:
         Returns:
             For each line the translation by each penalty, in their order.
         """
-        if not hasattr(length_penalties, "__iter__"):
-            received = f"Received: {length_penalties=}."
-            raise ValueError(f"`length_penalties` must be a list of numbers. {received}")
         penalties = list(length_penalties)
         for penalty in penalties:
             self.check(beam_size=beam_size, length_penalty=penalty)
