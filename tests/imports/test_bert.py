@@ -156,6 +156,14 @@ def test_a_bert_that_tags_words_keeps_its_tags(tagger):
     assert len(np.unique(tag_rows[0])) > 1
 
 
+def test_an_import_has_no_rows_behind_the_pieces(tmp_path):
+    folder = small_folders.write(tmp_path / "folder", vocab_size=16)
+    _, module = imported.module_of(PretrainedFolder(folder))
+    shapes = {tuple(variable.shape) for variable in module.variables}
+    assert (len(small_folders.PIECES), BERT["hidden_size"]) in shapes
+    assert (16, BERT["hidden_size"]) not in shapes
+
+
 def test_an_existing_version_is_refused_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = {**BERT, "architectures": ["B"]}

@@ -62,6 +62,7 @@ WRONG = {
     "train --flagfile=toy.flags --model_dir=p --export_dir=/proc/a": (
         b"--export_dir=/proc/a cannot be written: "
     ),
+    "distill --teacher=a --model_dir=p --output_dir=/proc/a": b"--output_dir=/proc/a cannot be",
     "train --flagfile=toy.flags --model_dir=n --init_from=nowhere": b"there is no model at nowhere",
     f"train --flagfile=toy.flags --d_ff=64 --model_dir=o --init_from={RUN}": (
         b"Leave it out to inherit it."

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import hashlib
 import itertools
 import pathlib
 import re
@@ -84,6 +85,8 @@ def test_the_fingerprint_follows_from_the_text_and_the_tags(vocabulary):
     assert learn(LINES, SIZE, ()).fingerprint == vocabulary.fingerprint
     assert learn([*LINES, "sea and sky"], SIZE).fingerprint != vocabulary.fingerprint
     assert learn(LINES, SIZE, TAGS).fingerprint != vocabulary.fingerprint
+    # The manifests of prepared records hold it.
+    assert vocabulary.fingerprint == hashlib.sha256(vocabulary.model).hexdigest()[:16]
 
 
 @pytest.fixture(scope="module", params=["bpe", "unigram", "word_piece"])

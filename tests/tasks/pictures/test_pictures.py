@@ -273,6 +273,7 @@ def test_many_pictures_go_through_in_parts(module):
     assert [name.encode() for name in names] == whole["class"].numpy().tolist()
     np.testing.assert_allclose(probabilities, whole["probabilities"], rtol=1e-5)
     assert classifier.classify(PIXELS[:0])[1].shape == (0, 3)
+    assert classifier.classify(PIXELS, most=1)[0] == names  # A picture may be larger than that.
 
 
 def test_golden_examples_fit_all_signatures(module):
