@@ -30,12 +30,12 @@ def main(FLAGS):
     # Wrong flags are reported before anything is loaded.
     task = task_of(description)
     flags.refuse_foreign(task, model)
-    kind = task_class(task).scorer
     _refuse(FLAGS)
-    _refuse_search(kind, model)
     # Scores need TensorFlow, whatever the model. Its threads are set before a corpus uses them.
     start_tensorflow()
     at_once = spread_over_cores()
+    kind = task_class(task).scorer
+    _refuse_search(kind, model)
     values = flags.values(FLAGS, ScoringOptions, TreeScoring, Tokenizer, Files, Precision)
     scorer = kind(description, model, values)
     loading = {"precision": FLAGS.precision, "batch_tokens": FLAGS.decode_tokens}

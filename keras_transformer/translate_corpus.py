@@ -43,8 +43,8 @@ def main(FLAGS):
     from keras_transformer.runs.model_path import ModelPath, weights_of_runs
     from keras_transformer.startup import spread_over_cores
     from keras_transformer.streams import require_folder
-    from pipelines.line_files import read_words
     from pipelines.prepare.beam_runner import beam_options, of_processes
+    from pipelines.whole_files import read_words
 
     model = flags.required(FLAGS, "model")
     _refuse(FLAGS)

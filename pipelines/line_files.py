@@ -22,11 +22,6 @@ def read_lines(path: str | os.PathLike) -> list[str]:
         return list(decode_lines(file, path))
 
 
-def read_words(path: str | os.PathLike) -> tuple[str, ...]:
-    """Read the words of a file, one a line, without empty lines."""
-    return tuple(filter(None, read_lines(path)))
-
-
 def as_lines(texts: Iterable[str]) -> str:
     """Join texts, one a line, for `read_lines`: line breaks inside a text become spaces."""
     return "".join(re.sub(r"\r\n?|\n", " ", text.rstrip("\r\n")) + "\n" for text in texts)

@@ -17,6 +17,8 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 
+from pipelines import line_files
+
 # The errors of reading a damaged zip file or array, depending on which byte is damaged.
 DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError, OSError, EOFError)
 DAMAGE += (ValueError, LookupError, RuntimeError, ArithmeticError, MemoryError)
@@ -178,3 +180,8 @@ def _temporary(path):
 def _flush(path):
     with open(path, "rb+") as file:
         os.fsync(file.fileno())
+
+
+def read_words(path: str | os.PathLike) -> tuple[str, ...]:
+    """Read the words of a file, one a line, without empty lines."""
+    return tuple(filter(None, line_files.read_lines(path)))

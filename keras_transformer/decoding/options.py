@@ -5,8 +5,8 @@ expect.
 import dataclasses
 
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, in_tokens, limits, parse_length
-from pipelines.line_files import read_words
 from pipelines.options import REPORTED, Options, option
+from pipelines.whole_files import read_words
 
 OR_ITS_OWN = (
     "or the value that the SavedModel was exported with, or that the run of a translator or parser "

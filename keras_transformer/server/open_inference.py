@@ -181,7 +181,7 @@ def _objects(document, key):
 
 def _parameters(document, owner):
     """Return the parameters of a request, an input or an output; the owner is for the error."""
-    parameters = document.get("parameters", {})
+    parameters = document.get("parameters") or {}
     if not isinstance(parameters, dict):
         raise RequestError(f'"parameters" of {owner} must be an object.')
     return parameters

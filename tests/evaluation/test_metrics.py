@@ -180,6 +180,7 @@ def test_bleu_language_is_refused_where_the_language_has_none(language, received
 def test_compounds_of_tokenized_text_are_split_without_a_tokenizer():
     [metric] = metrics.choose(["bleu_compounds"], "none").values()
     assert metric.label.startswith("BLEU none")
+    assert metric.metric.tokenizer_signature == "none+compounds"
     for tokenize in ("13a", "intl", "char"):
         named = metrics.choose(["bleu_compounds"], tokenize)["bleu_compounds"]
         assert named.label == "BLEU 13a, compounds split"

@@ -57,7 +57,13 @@ DIFFERENT = {
     "a chain where one is asked for": (SINGLE, DOUBLED, PLAIN, (2, 2, 4), 0, (2, 2, 2)),
     "one where a chain is asked for": (DOUBLED, SINGLE, PLAIN, (2, 4, 2), 0, (2, 2, 2)),
     "no bracket of no words": (NOBODY_GOES, GO, COLLINS, (2, 2, 2), 0, (1, 1, 1)),
-    "punctuation that hangs anywhere": (INSIDE, OUTSIDE, COLLINS, (3, 3, 3), 0, (2, 2, 4)),
+    **{
+        f"{mark} that hangs anywhere": (
+            *(tree.replace("(, ,)", f"({mark} {mark})") for tree in (INSIDE, OUTSIDE)),
+            *(COLLINS, (3, 3, 3), 0, (2, 2, 4)),
+        )
+        for mark in (",", ":", "``", "''", ".")
+    },
     "punctuation that counts": (INSIDE, OUTSIDE, PLAIN, (1, 4, 3), 0, (4, 4, 4)),
     # EVALB takes tags from labels of constituents only.
     "function tags": (

@@ -189,10 +189,6 @@ def test_binary_answers_and_those_of_parts_are_made_beside_the_event_loop(
         ({"parameters": {"signature_name": "translate", "beam_size": "2"}}, "expected type: int32"),
         ({"parameters": {"signature_name": "none"}}, "not found in signature def"),
         *(
-            ({"parameters": value}, '"parameters" of the request must be an object')
-            for value in ([], False, "")
-        ),
-        *(
             ({"outputs": [{**TRANSLATION, "parameters": {"binary_data": value}}]}, "true or false")
             for value in (0, 1, 1.0)
         ),
