@@ -30,30 +30,32 @@ AFTER = "\1"
 
 
 class _Terms:
-    """Terms, of which the longest that begins at a place of a text is found by one binary search,
-    however many begin alike. Texts are parted, so that terms end where words do. Texts that begin
-    with "light" and `PART` are those from there to "light" and `AFTER`: a range, which lies in that
-    of a shorter term or apart from it.
+    """Finds the longest term at a place of a text by one binary search, however many begin alike.
+
+    A text is parted: `PART` stands wherever a term may end. In the order of strings, all parted
+    texts that begin with a term lie between two bounds, the term with `PART` and with `AFTER`. A
+    longer term that begins so has its bounds between these. So one term is the longest from each
+    bound to the next.
     """
 
     def __init__(self, translations: Mapping[str, str]):
         terms = {PART.join(END.split(term)[1:]): term for term in translations}
         self._bounds = sorted([*terms, *(parted.removesuffix(PART) + AFTER for parted in terms)])
-        self._longest = max(map(len, terms), default=0)
-        # The term of the innermost range before the first bound and behind each, with translation.
-        within = [("", "")]
-        self._innermost = [*within]
+        self._most = max(map(len, terms), default=0)
+        # The longest term before the first bound and from each on, with its translation.
+        begun = [("", "")]
+        self._longest_from = [*begun]
         for bound in self._bounds:
             if term := terms.get(bound):
-                within.append((term, translations[term]))
+                begun.append((term, translations[term]))
             else:
-                within.pop()
-            self._innermost.append(within[-1])
+                begun.pop()
+            self._longest_from.append(begun[-1])
 
     def at(self, begin: int, parted: str) -> tuple[str, str]:
         """Return the longest term at an offset of a parted text, and its translation; or ""s."""
-        rest = parted[begin : begin + self._longest]
-        return self._innermost[bisect.bisect_right(self._bounds, rest)]
+        rest = parted[begin : begin + self._most]
+        return self._longest_from[bisect.bisect_right(self._bounds, rest)]
 
 
 class Glossary:

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import gzip
+import importlib
 import os
 import pathlib
 import shlex
@@ -172,6 +173,47 @@ def test_an_error_names_the_line_of_the_stream(monkeypatch):
     with pytest.raises(ValueError, match=r"^standard input, line 3: the line has 9 tokens$"):
         streams.answer_lines(answer)
     assert written == ["a!\n", "b!\n"]
+
+
+class Loud:
+    """In the place of a trained model: answers in capitals."""
+
+    @classmethod
+    def load(cls, path, *arguments, **options):
+        return cls()
+
+    def lines(self, lines):
+        return [line.upper() for line in lines]
+
+    generate = lines
+
+    def objects(self, lines):
+        return [{"upper": line} for line in self.lines(lines)]
+
+
+@pytest.mark.parametrize(
+    ("command", "model"), [("predict", "predictor.Predictor"), ("generate", "generator.Generator")]
+)
+def test_a_streamed_line_is_answered_before_the_next_is_read(command, model, monkeypatch):
+    def given():
+        for line in "ab":
+            happened.append(line)
+            yield line
+
+    def run(*arguments):
+        happened.clear()
+        main(flags_of(command, "--model=m", *arguments))
+        return happened
+
+    happened = []
+    main = importlib.import_module(f"keras_transformer.{command}").main
+    monkeypatch.setattr(f"keras_transformer.inference.{model}", Loud)
+    monkeypatch.setattr(streams, "standard_input", given)
+    monkeypatch.setattr(streams, "write_text", lambda *written: happened.append(written) or True)
+    assert run("--stream") == ["a", ("-", "A\n"), "b", ("-", "B\n")]
+    assert run("--output=file") == ["a", "b", ("file", "A\nB\n")]
+    if command == "predict":
+        assert run("--json")[2:] == [("-", '{"upper": "A"}\n{"upper": "B"}\n')]
 
 
 # Ways to change a shared folder, and the paths that are reported.

@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -364,3 +365,13 @@ def test_a_file_system_without_locks_is_no_obstacle(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", refuse)
     with exclusive(tmp_path):
         hold(tmp_path)
+
+
+def test_the_files_of_a_run_have_the_names_that_the_documentation_gives(tmp_path):
+    """Those of runs of earlier versions, too."""
+    paths = [path for path in vars(RunFolder(tmp_path)).values() if isinstance(path, pathlib.Path)]
+    page = pathlib.Path(__file__).parents[2] / "docs" / "training.md"
+    table = page.read_text(encoding="utf-8").partition("## What a run leaves")[2].split("\n\n")[1]
+    listed = {name.strip("/") for name in re.findall(r"`([\w.]+/?)`", table)}
+    assert {path.name for path in paths} - {tmp_path.name} <= listed
+    assert len(paths) == 11
