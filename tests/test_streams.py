@@ -195,7 +195,7 @@ class Loud:
     ("command", "model"), [("predict", "predictor.Predictor"), ("generate", "generator.Generator")]
 )
 def test_a_streamed_line_is_answered_before_the_next_is_read(command, model, monkeypatch):
-    def given():
+    def lines():
         for line in "ab":
             happened.append(line)
             yield line
@@ -208,7 +208,7 @@ def test_a_streamed_line_is_answered_before_the_next_is_read(command, model, mon
     happened = []
     main = importlib.import_module(f"keras_transformer.{command}").main
     monkeypatch.setattr(f"keras_transformer.inference.{model}", Loud)
-    monkeypatch.setattr(streams, "standard_input", given)
+    monkeypatch.setattr(streams, "standard_input", lines)
     monkeypatch.setattr(streams, "write_text", lambda *written: happened.append(written) or True)
     assert run("--stream") == ["a", ("-", "A\n"), "b", ("-", "B\n")]
     assert run("--output=file") == ["a", "b", ("file", "A\nB\n")]
