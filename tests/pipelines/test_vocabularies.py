@@ -71,7 +71,7 @@ def test_a_saved_vocabulary_is_loaded_and_replaces_the_other_kind(kind, names, r
     assert vocabularies.paths(saved.kind, tmp_path) == [tmp_path / name for name in names]
     assert vocabularies.exist(tmp_path)
     files = vocabularies.of_files([tmp_path / name for name in names])
-    for loaded in (vocabularies.load(tmp_path), files):
+    for loaded in (vocabularies.load(str(tmp_path)), files):
         assert (loaded.kind, loaded.fingerprint) == (kind, saved.fingerprint)
 
 
