@@ -94,7 +94,8 @@ def test_japanese_and_korean_have_a_row_of_words_beside_characters(language):
 
 # By the tokenizer that sacrebleu's README advises, or characters where it needs a dictionary.
 CODES = {
-    "zh": "zh ZH zh-Hans zh_TW zh-Hant-HK zh-yue zho_Hans yue wuu cmn-Hans de+zh zh-CN+en",
+    "zh": "zh ZH zh-Hans zh_TW zh-Hant-HK zh-yue zho_Hans yue wuu cmn-Hans de+zh zh-CN+en "
+    "chi gan hak hsn lzh cdo cjy",
     "char": "ja ko th km lo my bo dz ja-JP ko_KR jpn_Jpan kor_Hang tha_Thai khm_Khmr mya_Mymr "
     "th+de zh+ja jv-Java",
     "13a": "de pt-BR sr-Latn en_GB zh-Latn ja-Latn vi jv id hi reversed trees intent slots words "
