@@ -380,7 +380,7 @@ def test_the_folder_says_what_it_is(folder, form):
     assert card["bytes"] == sum(path.stat().st_size for path in graphs)
     assert sorted(path.stem for path in graphs) == ["decoder", "encoder"]
     remark = (folder / "README.md").read_text(encoding="utf-8")
-    assert all(path.name in remark for path in graphs)
+    assert all(f"`{path.name}`" in remark for path in graphs)
     assert card["decoding"]["beam_size"] == 3
     _, package, runtime = NEEDS[form]
     assert package.partition(".")[0].replace("_", "-") in card["versions"]
