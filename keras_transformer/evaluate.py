@@ -49,8 +49,8 @@ def main(FLAGS):
         print(scorer.table(numbers))
 
 
-def _refuse_search(scorer, model):
-    if not scorer.searches:
+def _refuse_search(kind, model):
+    if not kind.searches:
         names = flags.of_sections(DecodingOptions, DecodeTokens)
         flags.refuse(names, f"is for searches, and scoring {model} has none")
 

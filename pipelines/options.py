@@ -114,7 +114,7 @@ class Declared(typing.NamedTuple):
         least = self.setting.at_least or 0
         if (choices := self.setting.choices) is None:
             is_short = self.type is list and len(value) < least
-            return f"a list of at least {least}" if is_short else None
+            return f"a list of {least} or more" if is_short else None
         if self.type is not list:
             return None if value in choices else f"one of {', '.join(choices)}"
         is_right = len({*value} & {*choices}) == len(value) >= least

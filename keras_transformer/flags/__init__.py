@@ -116,8 +116,8 @@ def refuse_foreign(task: str, model: str) -> None:
 
 
 def require_output(FLAGS: absl_flags.FlagValues, but: str | None = None) -> None:
-    """Refuse, before a command does its work, an --output that cannot be written, or that is the
-    file of another flag `but` one.
+    """Refuse, before a command does its work, an --output that cannot be written, or that another
+    flag names, too, except for the flag `but`.
     """
     inputs = (path for name, path in _paths(FLAGS) if name not in ("output", but))
     require_writable(FLAGS.output, *inputs)

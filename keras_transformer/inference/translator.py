@@ -112,8 +112,8 @@ class Translator:
             sentences, counts = split(listed(lines), language, self._model.has_piece, spans)
             of_lines = np.repeat(numbers or range(1, len(counts) + 1), counts).tolist()
             named = "a sentence of line {}"
-            count = self._model.lengths
-            lengths = checked_lengths(count, sentences, named, SHORTEN, numbers=of_lines)
+            lengths_of = self._model.lengths
+            lengths = checked_lengths(lengths_of, sentences, named, SHORTEN, numbers=of_lines)
             translate = self._model.translate
             return join(in_batches(translate, [sentences], lengths, *batching), counts)
         if prefixes is not None:

@@ -277,7 +277,7 @@ class MemoryStepper:
         self._width = attention.num_heads * attention.d_v
         policy = attention.dtype_policy
         self._query = Matrix([attention.query_kernel], policy, [attention.query_bias])
-        self._heads = attention.heads
+        self._attend = attention.heads.with_weights
         self._output = Matrix([attention.output_kernel], policy, [attention.output_bias])
 
     def __call__(
@@ -286,6 +286,6 @@ class MemoryStepper:
         [query] = self._query(x)
         query = ops.reshape(query, (ops.shape(memory[0])[0], -1, *self._sizes))
         query = ops.transpose(query, (0, 2, 1, 3))
-        heads, weights = self._heads.with_weights(query, *memory, Masks(memory_mask))
+        heads, weights = self._attend(query, *memory, Masks(memory_mask))
         [output] = self._output(ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (-1, self._width)))
         return output, weights

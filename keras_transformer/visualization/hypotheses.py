@@ -30,17 +30,19 @@ class Hypotheses(OfALine):
         from keras_transformer.runs.model_path import ModelPath
 
         line = self.required_line()
-        path = ModelPath.listed(model)[0]
-        if path.version or path.is_portable:
+        paths = ModelPath.listed(model)
+        if any(path.version or path.is_portable for path in paths):
             raise ValueError(
                 "--picture=n_best needs the pieces of several hypotheses, which an export does not "
                 "return. Name the folder of a run."
             )
         # Draw every hypothesis that the search ends with.
-        options = options_of_run(search, kept_in(path.describe()))
+        options = options_of_run(search, kept_in(paths[0].describe()))
         count = {"num_hypotheses": options.samples or options.beam().beam_size}
         translator = Translator.load(model, **{**count, **search})
         [hypotheses] = translator.translate_in_detail([line])
+        if not hypotheses:
+            raise ValueError(f"--line={line!r} has no visible character, and no translation.")
         return functools.partial(draw, tree(hypotheses))
 
 

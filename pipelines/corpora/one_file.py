@@ -141,11 +141,12 @@ def _units(path):
 def _places(columns, header, path):
     """Return the numbers of named columns, from 1."""
     names = [name.strip() for name in header]
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
     for column in columns:
         if names.count(column) != 1:
             raise ValueError(
                 "`source_column` and `target_column` must be numbers from 1, or in the first line "
-                f"of {path} once: {', '.join(names[:20])}. Received: {' and '.join(columns)}."
+                f"of {path} once: {', '.join(names[:20])}{more}. Received: {' and '.join(columns)}."
             )
     return [names.index(column) + 1 for column in columns]
 

@@ -127,7 +127,7 @@ def read_trees(path: str | os.PathLike) -> Iterator[Tree]:
 
 
 def trees_of_file(path: str | os.PathLike) -> list[Tree]:
-    """Read the trees of --reference_file as they are scored; those without words are left out."""
+    """Read --reference_file: plain trees, without those that have no word."""
     trees = [tree for tree in map(plain, read_trees(path)) if tree]
     if not trees:
         raise ValueError(f"--reference_file={path} holds no tree with words. Name another file.")

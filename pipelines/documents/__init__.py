@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import re
 from collections.abc import Callable, Sequence
 
 from pipelines.documents import html, json_and_srt, po, xliff
@@ -19,6 +20,7 @@ FORMATS = {
 ENDINGS = {f".{name}": name for name in FORMATS} | {".pot": "po", ".xlf": "xliff", ".htm": "html"}
 # Formats that we do not support, and that must not be read as plain lines.
 UNREAD = (".jsonl", ".ndjson", ".sdlxliff", ".mqxliff", ".mxliff", ".vtt", ".tmx")
+XML = re.compile(r"""<\?xml\b[^>]*?\bencoding\s*=\s*["']([\w.:-]+)""")
 # Formats that hold each source beside its translation.
 BILINGUAL = ("po", "xliff")
 
@@ -49,8 +51,8 @@ class Document:
         text = text.removeprefix(mark)
         if not text.strip():
             raise ValueError("it is empty")
-        if text.startswith("<?xml"):
-            refuse_encoding(text.partition("?>")[0], 1)
+        if declared := XML.match(text):
+            refuse_encoding(declared[1], 1)
         return cls(mark, text, list(FORMATS[file_format](text, everything)))
 
     def translated(self, translate: Callable[..., list[str]], protects: bool) -> str:

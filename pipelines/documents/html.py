@@ -41,7 +41,7 @@ CODE = re.compile(r"<\?(?:php\b|[=\s]).*?(?:\?>|\Z)|<%.*?%>", re.DOTALL)
 MASKED = r"<\?[x\n]*>"
 # A tag may hold masked code, whose ">" does not end the tag.
 TAG = re.compile(rf"""</?[A-Za-z](?:=\s*"[^"]*"|=\s*'[^']*'|{MASKED}|[^<>])*+>""")
-CHARSET = re.compile(r"\bcharset\s*=", re.IGNORECASE)
+CHARSET = re.compile(r"\s*text/[\w+]+\s*;\s*charset\s*=[\"'\s]*([\w.:-]+)", re.IGNORECASE)
 ENTITY = "&(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);?"
 LETTER = re.compile(f"{ENTITY}|.", re.DOTALL)
 UNIT = re.compile(f"[{BLANKS}]+|{LETTER.pattern}", re.DOTALL)
@@ -89,19 +89,27 @@ class _Page(HTMLParser):
 
     def _event(self, kind, name="", is_literal=False):
         line, column = self.getpos()
-        if name == "meta" and kind != "close":
-            refuse_encoding(self.get_starttag_text(), line)
-            self.has_charset |= bool(CHARSET.search(self.get_starttag_text()))
         if kind == "text" and self._events and self._events[-1][0] == kind:
             return
         self._events.append((kind, name, is_literal, self._lines[line - 1] + column))
 
-    def handle_starttag(self, tag, attrs):
+    def _attributes(self, tag, attrs):
+        """Return the attributes of a tag; refuse the encoding that a <meta> may declare."""
         attributes = {name: value or "" for name, value in reversed(attrs)}  # The first one counts.
+        content = CHARSET.match(attributes.get("content", ""))
+        declared = attributes.get("charset") or (content and content[1])
+        if tag == "meta" and declared:
+            self.has_charset = True
+            refuse_encoding(declared, self.getpos()[0])
+        return attributes
+
+    def handle_starttag(self, tag, attrs):
+        attributes = self._attributes(tag, attrs)
         is_marked = "notranslate" in attributes.get("class", "").split()
         self._event("open", tag, is_marked or attributes.get("translate", "").lower() == "no")
 
     def handle_startendtag(self, tag, attrs):
+        self._attributes(tag, attrs)
         self._event("alone", tag)
 
     def handle_endtag(self, tag):

@@ -9,6 +9,8 @@ from pipelines.documents.segments import BLANKS, Segment, has_words, with_codes
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"(?P<name>\s*:)?')
 SURROGATE = re.compile("[\ud800-\udfff]")
 TIME = r"\d+:\d\d:\d\d[,.]\d{1,3}"
+# What follows the end of a cue: the next one, or nothing.
+AFTER = re.compile(rf"\s*(?:\Z|\d+[^\S\n]*\n[ \t]*{TIME}[ \t]*-->)")
 TIMES = re.compile(rf"[ \t]*{TIME}[ \t]*-->[ \t]*{TIME}(?:[ \t].*)?")
 
 
@@ -42,8 +44,10 @@ def cues(text: str, everything: bool) -> Iterator[Segment]:
     place = start = 0
     state = "between"
     for number, line in enumerate([*re.findall(r"[^\n]*\n|[^\n]+", text), ""], 1):
-        bare = line.strip(BLANKS)  # A lone no-break space is a line of the text.
-        if state == "text" and not bare:
+        bare = line.strip()
+        # A no-break space alone is a line of the text, unless the cue ends there.
+        is_blank = not line.strip(BLANKS) or (not bare and AFTER.match(text, place + len(line)))
+        if state == "text" and is_blank:
             end = start + len(text[start:place].rstrip("\r\n"))
             parts = with_codes(text[start:end])
             if has_words(parts):

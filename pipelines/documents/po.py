@@ -10,6 +10,7 @@ LINE = re.compile(
     r"[ \t]*(?:(?P<word>msgctxt|msgid|msgid_plural|msgstr(?:\[\d+\])?)[ \t]*)?"
     r'"(?P<text>(?:[^"\\]|\\.)*)"[ \t]*'
 )
+CHARSET = re.compile(r"Content-Type:.*\bcharset=([\w.:-]+)", re.IGNORECASE)
 ESCAPE = r"(?:\\(?:x[0-9A-Fa-f]{1,2}|[0-7]{1,3}))+|\\(.)"
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 ESCAPED = {value: f"\\{name}" for name, value in ESCAPES.items()} | {"\\": "\\\\", '"': '\\"'}
@@ -47,8 +48,9 @@ def segments(text: str, everything: bool) -> Iterator[Segment]:
             eol = line[len(bare) :] or "\n"
             current = fields[word] = ["", begin + match.start("text") - 1, 0, eol]
         current[0] += re.sub(ESCAPE, _unescaped, match["text"])
-        if "msgstr" in fields and not fields["msgid"][0]:  # The header.
-            refuse_encoding(match["text"], number)
+        declared = CHARSET.match(match["text"])
+        if declared and "msgstr" in fields and not fields["msgid"][0]:  # In the header.
+            refuse_encoding(declared[1], number)
         current[2] = begin + match.end("text") + 1
     if fields and not any(field.startswith("msgstr") for field in fields):
         raise ValueError("the last message has no msgstr")

@@ -19,10 +19,8 @@ ADDRESSES = (*KINDS["urls"], *(rf"(?<![\w.+-]){pattern}" for pattern in KINDS["e
 CODES = re.compile("|".join((FORMATTING, *ADDRESSES, *KINDS["placeholders"], *KINDS["tags"])))
 BLANKS = " \t\r\n\f"
 TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*?(/?)>")
-# What a file declares as its encoding, unless UTF-8; gettext templates declare "CHARSET".
-ENCODING = re.compile(
-    r"""\b(?:charset|encoding)\s*=["'\s]*(?!utf-?8\b|charset\b)([\w.:-]+)""", re.IGNORECASE
-)
+# The encoding that we read, and what gettext's templates declare.
+UTF_8 = re.compile(r"utf-?8\b|charset\b", re.IGNORECASE)
 # Elements of HTML without an end tag.
 VOID = {"br", "hr", "img", "input", "wbr"}
 
@@ -61,10 +59,10 @@ class Segment:
         return None if raw == self.before else self.written(raw)
 
 
-def refuse_encoding(declaration: str, line: int) -> None:
+def refuse_encoding(name: str, line: int) -> None:
     """Refuse a file that declares another encoding than UTF-8, in a line."""
-    if match := ENCODING.search(declaration):
-        raise ValueError(f"line {line}: it declares {match[1]}. Convert it, and declare UTF-8.")
+    if not UTF_8.match(name):
+        raise ValueError(f"line {line}: it declares {name}. Convert it, and declare UTF-8.")
 
 
 def with_codes(raw: str, units: Iterable[tuple[str, str]] = ()) -> list[Part]:

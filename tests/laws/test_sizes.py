@@ -67,7 +67,7 @@ ADDED = {
     "a beam without TensorFlow that loses what cannot win": 18,
     "an export whose table is laid out when it is loaded": 67,
     "signatures of others' SavedModels, and terms whose search no request can slow": 78,
-    "files that are not ours, and arguments of another kind, are told": 44,
+    "files that are not ours, and arguments of another kind, are told": 63,
 }
 CUT = 2_801
 MOST_LINES = 33_930 + sum(ADDED.values()) - CUT

@@ -69,7 +69,7 @@ def test_a_wrong_recipe_is_refused(text, message):
 
 
 def test_no_recipe_is_refused():
-    with pytest.raises(ValueError, match=r"^`schedules` must be a list of at least 1\."):
+    with pytest.raises(ValueError, match=r"^`schedules` must be a list of 1 or more\."):
         PICTURES["learning_rate"](schedules=())
 
 
@@ -241,6 +241,14 @@ def test_the_tree_has_all_hypotheses_of_the_search(
     path = types.SimpleNamespace(version=None, is_portable=False, describe=lambda: description)
     monkeypatch.setattr(model_path.ModelPath, "listed", lambda model: [path])
     assert loaded("n_best", options) == ("m", {"num_hypotheses": count, **options})
+
+
+def test_a_line_without_a_visible_character_has_no_tree(monkeypatch, tmp_path):
+    (tmp_path / "model.json").write_text("{}")
+    answers = types.SimpleNamespace(translate_in_detail=lambda lines: [[]])
+    monkeypatch.setattr(Translator, "load", lambda model, **options: answers)
+    with pytest.raises(ValueError, match="has no visible character, and no translation"):
+        PICTURES["n_best"](line="\u200b").measure(str(tmp_path), {})
 
 
 @pytest.mark.parametrize("graph", ["saved_model.pb", "decoder.onnx"])

@@ -252,7 +252,7 @@ def test_columns_are_chosen_by_number_or_name(tmp_path):
     with pytest.raises(ValueError, match=r"from 1, or .*: id, de, en\. Received: en and 2\."):
         corpora.load("tsv", data_file=path, source_column="en")
     path.write_text("\t".join(map(str, range(100))), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"once: 0, .*, 18, 19\. Received: en and 2\."):
+    with pytest.raises(ValueError, match=r"once: 0, .*, 18, 19 and 80 more\. Received: en and 2\."):
         corpora.load("tsv", data_file=path, source_column="en")
     path.write_text(table, encoding="utf-8")
     with pytest.raises(ValueError, match="too few columns between tabs"):

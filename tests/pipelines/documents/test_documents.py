@@ -272,7 +272,24 @@ def test_a_malformed_file_is_refused_with_its_line(file_format, text, message):
             'msgid ""\n"Content-Type: text/plain; charset=latin1"\n'
             'msgstr "CONTENT-TYPE: TEXT/PLAIN; CHARSET=LATIN1"',
         ),
-        # A no-break space alone is a line of a subtitle.
+        (
+            "html",
+            "<meta name=a content='with encoding=latin1 and charset = latin1'><p>&uuml;",
+            "<meta name=a content='with encoding=latin1 and charset = latin1'><p>&#220;",
+        ),
+        (
+            "po",
+            PO[: PO.index("#:")].replace("MIME", 'X-Encoding: encoding=latin1\\n"\n"MIME'),
+            None,
+        ),
+        # No-break spaces between cues, behind a number, and alone in a text.
+        (
+            "srt",
+            "1\u00a0\n00:00:01,000 --> 00:00:02,000\na\n\u00a0\n"
+            "2\n00:00:03,000 --> 00:00:04,000\nb\n\u3000\n",
+            "1\u00a0\n00:00:01,000 --> 00:00:02,000\nA\n\u00a0\n"
+            "2\n00:00:03,000 --> 00:00:04,000\nB\n\u3000\n",
+        ),
         (
             "srt",
             "1\n00:00:01,000 --> 00:00:02,000\n- a\n\u00a0\n- b\n\n",
