@@ -368,6 +368,8 @@ def test_flags_of_scores_that_change_nothing_are_refused(monkeypatch):
     assert refusal("--split=valid", True) is None
     # A flag of searches is refused before the scorer reads its text.
     give(monkeypatch, "--decode_tokens=9")
+    for start in ("start_tensorflow", "spread_over_cores"):
+        monkeypatch.setattr(f"keras_transformer.startup.{start}", lambda: 1)
     monkeypatch.setattr(model_path, "description_of", lambda model: {"task": "masking"})
     task = types.SimpleNamespace(scorer=types.SimpleNamespace(searches=False))
     monkeypatch.setattr(tasks, "task_class", lambda name: task)

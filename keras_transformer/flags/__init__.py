@@ -268,8 +268,8 @@ def _file_reason(error, FLAGS):
 
 def _paths(FLAGS):
     """Yield the name and the path of each flag that is set to a path, or to several."""
-    for name in PLACES:
-        if isinstance(FLAGS[name].parser, PathParser):
+    for name in FLAGS:
+        if FLAGS[name].present and isinstance(FLAGS[name].parser, PathParser):
             value = FLAGS[name].value
             yield from ((name, path) for path in (value, *value.split(",")) if path)
 
