@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from command_flags import flags_of
 
 from keras_transformer import parse as parse_command
 from keras_transformer import startup
@@ -120,9 +121,8 @@ def test_too_many_trees_for_a_picture_are_refused_before_they_are_parsed(monkeyp
     monkeypatch.setattr(parse_command.flags, "decoding_options", lambda FLAGS: {})
     lines = tmp_path / "lines.txt"
     lines.write_text("a b\n\n" * 21)
-    flags = {"model": "m", "precision": "float32", "num_hypotheses": 1, "tree_format": "picture"}
-    flags |= {"raw_text": False, "stream": False, "decode_tokens": 2048}
-    flags = types.SimpleNamespace(**flags, input=str(lines), output="a.svg")
+    files = (f"--input={lines}", f"--output={tmp_path / 'a.svg'}")
+    flags = flags_of("parse", "--model=m", "--tree_format=picture", *files)
     with pytest.raises(ValueError, match=r"room for 1 to 20 trees\. Received: 21 sentences"):
         parse_command.main(flags)
     lines.write_text("a b\n" * 20)  # A control.
