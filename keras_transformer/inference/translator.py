@@ -251,8 +251,8 @@ class Translator:
                     f"`{name}` must be as many as `lines`, {len(lines):,}. Received: "
                     f"{len(column):,}."
                 )
-            count = self._model.target_lengths
-            lengths.append(checked_lengths(count, column, named, SHORTEN, numbers=numbers))
+            lengths_of = self._model.target_lengths
+            lengths.append(checked_lengths(lengths_of, column, named, SHORTEN, numbers=numbers))
         longest = [max(row) for row in zip(*lengths, strict=True)]
         return in_batches(function, [lines, *targets], longest, *batching)
 
