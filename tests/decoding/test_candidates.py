@@ -134,14 +134,6 @@ def test_a_small_vocabulary_has_fewer_next_tokens():
     np.testing.assert_allclose(shares, [[0.25] * 4 + [0.0] * 2], rtol=1e-6)
 
 
-@pytest.mark.parametrize("shape", [(1.1, 0, 0.7), (1.0, 2, 0.7), (1.0, 0, 0.3)])
-def test_control_other_options_give_another_distribution(shape):
-    logits = np.random.default_rng(3).normal(0, 1, (1, SIZE)).astype("float32")
-    _, shares, _ = next_tokens_by(logits, [(1.0, 0, 0.7)], 20)
-    _, expected = definition(logits[0], *shape)
-    assert np.abs(shares[0] - expected[:20]).max() > 1e-3
-
-
 # The model scores the output of a search as the search did (section 6.1).
 SOURCE = [[5, 9, 7, EOS, PAD, PAD], [8, 8, 12, 11, 30, EOS], [6, EOS, PAD, PAD, PAD, PAD]]
 LIMITS = [9, 4, 12]

@@ -9,7 +9,6 @@ from oracles import enumeration
 from oracles.enumeration import Table
 
 from keras_transformer.decoding import BeamSearch
-from keras_transformer.decoding import beam_search as beam
 from keras_transformer.decoding.beam_search import coverage_penalty
 
 ALL, LIMIT, WORDS = 1 + 4 + 16 + 64, 4, 3
@@ -120,41 +119,3 @@ def test_the_penalty_is_wu_et_al_s_and_finite_where_nothing_is_covered():
     penalties = coverage_penalty(tf.constant(coverage), 0.4).numpy()
     np.testing.assert_allclose(penalties[:2], [0.4 * np.log(0.3), 0.0], rtol=1e-6)
     assert penalties[2] == pytest.approx(0.4 * np.log(0.125 * 1e-10), rel=1e-6)
-
-
-def test_control_beta_changes_the_winner():
-    changed = [
-        seed
-        for seed in range(20)
-        if best_covered(Attentive(seed, 4), 4, 0.6, 0)[0][0]
-        != best_covered(Attentive(seed, 4), 4, 0.6, 0.5)[0][0]
-    ]
-    assert changed
-    tables = [Attentive(seed, 4) for seed in changed]
-    results = (search(tables, [4] * len(tables), 0.6, beta, n=1) for beta in (0.0, 0.5))
-    plain, penalized = ([ids for [(ids, _)] in hypotheses] for hypotheses in results)
-    assert all(before != after for before, after in zip(plain, penalized, strict=True))
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        lambda coverage, beta: beta * tf.reduce_sum(tf.math.log(coverage), axis=-1),
-        lambda coverage, beta: tf.roll(coverage_penalty(coverage, beta), 1, axis=0),
-        lambda coverage, beta: coverage_penalty(coverage[:, 1:], beta),
-    ],
-    ids=["above 1", "of another hypothesis", "of some tokens"],
-)
-def test_control_another_coverage_fails_the_law(monkeypatch, broken):
-    monkeypatch.setattr(beam, "coverage_penalty", broken)
-    with pytest.raises(AssertionError):
-        assert_equals_enumeration([Attentive(seed, 3) for seed in range(3)], 0.6, 0.2)
-
-
-def test_control_padding_that_is_not_covered_fails_the_law(monkeypatch):
-    is_token = AttentiveStepper.is_token
-    monkeypatch.setattr(
-        AttentiveStepper, "is_token", lambda self, source: tf.ones_like(is_token(self, source))
-    )
-    with pytest.raises(AssertionError):
-        assert_equals_enumeration([Attentive(0, 3)], 0.6, 0.2, padding=1)

@@ -15,7 +15,7 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.constraints import under
 from keras_transformer.decoding.numpy_blocks import NumpyBlocks
 from keras_transformer.decoding.numpy_rules import Spans
-from keras_transformer.decoding.numpy_search import Beam, NumpySearch
+from keras_transformer.decoding.numpy_search import NumpySearch
 from keras_transformer.decoding.span_constraints import SpanConstraints
 
 WORDS = 5
@@ -192,13 +192,6 @@ def test_it_keeps_the_spans_that_tensorflow_s_searches_keep(given_options, sente
     assert_alike(of_numpy(sentences, options, spans), of_tensorflow(options, sentences, spans))
 
 
-def test_control_without_spans_it_finds_other_translations():
-    spans = Spans(MARKS, *(np.array(column) for column in zip(*SPANS, strict=True)))
-    ruled = [best.ids for [best] in of_numpy(VARIED[:4], DecodingOptions(), spans)]
-    assert ruled != [best.ids for [best] in of_numpy(VARIED[:4], DecodingOptions())]
-    assert ruled[1].count(8) == 3
-
-
 def test_log_probabilities_are_those_of_each_token():
     [[hypothesis]] = of_numpy([(3, 6, 1, ())], DecodingOptions(beam_size=1))
     table = Centred(3, WORDS)
@@ -234,19 +227,6 @@ def test_a_beam_extends_only_hypotheses_that_may_still_win(monkeypatch):
     assert widths == [(1, hypotheses) for hypotheses in (1, 4, 4, 4, 3, 1, 1)]
 
 
-def test_control_a_beam_that_gives_up_too_early_fails_the_law(monkeypatch):
-    hopeful = Beam.hopeful
-
-    def too_early(self):
-        self._longest = np.float32(1)
-        return hopeful(self)
-
-    monkeypatch.setattr(Beam, "hopeful", too_early)
-    sentences = [(seed, 9, 1, ()) for seed in (6, 7, 9)]
-    with pytest.raises(AssertionError):
-        test_it_finds_what_tensorflow_s_searches_find.hypothesis.inner_test(OPTIONS[2], sentences)
-
-
 def test_hypotheses_of_equal_scores_come_in_the_order_of_ids():
     tables = [enumeration.Table(1, WORDS, levels=1)]
     options = DecodingOptions(num_hypotheses=4)
@@ -259,15 +239,3 @@ def test_hypotheses_of_equal_scores_come_in_the_order_of_ids():
 
 def test_no_sentences_give_nothing():
     assert NumpySearch(DecodingOptions(), 9)(TableModel([]), [np.zeros(0)], [], [], [], []) == []
-
-
-def test_control_rows_that_keep_the_state_of_others_fail_the_law(monkeypatch):
-    extend = Beam.extend
-
-    def of_the_first(self, *candidates):
-        parents = extend(self, *candidates)
-        return parents[:1] * len(parents)
-
-    monkeypatch.setattr(Beam, "extend", of_the_first)
-    with pytest.raises(AssertionError):
-        test_it_finds_what_tensorflow_s_searches_find.hypothesis.inner_test({}, VARIED)

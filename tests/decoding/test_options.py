@@ -4,7 +4,6 @@ import dataclasses
 import json
 import operator
 import re
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -273,10 +272,6 @@ def test_options_that_go_together_are_accepted(arguments):
     options = DecodingOptions(**arguments)
     fields = {name: str(getattr(options, name)) for name in arguments}
     assert fields == {name: str(value) for name, value in arguments.items()}
-
-
-def test_control_float64_is_above_the_product_of_some_lengths():
-    assert int(np.ceil(np.float64(1.1) * 50)) == 56 != -(-50 * Fraction("1.1") // 1)
 
 
 # Law: a run decodes with the options of its training, except those that the command gives.
