@@ -68,8 +68,8 @@ def text_encoder(kind, *more, places=False, time=True):
     return Row(make, inputs, S_LENGTHS if time else None, (3, 3, 0)[: len(inputs)])
 
 
-# Each choice is in a row of TOGETHER, and by itself in one of ALONE, which are slow.
-TOGETHER = [
+# Each choice is in a row.
+TRANSLATING = [
     {"d_k": 3, "d_v": 5, "dropout": 0.5},
     {"norm": "pre", "activation": "gelu", "d_k": 3, "d_v": 5, "dropout": 0.5},
     {"attention": "dot_product", "positions": "relative"},
@@ -77,26 +77,9 @@ TOGETHER = [
     {"attention": "local:1", "positions": "rotary", "block_size": 3},
     {"attention": "sparse:2", "positions": "shaw", "norm": "pre"},
     {"attention": "low_rank:3", "max_positions": 4, "positions": "none"},
-    {"attention": "linear", "tie_embeddings": "decoder"},
+    {"attention": "linear", "tie_embeddings": "decoder", "activation": "swish"},
     {"activation": "swiglu", "tie_embeddings": "none", "attention_dropout": 0.1},
-]
-ALONE = [
-    {"activation": "swish"},
-    {"attention": "dot_product"},
-    {"attention": "additive"},
-    {"attention": "local:1"},
-    {"attention": "local:2", "positions": "relative"},
-    {"attention": "sparse:2"},
-    {"attention": "low_rank:3"},
-    {"attention": "linear"},
-    {"positions": "learned"},
-    {"positions": "relative"},
-    {"positions": "alibi"},
-    {"positions": "shaw"},
-    {"positions": "rotary"},
-    {"positions": "none"},
-    {"activation": "swiglu"},
-    {"tie_embeddings": "decoder"},
+    {"attention": "local:2", "positions": "alibi"},
 ]
 CONTINUING = [
     {"dropout": 0.5},
@@ -114,7 +97,7 @@ def called(kind, sizes):
 
 # By the registered names; behind one, the variant.
 ROWS = {
-    **{called("Transformer", sizes): translator(**sizes) for sizes in TOGETHER + ALONE},
+    **{called("Transformer", sizes): translator(**sizes) for sizes in TRANSLATING},
     **{called("LanguageModel", sizes): language_model(**sizes) for sizes in CONTINUING},
     "RecurrentTranslator": translator(models.RecurrentTranslator, dropout=0.5),
     "ConvolutionalTranslator": translator(
@@ -132,16 +115,8 @@ ROWS = {
         (0,),
     ),
 }
-SLOW = {called("Transformer", sizes) for sizes in ALONE}
-
-
-def each(which=lambda row: True):
-    names = [name for name, row in ROWS.items() if which(row)]
-    params = [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in names]
-    return pytest.mark.parametrize("name", params)
-
-
-CAUSAL = each(lambda row: row.steps)
+EACH = pytest.mark.parametrize("name", ROWS)
+CAUSAL = pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.steps])
 
 
 @functools.cache
@@ -177,7 +152,7 @@ def test_each_registered_model_has_a_row():
     assert registered == {name.split()[0] for name in ROWS}
 
 
-@each()
+@EACH
 def test_a_config_makes_an_equal_copy(name):
     row, model = ROWS[name], random_model(name)
     clone = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(model))
@@ -189,7 +164,7 @@ def test_a_config_makes_an_equal_copy(name):
     np.testing.assert_array_equal(row.call(clone), output_of(name))
 
 
-@each()
+@EACH
 def test_logits_and_weights_are_float32_under_mixed_bfloat16(name):
     row = ROWS[name]
     mixed = row.make(dtype="mixed_bfloat16")
@@ -202,7 +177,7 @@ def test_logits_and_weights_are_float32_under_mixed_bfloat16(name):
     assert {layer.compute_dtype for layer in stacks} == {"bfloat16"}
 
 
-@each()
+@EACH
 def test_dropout_acts_in_training_and_nowhere_else(name):
     row, model = ROWS[name], random_model(name)
     np.testing.assert_array_equal(row.call(model, training=False), output_of(name))
@@ -213,7 +188,7 @@ def real(row, out):
     return out if row.lengths is None else out[np.arange(out.shape[1]) < row.lengths[:, None]]
 
 
-@each()
+@EACH
 def test_padding_and_batch_mates_do_not_change_outputs(name):
     row, model = ROWS[name], random_model(name)
     expected = output_of(name)

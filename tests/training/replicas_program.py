@@ -1,8 +1,8 @@
 """Trains a small model on batches of different lengths, spread over the replicas of a strategy.
 
 Arguments: a folder; a distribution, where "mirrored" splits this processor into two logical ones;
-and experiments, `K` or `K-HOW`: K batches per replica and step, and what else differs. Each leaves
-`<distribution>-<experiment>-<process>.npz` in the folder: the weights after 20 steps, their moving
+and numbers of batches per replica and step. Each number leaves
+`<distribution>-<number>-<process>.npz` in the folder: the weights after 20 steps, their moving
 averages, and the reports of each step.
 """
 
@@ -28,14 +28,6 @@ from pipelines.vocabularies.token_ids import TokenIds
 STEPS = 20
 
 
-class MeanOfMeans(TrainFunction):
-    """Gives each replica's mean the same weight, whatever its number of labels, as Keras does."""
-
-    def _gradients(self, batch, divisor):
-        own = tf.reduce_sum(batch[2])
-        return super()._gradients(batch, own * self.strategy.num_replicas_in_sync)
-
-
 class Reports(keras.callbacks.Callback):
     """Records the report of each step."""
 
@@ -51,14 +43,7 @@ def _side(random):
     return TokenIds.of_lengths(random.integers(4, 50, lengths.sum()).astype(np.uint16), lengths)
 
 
-def batches_of_different_lengths(batch_tokens, **shapes):
-    random = np.random.default_rng(0)
-    examples = TokenizedPairs(_side(random), _side(random)).examples()
-    return training_batches(examples, batch_tokens, seed=1, **shapes)
-
-
-def train(replicas, experiment):
-    accumulate, _, how = experiment.partition("-")
+def train(replicas, accumulate):
     keras.utils.set_random_seed(1)
     with replicas.scope():
         model = Transformer(
@@ -66,17 +51,15 @@ def train(replicas, experiment):
         )
         fit.compile_model(
             model,
-            optimizer(0.003, clip_norm=None if how == "unclipped" else 0.1, ema=0.9),
+            optimizer(0.003, clip_norm=0.1, ema=0.9),
             LabelSmoothedCrossEntropy(0.1),
         )
-    make = MeanOfMeans if how == "mean_of_means" else TrainFunction
-    function = make(model, replicas, int(accumulate), static_shapes=how == "static")
+    function = TrainFunction(model, replicas, accumulate)
     reports = Reports()
-    batches = batches_of_different_lengths(
-        800 if how == "larger" else 400,
-        parts=replicas.num_replicas_in_sync * int(accumulate),
-        **({"alike": True, "most_padding": 0.4} if how == "static" else {}),
-    )
+    random = np.random.default_rng(0)
+    examples = TokenizedPairs(_side(random), _side(random)).examples()
+    parts = replicas.num_replicas_in_sync * accumulate
+    batches = training_batches(examples, 400, seed=1, parts=parts)
     data = distribute(replicas, batches, 0)
     fit.fit(model, fit.Feed(lambda step: data, function.ending), STEPS, STEPS, [reports])
     return {
@@ -89,7 +72,7 @@ def train(replicas, experiment):
     }
 
 
-def main(folder, distribution, *experiments):
+def main(folder, distribution, *numbers):
     if distribution == "mirrored":
         [processor] = tf.config.list_physical_devices("CPU")
         tf.config.set_logical_device_configuration(
@@ -98,11 +81,9 @@ def main(folder, distribution, *experiments):
     replicas = make_strategy(distribution)
     own = json.loads(os.environ.get("TF_CONFIG", "{}"))
     process = own["task"]["index"] if own else 0
-    for experiment in experiments:
-        np.savez(
-            pathlib.Path(folder) / f"{distribution}-{experiment}-{process}.npz",
-            **train(replicas, experiment),
-        )
+    for number in numbers:
+        path = pathlib.Path(folder) / f"{distribution}-{number}-{process}.npz"
+        np.savez(path, **train(replicas, int(number)))
 
 
 if __name__ == "__main__":

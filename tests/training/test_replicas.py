@@ -19,13 +19,8 @@ from keras_transformer.training import replicas
 
 PROGRAM = pathlib.Path(__file__).with_name("replicas_program.py")
 LONGEST_SECONDS = 600
-# Batches that each replica adds up, and what else differs. Too slow for here:
-# 1-static of one replica equals 1-static of two.
-EXPERIMENTS = {
-    "one": ("1", "3", "1-larger", "1-unclipped"),
-    "mirrored": ("1", "2", "1-mean_of_means"),
-    "multi_worker": ("1",),
-}
+# By distribution, the batches that each replica adds up.
+EXPERIMENTS = {"one": "13", "mirrored": "12", "multi_worker": "1"}
 
 
 @pytest.fixture(scope="module")
@@ -176,15 +171,6 @@ SPREAD = [
 @pytest.mark.parametrize("kind", ["weight", "average", "reports"])
 def test_replicas_make_the_steps_of_one_that_sees_all_their_batches(trained, whole, spread, kind):
     assert largest_difference(trained[whole], trained[spread], kind) < 1e-5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "experiment", ["mirrored-1-mean_of_means-0", "one-1-larger-0", "one-1-unclipped-0"]
-)
-def test_control_other_steps_make_other_weights(trained, experiment):
-    """The mean of the replicas' means; larger updates; and clipping does take part."""
-    assert largest_difference(trained["one-1-0"], trained[experiment], "weight") > 1e-3
 
 
 @pytest.mark.slow

@@ -103,13 +103,6 @@ def weights_differ(model, reference):
     )
 
 
-class MeanOfMeans(TrainFunction):
-    """Gives each batch the same weight, whatever its number of labels."""
-
-    def _gradients(self, batch, divisor):
-        return super()._gradients(batch, divisor * tf.reduce_sum(batch[2]))
-
-
 def test_batches_that_are_added_up_make_the_step_of_one_batch_of_all_their_rows():
     whole, _, whole_reports = train([joined(THREE)], steps=5)
     added, _, added_reports = train(THREE, steps=5, accumulate=3)
@@ -119,10 +112,6 @@ def test_batches_that_are_added_up_make_the_step_of_one_batch_of_all_their_rows(
     expected = [report["labels"] for report in whole_reports]
     assert [report["labels"] for report in added_reports] == expected
     assert weights_differ(whole, make_model()) > 1e-3
-    # A control: the mean of the batches' means makes other steps.
-    with eager_training():
-        averaged, _, _ = train(THREE, steps=5, accumulate=3, make=MeanOfMeans)
-    assert weights_differ(whole, averaged) > 1e-3
 
 
 @pytest.fixture
@@ -170,11 +159,6 @@ def test_reports_are_numpy_s_means_over_the_labels_of_the_epoch_so_far(batches, 
         assert report["labels"] == pytest.approx(total)
         assert report["accuracy"] == pytest.approx(right / total, rel=1e-6)
         assert report["loss"] == pytest.approx(loss / total, rel=1e-5)
-    # Controls: each epoch starts at zero; a label and its weight are counted apart.
-    if batches is THREE:
-        assert reports[2]["labels"] < reports[1]["labels"]
-    else:
-        assert reports[0]["labels"] < sum(labels.size for _, labels, _ in batches[:accumulate]) - 1
 
 
 @pytest.mark.parametrize(("static_shapes", "graphs"), [(False, 1), (True, 2)])
@@ -211,33 +195,19 @@ def with_unknown_shapes(nodes):
     ]
 
 
-def graphs_of(body, accumulate, static_shapes):
-    """The nodes of each compiled function after a step."""
-    options = {"dropout": 0.1, "body": body, "accumulate": accumulate}
-    _, function, _ = train(THREE[:1], steps=1, static_shapes=static_shapes, **options)
-    return [
-        nodes(concrete)
-        for pair in function._compiled.values()
-        for concrete in pair
-        if concrete is not None
-    ]
-
-
 @pytest.mark.parametrize(
     ("body", "accumulate", "least"), [(transformer, 1, 1000), (small_model, 2, 100)]
 )
 def test_with_static_shapes_no_tensor_or_operation_is_dynamic(body, accumulate, least):
-    graphs = graphs_of(body, accumulate, static_shapes=True)
+    options = {"dropout": 0.1, "body": body, "accumulate": accumulate}
+    _, function, _ = train(THREE[:1], steps=1, static_shapes=True, **options)
+    [pair] = function._compiled.values()
+    graphs = [nodes(concrete) for concrete in pair if concrete is not None]
     assert len(graphs) == accumulate
     for graph in graphs:
         assert sum("_output_shapes" in node.attr for node in graph) > least
         assert with_unknown_shapes(graph) == []
         assert {node.op for node in graph} & DYNAMIC == set()
-
-
-def test_control_without_static_shapes_many_tensors_have_none():
-    for graph in graphs_of(small_model, 2, static_shapes=False):
-        assert len(with_unknown_shapes(graph)) > 20
 
 
 ALIKE = [batch(4, 5, 6, seed=4), batch(4, 5, 6, seed=5)]
