@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import itertools
 import math
 from unittest import mock
 
@@ -262,16 +263,24 @@ def test_malformed_progress_is_damage_and_the_checkpoint_before_is_taken(small, 
 
 # Runs that are limited by minutes: the checkpoints of a share of the end are averaged.
 def train_to_a_limit(model, stopwatch, saving, minutes, last_step=10**6, steps=33):
-    """Train to a limit and end as `TrainingRun` does; each step takes a second."""
-    ticking = keras.callbacks.LambdaCallback(
-        on_train_batch_begin=lambda batch, logs: setattr(
-            stopwatch, "seconds", stopwatch.seconds + 1
-        )
-    )
+    """Call the callbacks as `fit` does, up to a limit, and end as `TrainingRun` does; each step
+    takes a second, and learns nothing.
+    """
     limit = StopAtLimit(Ending(model), stopwatch, minutes, last_step)
-    data = np.zeros((steps, 1), np.float32)
-    callbacks = [ticking, limit, saving]
-    model.fit(data, data, batch_size=1, epochs=99, callbacks=callbacks, shuffle=False, verbose=0)
+    callbacks = keras.callbacks.CallbackList([limit, saving], model=model, steps=steps)
+    callbacks.on_train_begin()
+    model.stop_training = False
+    for epoch in itertools.takewhile(lambda epoch: not model.stop_training, itertools.count()):
+        callbacks.on_epoch_begin(epoch)
+        for batch in range(steps):
+            stopwatch.seconds += 1
+            callbacks.on_train_batch_begin(batch)
+            model.optimizer.iterations.assign_add(1)
+            callbacks.on_train_batch_end(batch)
+            if model.stop_training:
+                break
+        callbacks.on_epoch_end(epoch)
+    callbacks.on_train_end()
     saving.require_saved(model)
     saving.keep_end(checkpoint.step_of(model))
 

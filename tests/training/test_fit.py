@@ -12,6 +12,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from eager import eager_training
 from rich.console import Console
 from small_model import small_model
 
@@ -41,7 +42,9 @@ def make_model():
 
 
 def run(folder, *, last_step, accumulate=1):
-    """Train as a new process would: the model, the epochs it began, and where it resumed."""
+    """Train as a new process would, but without a graph: the model, the epochs it began, and where
+    it resumed.
+    """
     model = make_model()
     start, seconds = fit.resume(model, folder)
     stopwatch = Stopwatch(seconds)
@@ -54,13 +57,9 @@ def run(folder, *, last_step, accumulate=1):
 
     feed = fit.attach(model, replicas.make_strategy("one"), Stream(), accumulate=accumulate)
     saving = Checkpointing(folder, stopwatch, keep=2, minutes=math.inf)
-    fit.fit(
-        model,
-        feed,
-        STEPS_PER_EPOCH,
-        last_step,
-        [saving, StopAtLimit(feed.ending, stopwatch, math.inf, last_step), noting],
-    )
+    limit = StopAtLimit(feed.ending, stopwatch, math.inf, last_step)
+    with eager_training():
+        fit.fit(model, feed, STEPS_PER_EPOCH, last_step, [saving, limit, noting])
     return model, begun, start
 
 
