@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from oracles import enumeration
 from oracles.enumeration import Table
 
-from keras_transformer.decoding import BeamSearch
+from keras_transformer.decoding import BeamSearch, DecodingOptions
 from keras_transformer.decoding.beam_search import coverage_penalty
+from keras_transformer.decoding.penalty_sweep import PenaltySweep
 
 ALL, LIMIT, WORDS = 1 + 4 + 16 + 64, 4, 3
 
@@ -112,6 +113,18 @@ def test_a_narrow_beam_scores_its_ids_by_the_formula_and_other_sentences_change_
         enumeration.assert_lists_equal(hypotheses, expected)
         [alone] = search([table], [limit], 0.6, 0.4, beam_size=3, n=3)
         assert [ids for ids, _ in alone] == [ids for ids, _ in hypotheses]
+
+
+def test_it_counts_with_each_length_penalty_of_a_sweep():
+    tables, limits = [Attentive(seed, 3) for seed in range(4)], [6] * 4
+    alphas = [0.6, 1.0]
+    sweep = PenaltySweep.of(
+        DecodingOptions(coverage_penalty=0.8), tf.constant([3]), tf.constant(alphas)
+    )
+    by_sentence = enumeration.decode(sweep, tables, limits, stepper=AttentiveStepper(tables, 3))
+    of_each = [search(tables, limits, alpha, 0.8, beam_size=3, n=1) for alpha in alphas]
+    for actual, *expected in zip(by_sentence, *of_each, strict=True):
+        enumeration.assert_lists_equal(actual, [best for [best] in expected])
 
 
 def test_the_penalty_is_wu_et_al_s_and_finite_where_nothing_is_covered():

@@ -130,14 +130,6 @@ def test_rows_have_histories_of_their_own(vocabulary, forbidden):
         np.testing.assert_array_equal(np.isneginf(bias), barred(forbidden, row))
 
 
-def test_no_words_and_too_many_are_refused(vocabulary, monkeypatch):
-    with pytest.raises(ValueError, match=r"^`forbidden` must be words or phrases, one a line\. "):
-        ForbiddenWords(["cat", " "], vocabulary.spelled)
-    monkeypatch.setattr("keras_transformer.decoding.forbidden_words.MOST_CELLS", 1000)
-    with pytest.raises(ValueError, match=r"^`forbidden` has too many words for a vocabulary of 3"):
-        ForbiddenWords(["cat"], vocabulary.spelled)
-
-
 def test_the_tables_of_a_phrase_that_repeats_are_made_once_for_pieces_that_begin_alike(monkeypatch):
     """They took minutes: a phrase of 400 words may have begun at 400 places at once."""
     characters = [*" word"]
@@ -151,12 +143,23 @@ def test_the_tables_of_a_phrase_that_repeats_are_made_once_for_pieces_that_begin
     assert len(calls) <= (states + 2) * len(characters)
 
 
-def test_a_phrase_that_has_begun_at_too_many_places_is_refused(monkeypatch):
-    words = ["a " * 2000]
+@pytest.mark.parametrize(
+    ("words", "pieces", "most", "message"),
+    [
+        (["cat", " "], ["c"], 10**6, r"must be words or phrases, one a line\. "),
+        (["cat"], ["c"] * 330, 1000, "has too many words for a vocabulary of 3"),
+        # A phrase that may have begun at as many places as it has letters.
+        (["a " * 2000], ["a", " "], 100_000, ".*may have 100,000 cells.*: 3,999 letters in 1 "),
+    ],
+)
+def test_no_words_and_too_many_are_refused(words, pieces, most, message, monkeypatch):
+    monkeypatch.setattr("keras_transformer.decoding.forbidden_words.MOST_CELLS", most)
+    with pytest.raises(ValueError, match=f"^`forbidden` {message}"):
+        ForbiddenWords(words, pieces)
+
+
+def test_a_long_word_that_begins_at_one_place_is_no_word_too_many(monkeypatch):
     monkeypatch.setattr("keras_transformer.decoding.forbidden_words.MOST_CELLS", 100_000)
-    with pytest.raises(ValueError, match=r"may have 100,000 cells\. Received: 3,999 letters in 1 "):
-        ForbiddenWords(words, ["a", " "])
-    # The control: a word as long, which begins at one place.
     assert len(ForbiddenWords(["a" * 3999], ["a", " "]).following) > 3999
 
 

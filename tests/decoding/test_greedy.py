@@ -12,12 +12,11 @@ from oracles.enumeration import (
     EOS,
     PAD,
     Table,
-    TableStepper,
     assert_lists_equal,
     decode,
 )
 
-from keras_transformer.decoding import BeamSearch, DecodingOptions, GreedySearch, Sampling, loop
+from keras_transformer.decoding import BeamSearch, GreedySearch, Sampling, loop
 from keras_transformer.decoding.other_beams import (
     ShrinkingBeamSearch,
     StayingBeamSearch,
@@ -213,42 +212,6 @@ def test_a_sweep_keeps_prefixes_and_minima():
     alphas = ALPHAS[1:3]
     more = {"alphas": alphas, "minima": [4, 1, 2, 5], "prefixes": [(5,), (), (6, 5), ()]}
     assert_equal(swept(tables, [7] * 4, 3, **more), searched_apart(tables, [7] * 4, 3, **more))
-
-
-class Attending(TableStepper):
-    """A `TableStepper` that attends to two source positions, mostly to one, by the newest token."""
-
-    def __call__(self, ids, position, state, source):
-        logits, state, _ = super().__call__(ids, position, state, source)
-        newest = np.asarray(ids)[..., None]
-        weights = np.where(newest % 2 == 0, [0.9, 0.1], [0.2, 0.8])
-        return logits, state, tf.constant(weights, tf.float32)
-
-    def is_token(self, source):
-        return tf.ones([len(source), 2], bool)
-
-
-def test_a_coverage_penalty_counts_with_each_length_penalty():
-    tables = [Table(seed, 4) for seed in range(4)]
-    source = np.arange(4, dtype=np.int32)
-    limits = np.full(4, 6, np.int32)
-    alphas = tf.constant(ALPHAS[1:3], tf.float32)
-
-    def sweep(options):
-        return PenaltySweep.of(options, tf.constant([3]), alphas)(Attending(tables), source, limits)
-
-    options = DecodingOptions(coverage_penalty=0.8)
-    ids, scores = sweep(options)
-    _, without = sweep(DecodingOptions())
-    beam = options.beam(beam_size=3, length_penalty=ALPHAS[2])
-    expected_ids, expected_scores = beam(Attending(tables), source, limits)
-    width = expected_ids.shape[2]
-    np.testing.assert_array_equal(ids[:, 1, :width], expected_ids[:, 0])
-    assert (ids[:, 1, width:].numpy() == PAD).all()
-    np.testing.assert_allclose(scores[:, 1], expected_scores[:, 0], rtol=1e-5)
-    # A translation that attends enough to both positions is not penalized.
-    assert (scores <= without).numpy().all()
-    assert (scores < without - 0.1).numpy().sum() > 3
 
 
 # Beam searches of other programs against their rules, one sentence at a time.

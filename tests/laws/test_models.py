@@ -76,18 +76,15 @@ TRANSLATING = [
     {"attention": "additive", "positions": "learned", "max_positions": 3},
     {"attention": "local:1", "positions": "rotary", "block_size": 3},
     {"attention": "sparse:2", "positions": "shaw", "norm": "pre"},
-    {"attention": "low_rank:3", "max_positions": 4, "positions": "none"},
+    {"attention": "low_rank:3", "max_positions": 4, "positions": "none", "activation": "swiglu"},
     {"attention": "linear", "tie_embeddings": "decoder", "activation": "swish"},
-    {"activation": "swiglu", "tie_embeddings": "none", "attention_dropout": 0.1},
-    {"attention": "local:2", "positions": "alibi"},
+    {"positions": "alibi", "tie_embeddings": "none", "attention_dropout": 0.1},
 ]
 CONTINUING = [
     {"dropout": 0.5},
-    {"norm": "pre", "positions": "learned", "attention_bias": True, "scaled_embeddings": False},
-    {"norm": "pre_rms", "positions": "rotary", "activation": "swiglu"},
-    {"positions": "relative", "tie_embeddings": "none"},
-    {"attention": "linear", "positions": "learned"},
-    {"attention": "local:2"},
+    {"norm": "pre", "positions": "learned", "attention_bias": True, "attention": "linear"},
+    {"norm": "pre_rms", "positions": "rotary", "activation": "swiglu", "attention": "local:2"},
+    {"positions": "relative", "tie_embeddings": "none", "scaled_embeddings": False},
 ]
 
 

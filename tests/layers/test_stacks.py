@@ -83,25 +83,6 @@ def test_an_encoder_is_its_layers_one_after_another_and_pre_norm_s_last_norm(
     np.testing.assert_allclose(encoder(x, attention_mask=mask), expected, rtol=0, atol=ATOL)
 
 
-@pytest.mark.parametrize(
-    ("kind", "sublayers"),
-    [
-        (EncoderLayer, ["self_attention", "feed_forward"]),
-        (DecoderLayer, ["self_attention", "cross_attention", "feed_forward"]),
-    ],
-)
-def test_dropout_stands_on_each_sublayer_s_output_and_nowhere_else(x, random, kind, sublayers):
-    """Training is deterministic without the Add & Norm dropouts, and random with any of them."""
-    layer = kind(**SIZES, dropout=0.5)
-    inputs = (x, random(B, S, D_MODEL))[: len(sublayers) - 1]
-    plain = np.array(layer(*inputs))
-    for alone in (None, *sublayers):
-        for name in sublayers:
-            getattr(layer, f"{name}_norm").sublayer_dropout.rate = 0.5 * (name == alone)
-        changes = np.abs(layer(*inputs, training=True) - plain).max() > 0.1
-        assert changes == (alone is not None)
-
-
 def test_the_attention_of_each_layer_comes_with_the_output_of_call(encoder, x):
     output, weights = encoder.with_attention(x, MASK)
     np.testing.assert_allclose(output, encoder(x, attention_mask=MASK), rtol=1e-6, atol=1e-6)

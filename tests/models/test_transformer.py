@@ -73,64 +73,25 @@ def copying(sentences, length=4, seed=0):
     return (source, target[:, :-1]), target[:, 1:]
 
 
-@pytest.mark.parametrize(
-    "variant",
-    [
-        # The toy run shows that post-norm learns.
-        pytest.param(("post", "relu"), marks=pytest.mark.slow),
-        ("pre", "gelu"),
-        pytest.param(("pre", "swish"), marks=pytest.mark.slow),
-    ],
-    ids="-".join,
-)
-def test_fit_learns_to_copy(variant):
-    norm, activation = variant
-    unseen = learned(norm=norm, activation=activation)
-    assert unseen["last_loss"] < 0.2 * unseen["first_loss"]
-    assert unseen["loss"] < 0.25 * math.log(11)
-    assert unseen["accuracy"] > 0.95
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "variant",
-    [
-        *(
-            {"attention": name}
-            for name in ("dot_product", "additive", "local:2", "sparse:2", "linear")
-        ),
-        {"attention": "low_rank:4", "max_positions": 8},
-        *(
-            {"positions": name, "max_positions": 8}
-            for name in ("learned", "relative", "shaw", "rotary")
-        ),
-        {"activation": "swiglu", "tie_embeddings": "none"},
-        {"attention_dropout": 0.1, "activation_dropout": 0.1, "tie_embeddings": "decoder"},
-    ],
-    ids=lambda variant: ",".join(map(str, variant.values())),
-)
-def test_fit_learns_to_copy_with_each_variant(variant):
-    assert learned(norm="pre", epochs=20, sentences=2048, **variant)["accuracy"] > 0.95
-
-
-def learned(epochs=12, sentences=512, **variant):
-    """Train a model to copy: its measures on unseen sentences, its first loss and its last."""
+def test_fit_learns_to_copy():
+    """That post-norm learns is shown by the toy run."""
     keras.utils.set_random_seed(0)
     sizes = {**SIZES, "num_layers": 1, "d_model": 32, "d_ff": 64}
-    model = Transformer(**sizes, dropout=0.0, **variant)
+    model = Transformer(**sizes, dropout=0.0, norm="pre", activation="gelu")
     model.compile(
         keras.optimizers.Adam(3e-3, beta_2=0.98),
         LabelSmoothedCrossEntropy(0.0),
         weighted_metrics=[LabelAccuracy(), LabelCrossEntropy()],
         jit_compile=False,
     )
-    examples = copying(sentences)
-    history = model.fit(*examples, batch_size=32, epochs=epochs, verbose=0).history
+    history = model.fit(*copying(512), batch_size=32, epochs=12, verbose=0).history
+    assert history["loss"][-1] < 0.2 * history["loss"][0]
     model.run_eagerly = True  # two batches; a graph would take longer to make
     unseen = model.evaluate(*copying(64, seed=1), verbose=0, return_dict=True)
     rounding = float(np.finfo(np.float32).eps)  # of a probability near 1
     assert unseen["cross_entropy"] == pytest.approx(unseen["loss"], rel=1e-4, abs=rounding)
-    return {**unseen, "first_loss": history["loss"][0], "last_loss": history["loss"][-1]}
+    assert unseen["loss"] < 0.25 * math.log(11)
+    assert unseen["accuracy"] > 0.95
 
 
 HP = Hyperparameters(50, d_model=8, num_heads=2)

@@ -374,7 +374,7 @@ def test_a_guess_takes_the_place_of_the_token_after_its_position():
     assert (expected != TARGET.numpy()).sum() > 5
 
 
-def share_replaced(step, batches=20, shape=(30, 5)):
+def share_replaced(step, batches=8, shape=(30, 5)):
     """The share of target tokens, all 0, that guesses replace."""
     random = np.random.default_rng(3)
     shares = []

@@ -85,13 +85,13 @@ def feed_of(function, *batches):
     return fit.Feed(lambda step: data, function.ending, (new_means,))
 
 
-def train(batches, steps, steps_per_epoch=100, make=TrainFunction, **options):
+def train(batches, steps, steps_per_epoch=100, **options):
     """The model, its train function, and the reports of the steps."""
     model = make_model(
         **{name: options.pop(name) for name in ("rate", "dropout", "body") if name in options}
     )
     reports = Reports()
-    function = make(model, tf.distribute.get_strategy(), **options)
+    function = TrainFunction(model, tf.distribute.get_strategy(), **options)
     fit.fit(model, feed_of(function, *batches), min(steps_per_epoch, steps), steps, [reports])
     return model, function, reports.reports
 
@@ -283,26 +283,14 @@ def test_a_step_in_which_no_label_counts_changes_nothing(accumulate):
     assert reports[-1] == {"loss": 0.0, "accuracy": 0.0, "labels": 0.0}
 
 
-class Remembering(TrainFunction):
-    """Records the private attributes of Keras before and after they are replaced."""
-
-    def __init__(self, model, *args, **options):
-        reduce = model.optimizer._all_reduce_sum_gradients
-        distribution = model._distribute_strategy
-        super().__init__(model, *args, **options)
-        self.private = (model.optimizer._all_reduce_sum_gradients, model._distribute_strategy)
-        self.keras_own = reduce, distribution
-
-
 def test_the_private_attributes_of_keras_that_a_step_replaces_are_there():
     """`_all_reduce_sum_gradients` of the optimizer adds gradients up over replicas, after each
     replica's were clipped: ours are added up before. `_distribute_strategy` of a model makes
     `fit` build it from a batch of every replica: ours is built.
     """
-    _, function, _ = train(THREE, steps=0, make=Remembering)
-    reduce, distribution = function.keras_own
-    assert callable(reduce)
-    assert distribution is None or isinstance(distribution, tf.distribute.Strategy)
-    assert function.private == (list, None)
-    gradients = [(tf.constant([1.0]), tf.Variable([2.0]))]
-    assert function.private[0](gradients) == gradients
+    model = make_model()
+    assert callable(model.optimizer._all_reduce_sum_gradients)
+    assert isinstance(model._distribute_strategy, tf.distribute.Strategy | None)
+    TrainFunction(model, tf.distribute.get_strategy())
+    assert model.optimizer._all_reduce_sum_gradients is list
+    assert model._distribute_strategy is None

@@ -66,38 +66,31 @@ def outcome(run):
 
 
 @pytest.mark.parametrize(
-    ("monitor", "results", "best"),
+    ("results", "patience", "best", "last"),
     [
-        ("bleu", [1.0, 3.0, 2.0], 20),
-        ("cross_entropy", [1.0, 3.0, 0.5, 2.0], 30),
-        ("bleu", [3.0, 3.0], 10),
-        ("bleu", [math.nan, 0.0, math.nan], 20),
-        ("cross_entropy", [math.nan, -math.inf, 7.0, math.nan], 30),
-        ("bleu", [math.nan], None),
+        ([1, 3, 2], None, 20, 30),
+        ([3, 3], None, 10, 20),
+        ([math.nan, 0, math.nan], None, 20, 30),
+        ([math.nan], None, None, 10),
+        ([math.nan, math.inf, -7, math.nan], None, 30, 40),
+        ([1, 2, 2, 1, 3, 4], 2, 20, 40),
+        ([1, 2, 2, 1, 3, 2, 2, 2, 9], 3, 50, 80),
+        ([5, 4], 1, 10, 20),
+        ([math.nan, math.nan, 1], 2, None, 20),
+        ([1, 2, 3], 1, 30, 30),
     ],
 )
-def test_the_weights_of_the_best_validation_are_kept(tmp_path, monitor, results, best):
-    run = Run(tmp_path, results, monitor).go_on()
+@pytest.mark.parametrize("monitor", ["bleu", "cross_entropy"])
+def test_the_best_weights_are_kept_and_training_ends_when_patience_is_spent(
+    tmp_path, monitor, results, patience, best, last
+):
+    results = results if monitor == "bleu" else [-result for result in results]
+    run = Run(tmp_path, results, monitor, patience).go_on()
     assert step_saved(run.path) == run.best.standing.step == best
-    assert run.best.standing.waited == len(results) - (best or 0) // STEPS_PER_EPOCH
-    assert not run.model.stop_training
-
-
-@pytest.mark.parametrize(
-    ("results", "patience", "last"),
-    [
-        ([1, 2, 2, 1, 3, 4], 2, 40),
-        ([1, 2, 2, 1, 3, 2, 2, 2, 9], 3, 80),
-        ([5, 4], 1, 20),
-        ([math.nan, math.nan, 1], 2, 20),
-        ([1, 2, 3], 1, 30),
-    ],
-)
-def test_training_ends_when_patience_is_spent(tmp_path, results, patience, last):
-    run = Run(tmp_path, results, patience=patience).go_on()
     assert run.step == last
-    is_over = last < 10 * len(results) or run.best.standing.waited == patience
-    assert run.model.stop_training == run.best.is_over == is_over
+    waited = (last - (best or 0)) // STEPS_PER_EPOCH
+    assert run.best.standing.waited == waited
+    assert run.model.stop_training == run.best.is_over == (waited == patience)
     assert len(run.reports) == run.best.is_over
 
 
