@@ -147,7 +147,7 @@ def test_the_tables_of_a_phrase_that_repeats_are_made_once_for_pieces_that_begin
     ("words", "pieces", "most", "message"),
     [
         (["cat", " "], ["c"], 10**6, r"must be words or phrases, one a line\. "),
-        (["cat"], ["c"] * 330, 1000, "has too many words for a vocabulary of 3"),
+        (["cat"], ["c"] * 600, 1000, "has too many words for a vocabulary of 600 pieces, "),
         # A phrase that may have begun at as many places as it has letters.
         (["a " * 2000], ["a", " "], 100_000, ".*may have 100,000 cells.*: 3,999 letters in 1 "),
     ],

@@ -239,13 +239,14 @@ def test_the_line_shows_loss_accuracy_speed_learning_rate_and_time_left(clock):
     assert watcher.line(LOGS).endswith(" 0:18 left")
 
 
-def test_the_bar_is_full_at_the_last_step(clock):
-    watcher = bar(clock, terminal=True, last_step=2)
+@pytest.mark.parametrize(("last_step", "minutes"), [(2, math.inf), (2, 9.0), (10, 1.0)])
+def test_the_bar_is_full_at_the_nearer_limit_and_stays_full(clock, last_step, minutes):
+    watcher = bar(clock, terminal=True, last_step=last_step, minutes=minutes)
     shares = []
-    for _ in range(2):
-        batch(watcher, clock, seconds=1.0)
+    for _ in range(3):
+        batch(watcher, clock, seconds=30.0)
         shares.append(watcher.bar.tasks[0].percentage)
-    assert shares == [50.0, 100.0]
+    assert shares == [50.0, 100.0, 100.0]
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -287,24 +288,18 @@ def test_tokens_a_second_count_training_alone_over_all_epochs(clock):
     assert "600 target tokens/s" in watcher.line(LOGS)
 
 
-def test_time_left_is_the_nearer_of_steps_and_minutes(clock):
-    assert "1:30 left" in line_after_a_second(bar(clock, last_step=91), clock)
-    assert "1:00:00 left" in line_after_a_second(bar(clock, last_step=3601), clock)
-    assert "0:59 left" in line_after_a_second(bar(clock, last_step=3601, minutes=1.0), clock)
-
-
-def line_after_a_second(watcher, clock):
+@pytest.mark.parametrize(
+    ("limits", "left"),
+    [
+        ({"last_step": 91}, "1:30"),
+        ({"last_step": 3601}, "1:00:00"),
+        ({"last_step": 3601, "minutes": 1.0}, "0:59"),
+    ],
+)
+def test_time_left_is_the_nearer_of_steps_and_minutes(clock, limits, left):
+    watcher = bar(clock, **limits)
     batch(watcher, clock, seconds=1.0)
-    return watcher.line(LOGS)
-
-
-def test_the_share_done_is_that_of_the_nearer_limit(clock):
-    watcher = bar(clock, last_step=10, minutes=1.0)
-    batch(watcher, clock, seconds=30.0)
-    assert watcher.share_done() == 0.5
-    for _ in range(9):
-        batch(watcher, clock, seconds=30.0)
-    assert watcher.share_done() == 1.0
+    assert f" {left} left" in watcher.line(LOGS)
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -121,15 +121,6 @@ def eagerly():
         yield
 
 
-@pytest.mark.usefixtures("eagerly")
-@pytest.mark.parametrize("dropout", [0.0, 0.5])
-def test_dropout_is_on_in_a_step(dropout):
-    """With fixed weights, the loss of a repeated batch changes only through dropout."""
-    _, _, reports = train(THREE[:1], steps=2, rate=0.0, dropout=dropout)
-    same = reports[0]["loss"] == pytest.approx(reports[1]["loss"], rel=1e-6)
-    assert same == (dropout == 0.0)
-
-
 def expected_counts(model, batch):
     """Summed loss (section 5.4, epsilon 0.1), labels guessed right, and labels, in float64."""
     inputs, labels, weights = batch
@@ -260,17 +251,6 @@ def test_a_callback_ends_training_after_the_step():
     )
     fit.fit(model, feed_of(function, *THREE), 5, 100, [reports, asking])
     assert len(reports.reports) == 2
-
-
-@pytest.mark.usefixtures("eagerly")
-def test_a_label_that_does_not_count_has_no_part_in_the_step():
-    inputs, labels, weights = joined(THREE)
-    elsewhere = np.where(weights > 0, labels, 5)
-    model, _, _ = train([(inputs, labels, weights)], steps=3)
-    changed, _, _ = train([(inputs, elsewhere, weights)], steps=3)
-    assert weights_differ(model, changed) == 0
-    counting, _, _ = train([(inputs, elsewhere, np.ones_like(weights))], steps=3)
-    assert weights_differ(model, counting) > 1e-3
 
 
 @pytest.mark.usefixtures("eagerly")
