@@ -72,10 +72,10 @@ def test_no_default_of_an_option_is_written_twice():
 def test_control_a_second_default_is_found():
     source = "class A:\n    dropout: float = option(0.1, 'Dropout.')\n    "
     assert list(repeated_defaults(f"{source}num_layers: int = 6")) == ["A.num_layers"]
-    for other in ("again(B, 'num_layers')", "dataclasses.field(kw_only=True)"):
-        assert list(repeated_defaults(f"{source}num_layers: int = {other}")) == []
-    for other in ("num_layers: int", "model: ClassVar[str] = 'T'", "own: int = 6"):
-        assert list(repeated_defaults(source + other)) == []
+    for value in ("again(B, 'num_layers')", "dataclasses.field(kw_only=True)"):
+        assert list(repeated_defaults(f"{source}num_layers: int = {value}")) == []
+    for field in ("num_layers: int", "model: ClassVar[str] = 'T'", "own: int = 6"):
+        assert list(repeated_defaults(source + field)) == []
 
 
 def test_each_option_is_read_by_some_command():
