@@ -34,18 +34,22 @@ def random(*shape):
 X = random(B, T, D)
 MEMORY = random(B, S, D)
 IDS = RANDOM.integers(1, 9, (B, T))
+CAUSAL = {"attention_mask": np.array(layers.causal_mask(S))}
 
 
 @dataclasses.dataclass
 class Row:
     """A layer, with no argument at its default but those in `at_default`; its inputs; the argument
-    that masks padding; and the weights that only another call uses.
+    that masks padding, and the inputs that it masks; what makes it causal, where something does;
+    and the weights that only another call uses.
     """
 
     kind: Callable
     arguments: dict[str, Any]
     inputs: tuple
     mask: str = ""
+    masked: tuple[int, ...] = ()
+    causal: dict[str, Any] | None = None
     call: dict[str, Any] = dataclasses.field(default_factory=dict)
     at_default: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
@@ -103,8 +107,8 @@ VARIANTS_OF_ATTENTION = {
     "low_rank": layers.LowRankHeads(4, max_positions=6, dropout=0.2),
 }
 SUBLAYER = {"sublayer": lambda x: (2 * x, "by-product")}
-ENCODER = {"mask": "attention_mask"}
-DECODER = {"mask": "memory_mask"}
+ENCODER = {"mask": "attention_mask", "masked": (0,)}
+DECODER = {"mask": "memory_mask", "masked": (1,)}
 TOKENS = np.where(np.arange(S) < LENGTHS[:, None], 5, 0)
 
 
@@ -129,6 +133,7 @@ ROWS = {
         {**WIDTHS, "num_heads": 4, "d_model": D},
         (X, MEMORY, MEMORY),
         mask="attention_mask",
+        masked=(1, 2),
     ),
     **{
         f"MultiHeadAttention, {name}": Row(
@@ -136,6 +141,7 @@ ROWS = {
             {**WIDTHS, "d_k": 4, "num_heads": 2, "d_model": D, "heads": heads},
             (MEMORY, MEMORY, MEMORY),
             mask="attention_mask",
+            masked=(0, 1, 2),
         )
         for name, heads in VARIANTS_OF_ATTENTION.items()
     },
@@ -172,6 +178,14 @@ ROWS = {
         {**SIZES, **WIDTHS, "num_layers": 2, "dropout": 0.5},
         (MEMORY,),
         **ENCODER,
+        causal=CAUSAL,
+    ),
+    "Encoder pre": Row(
+        layers.Encoder,
+        {**SIZES, **WIDTHS, "num_layers": 2, "norm": layers.PreNorm},
+        (MEMORY,),
+        **ENCODER,
+        causal=CAUSAL,
     ),
     "DecoderLayer": decoder(layers.DecoderLayer, **LAYER),
     "Decoder": decoder(layers.Decoder, **STACK),
@@ -180,18 +194,28 @@ ROWS = {
         {**SIZES, **WIDTHS, "num_layers": 2, "dropout": 0.5},
         (X, MEMORY),
         **DECODER,
+        causal={},
+    ),
+    "Decoder pre": Row(
+        layers.Decoder,
+        {**SIZES, **WIDTHS, "num_layers": 2, "norm": layers.PreNorm},
+        (X, MEMORY),
+        **DECODER,
+        causal={},
     ),
     "Decoder alone": Row(
         layers.Decoder,
         {**SIZES, **STACK, "has_memory": False, "attention_bias": True, "norm_epsilon": 1e-3},
         (X,),
+        causal={},
     ),
     "RecurrentEncoder": Row(layers.RecurrentEncoder, BASELINE, (MEMORY,), **ENCODER),
-    "RecurrentDecoder": Row(layers.RecurrentDecoder, BASELINE, (X, MEMORY), **DECODER),
+    "RecurrentDecoder": Row(layers.RecurrentDecoder, BASELINE, (X, MEMORY), **DECODER, causal={}),
     "ConvolutionBlock": Row(
         layers.ConvolutionBlock,
         {"d_model": D, "kernel_size": 3, "dropout": 0.5, "padding": "causal"},
         (X,),
+        causal={},
     ),
     "ConvolutionalEncoder": Row(
         layers.ConvolutionalEncoder, {**BASELINE, "kernel_size": 5}, (MEMORY,), **ENCODER
@@ -201,6 +225,7 @@ ROWS = {
         {**BASELINE, "kernel_size": 5},
         (X, random(B, S, 2 * D)),
         **DECODER,
+        causal={},
     ),
     "SegmentEmbedding": Row(
         layers.SegmentEmbedding, {"segments": 3, "dropout": 0.5, "epsilon": 1e-3}, (X, IDS % 3)
@@ -278,7 +303,7 @@ def output_of(name):
         (lambda: layers.HalvesEncoding().added(X[..., :7], IDS), "`d_model` must be even.*=7. Try"),
         # A row of a mask of pairs would be taken for the mask of padding.
         *(
-            (lambda kind=kind: kind(1, D)(MEMORY, layers.causal_mask(S)), r"[^:]*: pass .*\(B, 1, ")
+            (lambda kind=kind: kind(1, D)(MEMORY, **CAUSAL), r"[^:]*: pass .*\(B, 1, S\)\.")
             for kind in (layers.RecurrentEncoder, layers.ConvolutionalEncoder)
         ),
         (lambda: layers.PreRmsNorm(epsilon=0), "`epsilon` must be above 0.*epsilon=0"),
@@ -322,6 +347,9 @@ def test_sizes_may_be_numpy_integers():
 
 def test_the_mean_of_a_text_of_padding_alone_is_zero():
     assert not np.array(layers.MeanState()(X, np.zeros((B, T), "int32"))).any()
+
+
+MASKED = pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.mask])
 
 
 def test_each_registered_layer_has_a_row():
@@ -389,7 +417,7 @@ def test_mixed_bfloat16_computes_in_bfloat16_near_float32_with_weights_in_float3
     layer = random_layer(name)
     mixed = row.random_layer(dtype="mixed_bfloat16")
     mixed.set_weights(layer.get_weights())
-    masks = {row.mask: (np.arange(S) < LENGTHS[:, None])[:, None]} if row.mask else {}
+    masks = {row.mask: mask(S)} if row.mask else {}
     out = row.output(mixed, **masks)
     assert keras.backend.standardize_dtype(out.dtype) == "bfloat16"
     assert {sublayer.compute_dtype for sublayer in mixed._flatten_layers()} == {"bfloat16"}
@@ -424,8 +452,61 @@ def test_each_weight_gets_a_gradient(name, monkeypatch):
         assert is_used == (variable.name not in row.unused), variable.path
 
 
-@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.mask])
+def mask(length, rows=slice(None)):
+    return (np.arange(length) < LENGTHS[rows, None])[:, None]
+
+
+def real_outputs(row, out):
+    """The outputs at tokens, if the masked input is the one that has outputs; else all outputs."""
+    out = np.array(out)
+    return out[np.arange(out.shape[1]) < LENGTHS[:, None]] if 0 in row.masked else out
+
+
+@MASKED
+def test_padding_and_batch_mates_do_not_change_outputs(name):
+    row = ROWS[name]
+    layer = random_layer(name)
+    expected = real_outputs(row, row.output(layer, **{row.mask: mask(S)}))
+    wide = list(row.inputs)
+    for number in row.masked:
+        noise = random(B, S + 3, wide[number].shape[-1])
+        inside = mask(S + 3)[:, 0, :, None]
+        padded = np.pad(wide[number], [(0, 0), (0, 3), (0, 0)])
+        wide[number] = np.where(inside, padded, noise)
+    turned = [array[::-1] for array in wide]
+    output = np.array(row.output(layer, *turned, **{row.mask: mask(S + 3)[::-1]}))[::-1]
+    output = real_outputs(row, output[:, : row.inputs[0].shape[1]])
+    np.testing.assert_allclose(output, expected, rtol=0, atol=4e-6)
+    alone = [array[:1] for array in wide]
+    single = np.array(row.output(layer, *alone, **{row.mask: mask(S + 3, slice(1))}))[0]
+    count = LENGTHS[0] if 0 in row.masked else T
+    first = expected[: LENGTHS[0]] if 0 in row.masked else expected[0]
+    np.testing.assert_allclose(single[:count], first, rtol=0, atol=4e-6)
+    # A control: without the mask, padding is read.
+    unmasked = np.array(row.output(layer, *wide))[:, : row.inputs[0].shape[1]]
+    assert np.abs(real_outputs(row, unmasked) - expected).max() > 1e-3
+
+
+@MASKED
 def test_outputs_of_padding_alone_are_finite(name):
     row = ROWS[name]
     layer = random_layer(name)
     assert np.isfinite(row.output(layer, **{row.mask: np.zeros((B, 1, S), bool)})).all()
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.causal is not None])
+def test_outputs_depend_on_earlier_tokens_and_not_on_later_ones(name):
+    row = ROWS[name]
+    layer = random_layer(name)
+    x, *memory = row.inputs
+    changed = x.copy()
+    changed[:, 3] = random(B, D)
+    before, after = (np.array(row.output(layer, a, *memory, **row.causal)) for a in (x, changed))
+    np.testing.assert_allclose(before[:, :3], after[:, :3], rtol=1e-6, atol=1e-6)
+    assert (before[:, 3] != after[:, 3]).any(axis=-1).all()
+    # The kernel of a block reaches no farther.
+    assert "Block" in name or (before[:, 4:] != after[:, 4:]).any(axis=-1).all()
+    if row.causal:
+        # A control: without the mask each position sees all.
+        before, after = (np.array(row.output(layer, a, *memory)) for a in (x, changed))
+        assert np.abs(before - after)[:, :3].max() > 0.01

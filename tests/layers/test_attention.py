@@ -61,6 +61,21 @@ def test_multi_head_attention_is_the_paper_s(attention, qkv, mask):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("mask", [None, SOME, SOME[:, :1]], ids=["none", "random", "keys"])
+def test_multi_head_attention_is_that_of_keras(attention, qkv, mask):
+    # Where everything is masked Keras averages the values.
+    mask = mask if mask is None else mask | (np.arange(S) == 0)
+    theirs = keras.layers.MultiHeadAttention(
+        H, key_dim=3, value_dim=5, use_bias=False, output_shape=D_MODEL
+    )
+    query, key, value = qkv
+    theirs.build(query.shape, value.shape, key.shape)
+    both = zip(attention.get_weights(), theirs.weights, strict=True)
+    theirs.set_weights([ours.reshape(weight.shape) for ours, weight in both])
+    expected = theirs(query=query, key=key, value=value, attention_mask=mask)
+    np.testing.assert_allclose(attention(*qkv, attention_mask=mask), expected, rtol=0, atol=2e-6)
+
+
 def test_a_fully_masked_row_gives_zeros_and_its_gradient_is_finite(random):
     query, key, value = (tf.constant(random(1, 2, 3)) for _ in range(3))
     with tf.GradientTape() as tape:

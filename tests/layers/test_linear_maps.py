@@ -1,5 +1,6 @@
-"""Linear maps and convolutions against those of Keras, and what kernels that are laid out for
-decoding give. That bfloat16 learns what float32 learns is a law of tests/models/test_bfloat16.py.
+"""Law: what bfloat16 learns at a bias is what float32 learns, however many positions add to it.
+`tests/models/test_bfloat16.py` has the law of all weights. And what kernels that are laid out for
+decoding give.
 """
 
 import importlib.util
@@ -18,6 +19,7 @@ from keras_transformer.layers import Matrix
 from keras_transformer.layers.convolutions import Conv1D
 from keras_transformer.layers.linear_maps import EXTRA, UNFAVOURABLE, Dense
 
+POSITIONS = 6000
 SAME = {"padding": "same"}
 CAUSAL = {"padding": "causal", "dilation_rate": 2}
 MAPS = {
@@ -56,6 +58,22 @@ def test_output_and_gradients_are_those_of_keras(name):
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
 
+def bias_error(kind, sizes):
+    """How far the gradient of the bias in bfloat16 is from that in float32, relatively."""
+    x = np.random.default_rng(0).normal(size=(1, POSITIONS, 3)).astype("float32")
+    ours, exact = (
+        learned(built(kind(**sizes, dtype=policy)), x)[1][-1].numpy().astype("float64")
+        for policy in ("mixed_bfloat16", "float32")
+    )
+    return np.linalg.norm(ours - exact) / np.linalg.norm(exact)
+
+
+@pytest.mark.parametrize("name", [name for name in MAPS if "no bias" not in name])
+def test_a_bias_s_gradient_in_bfloat16_counts_every_position(name):
+    ours, _, sizes = MAPS[name]
+    assert bias_error(ours, sizes) < 0.02
+
+
 # The gradient of a bias over 100,000 positions whose gradients are about 1, compiled.
 ON_JAX = """
 import jax, jax.numpy as jnp, json
@@ -72,7 +90,6 @@ print(json.dumps([gradient(plus_bias), gradient(lambda y, bias: y + bias.astype(
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="JAX is not installed")
 def test_jax_counts_every_position_too():
     environment = os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}

@@ -265,6 +265,12 @@ def test_bfloat16_is_normalized_in_float32(x, upstream, randomized):
     )  # one rounding
 
 
+def test_gain_and_bias_are_float32_even_where_all_weights_are_bfloat16(x):
+    layer = LayerNormalization(dtype="bfloat16")
+    layer.build(x.shape)
+    assert [weight.dtype for weight in layer.weights] == ["float32", "float32"]
+
+
 def test_epsilon_is_a_millionth_by_default():
     assert LayerNormalization().epsilon == 1e-6
     row = np.array([[-1e-3, 1e-3]], "float32")  # of variance 1e-6, as large as epsilon

@@ -3,6 +3,8 @@ their feed-forward networks. That one step at a time gives what the whole target
 tests/laws/test_models.py.
 """
 
+import functools
+import itertools
 import math
 
 import keras
@@ -63,6 +65,36 @@ def decoder(shaken, request):
     return shaken(np.random.default_rng(1), decoder, *inputs)
 
 
+def is_the_paper_s(actual, norm, formula):
+    """A formula with the placement of its norms, and not with the other one."""
+    results = {kind: formula(oracle) for kind, oracle in ORACLES.items()}
+    np.testing.assert_allclose(actual, results.pop(norm), rtol=0, atol=ATOL)
+    [wrong] = results.values()
+    assert np.abs(actual - wrong).max() > 0.1
+
+
+WIDTHS = pytest.mark.parametrize("widths", [{}, {"d_k": 3, "d_v": 5}], ids=["paper", "free"])
+
+
+@NORMS
+@WIDTHS
+def test_an_encoder_layer_is_the_paper_s(x, widths, norm, randomized, parts):
+    layer = randomized(EncoderLayer(**SIZES, **widths, norm=norm), x)
+    for mask in (None, MASK, np.array(causal_mask(S))):
+        formula = functools.partial(paper.encoder_layer, x, parts(layer), H, mask)
+        is_the_paper_s(layer(x, attention_mask=mask), norm, formula)
+
+
+@NORMS
+@WIDTHS
+def test_a_decoder_layer_is_the_paper_s(target, x, widths, norm, randomized, parts):
+    layer = randomized(DecoderLayer(**SIZES, **widths, norm=norm), target, x)
+    for masks in itertools.product((None, np.array(causal_mask(T))), (None, MASK)):
+        formula = functools.partial(paper.decoder_layer, target, x, parts(layer), H, *masks)
+        actual = layer(target, x, attention_mask=masks[0], memory_mask=masks[1])
+        is_the_paper_s(actual, norm, formula)
+
+
 def test_the_paper_s_norm_is_the_default(x):
     for layer in (EncoderLayer(**SIZES), Encoder(1, **SIZES).layers[0]):
         assert isinstance(layer.feed_forward_norm, PostNorm)
@@ -70,17 +102,33 @@ def test_the_paper_s_norm_is_the_default(x):
         assert isinstance(layer.cross_attention_norm, PostNorm)
 
 
-@pytest.mark.parametrize("mask", [None, MASK, np.tril(np.ones((1, S, S), bool))])
-def test_an_encoder_is_its_layers_one_after_another_and_pre_norm_s_last_norm(
-    mask, encoder, x, parts
-):
+def test_an_encoder_is_its_layers_one_after_another_and_pre_norm_s_last_norm(encoder, x, parts):
     norm = type(encoder.layers[0].feed_forward_norm)
     expected = x
     for layer in encoder.layers:
-        expected = paper.encoder_layer(expected, parts(layer), H, mask, ORACLES[norm])
+        expected = paper.encoder_layer(expected, parts(layer), H, MASK, ORACLES[norm])
     if norm is PreNorm:
         expected = paper.layer_norm(expected, *encoder.final_norm.get_weights())
-    np.testing.assert_allclose(encoder(x, attention_mask=mask), expected, rtol=0, atol=ATOL)
+    np.testing.assert_allclose(encoder(x, attention_mask=MASK), expected, rtol=0, atol=ATOL)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sublayers"),
+    [
+        (EncoderLayer, ["self_attention", "feed_forward"]),
+        (DecoderLayer, ["self_attention", "cross_attention", "feed_forward"]),
+    ],
+)
+def test_dropout_stands_on_each_sublayer_s_output_and_nowhere_else(x, random, kind, sublayers):
+    """Training is deterministic without the Add & Norm dropouts, and random with any of them."""
+    layer = kind(**SIZES, dropout=0.5)
+    inputs = (x, random(B, S, D_MODEL))[: len(sublayers) - 1]
+    plain = np.array(layer(*inputs))
+    for alone in (None, *sublayers):
+        for name in sublayers:
+            getattr(layer, f"{name}_norm").sublayer_dropout.rate = 0.5 * (name == alone)
+        changes = np.abs(layer(*inputs, training=True) - plain).max() > 0.1
+        assert changes == (alone is not None)
 
 
 def test_the_attention_of_each_layer_comes_with_the_output_of_call(encoder, x):
@@ -96,21 +144,15 @@ def test_the_attention_of_each_layer_comes_with_the_output_of_call(encoder, x):
         np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("mask", [None, MASK])
-def test_a_decoder_is_its_layers_one_after_another_and_causal(mask, decoder, target, x, parts):
-    first = decoder.layers[0]
-    norm = type(first.feed_forward_norm)
+def test_a_decoder_is_its_layers_one_after_another_and_causal(decoder, target, x, parts):
+    norm = type(decoder.layers[0].feed_forward_norm)
     causal = np.tril(np.ones((T, T), bool))
     expected = target
     for layer in decoder.layers:
-        expected = paper.decoder_layer(expected, x, parts(layer), H, causal, mask, ORACLES[norm])
+        expected = paper.decoder_layer(expected, x, parts(layer), H, causal, MASK, ORACLES[norm])
     if norm is PreNorm:
         expected = paper.layer_norm(expected, *decoder.final_norm.get_weights())
-    np.testing.assert_allclose(decoder(target, x, memory_mask=mask), expected, rtol=0, atol=ATOL)
-    # A layer itself is causal only with that mask.
-    expected = paper.decoder_layer(target, x, parts(first), H, None, mask, ORACLES[norm])
-    actual = first(target, x, memory_mask=mask)
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=ATOL)
+    np.testing.assert_allclose(decoder(target, x, memory_mask=MASK), expected, rtol=0, atol=ATOL)
 
 
 def test_attention_weights_are_shares_of_what_may_be_seen(decoder, target, x):
@@ -128,6 +170,20 @@ def test_attention_weights_are_shares_of_what_may_be_seen(decoder, target, x):
     _, expected = decoder.layers[1].with_attention(first, x, mask, MASK)
     np.testing.assert_allclose(to_target[:, 1], expected[0], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(to_memory[:, 1], expected[1], rtol=1e-6, atol=1e-6)
+
+
+@NORMS
+def test_under_mixed_bfloat16_the_state_keeps_its_dtype(target, x, norm):
+    """A loop's state may not change its dtype from turn to turn."""
+    decoder = Decoder(1, **SIZES, norm=norm, dtype="mixed_bfloat16")
+    decoder(target, x)
+    stepper = decoder.stepper()
+    before = stepper.start(B)
+    first = target[:, :1].astype("float32")
+    _, after, _ = stepper(first, before, decoder.memory_cache(x))
+    types = [part.dtype for part in keras.tree.flatten(before)]
+    assert types == [part.dtype for part in keras.tree.flatten(after)]
+    assert [keras.backend.standardize_dtype(dtype) for dtype in types] == ["bfloat16"] * 2
 
 
 def test_a_memory_that_is_missing_or_unused_is_refused():

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from oracles import bfloat16_sums
 
 from keras_transformer.models import (
     Ensemble,
@@ -177,3 +178,8 @@ def errors(build):
 def test_bfloat16_gives_every_variable_its_gradient(name):
     by_path = errors(MODELS[name])
     assert {path: error for path, error in by_path.items() if not error < LARGEST_ERROR} == {}
+
+
+def test_control_a_sum_in_bfloat16_is_detected(monkeypatch):
+    bfloat16_sums.use(monkeypatch)
+    assert max(errors(MODELS["post"]).values()) > 2 * LARGEST_ERROR

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from oracles import paper
+from small_model import small_model
 
+from keras_transformer.training import fit
 from keras_transformer.training.loss import (
     LabelAccuracy,
     LabelCount,
@@ -18,10 +20,12 @@ from keras_transformer.training.loss import (
     label_smoothed_cross_entropy,
 )
 from keras_transformer.training.objective import (
+    LIKELIHOOD,
     RDrop,
     ScheduledSampling,
     divergence_of_halves,
 )
+from keras_transformer.training.optimizer import optimizer
 
 B, T, V = 3, 4, 7
 EPSILONS = pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5])
@@ -271,21 +275,26 @@ WEIGHTS = tf.constant(np.tril(np.ones((3, 5)), 2), tf.float32)
 BATCH = ((SOURCE, TARGET), LABELS, WEIGHTS)
 
 
+def make_model(dropout=0.0, body=small_model):
+    keras.utils.set_random_seed(1)
+    model = body(dropout=dropout)
+    fit.compile_model(model, optimizer(0.01), LabelSmoothedCrossEntropy(0.1))
+    for weight in model.weights:
+        weight.assign(3 * weight)
+    return model
+
+
 class PassesInTurn:
-    """Stands for a model in training: gives fixed logits, and records its inputs and whether
-    dropout is on.
-    """
+    """Stands for a model in training: gives fixed logits, and records its inputs."""
 
     loss = LabelSmoothedCrossEntropy(0.1)
 
     def __init__(self, logits):
         self.logits = tf.constant(logits, tf.float32)
         self.inputs = []
-        self.training = []
 
     def __call__(self, inputs, training):
         self.inputs.append([part.numpy() for part in inputs])
-        self.training.append(training)
         return self.logits
 
 
@@ -306,7 +315,6 @@ def test_r_drop_is_the_formula_of_two_passes(alpha):
     first, second = both[:3], both[3:]
     model = PassesInTurn(both)
     total, logits = RDrop(alpha)(model, *BATCH)
-    assert model.training == [True]
     log_p, log_q = log_softmax(first), log_softmax(second)
     divergence = sum(
         (np.exp(log_a) * (log_a - log_b)).sum(axis=-1)
@@ -336,6 +344,18 @@ def test_the_divergence_and_its_gradient_are_those_of_tensorflow():
     assert np.abs(of_actual - of_doubled).max() > 0.1
 
 
+def test_without_dropout_r_drop_is_the_plain_loss_and_with_it_more():
+    model = make_model()
+    plain, _ = LIKELIHOOD(model, *BATCH)
+    agreeing, _ = RDrop(5.0)(model, *BATCH)
+    assert float(agreeing) == pytest.approx(float(plain), rel=1e-6)
+    model = make_model(dropout=0.5)
+    without, _ = RDrop(1e-9)(model, *BATCH)
+    model = make_model(dropout=0.5)
+    total, _ = RDrop(5.0)(model, *BATCH)
+    assert float(total) > float(without) + 0.01
+
+
 class Guesser(PassesInTurn):
     """Always predicts token 4 + position."""
 
@@ -350,7 +370,6 @@ def targets_seen(probability, step, steps=10):
     model.optimizer.iterations.assign(step)
     total, _ = ScheduledSampling(probability, steps)(model, *BATCH)
     (_, first), (_, second) = model.inputs
-    assert model.training == [False, True]
     np.testing.assert_array_equal(first, TARGET)
     return second, float(total)
 
@@ -374,7 +393,7 @@ def test_a_guess_takes_the_place_of_the_token_after_its_position():
     assert (expected != TARGET.numpy()).sum() > 5
 
 
-def share_replaced(step, batches=8, shape=(30, 5)):
+def share_replaced(step, batches=20, shape=(30, 5)):
     """The share of target tokens, all 0, that guesses replace."""
     random = np.random.default_rng(3)
     shares = []
@@ -397,3 +416,25 @@ def test_a_step_repeats_its_guesses_and_the_next_one_does_not():
     first, again, next_step = (targets_seen(0.5, step, steps=1)[0] for step in (5, 5, 6))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, next_step)
+
+
+@pytest.mark.parametrize("objective", [RDrop(5.0), ScheduledSampling(0.5, 1)], ids=str)
+def test_the_gradient_of_an_objective_is_that_of_its_total(objective):
+    """Compared with finite differences in one direction."""
+    model = make_model()
+    model.optimizer.iterations.assign(3)
+    variables = model.trainable_variables
+    random = np.random.default_rng(2)
+    directions = [tf.constant(random.normal(size=v.shape), tf.float32) for v in variables]
+    with tf.GradientTape() as tape:
+        total, _ = objective(model, *BATCH)
+    along = sum(
+        float(tf.reduce_sum(tf.convert_to_tensor(gradient) * direction))
+        for gradient, direction in zip(tape.gradient(total, variables), directions, strict=True)
+    )
+    totals = []
+    for sign in (1, -2):
+        for variable, direction in zip(variables, directions, strict=True):
+            variable.assign_add(sign * 1e-3 * direction)
+        totals.append(float(objective(model, *BATCH)[0]))
+    assert along == pytest.approx((totals[0] - totals[1]) / 2e-3, rel=0.02)

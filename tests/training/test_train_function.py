@@ -121,6 +121,15 @@ def eagerly():
         yield
 
 
+@pytest.mark.usefixtures("eagerly")
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_dropout_is_on_in_a_step(dropout):
+    """With fixed weights, the loss of a repeated batch changes only through dropout."""
+    _, _, reports = train(THREE[:1], steps=2, rate=0.0, dropout=dropout)
+    same = reports[0]["loss"] == pytest.approx(reports[1]["loss"], rel=1e-6)
+    assert same == (dropout == 0.0)
+
+
 def expected_counts(model, batch):
     """Summed loss (section 5.4, epsilon 0.1), labels guessed right, and labels, in float64."""
     inputs, labels, weights = batch
@@ -186,19 +195,33 @@ def with_unknown_shapes(nodes):
     ]
 
 
+def graphs_of(body, accumulate, static_shapes):
+    """The nodes of each compiled function after a step."""
+    options = {"dropout": 0.1, "body": body, "accumulate": accumulate}
+    _, function, _ = train(THREE[:1], steps=1, static_shapes=static_shapes, **options)
+    return [
+        nodes(concrete)
+        for pair in function._compiled.values()
+        for concrete in pair
+        if concrete is not None
+    ]
+
+
 @pytest.mark.parametrize(
     ("body", "accumulate", "least"), [(transformer, 1, 1000), (small_model, 2, 100)]
 )
 def test_with_static_shapes_no_tensor_or_operation_is_dynamic(body, accumulate, least):
-    options = {"dropout": 0.1, "body": body, "accumulate": accumulate}
-    _, function, _ = train(THREE[:1], steps=1, static_shapes=True, **options)
-    [pair] = function._compiled.values()
-    graphs = [nodes(concrete) for concrete in pair if concrete is not None]
+    graphs = graphs_of(body, accumulate, static_shapes=True)
     assert len(graphs) == accumulate
     for graph in graphs:
         assert sum("_output_shapes" in node.attr for node in graph) > least
         assert with_unknown_shapes(graph) == []
         assert {node.op for node in graph} & DYNAMIC == set()
+
+
+def test_control_without_static_shapes_many_tensors_have_none():
+    for graph in graphs_of(small_model, 2, static_shapes=False):
+        assert len(with_unknown_shapes(graph)) > 20
 
 
 ALIKE = [batch(4, 5, 6, seed=4), batch(4, 5, 6, seed=5)]
@@ -251,6 +274,17 @@ def test_a_callback_ends_training_after_the_step():
     )
     fit.fit(model, feed_of(function, *THREE), 5, 100, [reports, asking])
     assert len(reports.reports) == 2
+
+
+@pytest.mark.usefixtures("eagerly")
+def test_a_label_that_does_not_count_has_no_part_in_the_step():
+    inputs, labels, weights = joined(THREE)
+    elsewhere = np.where(weights > 0, labels, 5)
+    model, _, _ = train([(inputs, labels, weights)], steps=3)
+    changed, _, _ = train([(inputs, elsewhere, weights)], steps=3)
+    assert weights_differ(model, changed) == 0
+    counting, _, _ = train([(inputs, elsewhere, np.ones_like(weights))], steps=3)
+    assert weights_differ(model, counting) > 1e-3
 
 
 @pytest.mark.usefixtures("eagerly")
