@@ -26,18 +26,15 @@ TEXTS = ["turn on the lamp", "what is the time", "turn off the lamp in the kitch
 def test_a_batch_has_each_text_between_its_marks_beside_its_label():
     learned = vocabulary.learn(TEXTS, 300, tags=[vocabulary.MASK])
     ids = labelled_texts.tokenized(TEXTS, learned, 6)
-    assert ids.lengths.max() == 6
     examples = labelled_texts.examples(ids, np.array([1, 0, 1]), learned)
-    label_of = {}
-    for (tokens, segments), labels, weights in evaluation_batches(examples, 50):
-        assert not segments.numpy().any()
-        assert weights.numpy().tolist() == [1.0] * len(labels)
-        for row, label in zip(tokens.numpy(), labels.numpy(), strict=True):
-            label_of[tuple(row[row != 0].tolist())] = int(label)
+    (tokens, segments), labels, weights = examples.batch(tf.constant([2, 0, 1], tf.int64), [6])
     marks = learned.marks
     plain = learned.tokenize(tf.constant(TEXTS)).to_list()
-    expected = [(marks.first, *text[:-1][:5], marks.last) for text in plain]
-    assert label_of == dict(zip(expected, (1, 0, 1), strict=True))
+    expected = [[marks.first, *text[:-1][:5], marks.last] for text in plain]
+    rows = [[number for number in row if number] for row in tokens.numpy().tolist()]
+    assert rows == [expected[number] for number in (2, 0, 1)]
+    assert not segments.numpy().any()
+    assert (labels.numpy().tolist(), weights.numpy().tolist()) == ([1, 1, 0], [1.0] * 3)
 
 
 def test_a_label_that_training_lacks_is_refused_with_its_line():
@@ -71,14 +68,12 @@ def any_vocabulary(request):
     return request.getfixturevalue(request.param)
 
 
+ANY_WORDS = st.lists(st.text(f"abthe.{WITHOUT_WIDTH}", min_size=1, max_size=5), max_size=4)
+
+
 @hypothesis.settings(max_examples=30)
-@hypothesis.given(
-    st.lists(
-        st.lists(st.text("abthe.", min_size=1, max_size=5), max_size=4).map("  ".join),
-        min_size=1,
-        max_size=4,
-    )
-)
+@hypothesis.given(st.lists(ANY_WORDS.map("  ".join), min_size=1, max_size=4))
+@hypothesis.example([f"the {WITHOUT_WIDTH}  lamp", ""])
 def test_word_by_word_the_pieces_are_those_of_the_text(any_vocabulary, texts):
     cut = labelled_texts.in_words(tf.constant(texts), any_vocabulary)
     plain = any_vocabulary.tokenize(tf.constant(texts)).to_list()
@@ -86,20 +81,14 @@ def test_word_by_word_the_pieces_are_those_of_the_text(any_vocabulary, texts):
     words = [word for text in texts for word in text.split()]
     alone = iter(any_vocabulary.tokenize(tf.constant(words, tf.string)).to_list())
     for text, places, row in zip(texts, cut.places.to_list(), plain, strict=True):
-        assert len(places) == len(text.split())
-        ends = [*places[1:], len(row) - 1] if places else []
-        for begin, end in zip(places, ends, strict=True):
-            assert row[begin:end] == next(alone)[:-1]
-
-
-def test_a_word_without_a_piece_is_nowhere(word_pieces):
-    cut = labelled_texts.in_words(tf.constant([f"the {WITHOUT_WIDTH} lamp", ""]), word_pieces)
-    first, second = cut.places.to_list()
-    assert first[0] == 0
-    assert first[1] == labelled_texts.NOWHERE
-    assert first[2] > 0
-    assert second == []
-    assert cut.ids.to_list()[1] == [word_pieces.marks.last]
+        end = 0
+        for _, place in zip(text.split(), places, strict=True):
+            begin = end
+            *pieces, _ = next(alone)
+            end += len(pieces)
+            assert row[begin:end] == pieces
+            assert place == (begin if pieces else labelled_texts.NOWHERE)
+        assert end == len(row) - 1
 
 
 @pytest.mark.parametrize("longest", [7, 50])
@@ -107,28 +96,26 @@ def test_a_batch_has_each_tag_at_the_first_piece_of_its_word(any_vocabulary, lon
     texts = [*TAGGED, f"the {WITHOUT_WIDTH} lamp"]
     tags = [*TAGS, "O B-area B-name"]
     examples = labelled_texts.tagged_examples(texts, tags, KNOWN, any_vocabulary, longest, str)
-    tags_by_text = {}
-    for (tokens, segments), numbers, weights in evaluation_batches(examples, 60):
-        assert tokens.shape == numbers.shape == weights.shape
-        assert not segments.numpy().any()
-        arrays = map(np.asarray, (tokens, numbers, weights))
-        for row, tag_numbers, row_weights in zip(*arrays, strict=True):
-            row_tags = [KNOWN[number] for number in tag_numbers[row_weights > 0]]
-            text = tuple(row[row != 0].tolist())
-            tags_by_text[text] = (np.flatnonzero(row_weights).tolist(), row_tags)
+    rows = tf.range(len(texts), dtype=tf.int64)
+    (tokens, segments), *numbers_and_weights = examples.batch(rows, [longest] * 2)
+    assert not segments.numpy().any()
     marks = any_vocabulary.marks
     cut = labelled_texts.in_words(tf.constant(texts), any_vocabulary)
-    rows = zip(cut.ids.to_list(), cut.places.to_list(), tags, strict=True)
-    expected = {}
-    for ids, places, row in rows:
-        key = (marks.first, *ids[:-1][: longest - 1], marks.last)
-        pairs = [
-            (place + 1, tag)
-            for place, tag in zip(places, row.split(), strict=True)
+    for row, numbers, weights, ids, places, text_tags in zip(
+        *map(np.asarray, (tokens, *numbers_and_weights)),
+        *(cut.ids.to_list(), cut.places.to_list(), map(str.split, tags)),
+        strict=True,
+    ):
+        expected_row = [marks.first, *ids[:-1][: longest - 1], marks.last]
+        assert row.tolist() == expected_row + [0] * (len(row) - len(expected_row))
+        expected = {
+            place + 1: tag
+            for place, tag in zip(places, text_tags, strict=True)
             if place != labelled_texts.NOWHERE and place < longest - 1
-        ]
-        expected[key] = ([place for place, _ in pairs], [tag for _, tag in pairs])
-    assert tags_by_text == expected
+        }
+        is_tagged = weights == 1
+        assert {n: KNOWN[numbers[n]] for n in np.flatnonzero(is_tagged)} == expected
+        assert not weights[~is_tagged].any()
 
 
 def test_many_texts_are_tagged_in_parts_as_they_are_at_once(learned, monkeypatch):

@@ -2,37 +2,23 @@
 becomes words.
 """
 
-import functools
-import itertools
 import pathlib
 import re
 import sys
 
 import pytest
-import tensorflow as tf
 from hypothesis import example, given
 from hypothesis import strategies as st
 from written import escaped
 
 from pipelines.corpora import treebank
-from pipelines.corpora.treebank import tree_lines as numbered
-from pipelines.trees import (
-    Tree,
-    bracketing,
-    fold,
-    parse,
-    plain,
-    plain_label,
-    split_words,
-    unescaped,
-)
-from pipelines.trees.linearization import LEAVES, to_symbols
+from pipelines.trees import Tree, fold, parse, plain, split_words, unescaped
 
 SENTENCE = "(S (NP-SBJ (DT The) (NN cat)) (VP (VBZ sits) (NP (-NONE- *T*-1))) (. .))"
 
 
-def read(lines, name):
-    return (tree for _, tree in numbered(lines, name))
+def read(lines):
+    return [tree for _, tree in treebank.tree_lines(lines, "a.trees")]
 
 
 names = st.text("ABCnps-=1.,", min_size=1, max_size=5)
@@ -60,7 +46,7 @@ def test_trees_side_by_side_stand_under_an_empty_label(several):
 @given(st.lists(trees, min_size=1, max_size=4), st.booleans())
 def test_a_file_has_its_trees_on_one_line_or_several(several, broken):
     text = "\n\n".join(str(tree).replace(" (", "\n (" if broken else " (") for tree in several)
-    assert list(read(text.splitlines(), "a.trees")) == several
+    assert read(text.splitlines()) == several
 
 
 def test_words_come_in_order_and_a_thin_space_is_part_of_one():
@@ -77,18 +63,12 @@ def test_words_come_in_order_and_a_thin_space_is_part_of_one():
         (SENTENCE, "(S (NP (DT The) (NN cat)) (VP (VBZ sits)) (. .))"),
         ("(S (NP (-NONE- *)))", "None"),
         ("(S (VP (VP-1 (VB Go))))", "(S (VP (VP (VB Go))))"),
+        # A label loses its tags, but not itself.
+        ("(NP-SBJ-1 (NP=2 (-LRB- a) (= b)))", "(NP (NP (-LRB- a) (= b)))"),
     ],
 )
 def test_a_plain_tree(tree, expected):
     assert str(plain(parse(tree))) == expected
-
-
-@pytest.mark.parametrize(
-    ("label", "expected"),
-    [("NP-SBJ-1", "NP"), ("NP=2", "NP"), ("-LRB-", "-LRB-"), ("-NONE-", "-NONE-"), ("=", "=")],
-)
-def test_a_label_loses_its_tags_but_not_itself(label, expected):
-    assert plain_label(label) == expected
 
 
 @given(st.text("()[]{}-/2Ra*\u65e5", min_size=1))
@@ -123,7 +103,7 @@ def test_all_brackets_are_unescaped_wherever_they_stand(word, in_text):
 def test_a_chain_of_any_depth_is_read_written_and_changed():
     """An untrained parser writes such chains; there must be no RecursionError."""
     text = "(S-X " * 5000 + "(N a)" + ")" * 5000
-    [tree] = read([text], "a.trees")
+    [tree] = read([text])
     assert str(tree) == text
     assert str(plain(tree)) == text.replace("-X", "")
     assert (tree.words, len(tree.spans())) == (["a"], 5000)
@@ -141,10 +121,7 @@ def test_a_chain_of_any_depth_is_read_written_and_changed():
         ("(S a (N b))", "holds the word 'a' beside others"),
         ("(S a b)", "holds the word 'a' beside others"),
         ("word (S a)", "a word stands outside all brackets"),
-        (
-            "(S (the) (NN a))",
-            "the bracket (the that token 5 closes is empty: a word needs brackets",
-        ),
+        ("(S (the) (NN a))", "the bracket (the that token 5 closes is empty: a word needs"),
         ("(S ( a) (NN b))", "the bracket (a that token 5 closes is empty"),
         ("(NN)", "the bracket (NN that token 3 closes is empty"),
         ("(S () (NN a))", "the bracket ( that token 4 closes is empty"),
@@ -155,19 +132,24 @@ def test_wrong_brackets_are_refused(text, message):
         parse(text)
 
 
-def test_a_broken_tree_is_refused_with_its_line():
-    lines = [SENTENCE, "", "(S (N a))", "(S (N b)", "(N c)"]
-    message = r"^a\.trees, line 4: 1 bracket is not closed: \(S"
-    with pytest.raises(ValueError, match=rf"{message}; line 5, not indented, begins another\.$"):
-        list(read(lines, "a.trees"))
-    with pytest.raises(ValueError, match=rf"{message}\.$"):
-        list(read(lines[:4], "a.trees"))
-    # It does not take in the next tree, though a later one has a bracket too many.
-    lines = ["(S (NP (N a))", "(S (N b))", "(S (NP (N c))))"]
-    message = r"^a\.trees, line 1: 1 bracket is not closed: \(S; line 2"
-    for indentation in ("", "  "):
-        with pytest.raises(ValueError, match=message):
-            list(read([indentation + line for line in lines], "a.trees"))
+BROKEN = [SENTENCE, "", "(S (N a))", "(S (N b)", "(N c)"]
+# It does not take in the next tree, though a later one has a bracket too many.
+TOO_FEW_AND_MANY = ["(S (NP (N a))", "(S (N b))", "(S (NP (N c))))"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "more"),
+    [
+        (BROKEN, 4, r"; line 5, not indented, begins another\.$"),
+        (BROKEN[:4], 4, r"\.$"),
+        (TOO_FEW_AND_MANY, 1, "; line 2"),
+        (["  " + line for line in TOO_FEW_AND_MANY], 1, "; line 2"),
+    ],
+)
+def test_a_broken_tree_is_refused_with_its_line(lines, line, more):
+    message = rf"^a\.trees, line {line}: 1 bracket is not closed: \(S{more}"
+    with pytest.raises(ValueError, match=message):
+        read(lines)
 
 
 @pytest.mark.parametrize(
@@ -176,14 +158,11 @@ def test_a_broken_tree_is_refused_with_its_line():
         # Lines that are indented go on with a tree.
         ([" (S (N a)", "", "    (N b)", ")", "(S", " (N c))"], ["(S (N a) (N b))", "(S (N c))"]),
         # Trees on one line are several.
-        (
-            ["(S (N a)) ( (S (N b)) )", "( (S (N c)) (. .) )"],
-            ["(S (N a))", "(S (N b))", "( (S (N c)) (. .))"],
-        ),
+        (["(N a) ( (S (N b)) )", "( (N c) (. .) )"], ["(N a)", "(S (N b))", "( (N c) (. .))"]),
     ],
 )
 def test_where_a_tree_ends(lines, expected):
-    assert list(map(str, read(lines, "a.trees"))) == expected
+    assert list(map(str, read(lines))) == expected
 
 
 def test_contractions_punctuation_and_quotes_are_words():
@@ -207,41 +186,15 @@ def test_raw_text_without_nltk_is_refused_with_the_remedy(monkeypatch):
 
 CRAFT = pathlib.Path(__file__).parents[3] / "shared" / "data" / "craft"
 # Trees of each split that the graph writes.
-SAMPLE = 150
 
 
-def of_craft(test):
-    skip = pytest.mark.skipif(not CRAFT.is_dir(), reason=f"{CRAFT} is not here")
-    return pytest.mark.slow(skip(test))
-
-
-@pytest.fixture(scope="module")
-def splits():
-    """All trees of each split."""
-    return {
-        path.name: [tree for tree in map(plain, treebank.read_trees(path)) if tree]
-        for path in sorted(CRAFT.glob("*.trees.gz"))
-    }
-
-
-@of_craft
-def test_all_trees_are_there_and_a_parser_writes_their_words_as_they_have_them(splits):
-    assert {name.partition(".")[0] for name in splits} == {"train", "valid", "test"}
-    assert sum(map(len, splits.values())) > 28_000
-    words = {word for tree in itertools.chain(*splits.values()) for word in tree.words}
+@pytest.mark.slow
+@pytest.mark.skipif(not CRAFT.is_dir(), reason=f"{CRAFT} is not here")
+def test_all_trees_are_there_and_a_parser_writes_their_words_as_they_have_them():
+    paths = sorted(CRAFT.glob("*.trees.gz"))
+    assert {path.name.partition(".")[0] for path in paths} == {"train", "valid", "test"}
+    trees = [tree for path in paths for tree in map(plain, treebank.read_trees(path)) if tree]
+    assert len(trees) > 28_000
+    words = {word for tree in trees for word in tree.words}
     assert [word for word in words if escaped(unescaped(word)) != word] == []
     assert {"-LRB-", "-RRB-", "[", "]", "{", "}", "/"} <= words
-
-
-@of_craft
-@pytest.mark.parametrize("leaves", LEAVES)
-def test_the_graph_writes_the_symbols_that_python_writes(splits, leaves):
-    graph = tf.function(
-        functools.partial(bracketing.symbols, leaves=leaves),
-        input_signature=[tf.TensorSpec([None], tf.string)],
-        autograph=False,
-    )
-    for trees in splits.values():
-        sample = trees[:: len(trees) // SAMPLE]
-        symbols = graph(tf.constant(list(map(str, sample)))).numpy().tolist()
-        assert symbols == [" ".join(to_symbols(tree, leaves)).encode() for tree in sample]

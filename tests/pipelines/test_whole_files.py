@@ -11,6 +11,7 @@ import sys
 import threading
 
 import pytest
+import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,14 +22,13 @@ OLD = "old " * 1000
 NEW = "new " * 1000
 
 
-def write_plainly(path, write):
-    """The control: writes in place."""
-    write(path)
-
-
 def half_way(path):
     path.write_text(NEW[: len(NEW) // 2])
     raise RuntimeError("half way")
+
+
+def no_space(path):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def listed(folder):
@@ -55,15 +55,12 @@ def test_outdated_files_stay_until_the_new_content_is_on_the_disk(tmp_path, monk
     def write(temporary):
         temporary.write_text(NEW)
         if fails == "write":
-            raise OSError("no space left on device")
-
-    def full(path):
-        raise OSError("no space left on device")
+            no_space(temporary)
 
     with monkeypatch.context() as patched:
         if fails == "_flush":
-            patched.setattr(whole_files, "_flush", full)
-        with pytest.raises(OSError, match="no space left"):
+            patched.setattr(whole_files, "_flush", no_space)
+        with pytest.raises(OSError, match="No space left"):
             write_whole(path, write, [outdated])
     assert (path.read_text(), outdated.read_text()) == (OLD, OLD)
     # A control: nothing fails, and it goes.
@@ -73,7 +70,7 @@ def test_outdated_files_stay_until_the_new_content_is_on_the_disk(tmp_path, monk
 
 def test_an_error_of_the_folder_names_the_file(tmp_path, monkeypatch):
     def refuse(path, **_):
-        raise OSError(errno.EROFS, "Read-only file system", str(path))
+        raise OSError(errno.EROFS, "Read-only", str(path))
 
     # There is no temporary file, and it could not be removed.
     monkeypatch.setattr(pathlib.Path, "unlink", refuse)
@@ -108,32 +105,8 @@ def test_json_comes_back_with_one_entry_a_line(tmp_path_factory, value):
     assert text.count("\n") == 2 + max(len(value), 1)
 
 
-KILLED = """
-import os, pathlib, sys
-from pipelines.whole_files import whole_folder, write_whole
-
-def write(path):
-    path.write_text("new")
-    os._exit(9)
-
-write_whole(pathlib.Path(sys.argv[1]), write)
-"""
-
-
-def test_a_killed_writer_leaves_what_was_there(tmp_path):
-    path = tmp_path / "file"
-    path.write_text(OLD)
-    root = pathlib.Path(whole_files.__file__).parents[1]
-    process = subprocess.run([sys.executable, "-c", KILLED, str(path)], cwd=root, check=False)
-    assert process.returncode == 9
-    assert path.read_text() == OLD
-    [left] = set(listed(tmp_path)) - {"file"}
-    # A preparation that goes on finds it by this name.
-    assert pathlib.Path(left).match(".*.tmp")
-
-
 def assert_writers_do_not_mix(write, path):
-    """One writer is half way when another begins and ends."""
+    """One writer is half way, or was killed there, when another begins and ends."""
     begun = threading.Event()
     ended = threading.Event()
 
@@ -145,21 +118,26 @@ def assert_writers_do_not_mix(write, path):
             assert ended.wait(10)
             opened.write(OLD[len(OLD) // 2 :])
 
+    path.write_text("oldest")
     slow = threading.Thread(target=write, args=(path, slowly))
     slow.start()
     assert begun.wait(10)
+    states = [path.read_text()]
+    # A preparation that goes on finds what a killed writer leaves by this name.
+    left = list(path.parent.glob(".*.tmp"))
     write(path, lambda file: file.write_text(NEW))
-    between = path.read_text()
+    states.append(path.read_text())
     ended.set()
     slow.join()
-    assert (between, path.read_text(), listed(path.parent)) == (NEW, OLD, [path.name])
+    assert ([*states, path.read_text()], len(left)) == (["oldest", NEW, OLD], 1)
+    assert listed(path.parent) == [path.name]
 
 
 def test_writers_at_the_same_time_write_a_whole_file_each(tmp_path):
     assert_writers_do_not_mix(write_whole, tmp_path / "file")
-    # The control.
+    # The control writes in place.
     with pytest.raises(AssertionError):
-        assert_writers_do_not_mix(write_plainly, tmp_path / "file")
+        assert_writers_do_not_mix(lambda path, write: write(path), tmp_path / "file")
 
 
 def calls_to_the_system(monkeypatch):
@@ -267,42 +245,33 @@ def test_a_folder_that_is_not_locked_yet_is_left_alone(tmp_path, monkeypatch):
     assert {"1/one", "2/one"} < {*listed(tmp_path)}
 
 
-def no_space(path):
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+# Errors of the disk, in a temporary file or folder.
+OF_THE_DISK = {
+    "no space": lambda path: OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+    "some bytes": lambda path: OSError("4096 requested and 0 written"),
+    "too large": lambda path: OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path)),
+    "TensorFlow's": lambda path: tf.errors.ResourceExhaustedError(
+        None, None, f"{{{{function_node x}}}} {path}/part-0; No space left on device [Op:SaveV2]"
+    ),
+}
 
 
-def some_bytes(path):
-    raise OSError("4096 requested and 0 written")
+@pytest.mark.parametrize("name", OF_THE_DISK)
+def test_an_error_of_the_disk_names_the_file(tmp_path, name):
+    def write(path):
+        raise OF_THE_DISK[name](path)
 
-
-def the_temporary_file(path):
-    raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
-
-
-def tensorflow_on_a_full_disk(path):
-    import tensorflow as tf
-
-    message = f"{{{{function_node x}}}} {path}/part-00000; No space left on device [Op:SaveV2]"
-    raise tf.errors.ResourceExhaustedError(None, None, message)
-
-
-@pytest.mark.parametrize(
-    "write", [no_space, some_bytes, the_temporary_file, tensorflow_on_a_full_disk]
-)
-def test_an_error_of_the_disk_names_the_file(tmp_path, write):
     path = tmp_path / "a.json"
-    name = re.escape(str(path))
-    with pytest.raises(OSError, match=name) as of_file:
+    place = re.escape(str(path))
+    with pytest.raises(OSError, match=place) as of_file:
         write_whole(path, write)
-    with pytest.raises(OSError, match=name) as of_folder, whole_folder(path) as inner:
+    with pytest.raises(OSError, match=place) as of_folder, whole_folder(path) as inner:
         write(inner / "variables")
     assert ".tmp" not in f"{of_file.value}{of_folder.value}"
     assert listed(tmp_path) == []
 
 
 def test_control_an_error_about_another_file_or_of_a_graph_stays_as_it_is(tmp_path):
-    import tensorflow as tf
-
     def fail(path):
         raise tf.errors.InvalidArgumentError(None, None, "shapes differ; [2] and [3]")
 
