@@ -10,8 +10,6 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from token_lists import assert_same_batches, listed, packed
 
 from pipelines.batches import batching
@@ -19,7 +17,7 @@ from pipelines.batches.texts import TokenizedPairs, tokenize_pairs
 from pipelines.corpora.parallel_text import ParallelText
 from pipelines.special_ids import BOS, EOS
 
-LENGTHS = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=25)
+LENGTHS = np.random.default_rng(0).integers(1, 13, (60, 2)).tolist()
 BUDGET = 24
 UPDATE = 96  # more than six pairs
 
@@ -60,7 +58,7 @@ def pairs_of(lengths):
 
 @pytest.fixture(scope="module")
 def pairs():
-    return pairs_of(np.random.default_rng(0).integers(1, 13, (60, 2)).tolist())
+    return pairs_of(LENGTHS)
 
 
 @pytest.fixture(scope="module")
@@ -99,27 +97,20 @@ def assert_holds_its_pairs(batch, pairs):
         assert weights.tolist() == [1.0] * len(expected) + [0.0] * (len(output) - len(expected))
 
 
-@settings(max_examples=5)
-@given(LENGTHS, st.integers(0, 100))
-def test_pairs_stay_aligned_padded_with_0_and_shifted_behind_bos(lengths, seed):
+@pytest.mark.parametrize("count", [1, 60])
+def test_pairs_stay_aligned_padded_with_0_and_shifted_behind_bos(stream, count):
     """Evaluation has every pair once, in order, in as many batches as its cardinality says."""
-    pairs = pairs_of(lengths)
-    dataset = evaluation_batches(pairs, BUDGET)
+    some = pairs_of(LENGTHS[:count])
+    dataset = evaluation_batches(some, BUDGET)
     evaluated = flat_batches(dataset)
-    for batch in flat_batches(training_batches(pairs, BUDGET, seed).arrays(), 10) + evaluated:
-        assert_holds_its_pairs(batch, pairs)
+    trained = stream if count == 60 else flat_batches(training_batches(some, BUDGET, 1).arrays(), 2)
+    for batch in trained + evaluated:
+        assert_holds_its_pairs(batch, some)
         assert [side.dtype for side in batch] == [np.int32] * 3 + [np.float32]
     evaluated_pairs = numbers(evaluated)
-    assert sorted(itertools.chain(*evaluated_pairs)) == list(range(len(lengths)))
+    assert sorted(itertools.chain(*evaluated_pairs)) == list(range(count))
     assert len(evaluated_pairs) == int(dataset.cardinality())
     assert all(batch == sorted(batch) for batch in evaluated_pairs)
-
-
-def test_control_a_source_beside_the_next_target_is_detected(pairs, stream):
-    source, *rest = next(batch for batch in stream if len(batch[0]) > 1)
-    assert_holds_its_pairs((source, *rest), pairs)
-    with pytest.raises(AssertionError):
-        assert_holds_its_pairs((np.roll(source, 1, axis=0), *rest), pairs)
 
 
 @pytest.mark.parametrize("start", [0, 9])
@@ -205,19 +196,16 @@ def replicated(batches, hosts, start, steps):
 @pytest.mark.parametrize(
     ("hosts", "parts", "steps_before"),
     [
-        ((3,), 3, 0),
         ((1, 2, 1), 4, 5),
         # Two replicas that add up three batches each.
         ((1, 1), 6, 0),
-        pytest.param((1, 1), 2, 5, marks=pytest.mark.slow),
-        pytest.param((2, 2), 4, 0, marks=pytest.mark.slow),
     ],
 )
 def test_replicas_read_together_what_one_replica_would(pairs, hosts, parts, steps_before):
     """The rows of an update, in their order, do not depend on how many share it."""
-    whole = flat_batches(training_batches(pairs, UPDATE, seed=4).arrays(steps_before), 12)
+    whole = flat_batches(training_batches(pairs, UPDATE, seed=4).arrays(steps_before), 6)
     batches = training_batches(pairs, UPDATE, seed=4, parts=parts)
-    read = replicated(batches, hosts, steps_before * parts, steps=12 * parts // sum(hosts))
+    read = replicated(batches, hosts, steps_before * parts, steps=6 * parts // sum(hosts))
     shared = [read[start : start + parts] for start in range(0, len(read), parts)]
     together = [map(np.concatenate, zip(*update, strict=True)) for update in shared]
     assert_same_batches(together, whole)

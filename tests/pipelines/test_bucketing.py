@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-from home_assistant_wheel import cached_wheel, pairs_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +15,6 @@ from pipelines.batches.bucketing import (
     bucket,
     merge,
 )
-from pipelines.vocabularies import vocabulary
 
 LENGTHS = st.integers(1, 300)
 # Examples of one to three sides: sentences, pairs, triples.
@@ -136,36 +134,18 @@ def test_lengths_like_those_of_wmt_take_at_most_40_shapes_with_10_per_cent_paddi
         assert side.sum() / updates == pytest.approx(25_000, rel=0.03)
 
 
-def assert_few_shapes_and_little_padding(lengths):
-    """With and without a graph for each shape, in updates of several sizes."""
-    for batch_tokens in (512, 25_000):
-        for share in (MOST_PADDING, MOST_PADDING_STATIC):
-            buckets = bucket(lengths, batch_tokens, share)
-            assert len(buckets.batch_sizes) <= 40
-            assert buckets.padding < 0.1
-
-
 def test_captions_take_at_most_40_shapes_with_10_per_cent_padding():
+    """With and without a graph for each shape, in updates of several sizes."""
     captions = like_captions()
-    assert_few_shapes_and_little_padding(captions)
+    for batch_tokens, share in itertools.product(
+        (512, 25_000), (MOST_PADDING, MOST_PADDING_STATIC)
+    ):
+        buckets = bucket(captions, batch_tokens, share)
+        assert len(buckets.batch_sizes) <= 40
+        assert buckets.padding < 0.1
     few, many = (bucket(captions, 4096, share, most_shapes=ANY) for share in (MOST_PADDING, 0))
     assert many.padding < few.padding < MOST_PADDING < 0.12
     assert len(few.batch_sizes) < len(many.batch_sizes) / 3
-
-
-def lengths_in_pieces(pairs):
-    """The lengths of pairs of lines in pieces that are learned from them, (pairs, 2)."""
-    sides = list(zip(*pairs, strict=True))
-    learned = vocabulary.learn([line for pair in pairs for line in pair], 4000)
-    lengths = np.stack([learned.tokenize(side).row_lengths() for side in sides], axis=-1)
-    return lengths[(lengths <= 100).all(axis=-1)]
-
-
-@pytest.mark.slow
-def test_the_default_corpus_takes_at_most_40_shapes_with_10_per_cent_padding():
-    lengths = lengths_in_pieces(pairs_of(cached_wheel(), "de"))
-    assert len(lengths) > 30_000
-    assert_few_shapes_and_little_padding(lengths)
 
 
 SHAPES = st.lists(st.tuples(*[st.integers(1, 12)] * 2), min_size=1, max_size=7, unique=True)

@@ -59,14 +59,19 @@ def test_transparent_pixels_lie_over_white(name, tmp_path):
         white = Image.new("RGBA", clear.size, "white")
         theirs = np.asarray(Image.alpha_composite(white, clear).convert("RGB"))
         np.testing.assert_allclose(np.int32([expected]), theirs, atol=1)
-    # A graph, as in a SavedModel, has the same pixels; the control ignores transparency.
-    graph = tf.function(lambda content: picture_files.decoded(content, 3))
-    np.testing.assert_array_equal(graph(tf.constant(content)), [expected])
+    # A graph has the same pixels; the control ignores transparency.
+    np.testing.assert_array_equal(decoded_in_a_graph(content), [expected])
     is_changed = (tf.io.decode_png(content, 3).numpy() != [expected]).any()
     assert is_changed == (name not in ("palette", "one bit", "grey"))
     if "grey" in name:
         grey = picture_files.read(tmp_path / "a.png", 1)
         np.testing.assert_array_equal(grey, [[pixel[:1] for pixel in expected]])
+
+
+# As in a SavedModel.
+decoded_in_a_graph = tf.function(
+    lambda content: picture_files.decoded(content, 3), [tf.TensorSpec([], tf.string)]
+)
 
 
 def save(path, pixels, mode=None, **options):
@@ -125,8 +130,7 @@ def test_a_jpeg_file_is_turned_as_its_camera_notes(tmp_path, orientation, order)
     np.testing.assert_allclose(ours.astype(int), theirs, atol=4)
     content = tf.constant(path.read_bytes())
     assert picture_files.size_of(content).numpy().tolist() == [*theirs.shape[:2]]
-    graph = tf.function(lambda content: picture_files.decoded(content, 3))
-    np.testing.assert_array_equal(graph(content), ours)
+    np.testing.assert_array_equal(decoded_in_a_graph(content), ours)
     # The control: without the note it is as it was.
     plain = picture_files.read(save(tmp_path / "b.jpg", pixels), 3)
     assert (plain.shape == ours.shape and (plain == ours).all()) == (orientation not in range(2, 9))
