@@ -22,6 +22,7 @@ from token_lists import complaint, listed, pairs_of
 
 from keras_transformer import prepare
 from keras_transformer.flagfiles import Argument
+from keras_transformer.flags import RESUMES
 from keras_transformer.flags.recipes import recipe_of_records
 from pipelines import corpora, vocabularies
 from pipelines.corpora.record_files import Records
@@ -82,12 +83,6 @@ def times(folder):
     return {path.name: path.stat().st_mtime_ns for path in pathlib.Path(folder).glob("train-*")}
 
 
-def started(folder, *flags):
-    """The command in a new process, so that to kill it leaves nothing of it."""
-    command = [sys.executable, "-m", "keras_transformer.prepare", f"--output_dir={folder}", *flags]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-
-
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     """A prepared toy corpus; not to be changed."""
@@ -140,11 +135,8 @@ def test_every_pair_is_in_one_shard_as_the_vocabulary_tokenizes_it(toy):
     assert all(shard["pairs"] > 800 for shard in prepared.manifest["shards"])
 
 
-@pytest.mark.parametrize(
-    "how", [{"parts": 5, "shards_at_a_time": 3}, pytest.param({"parts": 1}, marks=pytest.mark.slow)]
-)
-def test_the_number_of_parts_changes_no_byte(toy, tmp_path, how):
-    run(tmp_path / "again", **how)
+def test_the_number_of_parts_changes_no_byte(toy, tmp_path):
+    run(tmp_path / "again", parts=5, shards_at_a_time=3)
     assert contents(tmp_path / "again") == contents(toy)
 
 
@@ -165,14 +157,6 @@ def test_control_without_filters_all_but_the_empty_pair_stays(houses, tmp_path):
     assert len(prepared) == 310 + len(LEFT_OUT) - 1
     assert prepared.manifest["dropped"] == {"empty": 1}
     assert collections.Counter(texts(prepared))[ENGLISH[3], GERMAN[3]] == 2
-
-
-def test_text_is_replaced_before_it_is_cut_as_in_training(houses, own, tmp_path):
-    """By the rules of an imported vocabulary."""
-    ruled = Vocabulary(in_order(own.model, own.pieces[4:], rules=[("house", "Haus")])[0])
-    ruled.save(tmp_path / "vocabulary.model")
-    prepared = run(tmp_path / "p", **houses, vocabulary=str(tmp_path / "vocabulary.model"))
-    assert ("the Haus number 3 is big", GERMAN[3]) in texts(prepared)
 
 
 def test_the_same_command_again_does_nothing(copy):
@@ -208,16 +192,23 @@ def test_only_missing_shards_are_made_again(toy, copy, damages, whole, capsys):
 
 
 @pytest.mark.slow
-def test_a_killed_preparation_goes_on_and_ends_like_an_uninterrupted_one(toy, tmp_path):
-    folder = tmp_path / "killed"
-    process = started(
-        folder, "--corpus=reverse", "--vocabulary_size=300", "--shards=4", "--shards_at_a_time=1"
-    )
+@pytest.mark.parametrize(
+    ("end", "status", "last_line"),
+    [(signal.SIGKILL, -signal.SIGKILL, ""), (signal.SIGINT, 130, f"error: {RESUMES}")],
+)
+def test_a_stopped_preparation_goes_on_and_ends_like_an_uninterrupted_one(
+    toy, tmp_path, end, status, last_line
+):
+    folder = tmp_path / "stopped"
+    command = [sys.executable, "-m", "keras_transformer.prepare", f"--output_dir={folder}"]
+    command += ["--corpus=reverse", "--vocabulary_size=300", "--shards=4", "--shards_at_a_time=1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     while process.poll() is None and not list(folder.glob("train-*.json")):
         time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    output = process.communicate()[0].decode()
-    assert process.returncode == -signal.SIGKILL, output
+    process.send_signal(end)
+    output, _ = process.communicate()
+    assert process.returncode == status, output
+    assert not last_line or output.splitlines()[-1] == last_line
     before = times(folder)
     whole = {name for name in before if (folder / f"{name.partition('.')[0]}.json").exists()}
     assert 2 <= len(whole) < 8
@@ -234,11 +225,7 @@ def test_a_killed_preparation_goes_on_and_ends_like_an_uninterrupted_one(toy, tm
     [
         ("shards", 5, "shards was 4, now 5"),
         ("seed", 2, "seed was 1, now 2"),
-        (
-            "vocabulary_size",
-            301,
-            "vocabulary was 300 pieces, bpe, of 5000000 sentences, now 301 pi",
-        ),
+        ("vocabulary_size", 301, "vocabulary was 300 pieces, bpe, of 5000000 sentences, now 301"),
         ("filter_scripts", True, "filter_scripts was False, now True"),
     ],
 )
@@ -249,10 +236,13 @@ def test_other_settings_in_the_same_folder_are_refused(copy, name, value, messag
 
 
 def test_a_given_vocabulary_is_used(houses, own, tmp_path):
+    """Text is replaced before it is cut, by the rules of an imported vocabulary."""
+    own = Vocabulary(in_order(own.model, own.pieces[4:], rules=[("house", "Haus")])[0])
     own.save(tmp_path / "own.model")
     prepared = run(tmp_path / "p", **houses, vocabulary=str(tmp_path / "own.model"))
     assert prepared.vocabulary.fingerprint == own.fingerprint
     assert Vocabulary.load(tmp_path / "p" / "vocabulary.model").model == own.model
+    assert ("the Haus number 3 is big", GERMAN[3]) in texts(prepared)
     with pytest.raises(FileNotFoundError):
         run(tmp_path / "q", **houses, vocabulary=str(tmp_path / "none.model"))
     learn([*ENGLISH, *GERMAN], 296).save(tmp_path / "q" / "vocabulary.model")
@@ -292,13 +282,6 @@ def test_an_unusable_vocabulary_is_refused_before_anything_is_written(houses, ow
             run(tmp_path / folder, **mixture, **flags)
     assert contents(tmp_path / "p") == before
     assert not (tmp_path / "q").exists()
-
-
-def test_control_a_vocabulary_with_the_tag_of_the_corpus_is_used(houses, tmp_path):
-    learn([*ENGLISH, *GERMAN], 296, tags=["<2de>"]).save(tmp_path / "tagged.model")
-    mixture = mixture_of(houses, tmp_path, tag="<2de>")
-    prepared = run(tmp_path / "p", **mixture, vocabulary=str(tmp_path / "tagged.model"))
-    assert "<2de>" in prepared.vocabulary.pieces
 
 
 def test_a_vocabulary_in_the_folder_is_used_and_recorded(houses, own, tmp_path):
@@ -360,10 +343,14 @@ def test_a_preparation_that_an_earlier_version_began_on_a_vocabulary_goes_on(cop
 
 
 def test_a_mixture_whose_file_has_changed_is_another_preparation(houses, tmp_path):
-    run(tmp_path / "p", **mixture_of(houses, tmp_path))
-    run(tmp_path / "p", **mixture_of(houses, tmp_path))
+    """Its vocabulary has the tag of the corpus, and is used."""
+    learn([*ENGLISH, *GERMAN], 296, tags=["<2de>"]).save(tmp_path / "tagged.model")
+    given = {"vocabulary": str(tmp_path / "tagged.model")}
+    for _ in range(2):
+        prepared = run(tmp_path / "p", **mixture_of(houses, tmp_path, tag="<2de>"), **given)
+    assert "<2de>" in prepared.vocabulary.pieces
     with pytest.raises(ValueError, match=r"holds another preparation: members was \[.*<2de>"):
-        run(tmp_path / "p", **mixture_of(houses, tmp_path, tag="<2de>"))
+        run(tmp_path / "p", **mixture_of(houses, tmp_path), **given)
 
 
 @pytest.mark.parametrize(
@@ -464,21 +451,6 @@ def test_an_error_of_a_worker_is_reported_without_what_beam_adds(kind):
         assert beam_runner.original(error) is error
     error = kind("a")
     assert beam_runner.original(error) is error
-
-
-@pytest.mark.slow
-def test_an_interrupted_preparation_says_that_it_goes_on(houses, tmp_path, toy):
-    folder = tmp_path / "interrupted"
-    corpus_flags = [f"--{name}={value}" for name, value in houses.items()]
-    process = started(folder, *corpus_flags, f"--vocabulary={toy / 'vocabulary.model'}")
-    while process.poll() is None and not (folder / "valid.source.gz").exists():
-        time.sleep(0.005)
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate()
-    assert process.returncode == 130
-    expected = "error: interrupted. What was saved stays; the same command resumes from there."
-    assert output.decode().splitlines()[-1] == expected
-    assert not (folder / "manifest.json").exists()
 
 
 def test_filters_that_leave_no_pair_are_refused(houses, tmp_path, toy):
