@@ -7,9 +7,6 @@ import os
 import pathlib
 import re
 import shutil
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -103,9 +100,7 @@ def test_an_export_that_lost_its_graph_is_not_taken_for_a_run(folder):
     folder.describe({**DESCRIPTION, "versions": {"tensorflow": "2"}})
     with pytest.raises(ValueError, match=r"run is no run's folder: .* if the graph was lost"):
         ModelPath.of(folder.path).describe()
-
-
-def test_a_folder_of_ctranslate2_is_not_taken_for_a_run(folder):
+    # One of CTranslate2.
     folder.describe(DESCRIPTION)
     (folder.path / "model.bin").touch()
     with pytest.raises(ValueError, match=r"run is no run's folder: its model\.json is an export"):
@@ -147,12 +142,9 @@ def test_a_started_run_goes_on_with_text_that_was_moved_and_not_with_other_text(
         folder.describe(of_text(tmp_path / "nowhere"))
 
 
-def test_a_run_that_says_no_task_is_a_translator():
+def test_what_an_earlier_version_did_not_write_has_its_default():
     assert task_of({}) == "translation"
     assert task_of({"task": "parsing"}) == "parsing"
-
-
-def test_what_an_earlier_version_did_not_write_has_its_default():
     old = {"hyperparameters": {"vocabulary_size": 9, "d_model": 24, "num_heads": 2}, "corpus": {}}
     fixed = Translation.fixed(old)
     assert fixed["hyperparameters"] == Hyperparameters(9, d_model=24, num_heads=2).as_dict()
@@ -286,17 +278,7 @@ def test_a_checkpoint_that_is_named_is_the_one_that_is_loaded(folder):
     assert weights_of_runs(named) == before[1:]
 
 
-# A run's folder is held by one process, and is free when that process is gone.
-ROOT = pathlib.Path(__file__).parents[2]
-# What `exclusive` holds, without the seconds of importing TensorFlow.
-HOLD = """
-import contextlib, sys, time
-from pipelines.whole_files import lock
-with contextlib.ExitStack() as stack:
-    lock(sys.argv[1], stack)
-    print("held", flush=True)
-    time.sleep(60)
-"""
+# A run's folder is held by one process. tests/pipelines/test_whole_files.py kills one.
 
 
 def hold(folder):
@@ -341,21 +323,6 @@ def test_a_new_folder_is_removed_if_an_error_precedes_its_first_file(tmp_path):
     (tmp_path / "empty").mkdir()
     fail_in(tmp_path / "empty")
     assert (tmp_path / "empty").is_dir()
-
-
-def test_a_killed_process_holds_its_folder_no_more(tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdout.readline() == b"held\n"
-    with pytest.raises(ValueError, match="another process trains"):
-        hold(tmp_path)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    hold(tmp_path)
 
 
 def test_a_file_system_without_locks_is_no_obstacle(tmp_path, monkeypatch):

@@ -165,38 +165,45 @@ def begun(tmp_path):
     return run
 
 
+def with_each(names, number):
+    """The values of the run, but for options that all have this number."""
+    return {**BEGUN, **{name: number and numbered(name, number) for name in names}}
+
+
+def changes(names, before, now):
+    return sorted(f"{name} was {before[name]}, now {now[name]}" for name in names)
+
+
 @pytest.mark.parametrize(("was", "now"), [(1, 2), (1, None), (None, 1)])
-@pytest.mark.parametrize("name", FIXED)
-def test_a_fixed_option_that_changed_is_refused(tmp_path, name, was, now):
-    was, now = (number and numbered(name, number) for number in (was, now))
-    run = begin(tmp_path, {**BEGUN, name: was})
-    with pytest.raises(ValueError) as raised:
-        resume(run, {**BEGUN, name: now})
-    assert f"holds another run: {name} was {was}, now {now}. Name another" in str(raised.value)
-    assert resume(run, {**BEGUN, name: was}) == []
+def test_fixed_options_that_changed_are_refused(tmp_path, was, now):
+    before, changed = (with_each(FIXED, number) for number in (was, now))
+    run = begin(tmp_path, before)
+    with pytest.raises(ValueError, match=r"holds another run: .*\. Name another") as raised:
+        resume(run, changed)
+    named = str(raised.value).partition("run: ")[2].partition(". Name")[0]
+    assert sorted(named.split("; ")) == changes(FIXED, before, changed)
+    assert resume(run, before) == []
 
 
-@pytest.mark.parametrize("name", REPORTED)
-def test_a_changed_option_of_the_rest_of_the_run_is_reported_once(begun, name):
-    before = BEGUN[name]
-    now = numbered(name, 2)
-    assert resume(begun, {**BEGUN, name: now}) == [f"{name} was {before}, now {now}"]
-    assert resume(begun, {**BEGUN, name: now}) == []
-    assert resume(begun, {**BEGUN, name: None}) == [f"{name} was {now}, now not given"]
+def test_changed_options_of_the_rest_of_the_run_are_reported_once(begun):
+    changed = with_each(REPORTED, 2)
+    assert sorted(resume(begun, changed)) == changes(REPORTED, BEGUN, changed)
+    assert resume(begun, changed) == []
+    not_given = dict.fromkeys(REPORTED, "not given")
+    reported = resume(begun, with_each(REPORTED, None))
+    assert sorted(reported) == changes(REPORTED, changed, not_given)
 
 
-@pytest.mark.parametrize("name", [*FIXED, *REPORTED])
-def test_a_run_killed_before_its_first_checkpoint_reports_what_changed(tmp_path, name):
+def test_a_run_killed_before_its_first_checkpoint_reports_what_changed(tmp_path):
     run = RunFolder(tmp_path)
     resume(run, BEGUN)
-    was, now = BEGUN[name], numbered(name, 2)
-    assert resume(run, {**BEGUN, name: now}) == [f"{name} was {was}, now {now}"]
-    assert resume(run, {**BEGUN, name: now}) == []
+    changed = with_each([*FIXED, *REPORTED], 2)
+    assert sorted(resume(run, changed)) == changes([*FIXED, *REPORTED], BEGUN, changed)
+    assert resume(run, changed) == []
 
 
-@pytest.mark.parametrize("name", FREE)
-def test_limits_and_paths_may_change(begun, name):
-    assert resume(begun, {**BEGUN, name: numbered(name, 2)}) == []
+def test_limits_and_paths_may_change(begun):
+    assert resume(begun, with_each(FREE, 2)) == []
 
 
 def test_only_the_seed_and_the_batch_size_are_left_to_a_task_s_description():

@@ -88,15 +88,6 @@ def translator(model, pieces):
         yield Translator(TranslationModule(model, pieces, DecodingOptions(beam_size=1)))
 
 
-def test_a_survey_reads_each_sentence(translator):
-    means = survey(map(translator.attention, ["a b", "c d e"], ["b", "e d c"]))
-    pairs = (("a b", "b"), ("c d e", "e"))
-    of_sentences = [translator.attention(*pair)["encoder"] for pair in pairs]
-    rows = [np.diagonal(weights, axis1=-2, axis2=-1) for weights in of_sentences]
-    mean = np.concatenate(rows, axis=-1).mean(axis=-1)
-    np.testing.assert_allclose(means["on itself"]["encoder"], mean, rtol=1e-5)
-
-
 @pytest.fixture(scope="module")
 def labelled(pieces):
     """A translator with a label of the language before the text."""
