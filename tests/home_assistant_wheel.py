@@ -25,8 +25,3 @@ def languages_of(wheel):
     with zipfile.ZipFile(wheel) as archive:
         matches = map(translation.fullmatch, archive.namelist())
         return sorted({match[1] for match in matches if match} - {"en"})
-
-
-def pairs_of(wheel, language):
-    """All (English, other) of the corpus."""
-    return home_assistant.select_pairs(home_assistant._read(wheel, language))[0]

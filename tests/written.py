@@ -1,8 +1,21 @@
-"""What tests write: words in trees, and pictures."""
+"""What tests write: trees, words in them, and pictures."""
 
 import pathlib
 
 import tensorflow as tf
+from hypothesis import strategies as st
+
+from pipelines.trees import Tree
+
+
+def drawn_trees(labels, tags, words):
+    """Any trees."""
+
+    def above(inner):
+        children = st.lists(inner, min_size=1, max_size=4).map(tuple)
+        return st.builds(Tree, labels, children)
+
+    return st.recursive(st.builds(Tree, tags, st.tuples(words)), above, max_leaves=15)
 
 
 def escaped(word):

@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from written import escaped
+from written import drawn_trees, escaped
 
-from pipelines.trees import Tree, bracketing, linearization, parse, plain
+from pipelines.trees import bracketing, linearization, parse, plain
 from pipelines.trees.linearization import WORD, alphabet_of, from_symbols, to_symbols
 from pipelines.vocabularies.vocabulary import SPACE
 
@@ -66,6 +66,7 @@ def expected_tree(ids, words):
     return str(from_symbols([SYMBOLS[number] for number in ids], list(map(escaped, words))))
 
 
+@settings(max_examples=50)
 @given(st.lists(st.tuples(IDS, WORDS), min_size=1, max_size=12))
 def test_any_symbols_become_the_tree_that_python_makes_of_them(rows):
     """Each row independently of the others in its batch."""
@@ -81,6 +82,7 @@ def test_any_white_space_parts_words_and_they_need_not_be_utf_8():
     assert tree == b"(S (XX \xff-LRB-) (XX a))"
 
 
+@settings(max_examples=50)
 @given(st.lists(st.tuples(IDS, WORDS.filter(bool)), min_size=1, max_size=6))
 def test_a_tree_becomes_the_symbols_that_python_makes_of_it(rows):
     trees = [expected_tree(ids, words) for ids, words in rows]
@@ -117,21 +119,6 @@ SYMBOL_WORDS = st.text("abc", min_size=1, max_size=3)
 PARTS_OF_SPEECH = ["NN", "-LRB-", "PRP$", "''", WORD]
 
 
-def drawn_trees(parts_of_speech):
-    """Any trees whose words have these parts of speech."""
-    return st.recursive(
-        st.builds(
-            lambda name, word: Tree(name, (word,)), st.sampled_from(parts_of_speech), SYMBOL_WORDS
-        ),
-        lambda inner: st.builds(
-            lambda label, children: Tree(label, tuple(children)),
-            SYMBOL_LABELS,
-            st.lists(inner, min_size=1, max_size=4),
-        ),
-        max_leaves=15,
-    )
-
-
 labels = ["S", "NP", "VP", "XX", ")", ""]
 any_symbols = st.lists(
     st.one_of(
@@ -147,7 +134,8 @@ any_symbols = st.lists(
 @settings(max_examples=40)
 @given(st.data())
 def test_a_tree_comes_back(leaves, data):
-    tree = data.draw(drawn_trees(PARTS_OF_SPEECH if leaves == "parts_of_speech" else [WORD]))
+    tags = st.sampled_from(PARTS_OF_SPEECH if leaves == "parts_of_speech" else [WORD])
+    tree = data.draw(drawn_trees(SYMBOL_LABELS, tags, SYMBOL_WORDS))
     assert from_symbols(to_symbols(tree, leaves), tree.words) == tree
 
 

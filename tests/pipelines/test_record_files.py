@@ -192,9 +192,10 @@ DAMAGES = {
     "no text": ("test.target.gz", None, "test.target.gz"),
     "no manifest": (MANIFEST, None, "it has no manifest.json"),
     "a flipped bit": (SHARD, with_a_flipped_bit, f"{SHARD} is damaged: "),
-    "no JSON": (MANIFEST, lambda _: b"", "it is not JSON"),
-    "a list": (MANIFEST, lambda _: b"[]", "it must hold a JSON object. Received: []"),
-    "no shards": (MANIFEST, lambda _: b'{"format": 1, "pairs": 3}', "it lacks dropped, shards, "),
+    "a cut shard": (SHARD, lambda whole: whole[:-1], f"{SHARD} must have "),
+    "no JSON": (MANIFEST, lambda _: b"", "is damaged: it is not JSON"),
+    "a list": (MANIFEST, lambda _: b"[]", "is damaged: it must hold a JSON object. Received: []"),
+    "no shards": (MANIFEST, lambda _: b'{"format": 1}', "is damaged: it lacks dropped, pairs, "),
 }
 
 
@@ -214,7 +215,7 @@ def test_a_damaged_folder_is_refused_with_the_remedy(folder, name):
     error_type = ValueError if damage else FileNotFoundError
     received = complaint(error_type, lambda: corpora.load("records", data_dir=folder).train.pairs())
     assert message in received
-    assert not damage or f"{folder / file} is damaged: " in received
+    assert not damage or str(folder / file) in received
     assert AGAIN in received
 
 
@@ -228,13 +229,6 @@ def test_the_wrong_vocabulary_is_refused(folder, vocabulary):
     wrong.save(folder / "vocabulary.model")
     expected = f"fingerprint {vocabulary.fingerprint}. Received: {wrong.fingerprint}."
     assert expected in complaint(ValueError, Records, folder)
-
-
-def test_a_truncated_shard_is_refused_by_its_size(folder):
-    whole = (folder / SHARD).read_bytes()
-    (folder / SHARD).write_bytes(whole[:-1])
-    expected = f"{folder / SHARD} must have {len(whole):,} bytes. Received: {len(whole) - 1:,}. "
-    assert complaint(ValueError, Records, folder) == expected + AGAIN
 
 
 def test_a_truncated_shard_of_the_right_size_is_refused_when_it_is_read(tmp_path, monkeypatch):

@@ -20,6 +20,7 @@ from pipelines.vocabularies.vocabulary import SPACE, learn
 LINES = [line for pair in zip(ENGLISH, GERMAN, strict=True) for line in pair]
 TAG = "<2de>"
 UNUSUAL = ["漢字 🙂 Größe", "<0x41> a\tb\x00", "", "½…", f"{TAG}the house {TAG}"]
+DRAWS = 10_000
 # Kinds of vocabularies, with a segmentation of each and a share by which it cuts other pieces.
 KINDS = {"bpe": (340, BpeDropout, 0.3), "unigram": (306, SubwordRegularization, 0.2)}
 
@@ -100,20 +101,24 @@ def ways(symbols, merges, probability):
     return outcomes
 
 
+def assert_as_often(segmentation, vocabulary, word, expected):
+    """10,000 draws: each segmentation comes as often as expected, within 4 standard deviations."""
+    many = token_ids([word] * DRAWS, vocabulary)
+    counts = collections.Counter(
+        tuple(vocabulary.pieces[number] for number in pieces[:-1])
+        for pieces in cut(segmentation, many)
+    )
+    assert counts.keys() <= expected.keys()
+    for pieces, share in expected.items():
+        assert counts[pieces] / DRAWS == pytest.approx(share, abs=4 * (share / DRAWS) ** 0.5)
+
+
 @pytest.mark.parametrize("probability", [0.1, 0.4])
 def test_pieces_come_as_often_as_the_algorithm_says(byte_pairs, probability):
-    """10,000 draws of one word, against all its outcomes."""
     expected = ways((SPACE, "d", "i", "e"), byte_pairs.merges, probability)
     assert sum(expected.values()) == pytest.approx(1)
     assert len(expected) > 3
-    many = token_ids(["die"] * 10_000, byte_pairs)
-    counts = collections.Counter(
-        tuple(byte_pairs.pieces[number] for number in pieces[:-1])
-        for pieces in cut(BpeDropout(byte_pairs, probability, 1), many)
-    )
-    assert counts.keys() <= expected.keys()
-    for outcome, share in expected.items():
-        assert counts[outcome] / 10_000 == pytest.approx(share, abs=4 * (share / 10_000) ** 0.5)
+    assert_as_often(BpeDropout(byte_pairs, probability, 1), byte_pairs, "die", expected)
 
 
 REFUSED = {
@@ -144,7 +149,6 @@ def test_a_segmentation_needs_its_kind_of_vocabulary(model_type, segmentation):
 LETTERS = np.random.default_rng(1).choice(list("abc"), (60, 8))
 WORDS = [" ".join("".join(row[:length]) for row in LETTERS for length in (3, 5, 8))]
 WORD = "".join(LETTERS[0])
-DRAWS = 10_000
 LARGE = 1000.0
 
 
@@ -171,28 +175,11 @@ def probabilities(weights, alpha):
     return {pieces: power / total for pieces, power in powers.items()}
 
 
-def drawn_shares(unigram, alpha, seed=1):
-    many = token_ids([WORD] * DRAWS, unigram)
-    counts = collections.Counter(
-        tuple(unigram.pieces[number] for number in pieces[:-1])
-        for pieces in cut(SubwordRegularization(unigram, alpha, seed), many)
-    )
-    return {pieces: count / DRAWS for pieces, count in counts.items()}
-
-
-def is_near(shares, expected):
-    """Within 4 standard deviations, each."""
-    return shares.keys() <= expected.keys() and all(
-        abs(shares.get(pieces, 0) - share) <= 4 * (share / DRAWS) ** 0.5
-        for pieces, share in expected.items()
-    )
-
-
 @pytest.mark.parametrize("alpha", [0.0, 0.2, 0.5])
 def test_each_segmentation_comes_as_often_as_its_probability_says(unigram, alpha):
     expected = probabilities(unigram.log_probabilities, alpha)
     assert len(expected) > 10
-    assert is_near(drawn_shares(unigram, alpha), expected)
+    assert_as_often(SubwordRegularization(unigram, alpha, 1), unigram, WORD, expected)
 
 
 def test_a_large_alpha_gives_sentencepieces_own_pieces(unigram):

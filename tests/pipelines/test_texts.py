@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from token_lists import complaint, listed, packed
 
@@ -14,7 +14,7 @@ from pipelines.batches.batching import training_batches
 from pipelines.batches.examples import Examples, padded
 from pipelines.batches.texts import TokenizedPairs, cooccurrences
 from pipelines.special_ids import BOS, EOS
-from pipelines.vocabularies.token_ids import ALIGNMENT, TokenIds, smallest_dtype
+from pipelines.vocabularies.token_ids import ALIGNMENT, TokenIds
 from pipelines.vocabularies.vocabulary import learn
 
 SIDE = st.lists(st.integers(4, 99), min_size=1, max_size=9)
@@ -153,15 +153,6 @@ def test_selected_sentences_are_those_of_the_list(sentences, dtype, data):
     assert selected.flat.dtype == dtype
 
 
-@given(st.integers(1, 2**31))
-@example(65536)
-@example(65537)
-def test_the_dtype_holds_every_id(vocabulary_size):
-    dtype = smallest_dtype(vocabulary_size)
-    assert np.iinfo(dtype).max >= vocabulary_size - 1
-    assert dtype.itemsize == (2 if vocabulary_size <= 65536 else 4)
-
-
 @given(st.lists(PACKED.map(lambda sentences: [[5], *sentences]), min_size=1, max_size=3), DTYPES)
 def test_memory_begins_where_tensorflow_needs_not_copy_it(parts, dtype):
     joined = TokenIds.concatenate(packed(part, dtype) for part in parts)
@@ -183,25 +174,6 @@ def test_a_rectangle_holds_its_rows_and_zeros_behind_them(sentences, dtype, data
     expected = [sentences[row] + [0] * (length - len(sentences[row])) for row in rows]
     assert rectangle.tolist() == expected
     assert (rectangle.shape, rectangle.dtype) == ((len(rows), length), np.int32)
-
-
-def images():
-    """Ten images of four positions each."""
-
-    def to_batch(columns):
-        return columns["pixels"], columns["label"], tf.ones_like(columns["label"], tf.float32)
-
-    pixels = np.zeros((10, 2, 2, 3), np.float32)
-    return Examples({}, {"pixels": pixels, "label": np.arange(10) % 3}, to_batch, positions=4)
-
-
-def test_images_are_one_bucket_of_as_many_as_their_positions_allow():
-    """test_picture_files.py has their order and their classes."""
-    batches = training_batches(images(), batch_tokens=12, seed=1)
-    expected = "3 updates an epoch, of 12 input tokens each, in 1 shape, 0.0% padding"
-    assert batches.describe() == expected
-    shapes = [spec.shape for spec in batches.dataset().element_spec]
-    assert shapes == [(3, 2, 2, 3), (3,), (3,)]
 
 
 def test_text_and_a_number_beside_it_stay_together():

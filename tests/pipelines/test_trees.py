@@ -7,9 +7,9 @@ import re
 import sys
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from written import escaped
+from written import drawn_trees, escaped
 
 from pipelines.corpora import treebank
 from pipelines.trees import Tree, fold, parse, plain, split_words, unescaped
@@ -22,15 +22,7 @@ def read(lines):
 
 
 names = st.text("ABCnps-=1.,", min_size=1, max_size=5)
-trees = st.recursive(
-    st.builds(lambda label, word: Tree(label, (word,)), names, names),
-    lambda inner: st.builds(
-        lambda label, children: Tree(label, tuple(children)),
-        names,
-        st.lists(inner, min_size=1, max_size=4),
-    ),
-    max_leaves=12,
-)
+trees = drawn_trees(names, names, names)
 
 
 @given(trees)
@@ -38,11 +30,13 @@ def test_a_tree_is_read_as_it_was_written(tree):
     assert parse(str(tree)) == tree
 
 
+@settings(max_examples=30)
 @given(st.lists(trees, min_size=2, max_size=3))
 def test_trees_side_by_side_stand_under_an_empty_label(several):
     assert parse(" ".join(map(str, several))) == Tree("", tuple(several))
 
 
+@settings(max_examples=50)
 @given(st.lists(trees, min_size=1, max_size=4), st.booleans())
 def test_a_file_has_its_trees_on_one_line_or_several(several, broken):
     text = "\n\n".join(str(tree).replace(" (", "\n (" if broken else " (") for tree in several)

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 import tensorflow as tf
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines import whole_files
@@ -95,6 +95,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(st.text(max_size=5), JSON, max_size=4) | st.lists(JSON, max_size=4))
 def test_json_comes_back_with_one_entry_a_line(tmp_path_factory, value):
     path = tmp_path_factory.getbasetemp() / "value.json"

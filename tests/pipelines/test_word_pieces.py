@@ -8,12 +8,10 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow_text
 
 from keras_transformer.imports import bert_text
 from keras_transformer.imports.folder_files import SettingsFiles
 from pipelines import vocabularies
-from pipelines.special_ids import EOS
 from pipelines.vocabularies.augmentation import AugmentedText
 from pipelines.vocabularies.model_proto import whole_pieces
 from pipelines.vocabularies.vocabulary import BYTES, SPACE, learn
@@ -199,19 +197,6 @@ def test_the_longest_pieces_are_cut_from_left_to_right(vocabulary):
     # The control: byte pairs are merged in the order in which they were learned.
     pairs = learn(LINES, SIZE, [TAG])
     assert not all(cut(pairs, line) == expected_of(line, pairs) for line in LINES)
-
-
-def test_tensorflow_texts_own_tokenizer_cuts_the_same_pieces(vocabulary):
-    engine = tensorflow_text.FastWordpieceTokenizer(
-        vocabulary.pieces,
-        suffix_indicator="",
-        unknown_token="<unk>",
-        no_pretokenization=True,
-        token_out_type=tf.int32,
-    )
-    words = tf.strings.split([SPACE + line.replace(" ", f" {SPACE}") for line in LINES])
-    theirs = engine.tokenize(words).merge_dims(1, 2).to_list()
-    assert vocabulary.tokenize(LINES).to_list() == [[*ids, EOS] for ids in theirs]
 
 
 def test_a_tag_is_one_piece_behind_a_piece_that_could_reach_into_it(vocabulary):

@@ -27,7 +27,6 @@ from keras_transformer.visualization.head_measures import (
     agreement,
     attentions_of,
     by_chance,
-    entropy,
     losses,
     read_phrases,
     survey,
@@ -218,6 +217,11 @@ def test_a_survey_is_the_mean_over_all_rows():
         for name in MEASURES:
             mean = np.mean([value for measures in rows for value in measures[name]])
             np.testing.assert_allclose(means[name]["cross"][head], mean)
+    # A model without self-attention is surveyed by what it has.
+    alone = survey([{"cross": sentence["cross"]} for sentence in sentences])
+    assert {(*stacks,) for stacks in alone.values()} == {("cross",)}
+    np.testing.assert_array_equal(alone["entropy"]["cross"], means["entropy"]["cross"])
+    assert [row[0] for row in table(alone)[1:4]] == ["cross 1.1", "cross 1.2", "cross 1.3"]
 
 
 def test_the_table_has_a_row_for_each_head():
@@ -235,15 +239,6 @@ def test_the_table_has_a_row_for_each_head():
     assert len(rows) == 7
 
 
-def test_a_model_without_self_attention_is_surveyed_by_what_it_has():
-    weights = shares(np.random.default_rng(3), 1, 2, 4, 5)
-    means = survey([{"cross": weights}])
-    assert [*means["entropy"]] == ["cross"]
-    expected = entropy(weights).mean(axis=-1)
-    np.testing.assert_allclose(means["entropy"]["cross"], expected, atol=1e-12)
-    assert [row[0] for row in table(means)[1:]] == ["cross 1.1", "cross 1.2"]
-
-
 TREE = "( (S (NP (DT The) (NN cat)) (VP (VBZ sits) (PP (IN on) (NP (PRP it)))) (. .)) )"
 WORDS = ["The", "cat", "sits", "on", "it", "."]
 SPANS = [(0, 2), (0, 6), (2, 5), (3, 5)]
@@ -254,15 +249,6 @@ def test_traces_are_no_words_and_brackets_are_as_in_the_text(tmp_path):
     line = "(S (NP (-NONE- *)) (VP (VB Go) (PRN (-LRB- -LRB-) (RB now) (-RRB- -RRB-))))"
     path.write_text(f"{line}\n\n(S (-NONE- *))\n{TREE}\n{TREE}\n", encoding="utf-8")
     assert read_phrases(path, 3) == [(["Go", "(", "now", ")"], [(0, 4), (1, 4)]), (WORDS, SPANS)]
-
-
-def test_a_broken_tree_is_refused_with_its_line(tmp_path):
-    path = tmp_path / "broken.trees"
-    path.write_text(f"{TREE}\n(S (NN a)))\n", encoding="utf-8")
-    message = r"broken.trees, line 2: token \d+, '\)', closes a bracket"
-    with pytest.raises(ValueError, match=message):
-        read_phrases(path, 2)
-    assert len(read_phrases(path, 1)) == 1
 
 
 def test_words_belong_together_in_the_smallest_constituent():

@@ -6,7 +6,7 @@ import random
 import sys
 import types
 import zlib
-from typing import ClassVar
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -110,13 +110,9 @@ def test_a_drawing_without_nltk_is_refused_before_anything_is_parsed(monkeypatch
 def test_too_many_trees_for_a_picture_are_refused_before_they_are_parsed(monkeypatch, tmp_path):
     pytest.importorskip("matplotlib")
 
-    class Parser:
-        description: ClassVar = {"task": "parsing"}
-
-        def translate(self, sentences, **_):
-            raise AssertionError("it parsed")
-
-    monkeypatch.setattr(Translator, "load", lambda *_, **__: Parser())
+    translate = mock.Mock(side_effect=AssertionError("it parsed"))
+    parser = types.SimpleNamespace(description={"task": "parsing"}, translate=translate)
+    monkeypatch.setattr(Translator, "load", lambda *_, **__: parser)
     monkeypatch.setattr(startup, "spread_over_cores", lambda: 1)
     monkeypatch.setattr(parse_command.flags, "decoding_options", lambda FLAGS: {})
     lines = tmp_path / "lines.txt"

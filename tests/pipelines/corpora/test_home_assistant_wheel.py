@@ -283,6 +283,7 @@ TREE = st.recursive(
 DOCUMENT = st.dictionaries(WORD, TREE, max_size=4)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(DOCUMENT, DOCUMENT), max_size=4))
 def test_kept_pairs_are_stripped_translated_without_markup_and_unique(documents):
     pairs, dropped = home_assistant.select_pairs(documents)
