@@ -193,16 +193,11 @@ def replicated(batches, hosts, start, steps):
     ]
 
 
-@pytest.mark.parametrize(
-    ("hosts", "parts", "steps_before"),
-    [
-        ((1, 2, 1), 4, 5),
-        # Two replicas that add up three batches each.
-        ((1, 1), 6, 0),
-    ],
-)
+@pytest.mark.parametrize(("hosts", "parts", "steps_before"), [((1, 2, 1), 4, 5), ((1, 1), 6, 0)])
 def test_replicas_read_together_what_one_replica_would(pairs, hosts, parts, steps_before):
-    """The rows of an update, in their order, do not depend on how many share it."""
+    """The rows of an update, in their order, do not depend on how many share it, nor on how many
+    batches each adds up.
+    """
     whole = flat_batches(training_batches(pairs, UPDATE, seed=4).arrays(steps_before), 6)
     batches = training_batches(pairs, UPDATE, seed=4, parts=parts)
     read = replicated(batches, hosts, steps_before * parts, steps=6 * parts // sum(hosts))

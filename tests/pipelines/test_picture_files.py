@@ -52,7 +52,6 @@ def test_transparent_pixels_lie_over_white(name, tmp_path):
     content, expected = FILES[name]
     (tmp_path / "a.png").write_bytes(content)
     np.testing.assert_array_equal(picture_files.read(tmp_path / "a.png", 3), [expected])
-    # As Pillow has it.
     with Image.open(tmp_path / "a.png") as picture:
         clear = picture.convert("RGBA")
     if name != "16 bits":

@@ -37,8 +37,6 @@ for package in ("apache_beam", "babel", "regex"):
 
 
 class FlagValues(argparse.Namespace):
-    """Flags with values."""
-
     def flag_values_dict(self):
         return vars(self)
 
@@ -93,13 +91,11 @@ def toy(tmp_path_factory):
 
 @pytest.fixture
 def copy(toy, tmp_path):
-    """A copy of it, which may be changed."""
     return shutil.copytree(toy, tmp_path / "copy")
 
 
 @pytest.fixture(scope="module")
 def own():
-    """A vocabulary of the houses."""
     return learn([*ENGLISH, *GERMAN], 295)
 
 

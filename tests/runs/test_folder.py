@@ -42,18 +42,6 @@ def start(folder):
     checkpoint.write_archive(checkpoint.path_of(folder.checkpoints, 1), arrays)
 
 
-def test_a_description_may_change_until_a_checkpoint_is_saved(folder):
-    wide = {**DESCRIPTION, "sizes": {"width": 4}}
-    assert folder.describe(DESCRIPTION) == []
-    assert folder.describe(wide) == ["width was 3, now 4"]
-    assert folder.describe({**wide, "task": "u"}) == ["task was t, now u"]
-    folder.describe(wide)
-    assert folder.read_description() == wide
-    start(folder)
-    assert folder.describe(wide) == []
-    assert folder.read_description() == wide
-
-
 def test_a_description_that_is_missing_beside_checkpoints_has_a_remedy(folder):
     missing = rf"^{folder.path} holds no trained model: there is no model\.json in it\. "
     with pytest.raises(FileNotFoundError, match=rf"{missing}Name a folder that `train`"):
@@ -66,14 +54,10 @@ def test_a_description_that_is_missing_beside_checkpoints_has_a_remedy(folder):
 @pytest.mark.parametrize(
     ("now", "change"),
     [
-        ({"sizes": {"width": 4, "depth": None}}, "width was 3, now 4"),
         ({"sizes": {"width": 3, "depth": 2}}, "depth was None, now 2"),
         ({"new": {"x": 1}}, "x was None, now 1"),
         ({"task": "u", "sizes": {}}, "task was t, now u"),
-        (
-            {"sizes": {"width": 4, "depth": None}, "training": {"seed": 2}},
-            "width was 3, now 4; seed was 1, now 2",
-        ),
+        ({"sizes": {"width": 4}, "training": {"seed": 2}}, "width was 3, now 4; seed was 1, now 2"),
     ],
 )
 def test_a_started_run_with_another_description_is_refused(folder, now, change):

@@ -262,7 +262,6 @@ def test_a_refusal_of_another_family_names_the_tasks_and_the_misfits(old, tmp_pa
     message = f"^{tmp_path}, of the task masking, does not fit a model of the task image_class"
     with pytest.raises(ValueError, match=message):
         initialization.start_from(str(tmp_path), task, transformer())
-    # A control.
     task.pieces = pieces
     task.carried_over = ["embedding", "encoder"]
     model = transformer(seed=1)
@@ -316,7 +315,6 @@ def test_a_partly_learned_run_resumes_to_the_last_bit(run, tmp_path, capsys):
     assert expected.keys() == resumed.keys()
     for name in expected.keys() - {"progress"}:
         np.testing.assert_array_equal(resumed[name], expected[name], err_msg=name)
-    # A control.
     assert any((half[name] != resumed[name]).any() for name in resumed.keys() - {"progress"})
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from keras_transformer.visualization import (
-    attention_pictures,
     charts,
     head_maps,
     length_charts,
@@ -15,6 +14,13 @@ from keras_transformer.visualization import (
     tree_drawings,
 )
 from keras_transformer.visualization.attended import Attended
+from keras_transformer.visualization.attention_pictures import (
+    LEAST_LINE,
+    draw_lines,
+    draw_maps,
+    draw_matrix,
+    rows_of,
+)
 from keras_transformer.visualization.charts import Panel
 from keras_transformer.visualization.length_charts import count
 from keras_transformer.visualization.position_maps import Map
@@ -26,6 +32,7 @@ pytest.importorskip("matplotlib")
 WORDS = [f"{'word' * (1 + number % 3)}{number}" for number in range(40)]
 LONG = "Donaudampfschifffahrtsgesellschaftsvorsitzender" * 2
 RANDOM = np.random.default_rng(1)
+LIGHT = THEMES["light"]
 
 
 def attended(words, layers=1, heads=2):
@@ -47,48 +54,31 @@ def tree_over(words):
     return row[0]
 
 
-DRAWINGS = {
-    "maps of 40 words": lambda theme: attention_pictures.draw_maps(attended(WORDS), theme),
-    "maps of 6 words": lambda theme: attention_pictures.draw_maps(attended(WORDS[:6], 2), theme),
-    "lines of 40 words": lambda theme: attention_pictures.draw_lines(
-        attended(WORDS, heads=8), 0, range(8), range(40), theme
-    ),
-    "matrix of 40 words": lambda theme: attention_pictures.draw_matrix(
-        WORDS, WORDS, attended(WORDS).weights[0, 0], theme
-    ),
-    "matrix of one word": lambda theme: attention_pictures.draw_matrix(
-        ["(end)"], ["a"], np.ones((1, 1)), theme
-    ),
-    "matrix of a long word": lambda theme: attention_pictures.draw_matrix(
-        [*WORDS[:4], LONG], [LONG, "a"], np.full((2, 5), 0.2), theme
-    ),
-    "heads": lambda theme: head_maps.draw(
-        {
-            "distance": {stack: 99 * RANDOM.random((3, 8)) for stack in ("encoder", "cross")},
-            "in its phrase": {"encoder": RANDOM.random((3, 8))},
-        },
-        theme,
-    ),
-    "one head": lambda theme: head_maps.draw({"on EOS, start": {"cross": np.ones((1, 1))}}, theme),
-    "positions": lambda theme: position_maps.draw(
-        [Map("encoder, layer 1: added to the key", RANDOM.normal(size=(4, 9)), "head", "distance")]
-        * 4,
-        theme,
-    ),
-    "curves": lambda theme: charts.draw(
-        [
-            Panel("validation cross-entropy, nats a token", "step", {w: ([1, 9], [1, 2])})
-            for w in ("a_long_name_of_a_run", "b", "c_another_name")
-        ],
-        theme,
-    ),
-    "lengths": lambda theme: length_charts.draw(counts(), theme),
-    "trees": lambda theme: tree_drawings.draw(
-        [tree_over(WORDS), parse("(S (SBARQ (VP (V a))) (XX b))"), parse("(XX c)")], theme
-    ),
+HEADS = {
+    "distance": {stack: 99 * RANDOM.random((3, 8)) for stack in ("encoder", "cross")},
+    "in its phrase": {"encoder": RANDOM.random((3, 8))},
 }
-
-
+ADDED = Map("encoder, layer 1: added to the key", RANDOM.normal(size=(4, 9)), "head", "distance")
+CURVES = [
+    Panel("validation cross-entropy, nats a token", "step", {name: ([1, 9], [1, 2])})
+    for name in ("a_long_name_of_a_run", "b", "c_another_name")
+]
+TREES = [tree_over(WORDS), parse("(S (SBARQ (VP (V a))) (XX b))"), parse("(XX c)")]
+# A function and its arguments but for the theme.
+DRAWINGS = {
+    "maps of 40 words": (draw_maps, attended(WORDS)),
+    "maps of 6 words": (draw_maps, attended(WORDS[:6], 2)),
+    "lines of 40 words": (draw_lines, attended(WORDS, heads=8), 0, range(8), range(40)),
+    "matrix of 40 words": (draw_matrix, WORDS, WORDS, attended(WORDS).weights[0, 0]),
+    "matrix of one word": (draw_matrix, ["(end)"], ["a"], np.ones((1, 1))),
+    "matrix of a long word": (draw_matrix, [*WORDS[:4], LONG], [LONG, "a"], np.full((2, 5), 0.2)),
+    "heads": (head_maps.draw, HEADS),
+    "one head": (head_maps.draw, {"on EOS, start": {"cross": np.ones((1, 1))}}),
+    "positions": (position_maps.draw, [ADDED] * 4),
+    "curves": (charts.draw, CURVES),
+    "lengths": (length_charts.draw, counts()),
+    "trees": (tree_drawings.draw, TREES),
+}
 TAKE_LONG = ("maps of 40 words", "heads", "positions", "lengths")
 
 
@@ -154,8 +144,9 @@ def overlapping(written):
     ],
 )
 def test_no_text_overlaps_another_or_leaves_the_picture(name):
-    with settings(THEMES["light"]):
-        figure = DRAWINGS[name](THEMES["light"])
+    draw, *arguments = DRAWINGS[name]
+    with settings(LIGHT):
+        figure = draw(*arguments, LIGHT)
         written = texts(figure)
         assert overlapping(written) == []
         width, height = figure.canvas.get_width_height()
@@ -165,10 +156,8 @@ def test_no_text_overlaps_another_or_leaves_the_picture(name):
 
 
 def test_control_overlapping_texts_are_found():
-    with settings(THEMES["light"]):
-        figure = attention_pictures.draw_matrix(
-            WORDS, WORDS, attended(WORDS).weights[0, 0], THEMES["light"]
-        )
+    with settings(LIGHT):
+        figure = draw_matrix(WORDS, WORDS, attended(WORDS).weights[0, 0], LIGHT)
         figure.set_layout_engine("none")
         figure.set_size_inches(4, 3)
         assert overlapping(texts(figure))
@@ -180,7 +169,7 @@ def test_a_line_is_drawn_for_each_visible_weight():
 
     attention = attended(WORDS[:5], heads=3)
     theme = THEMES["dark"]
-    figure = attention_pictures.draw_lines(attention, 0, [0, 2], [1, 3], theme)
+    figure = draw_lines(attention, 0, [0, 2], [1, 3], theme)
     [lines] = figure.findobj(LineCollection)
     opacities = {}
     for path, ink in zip(lines.get_segments(), lines.get_edgecolors(), strict=True):
@@ -191,33 +180,33 @@ def test_a_line_is_drawn_for_each_visible_weight():
         for head in (0, 2)
         for row in (1, 3)
         for column in range(5)
-        if attention.weights[0, head, row, column] >= attention_pictures.LEAST_LINE
+        if attention.weights[0, head, row, column] >= LEAST_LINE
     }
     assert opacities == pytest.approx(expected)
 
 
 def test_an_absent_word_is_refused():
     attention = attended(["a", "b", "a"])
-    assert attention_pictures.rows_of(attention, "a") == [0, 2]
-    assert attention_pictures.rows_of(attention, None) == [0, 1, 2]
+    assert rows_of(attention, "a") == [0, 2]
+    assert rows_of(attention, None) == [0, 1, 2]
     with pytest.raises(ValueError, match="--from_word must be one of the words that attend: a b a"):
-        attention_pictures.rows_of(attention, "c")
+        rows_of(attention, "c")
 
 
 def test_the_maps_show_the_weights():
     attention = attended(WORDS[:3], layers=2)
-    figure = attention_pictures.draw_maps(attention, THEMES["light"])
+    figure = draw_maps(attention, LIGHT)
     shown = [axes.images[0].get_array() for axes in figure.axes if axes.images]
     np.testing.assert_array_equal(shown, attention.weights.reshape(4, 3, 3))
 
 
 def test_a_long_word_widens_no_picture():
     def lines(attention, theme):
-        return attention_pictures.draw_lines(attention, 0, [0], [0], theme)
+        return draw_lines(attention, 0, [0], [0], theme)
 
-    for draw in (lines, attention_pictures.draw_maps):
+    for draw in (lines, draw_maps):
         sizes = [
-            draw(attended(["a", word]), THEMES["light"]).get_size_inches()
+            draw(attended(["a", word]), LIGHT).get_size_inches()
             for word in (LONG[:24], LONG, LONG * 2)
         ]
         np.testing.assert_allclose(sizes[1:], [sizes[0]] * 2, atol=0.2, err_msg=draw.__name__)
@@ -225,22 +214,20 @@ def test_a_long_word_widens_no_picture():
 
 def test_a_picture_has_1_to_20_trees():
     with pytest.raises(ValueError, match=r"^a picture has room for 1 to 20 trees\. Received: 21 s"):
-        tree_drawings.draw([parse("(XX c)")] * 21, THEMES["light"])
+        tree_drawings.draw([parse("(XX c)")] * 21, LIGHT)
     with pytest.raises(ValueError, match=r"Received: 0 sentences\. Pass"):
-        tree_drawings.draw([], THEMES["light"])
+        tree_drawings.draw([], LIGHT)
 
 
 def test_a_weight_that_rounding_takes_above_1_is_drawn():
     weights = np.full((1, 1, 1, 1), np.float64(np.float32(0.6)) + np.float64(np.float32(0.4)))
     assert weights[0, 0, 0, 0] > 1
     attention = Attended("cross", ["a"], ["a"], weights)
-    attention_pictures.draw_lines(attention, 0, [0], [0], THEMES["light"])
+    draw_lines(attention, 0, [0], [0], LIGHT)
 
 
 def test_the_lines_of_24_heads_differ():
-    figure = attention_pictures.draw_lines(
-        attended(WORDS[:3], heads=24), 0, range(24), [0], THEMES["light"]
-    )
+    figure = draw_lines(attended(WORDS[:3], heads=24), 0, range(24), [0], LIGHT)
     [legend] = figure.legends
     looks = {(line.get_color(), line.get_linestyle()) for line in legend.get_lines()}
     assert len(looks) == 24
@@ -249,19 +236,19 @@ def test_the_lines_of_24_heads_differ():
 def test_a_stack_that_the_first_measure_lacks_is_labelled():
     of_stacks = {"encoder": np.ones((1, 2)), "cross": np.ones((1, 2))}
     measures = {"distance": {"cross": np.ones((1, 2))}, "BLEU lost": of_stacks}
-    figure = head_maps.draw(measures, THEMES["light"])
+    figure = head_maps.draw(measures, LIGHT)
     names = [axes.get_ylabel() for axes in figure.axes if axes.axison]
     assert sorted(names) == ["", "cross\nlayer", "encoder\nlayer"]
 
 
 def test_numbers_of_named_places_are_marks_that_no_line_joins():
     series = {"here": ([0, 1], [3, 5]), "paper": ([0, 1], [4, 1])}
-    figure = charts.draw([Panel("BLEU", "", series, names=["base", "big"])], THEMES["light"])
+    figure = charts.draw([Panel("BLEU", "", series, names=["base", "big"])], LIGHT)
     here, paper = figure.axes[0].lines
     assert {here.get_linestyle(), paper.get_linestyle()} == {"None"}
     assert here.get_marker() != paper.get_marker()
     # A control: numbers along an axis are joined.
-    figure = charts.draw([Panel("BLEU", "step", series)], THEMES["light"])
+    figure = charts.draw([Panel("BLEU", "step", series)], LIGHT)
     assert {line.get_marker() for line in figure.axes[0].lines} == {"None"}
     assert "None" not in {line.get_linestyle() for line in figure.axes[0].lines}
 
@@ -282,7 +269,7 @@ def test_buckets_hold_all_tokens_and_the_padding_that_they_report():
 
 
 def test_a_few_pairs_are_counted_in_plain_numbers():
-    figure = length_charts.draw(count([[3, 4]] * 4 + [[5, 4]], 100), THEMES["light"])
+    figure = length_charts.draw(count([[3, 4]] * 4 + [[5, 4]], 100), LIGHT)
     figure.canvas.draw()
     [bar] = [axes for axes in figure.axes if axes.get_ylabel() == "pairs"]
     labels = [tick.get_text() for tick in bar.get_yticklabels(minor=True)]
@@ -312,9 +299,8 @@ def test_each_pixel_has_the_opacity_of_its_patch():
 def test_the_picture_is_drawn_once_alone_and_once_for_each_head(channels):
     pixels = np.repeat(PIXELS, channels, axis=-1)
     weights = np.stack([[WEIGHTS, WEIGHTS.max() - WEIGHTS]] * 3)
-    theme = THEMES["light"]
-    with settings(theme):
-        figure = patch_maps.draw(pixels, weights, "a dog: 90 %", theme)
+    with settings(LIGHT):
+        figure = patch_maps.draw(pixels, weights, "a dog: 90 %", LIGHT)
     shown = [[np.asarray(image.get_array()) for image in axes.images] for axes in figure.axes]
     assert [len(images) for images in shown] == [1, 2, 2, 0, 2, 2, 0, 2, 2]
     expected = pixels[..., 0] if channels == 1 else pixels

@@ -29,7 +29,6 @@ def keys_of(split):
 
 
 def all_keys(pictures):
-    """The keys of all splits, sorted."""
     return sorted(key for split in SPLITS for key in keys_of(getattr(pictures, split)))
 
 

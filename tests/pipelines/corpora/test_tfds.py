@@ -88,16 +88,10 @@ def load(source="de", target="en", **options):
     return corpora.load("tfds", source_language=source, target_language=target, **options)
 
 
-def stream(source="de", target="en", part=0, parts=1, dropped=None, split="train", **options):
+def stream(source="de", target="en", split="train", **options):
     """One of several parts of a split."""
-    options["splits"] = (split, "validation", "test")
-    return corpora.stream(
-        "tfds",
-        **{"source_language": source, "target_language": target, **options},
-        part=part,
-        parts=parts,
-        dropped=dropped,
-    )
+    options |= {"splits": (split, "validation", "test"), "source_language": source}
+    return corpora.stream("tfds", target_language=target, **options)
 
 
 def complaint(error_type, call=load, *, source="de", target="en", **options):
@@ -277,9 +271,6 @@ def test_wrong_arguments_are_refused(tmp_path):
     folder = write_folder(tmp_path)
     options = {"dataset": FOLDER, "data_dir": folder}
     assert "must differ. Received: 'de' twice" in complaint(ValueError, target="de", **options)
-    for part, parts in ((-1, 2), (2, 2), (0, 0)):
-        message = complaint(ValueError, stream, part=part, parts=parts, **options)
-        assert f"Received: part={part}, parts={parts}" in message
     assert "needs `data_dir`" in complaint(ValueError, dataset=FOLDER)
     message = complaint(FileNotFoundError, dataset=FOLDER, data_dir=tmp_path / "no")
     assert f"Received: {tmp_path / 'no'}" in message
