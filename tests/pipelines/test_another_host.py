@@ -68,7 +68,7 @@ def test_batches_call_no_python_and_functions_hold_no_ids_as_constants(datasets,
 
 
 # In a new process, because TensorFlow may keep memory that earlier tests freed, and copy into that.
-# The 200,000 pairs have 200 MB of ids, mapped from files. A thread looks for the peak: without
+# The two million pairs have 200 MB of ids, mapped from files. A thread looks for the peak: without
 # oneDNN, TensorFlow frees its copy before the first batch.
 MEMORY = """
 import pathlib, re, sys, threading
@@ -86,7 +86,7 @@ sides = []
 for path in sys.argv[1:]:
     with open(path, "wb") as file:
         file.truncate(100_000_000)
-    starts = np.arange(0, 50_000_001, 250)
+    starts = np.arange(0, 50_000_001, 25)
     sides.append(TokenIds(np.memmap(path, np.uint16, "c"), starts))
 mapped = training_batches(TokenizedPairs(*sides).examples(), 5000, seed=1).dataset(777)
 rewritten = tf.data.Options()
