@@ -74,31 +74,21 @@ def text_in(folder, line="a"):
     return folder
 
 
-def test_the_last_weights_are_those_of_the_end_and_not_of_the_last_minutes(benchmark_of, tmp_path):
+def test_the_weights_that_are_scored_are_the_last_and_not_those_of_the_last_minutes(
+    benchmark_of, tmp_path, monkeypatch
+):
     small_runs = benchmark_of("paper.small_runs")
     (tmp_path / "checkpoints").mkdir()
     saved(tmp_path / "averaged.npz")
     saved(checkpoint.path_of(tmp_path / "checkpoints", 1800))
     saved(checkpoint.path_of(tmp_path / "checkpoints", 2000, averaged=False))
-    assert small_runs.last_weights(tmp_path).name == "last-000002000.npz"
-
-
-def test_the_last_weights_are_scored(benchmark_of, tmp_path, monkeypatch):
-    small_runs = benchmark_of("paper.small_runs")
-    scored = []
-
-    class Stop(Exception):
-        pass
 
     def load(path, **options):
-        scored.append(path)
-        raise Stop
+        raise InterruptedError(path.name)
 
     monkeypatch.setattr("keras_transformer.Translator.load", load)
-    monkeypatch.setattr(small_runs, "last_weights", lambda folder: folder / "last.npz")
-    with pytest.raises(Stop):
+    with pytest.raises(InterruptedError, match=r"^last-000002000\.npz$"):
         small_runs.score(tmp_path)
-    assert scored == [tmp_path / "last.npz"]
 
 
 def test_a_text_is_identified_by_its_content(benchmark_of, tmp_path):
@@ -179,22 +169,7 @@ def test_memory_does_not_grow_with_pairs_that_are_mapped(tmp_path):
 
 # A training on one core, by its clock; nothing is trained here.
 @pytest.fixture
-def processor(monkeypatch):
-    """A clock of processor seconds that stands still until a test moves it."""
-    clock = types.SimpleNamespace(process_time=lambda: clock.now, now=30.0)
-    monkeypatch.setattr(one_core, "time", clock)
-    return clock
-
-
-def test_one_and_a_half_processor_seconds_are_a_second(processor):
-    stopwatch = one_core.processor_stopwatch(1.5)(seconds=60.0)
-    assert stopwatch.seconds == 60
-    processor.now += 90
-    assert stopwatch.seconds == 120
-
-
-@pytest.fixture
-def started(processor, monkeypatch):
+def started(monkeypatch):
     """The cores that the command chooses and the modules that it runs; its changes are undone."""
     cores = []
     ran = []
@@ -214,19 +189,32 @@ def command(*arguments):
     one_core.main()
 
 
-def test_a_run_is_trained_on_one_core_by_processor_seconds(started, processor, tmp_path):
+def test_a_run_is_trained_on_one_core_by_processor_seconds(started, monkeypatch):
     cores, ran = started
+    clock = types.SimpleNamespace(process_time=lambda: clock.now, now=30.0)
+    monkeypatch.setattr(one_core, "time", clock)
     command("--cores_worth=2", "--", "--seed=2", "--max_minutes=1")
     assert cores == [{2}]
     assert ran == [("keras_transformer.train", ["--seed=2", "--max_minutes=1"])]
-    stopwatch = runs.Stopwatch()
-    processor.now += 8
-    assert stopwatch.seconds == 4
+    stopwatch = runs.Stopwatch(seconds=60.0)
+    assert stopwatch.seconds == 60
+    clock.now += 120
+    assert stopwatch.seconds == 120
 
 
-def test_a_report_is_refused(started):
-    with pytest.raises(SystemExit, match="--report estimates the cost by the wall's clock"):
-        command("--", "--report")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--", "--report"], "--report estimates the cost by the wall's clock"),
+        (["--core=2"], "the flags of the training are missing"),
+    ],
+)
+def test_a_report_and_missing_flags_of_the_training_are_refused(
+    started, arguments, message, capsys
+):
+    with pytest.raises(SystemExit) as refused:
+        command(*arguments)
+    assert message in f"{refused.value} {capsys.readouterr().err}"
     assert started == ([], [])
 
 
@@ -235,10 +223,3 @@ def test_a_run_may_choose_its_core(started):
     assert started[0] == [{5}]
     with pytest.raises(SystemExit, match=r"--core must be one of \[2, 5\]. Received: 0"):
         command("--core=0", "--", "--seed=2")
-
-
-def test_the_flags_of_the_training_follow_two_dashes(started, capsys):
-    with pytest.raises(SystemExit):
-        command("--core=2")
-    assert "the flags of the training are missing" in capsys.readouterr().err
-    assert started == ([], [])

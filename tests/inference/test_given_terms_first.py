@@ -41,69 +41,26 @@ def random_model_and_vocabulary(protected):
     return random_model(vocabulary_size=pieces.size), pieces
 
 
-@pytest.fixture(scope="module")
-def plain():
-    return random_model_and_vocabulary(ProtectedSpans(glossary_rate=0.1))
-
-
-@pytest.fixture(scope="module")
-def lines(plain):
+def test_the_most_terms_come_first_and_then_the_best_score(monkeypatch):
+    plain = random_model_and_vocabulary(ProtectedSpans(glossary_rate=0.1))
     glossary = Glossary(TERMS, plain[1].protected)
-    return [glossary.applied(text) for text in TEXTS]
-
-
-@pytest.fixture(scope="module")
-def expected(plain, lines):
-    """All hypotheses of each line, best first, by Python."""
+    lines = [glossary.applied(text) for text in TEXTS]
     module = TranslationModule(*plain, options(plain, num_hypotheses=BEAM))
-    with eagerly():
-        details = Translator(module).translate_in_detail(lines)
-    ranked = []
-    for text, of_line in zip(TEXTS, details, strict=True):
-        terms = [translation for term, translation in TERMS.items() if term in text.split()]
-        by_score = sorted(of_line, key=lambda hypothesis: hypothesis.score, reverse=True)
-        counts = [sum(term in each.text for term in terms) for each in by_score]
-        order = sorted(range(len(by_score)), key=lambda place: (-counts[place], place))
-        ranked.append([by_score[place].text for place in order])
-    return ranked
-
-
-@pytest.fixture(scope="module")
-def best(expected):
-    return [of_line[0] if text else "" for text, of_line in zip(TEXTS, expected, strict=True)]
-
-
-def test_a_run_gives_the_most_terms_first(plain, lines, best):
-    translator = Translator(TranslationModule(*plain, options(plain)))
-    assert translator.translate(lines) == best
+    translator = Translator(module)
+    best = translator.translate(lines)
     assert [translator.translate([line])[0] for line in lines] == best
-
-
-@pytest.mark.slow
-def test_a_saved_model_gives_them_too(plain, lines, best, expected, tmp_path):
-    module = TranslationModule(*plain, options(plain))
-    folder = export(module, tmp_path / "saved", {"task": "translation"}, lines[:2])
-    assert Translator.load(folder).translate(lines) == best
-    two = Translator.load(folder, num_hypotheses=2).translate_in_detail(lines)
-    for of_line, texts in zip(two, expected, strict=True):
-        assert [hypothesis.text for hypothesis in of_line] == texts[:2]
-
-
-def test_numpy_gives_them_too(plain, lines, expected, tmp_path):
-    pytest.importorskip("tf2onnx")
-    module = TranslationModule(*plain, options(plain, num_hypotheses=2))
-    folder = portable_export.export(module, tmp_path / "m", {"task": "translation"}, lines[:2])
-    details = Translator.load(folder).translate_in_detail(lines)
-    for of_line, texts in zip(details, expected, strict=True):
-        assert [hypothesis.text for hypothesis in of_line] == texts[:2]
-
-
-def test_control_the_score_alone_gives_others(plain, lines, expected, monkeypatch):
-    module = TranslationModule(*plain, options(plain))
-    monkeypatch.setattr(module, "_learned_terms", False)
     with eagerly():
-        alone = Translator(module).translate(lines)
-    differ = [text != of_line[0] for text, of_line in zip(alone, expected, strict=True)]
+        details = translator.translate_in_detail(lines)
+        monkeypatch.setattr(module, "_learned_terms", False)
+        by_score = translator.translate_in_detail(lines)
+    for text, of_line, usual, first in zip(TEXTS, details, by_score, best, strict=True):
+        terms = [translation for term, translation in TERMS.items() if term in text.split()]
+        texts = [hypothesis.text for hypothesis in usual]
+        texts.sort(key=lambda found: -sum(term in found for term in terms))
+        assert [hypothesis.text for hypothesis in of_line] == texts
+        assert first == (texts[0] if text else "")
+    # A control: the score alone gives others.
+    differ = [one[0].text != other[0].text for one, other in zip(details, by_score, strict=True)]
     assert sum(differ) >= 2
     assert not differ[TEXTS.index("f g")]
 
@@ -200,7 +157,11 @@ def test_other_beams_put_them_in_too(protecting, marked, form):
 def test_a_saved_model_puts_them_in_by_each_signature(protecting, whole, marked, put_in, tmp_path):
     folder = export(whole, tmp_path / "saved", {"task": "translation"}, marked[:2])
     assert Translator.load(folder).translate(marked) == put_in
-    assert Translator.load(folder, beam_size=BEAM, num_hypotheses=2).translate(marked) == put_in
+    two = Translator.load(folder, beam_size=BEAM, num_hypotheses=2)
+    assert two.translate(marked) == put_in
+    of_both = (translator.translate_in_detail(marked) for translator in (two, Translator(whole)))
+    texts, expected = ([[each.text for each in of_line] for of_line in all_] for all_ in of_both)
+    assert texts == expected
     assert lacking(Translator.load(folder, **GREEDY).translate(marked)) == []
     details = Translator.load(folder).translate_in_detail(marked)
     assert [of_line[0].text if of_line else "" for of_line in details] == put_in

@@ -117,13 +117,13 @@ LINES = [
 ]
 
 
-def run(program, *inputs, script=SCRIPT):
+def run(program, *inputs):
     """What a program returns behind the page's script."""
     if not shutil.which("node"):
         pytest.skip("node is not installed")
     declaration = f"const inputs = {json.dumps(inputs)};"
     end = "().then((result) => console.log(JSON.stringify(result)));"
-    whole = f"{script}\n{declaration}\n(async () => {{ {program} }}){end}"
+    whole = f"{SCRIPT}\n{declaration}\n(async () => {{ {program} }}){end}"
     return json.loads(printed(shutil.which("node"), "-", input=whole, timeout=60))
 
 
@@ -228,35 +228,44 @@ def test_the_search_of_the_page_finds_what_the_search_in_numpy_finds(inputs, exp
     assert len({*map(str, expected)}) > 60
 
 
-@pytest.mark.parametrize(
-    ("rule", "without"),
-    [
-        ("(5 + n) / 6", "(1 + n) / 6"),
-        ("f32(score / this.penalty(this.limit)) > last.score", "false"),
-        ("f32(score / this.penalty(this.limit))", "score"),
-        ("this.penalty(likeliest.ids.length)", "this.penalty(this.limit)"),
-        ('this.form === "until_full" ||', "this.fills ||"),
-        ("this.finished[this.size - 1]", "this.finished[this.most - 1]"),
-        ("this.finished[this.most - 1]", "this.finished[0]"),
-        ("(beam.fills && atLimit)", "false"),
-        ("position < options.begin.length", "false"),
-        ("settings.max_length, tokens), begin.length", "settings.max_length, tokens), 0"),
-        ("Math.max(limit, begin.length + total", "Math.max(limit, total"),
-        ("ended ? before[place].score", "false ? before[place].score"),
-        ("chosen = atLimit ?", "chosen = false ?"),
-        ("if (left) row[EOS]", "if (false) row[EOS]"),
-        ("open[m] === innermost", "true"),
-        ("if (shrinks) this.places--;", ""),
-        ("position + 1 < options.minimum", "false"),
-        ("after(state, id) < 0", "false"),
-        ("changed[state][id] ?? first", "first"),
-        ("ids.length - n + 1", "ids.length - n"),
-        ("row.fill(penalty", "row.fill(1"),
-    ],
-)
-def test_control_a_search_without_one_of_its_rules_finds_others(inputs, expected, rule, without):
-    assert SCRIPT.count(rule) == 1
-    assert run(MODEL + SEARCH, *inputs, script=SCRIPT.replace(rule, without)) != expected
+# Rules of the search, and what stands in place of each where it is left out.
+RULES = {
+    "(5 + n) / 6": "(1 + n) / 6",
+    "f32(score / this.penalty(this.limit)) > last.score": "false",
+    "f32(score / this.penalty(this.limit))": "score",
+    "this.penalty(likeliest.ids.length)": "this.penalty(this.limit)",
+    'this.form === "until_full" ||': "this.fills ||",
+    "this.finished[this.size - 1]": "this.finished[this.most - 1]",
+    "this.finished[this.most - 1]": "this.finished[0]",
+    "(beam.fills && atLimit)": "false",
+    "position < options.begin.length": "false",
+    "settings.max_length, tokens), begin.length": "settings.max_length, tokens), 0",
+    "Math.max(limit, begin.length + total": "Math.max(limit, total",
+    "ended ? before[place].score": "false ? before[place].score",
+    "chosen = atLimit ?": "chosen = false ?",
+    "if (left) row[EOS]": "if (false) row[EOS]",
+    "open[m] === innermost": "true",
+    "if (shrinks) this.places--;": "",
+    "position + 1 < options.minimum": "false",
+    "after(state, id) < 0": "false",
+    "changed[state][id] ?? first": "first",
+    "ids.length - n + 1": "ids.length - n",
+    "row.fill(penalty": "row.fill(1",
+}
+OF_SCRIPTS = """
+const [scripts, program, ...rest] = inputs, found = [];
+for (const script of scripts)
+  found.push(await Function("inputs", `${script}; return (async () => {${program}})()`)(rest));
+return found;
+"""
+
+
+def test_control_a_search_without_one_of_its_rules_finds_others(inputs, expected):
+    assert [rule for rule in RULES if SCRIPT.count(rule) != 1] == []
+    scripts = [SCRIPT.replace(*change) for change in RULES.items()]
+    found = run(OF_SCRIPTS, scripts, MODEL + SEARCH, *inputs)
+    same = [rule for rule, of_rule in zip(RULES, found, strict=True) if of_rule == expected]
+    assert same == []
 
 
 def test_a_forbidden_phrase_may_have_pieces_in_it_that_write_nothing():

@@ -195,10 +195,6 @@ def test_a_tree_has_the_same_places_in_the_page_as_in_python():
     assert places_in_node(brackets) == list(map(places_in_python, brackets))
 
 
-def test_control_another_tree_has_other_places():
-    assert places_in_node(["(S (XX a) (XX b))"]) != [places_in_python("(S (XX a) (NP (XX b)))")]
-
-
 # The arithmetic of the page's panel for pictures, run by node, against NumPy.
 
 PANEL = """
