@@ -1,6 +1,8 @@
 """A server, in this process, of a SavedModel of string operations."""
 
 import contextlib
+import copy
+import functools
 import threading
 
 import pytest
@@ -22,6 +24,21 @@ def exported(tmp_path_factory):
     return folder
 
 
+@functools.cache
+def loaded(folder):
+    """A version's model, loaded once for all servers."""
+    from keras_transformer.server.served_versions import model_of
+
+    return model_of(folder)
+
+
+def lent(folder):
+    """A model of a server's own: a test may replace its `run`."""
+    model = copy.copy(loaded(folder))
+    model.close = lambda: None
+    return model
+
+
 @contextlib.contextmanager
 def serving(folder, name="m", vertex=None, **options):
     """A server of a folder, in a thread of this process.
@@ -39,7 +56,7 @@ def serving(folder, name="m", vertex=None, **options):
 
     options = ServeOptions(**{"batch_timeout_micros": 0, "num_batch_threads": 1, **options})
     listening = threading.Event()
-    versions = Versions(folder)
+    versions = Versions(folder, lent)
     batcher = Batcher(options)
     service = Service(name, versions, batcher, options)
     application = app.build(service, options.rest_api_enable_cors_support, vertex or Vertex())

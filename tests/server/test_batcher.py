@@ -23,12 +23,8 @@ from keras_transformer.server.rows import Rows
 HOUR = 3600 * 10**6
 
 
-def task(*values, **options):
-    return Rows(
-        len(values),
-        {"x": np.array(values)},
-        {name: np.array([value]) for name, value in options.items()},
-    )
+def task(*values):
+    return Rows(len(values), {"x": np.array(values)}, {})
 
 
 class Recorder:

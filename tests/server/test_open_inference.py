@@ -262,8 +262,8 @@ def triton(client):
         yield http, triton
 
 
-def test_triton_s_client_finds_the_model(triton):
-    _, triton = triton
+def test_triton_s_client_finds_the_model_and_understands_its_errors(triton):
+    http, triton = triton
     assert triton.is_server_live()
     assert triton.is_server_ready()
     assert triton.is_model_ready("m", "1")
@@ -271,6 +271,10 @@ def test_triton_s_client_finds_the_model(triton):
     assert "binary_tensor_data" in triton.get_server_metadata()["extensions"]
     about = triton.get_model_metadata("m", query_params={"signature_name": "nbest"})
     assert [output["name"] for output in about["outputs"]] == ["scores", "translations"]
+    text = http.InferInput("text", [1], "BYTES")
+    text.set_data_from_numpy(np.array([b"fail"], object))
+    with pytest.raises(Exception, match=r"\[400\] .*this text fails"):
+        triton.infer("m", [text])
 
 
 @pytest.mark.parametrize("binary_in", [True, False])
@@ -303,14 +307,6 @@ def test_triton_s_client_gets_what_curl_gets(client, triton, binary_in, binary_o
     rows = answer.as_numpy("translations")
     lines = [[line if isinstance(line, str) else line.decode() for line in row] for row in rows]
     assert lines == expected["translations"]
-
-
-def test_triton_s_client_understands_errors(triton):
-    http, triton = triton
-    text = http.InferInput("text", [1], "BYTES")
-    text.set_data_from_numpy(np.array([b"fail"], object))
-    with pytest.raises(Exception, match=r"\[400\] .*this text fails"):
-        triton.infer("m", [text])
 
 
 # TF Serving's protocol.

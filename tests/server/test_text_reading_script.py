@@ -166,10 +166,6 @@ for (const line of require("fs").readFileSync(0, "utf-8").split("\\n").filter((l
 """
 
 
-def places_in_node(brackets):
-    return printed(script("tree") + PROGRAM, "\n".join(brackets))
-
-
 def places_in_python(brackets):
     places = tree_drawings.places(parse(brackets), len, GAP)
     numbers = {id(node): number for number, node in enumerate(places)} | {id(None): -1}
@@ -181,9 +177,8 @@ def places_in_python(brackets):
 
 def drawn_tree(draw, depth):
     if depth == 0 or draw.random() < 0.2:
-        word = draw.choice(
-            ["a", "word", "(", "[", "(2R)-[x]", "-LCB-", "1\\/2", "a\u2009b", "\u65e5"]
-        )
+        words = ["a", "word", "(", "[", "(2R)-[x]", "-LCB-", "1\\/2", "a\u2009b", "\u65e5"]
+        word = draw.choice(words)
         return Tree(draw.choice(["XX", "NN"]), (escaped(word),))
     children = [drawn_tree(draw, depth - 1) for _ in range(draw.randint(1, 4))]
     return Tree("L" * draw.randint(1, 20), tuple(children))
@@ -192,7 +187,8 @@ def drawn_tree(draw, depth):
 def test_a_tree_has_the_same_places_in_the_page_as_in_python():
     draw = random.Random(4)
     brackets = [str(drawn_tree(draw, depth)) for depth in range(6) for _ in range(5)]
-    assert places_in_node(brackets) == list(map(places_in_python, brackets))
+    in_node = printed(script("tree") + PROGRAM, "\n".join(brackets))
+    assert in_node == list(map(places_in_python, brackets))
 
 
 # The arithmetic of the page's panel for pictures, run by node, against NumPy.
