@@ -6,17 +6,21 @@ import tensorflow as tf
 
 from keras_transformer.models import LanguageModel, Transformer
 from keras_transformer.saved_models.served_module import ServedText
-from pipelines import corpora
-from pipelines.vocabularies import vocabulary
+from pipelines import corpora, vocabularies
 
 PIECES = 300
 SIZES = {"vocabulary_size": PIECES, "num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
 
 
+def learned(size, **options):
+    """A vocabulary of the letters that both languages of a made-up corpus have."""
+    text = corpora.load("reverse", source_language="a", target_language="b").train
+    return vocabularies.learn(text.sources, text.targets, "joint", size, **options)
+
+
 @pytest.fixture(scope="session")
 def pieces():
-    text = corpora.load("reverse", source_language="a", target_language="b").train
-    return vocabulary.learn(text.sources + text.targets, PIECES)
+    return learned(PIECES)
 
 
 @pytest.fixture(scope="module")

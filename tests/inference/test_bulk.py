@@ -275,24 +275,18 @@ def test_a_newer_version_is_another_model(folder, corpus, tmp_path):
     run(versions / "1", tmp_path)
 
 
-def test_a_shard_whose_lines_are_not_all_there_is_not_written(tmp_path):
+def test_a_shard_is_written_if_all_its_lines_are_there_each_as_one_line(tmp_path):
     shard = bulk.Shard(0, "x", 0, 3, 1)
     plan = bulk.Plan(str(tmp_path / "t"), (shard,), "")
-    lines = [bulk.Line(number, "a", "b") for number in (1, 2, 3)]
+    # As `translate` writes them: a line ends at "\n" alone.
+    texts = [bulk.Line(2, "a", "b\tc\r\nd\u2028e"), bulk.Line(3, "a", "b")]
+    lines = [bulk.Line(1, "a\tb", None, "no\nway"), *texts]
     for wrong in (lines[:2], [*lines, lines[0]]):
         with pytest.raises(ValueError, match="Leave the input alone"):
             plan.write(0, [wrong])
     assert plan.shards_to_write() == [shard]
-    assert plan.write(0, [lines[2:], lines[:2]]) == (3, 0)
-    assert plan.path(shard).read_text() == "1\tb\n2\tb\n3\tb\n"
-
-
-def test_a_text_with_tabs_and_line_ends_stays_a_line(tmp_path):
-    shard = bulk.Shard(0, "x", 0, 2, 1)
-    plan = bulk.Plan(str(tmp_path / "t"), (shard,), "")
-    plan.write(0, [[bulk.Line(1, "a\tb", None, "no\nway"), bulk.Line(2, "a", "b\tc\r\nd\u2028e")]])
-    # As `translate` writes them: a line ends at "\n" alone.
-    assert plan.path(shard).read_text(encoding="utf-8") == "2\tb c d\u2028e\n"
+    assert plan.write(0, [lines[2:], lines[:2]]) == (3, 1)
+    assert plan.path(shard).read_text(encoding="utf-8") == "2\tb c d\u2028e\n3\tb\n"
     assert plan.path(shard, bulk.FAILED).read_text() == "1\tno way\ta b\n"
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_text
+from eager import eagerly
 from unpacking import unpack
 
 from keras_transformer.inference import exported as product
@@ -17,7 +18,6 @@ from keras_transformer.inference.functions import SavedFunctions
 from keras_transformer.inference.live import Live
 from keras_transformer.inference.translator import Translator, link_words
 from keras_transformer.saved_models import session
-from keras_transformer.saved_models.signature import as_bytes
 from keras_transformer.tasks.parsing.module import ParsingModule
 
 FIXTURE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5"
@@ -56,10 +56,9 @@ def exported(folder):
     return Translator.load(folder)
 
 
-@pytest.fixture(scope="module")
-def reloaded(folder):
-    """TensorFlow's own reload, the oracle."""
-    return product.reload(folder / "1")
+def live(**options):
+    """The run that was exported, which translates without a graph."""
+    return Translator.load(FIXTURE / "run", **options)
 
 
 @pytest.fixture
@@ -110,35 +109,23 @@ def test_fewer_hypotheses_than_asked_for_are_not_made_up(folder, monkeypatch):
     assert only == ("a", -1.5, None, None)
 
 
-def test_length_options_are_those_of_the_signature(loaded, reloaded):
-    def expected(**options):
-        signature = reloaded.signatures["translate"]
-        # TensorFlow's reload knows no defaults; these are the exported ones.
-        defaults = {
-            "beam_size": tf.constant([4]),
-            "length_penalty": tf.constant([0.6]),
-            "max_length": tf.constant([0]),
-            "num_hypotheses": tf.constant([1]),
-        }
-        outputs = signature(text=tf.constant(SOURCES), **defaults | options)
-        return [text.decode() for text in outputs["translations"].numpy()[:, 0]]
-
-    short = loaded(max_length="4").translate(SOURCES)
-    assert short == expected(max_length=tf.constant([4]))
-    assert max(len(line.split()) for line in short) <= 3
-    steep = loaded(length_penalty=5.0).translate(SOURCES)
-    assert steep == expected(length_penalty=tf.constant([5.0]))
-    assert len({tuple(OUTPUTS["beam_4"]), tuple(short), tuple(steep)}) == 3
+def test_options_of_a_search_mean_what_they_mean_in_the_run(loaded):
+    translations = []
+    for options in ({"max_length": "4"}, {"length_penalty": 5.0}):
+        translations.append(loaded(**options).translate(SOURCES))
+        with eagerly():
+            assert translations[-1] == live(**options).translate(SOURCES), options
+    assert len({tuple(OUTPUTS["beam_4"]), *map(tuple, translations)}) == 3
+    assert max(len(line.split()) for line in translations[0]) <= 3
 
 
-def test_one_sample_of_a_temperature_and_a_seed(loaded, reloaded):
+def test_one_sample_of_a_temperature_and_a_seed(loaded, folder):
+    sample = product.reload(folder / "1").signatures["sample"]
+
     def expected(seed):
-        outputs = reloaded.signatures["sample"](
-            text=tf.constant(SOURCES),
-            temperature=tf.constant([2.0]),
-            seed=tf.constant([seed], tf.int64),
-        )
-        return [text.decode() for text in outputs["translation"].numpy()]
+        options = {"temperature": tf.constant([2.0]), "seed": tf.constant([seed], tf.int64)}
+        texts = sample(text=tf.constant(SOURCES), **options)["translation"]
+        return [text.decode() for text in texts.numpy()]
 
     samples = loaded(samples=1, temperature=2.0, seed=3).translate(SOURCES)
     assert samples == expected(3)
@@ -155,18 +142,17 @@ def test_a_line_gives_what_it_gives_alone(loaded, options):
     assert translator.translate(["", " ", SOURCES[0]]) == ["", "", together[0]]
 
 
-def test_pieces_and_prefixes_come_from_the_exported_module(exported, reloaded):
+def test_pieces_and_prefixes_are_those_of_the_run(exported):
     lines = SOURCES[:4]
     prefixes = ["", "e", "", "c"]
     details = exported.translate_in_detail(lines, prefixes)
-    expected = reloaded.translate_in_detail(tf.constant(lines), tf.constant(prefixes))
-    translations = [hypotheses[0].text for hypotheses in details]
-    assert translations == [row[0].decode() for row in expected["translations"].numpy()]
-    for [best, *_], prefix in zip(details, prefixes, strict=True):
+    with eagerly():
+        expected = live().translate_in_detail(lines, prefixes)
+    for [best, *_], [reference, *_], prefix in zip(details, expected, prefixes, strict=True):
         assert best.text.startswith(prefix)
-        assert best.pieces[-1] == "</s>"
-        assert len(best.pieces) == len(best.log_probabilities)
-    assert exported.translate(lines, prefixes) == translations
+        assert (best.text, best.pieces) == (reference.text, reference.pieces)
+        np.testing.assert_allclose(best.log_probabilities, reference.log_probabilities, rtol=1e-3)
+    assert exported.translate(lines, prefixes) == [best.text for [best, *_] in details]
 
 
 def test_words_are_aligned_by_the_signature_as_by_the_module(exported):
@@ -181,10 +167,9 @@ def test_words_are_aligned_by_the_signature_as_by_the_module(exported):
     assert len(links) == len(translation.split())
 
 
-def test_tokens_are_counted_as_the_graph_counts_them(exported, reloaded):
+def test_tokens_are_counted_as_the_run_counts_them(exported):
     lines = [*SOURCES, "", "  a  b ", "Größe ﬁ ½ 日本 \u200b🙂", "x" * 50, "half a \ud83d pair"]
-    expected = reloaded.source_lengths(as_bytes(lines)).numpy().tolist()
-    assert exported._model.lengths(lines) == expected
+    assert exported._model.lengths(lines) == live()._model.lengths(lines)
     with pytest.raises(ValueError, match="line 2 has 6,001 tokens"):
         exported.translate(["a", "a " * 3000])
 

@@ -4,7 +4,7 @@ in NumPy. Where it lacks a term and the model protects spans, all terms are put 
 
 import numpy as np
 import pytest
-from drawn_models import random_model
+from drawn_models import learned, random_model
 from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
@@ -15,7 +15,6 @@ from keras_transformer.runs.model_path import ModelPath
 from keras_transformer.saved_models.signature import as_bytes
 from keras_transformer.saved_models.write import export
 from keras_transformer.tasks.translation.module import TranslationModule
-from pipelines import corpora, vocabularies
 from pipelines.glossary import Glossary
 from pipelines.special_ids import EOS
 from pipelines.vocabularies.protected_spans import MARKS, ProtectedSpans
@@ -36,8 +35,7 @@ def options(model_and_vocabulary, beam_size=BEAM, **more):
 
 
 def random_model_and_vocabulary(protected):
-    text = corpora.load("reverse", source_language="a", target_language="b").train
-    pieces = vocabularies.learn(text.sources, text.targets, "joint", 340, protected=protected)
+    pieces = learned(340, protected=protected)
     return random_model(vocabulary_size=pieces.size), pieces
 
 
@@ -92,15 +90,6 @@ def put_in(whole, marked):
     return Translator(whole).translate(marked)
 
 
-@pytest.fixture(scope="module")
-def as_they_came(protecting, marked):
-    """The translations of the same model if it puts no terms in."""
-    module = TranslationModule(*protecting, options(protecting))
-    module._puts_terms_in = False
-    with eagerly():
-        return Translator(module).translate(marked)
-
-
 def lacking(texts):
     """The places of the texts that lack a term."""
     pairs = enumerate(zip(WITH_SPANS, texts, strict=True))
@@ -111,7 +100,11 @@ def lacking(texts):
     ]
 
 
-def test_each_given_term_appears(protecting, whole, marked, put_in, as_they_came):
+def test_each_given_term_appears(protecting, whole, marked, put_in):
+    module = TranslationModule(*protecting, options(protecting))
+    module._puts_terms_in = False
+    with eagerly():
+        as_they_came = Translator(module).translate(marked)
     without = lacking(as_they_came)
     assert lacking(put_in) == []
     # A control: without it, several lines lack a term and several do not.

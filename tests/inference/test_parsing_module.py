@@ -93,26 +93,20 @@ def test_an_export_counts_the_symbols_of_a_tree_too(both, monkeypatch):
 
 @pytest.fixture(scope="module", params=LEAVES)
 def leaves(request):
-    """The kind of leaf that stands for a word in a tree."""
     return request.param
 
 
 @pytest.fixture(scope="module")
 def constrained(leaves):
+    """The module of a parser that can write only trees."""
     corpus = corpora.load("treebank", data_dir=TREEBANK, tree_leaves=leaves)
     vocabulary = learn(corpus.train.sources + corpus.train.targets, 420, corpus.tags)
     options = DecodingOptions(beam_size=2, constrained=True, max_length="+12")
     return ParsingModule(random_model(vocabulary_size=420), vocabulary, options)
 
 
-@pytest.fixture(scope="module")
-def constrained_parser(constrained, leaves):
-    """A parser that can write only trees, and what their leaves are."""
-    return Translator(constrained), leaves
-
-
-def test_a_constrained_parser_writes_the_tree_itself(constrained_parser):
-    parser, leaves = constrained_parser
+def test_a_constrained_parser_writes_the_tree_itself(constrained, leaves):
+    parser = Translator(constrained)
     details = parser.translate_in_detail(LINES)
     training_labels = {
         leaf.label
@@ -150,8 +144,8 @@ def test_any_white_space_parts_words(constrained, leaves):
         assert variants == [expected] * 3
 
 
-def test_leaves_are_scored_too_and_tags_only_where_they_are_written(constrained_parser):
-    parser, leaves = constrained_parser
+def test_leaves_are_scored_too_and_tags_only_where_they_are_written(constrained, leaves):
+    parser = Translator(constrained)
     [gold, *_] = Treebank(data_dir=str(TREEBANK)).trees("test")
     sentence = treebank.words_of(gold)
     [(log_probability, tokens)] = parser.score([sentence], [str(gold)])

@@ -10,12 +10,12 @@ import tensorflow as tf
 from checks_here import checks_here
 from drawn_models import random_model
 from eager import eagerly
+from second_engine import answers
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference import portable_export
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.model_path import starting_point
-from keras_transformer.saved_models import ctranslate2_model
 from keras_transformer.saved_models.write import export
 from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines import vocabularies
@@ -123,21 +123,10 @@ def test_a_saved_model_holds_both_and_gives_what_the_live_model_gives(module, bo
 
 @pytest.mark.slow
 def test_ctranslate2_with_two_vocabularies_gives_the_same(module, model, both, tmp_path):
-    ctranslate2 = pytest.importorskip("ctranslate2")
-    folder = ctranslate2_model.convert(model, both, tmp_path / "c", {})
-    source, target = (
-        sentencepiece.SentencePieceProcessor(model_file=str(path))
-        for path in vocabularies.paths("separate", folder)
-    )
-    engine = ctranslate2.Translator(str(folder), compute_type="float32")
-    sides = (source.encode(LINES, out_type=str), target.encode(REFERENCES, out_type=str))
-    theirs = [sum(result.log_probs) for result in engine.score_batch(*sides)]
+    theirs, translations = answers(tmp_path / "c", model, both, LINES, REFERENCES)
     np.testing.assert_allclose([score for score, _ in scores(module)], theirs, rtol=0, atol=1e-3)
-    results = engine.translate_batch(sides[0], beam_size=1, max_decoding_length=8)
-    greedy = Translator(TranslationModule(model, both, GREEDY))
     with eagerly():
-        expected = greedy.translate(LINES)
-    assert [target.decode(result.hypotheses[0]) for result in results] == expected
+        assert translations == Translator(TranslationModule(model, both, GREEDY)).translate(LINES)
 
 
 # A translator of word pieces in every format.
@@ -175,14 +164,8 @@ def test_a_folder_of_graphs_gives_the_same_of_word_pieces(of_word_pieces, form, 
 
 
 def test_ctranslate2_gives_the_same_of_word_pieces(of_word_pieces, tmp_path):
-    ctranslate2 = pytest.importorskip("ctranslate2")
     module, expected = of_word_pieces
-    graphs = (module._graphs.model, module.vocabulary)
-    folder = ctranslate2_model.convert(*graphs, tmp_path / "c", {})
-    tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocabulary.model"))
-    engine = ctranslate2.Translator(str(folder), compute_type="float32")
     lines = [line for line in WORDS if line]
-    pieces = tokenizer.encode(lines, out_type=str)
-    results = engine.translate_batch(pieces, beam_size=1, max_decoding_length=8)
-    translations = [tokenizer.decode(result.hypotheses[0]) for result in results]
+    graphs = (module._graphs.model, module.vocabulary)
+    _, translations = answers(tmp_path / "c", *graphs, lines, lines)
     assert translations == [text for line, text in zip(WORDS, expected, strict=True) if line]

@@ -236,7 +236,7 @@ def test_forbidden_words_never_come(model, pieces, search):
     lines = ["a b c d", "c c a", "e f"]
 
     def words(**more):
-        options = DecodingOptions(**search, max_length=12, **more)
+        options = DecodingOptions(**search, max_length=8, **more)
         module = TranslationModule(model, pieces, options)
         texts = module.functions()["nbest"](tf.constant(lines))["translations"].numpy().ravel()
         return [re.findall(r"\w+", text.decode()) for text in texts]

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("tf2onnx")
 
-from drawn_models import random_model
+from drawn_models import learned, random_model
 from headless_browser import chromium, wait_for
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -22,7 +22,6 @@ from keras_transformer.decoding.remembered_options import LANGUAGES
 from keras_transformer.inference import portable_export
 from keras_transformer.inference.translator import Translator
 from keras_transformer.tasks.translation.module import TranslationModule
-from pipelines import corpora, vocabularies
 from pipelines.special_ids import EOS
 from pipelines.vocabularies.other_order import in_order
 from pipelines.vocabularies.protected_spans import KINDS, ProtectedSpans
@@ -53,11 +52,6 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def learned(**options):
-    text = corpora.load("reverse", source_language="a", target_language="b").train
-    return vocabularies.learn(text.sources, text.targets, "joint", 340, **options)
-
-
 def exported(pieces, path, options, end=3):
     model = random_model(vocabulary_size=pieces.size, output_bias=True)
     # Translations end before their limit, so that the penalty matters.
@@ -72,14 +66,14 @@ def exported(pieces, path, options, end=3):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    pieces = learned(protected=ProtectedSpans(tuple(KINDS), glossary_rate=0.1))
+    pieces = learned(340, protected=ProtectedSpans(tuple(KINDS), glossary_rate=0.1))
     options = DecodingOptions(beam_size=4, max_length="+6")
     return exported(pieces, tmp_path_factory.mktemp("web") / "model", options)
 
 
 @pytest.fixture(scope="module")
 def many_languages(tmp_path_factory):
-    own = learned()
+    own = learned(340)
     labels = ["__de__", "__en__", "__fr__"]
     pieces = Vocabulary(in_order(own.model, [*own.pieces[EOS + 1 :], *labels], labels=labels)[0])
     pair = {"source_language": "en", "target_language": "de"}

@@ -356,15 +356,11 @@ def test_a_reloaded_module_does_all_that_the_live_one_does(live, reloaded):
     assert reloaded.translate_in_detail(LINES) == live.translate_in_detail(LINES)
     assert reloaded.align(LINES, REFERENCES) == live.align(LINES, REFERENCES)
     assert reloaded.score(LINES, REFERENCES) == live.score(LINES, REFERENCES)
-
-
-def test_norm_and_activation_are_kept(live, reloaded):
-    described = reloaded.description["hyperparameters"]
-    assert (described["norm"], described["activation"]) == ("pre", "gelu")
-    ours = live.attention(LINES[0], REFERENCES[0])
-    theirs = reloaded.attention(LINES[0], REFERENCES[0])
+    ours, theirs = (model.attention(LINES[0], REFERENCES[0]) for model in (live, reloaded))
     for part in ("encoder", "decoder", "cross"):
         np.testing.assert_allclose(theirs[part], ours[part], rtol=1e-6, atol=1e-6)
+    described = reloaded.description["hyperparameters"]
+    assert (described["norm"], described["activation"]) == ("pre", "gelu")
 
 
 class Doubling(ServedModule):
@@ -451,13 +447,7 @@ def test_the_check_finds_an_array_that_differs(doubling, tmp_path, line, ways):
     path = altered / "assets.extra" / "golden.jsonl"
     first, second = lines(path)
     path.write_text(f"{json.dumps(first | line)}\n{json.dumps(second)}\n", encoding="utf-8")
-    model = tf.saved_model.load(str(altered))
-    graph = saved_model_pb2.SavedModel.FromString((altered / "saved_model.pb").read_bytes())
-    definitions = graph.meta_graphs[0].signature_def
-    default = definitions["serving_default"]
-    infos = self_check.infos_of(definitions, default)
-    golden = [self_check.typed(line, infos) for line in lines(path)]
-    differences = self_check.different(model.signatures["serving_default"], default, golden)
+    differences = report_here(altered)["different"]
     assert [difference["way"] for difference in differences] == ways
     assert all("[1.5, 2.0]" in difference["inputs"] for difference in differences)
 

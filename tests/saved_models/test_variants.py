@@ -9,6 +9,7 @@ import pytest
 from checks_here import checks_here
 from drawn_models import Some, random_model
 from eager import eagerly
+from second_engine import answers
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference.translator import Translator
@@ -40,31 +41,12 @@ def log_probabilities(scored):
     return [log_probability for log_probability, _ in scored]
 
 
-@pytest.fixture(scope="module")
-def engine_of(pieces, tmp_path_factory):
-    """A function from a model to its log-probabilities and greedy translations by CTranslate2."""
-    ctranslate2 = pytest.importorskip("ctranslate2")
-    sentencepiece = pytest.importorskip("sentencepiece")
-
-    def converted(model):
-        folder = tmp_path_factory.mktemp("converted") / "model"
-        ctranslate2_model.convert(model, pieces, folder, {})
-        split = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocabulary.model"))
-        engine = ctranslate2.Translator(str(folder), compute_type="float32")
-        sides = [split.encode(side, out_type=str) for side in (LINES, REFERENCES)]
-        scores = [sum(result.log_probs) for result in engine.score_batch(*sides)]
-        results = engine.translate_batch(sides[0], beam_size=1, max_decoding_length=8)
-        return scores, [split.decode(result.hypotheses[0]) for result in results]
-
-    return converted
-
-
 @pytest.mark.parametrize("variant", VARIANTS, ids=name_of)
-def test_ctranslate2_gives_the_same_log_probabilities_and_translations(pieces, engine_of, variant):
+def test_ctranslate2_gives_the_same_log_probabilities_and_translations(pieces, tmp_path, variant):
     model = random_model(**variant, num_layers=2)
     options = DecodingOptions(beam_size=1, max_length=9, min_length=1)
     live = Translator(TranslationModule(model, pieces, options))
-    scores, translations = engine_of(model)
+    scores, translations = answers(tmp_path / "model", model, pieces, LINES, REFERENCES)
     with eagerly():
         expected = log_probabilities(live.score(LINES, REFERENCES))
         assert translations == live.translate(LINES)
