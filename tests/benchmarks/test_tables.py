@@ -178,18 +178,15 @@ def test_cores_are_chosen_before_a_corpus_is_loaded(benchmark_of, monkeypatch):
     agreement = benchmark_of("peers.agreement")
     called = []
 
-    class End(Exception):
-        pass
-
     def load(**settings):
         called.append("load")
-        raise End
+        raise InterruptedError
 
     run = types.SimpleNamespace(read_description=lambda: {"corpus": {}})
     monkeypatch.setattr(agreement, "RunFolder", lambda path: run)
     monkeypatch.setattr(agreement, "start_tensorflow", lambda: called.append("start"))
     monkeypatch.setattr(agreement, "spread_over_cores", lambda: called.append("spread"))
     monkeypatch.setattr(agreement.corpora, "load", load)
-    with pytest.raises(End):
+    with pytest.raises(InterruptedError):
         agreement.main([])
     assert called == ["start", "spread", "load"]
