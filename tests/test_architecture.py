@@ -2,6 +2,7 @@
 
 import ast
 import collections
+import functools
 import graphlib
 import pathlib
 import re
@@ -108,6 +109,9 @@ MOST_LINES = 300
 MOST_LINES_OF_A_COMMAND = 100
 
 
+parsed = functools.cache(ast.parse)
+
+
 def within(name, rooms):
     return any(name == room or name.startswith(f"{room}.") for room in rooms)
 
@@ -186,7 +190,7 @@ def foreign_imports(module, tree):
 
 def offences(module, source):
     """Which laws a module breaks, in words."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     yield from foreign_imports(module, tree)
     if defines_flags(tree) and not within(module, ours("flags")):
         yield "defines a flag"
@@ -213,9 +217,9 @@ MODULES = {
 SOURCES = {module: path.read_text(encoding="utf-8") for module, path in MODULES.items()}
 
 
-@pytest.mark.parametrize("module", list(MODULES))
-def test_a_module_keeps_the_laws_of_the_house(module):
-    assert list(offences(module, SOURCES[module])) == []
+def test_each_module_keeps_the_laws_of_the_house():
+    all_faults = {module: list(offences(module, source)) for module, source in SOURCES.items()}
+    assert {module: faults for module, faults in all_faults.items() if faults} == {}
 
 
 @pytest.mark.parametrize("folder", ["tests", "benchmarks", "notebooks"])
@@ -226,33 +230,15 @@ def test_other_code_names_what_things_are(folder):
     assert empty_names(ast.parse("for one in lines: pass")) == ["one"]  # control
 
 
-DOCSTRING = '"""Section 3."""\n'
-
-
 @pytest.mark.parametrize(
     ("module", "source", "offence"),
     [
-        (
-            "layers.x",
-            "from keras_transformer.models import A",
-            "imports keras_transformer.models.A",
-        ),
-        (
-            "layers.x",
-            "from keras_transformer import training",
-            "imports keras_transformer.training",
-        ),
-        ("layers.x", "from ..decoding import loop", "imports keras_transformer.decoding.loop"),
-        ("training.x", "import keras_transformer.layers.a", "imports keras_transformer.layers.a"),
+        ("layers.x", "from keras_transformer.models import A", f"imports {ours('models.A')[0]}"),
+        ("layers.x", "from ..decoding import loop", f"imports {ours('decoding.loop')[0]}"),
         ("evaluation.x", "import keras_transformer", "imports keras_transformer"),
-        ("models.x", "import keras_transformer.flags as f", "imports keras_transformer.flags"),
+        ("models.x", "import keras_transformer.flags as f", f"imports {ours('flags')[0]}"),
         ("decoding.x", "def f():\n    from pipelines.trees import a", "imports pipelines.trees.a"),
-        ("inference.x", "import keras_transformer.tasks", "imports keras_transformer.tasks"),
-        ("runs.x", "import keras_transformer.inference", "imports keras_transformer.inference"),
-        ("server.x", "from keras_transformer.runs import a", "imports keras_transformer.runs.a"),
-        ("serve", "from keras_transformer import models", "imports keras_transformer.models"),
         ("training.loss", "from tensorflow.math import exp", "imports tensorflow"),
-        ("layers.x", "try:\n    import tensorflow as tf\nfinally:\n    pass", "imports tensorflow"),
         ("train", "from absl import flags", "reads flags by itself"),
         ("train", "flags.DEFINE_string('x', None, '')", "defines a flag"),
         ("tasks.x", "path.suffix == '.npz'", "decides by itself what a path leads to"),
@@ -262,38 +248,15 @@ DOCSTRING = '"""Section 3."""\n'
         ("evaluation.x", "def f(one): pass", "calls something one, and not what"),
         ("evaluation.x", "a._found, b = f()", "calls something _found, and not what"),
         ("attic", "", "has no floor in MAY_IMPORT"),
+        ("layers.x", "", "does not name its section of the paper"),
         ("training.x", "x = 1\n" * 300, "has more than 300 lines"),
         ("train", "x = 1\n" * 100, "has more than 100 lines"),
         ("train", "a, b = 1, 2", "assigns in parallel in line 2"),
     ],
 )
 def test_control_an_offending_source_is_reported(module, source, offence):
-    assert offence in list(offences(f"keras_transformer.{module}", DOCSTRING + source))
-
-
-def test_control_the_ground_may_not_import_what_stands_on_it():
-    source = DOCSTRING + "import keras_transformer.flags"
-    assert list(offences("pipelines.x", source)) == ["imports keras_transformer.flags"]
-
-
-@pytest.mark.parametrize("docstring", ["", '"""Adds two numbers."""'])
-def test_control_a_layer_that_does_not_say_what_it_implements_is_reported(docstring):
-    expected = ["does not name its section of the paper"]
-    assert list(offences("keras_transformer.layers.x", docstring)) == expected
-
-
-@pytest.mark.parametrize(
-    ("module", "source"),
-    [
-        ("layers.x", "from keras import ops\nfrom keras_transformer.layers.masks import x"),
-        ("layers.x", "from . import masks\na, b = f()"),
-        ("inference.x", "from keras_transformer.runs import folder\nimport pipelines.vocabularies"),
-        ("decoding.x", "import tensorflow as tf\nfrom pipelines.special_ids import EOS"),
-        ("train", "from pipelines import batching\nfrom keras_transformer import flags, models"),
-    ],
-)
-def test_control_a_lawful_source_is_not_reported(module, source):
-    assert list(offences(f"keras_transformer.{module}", DOCSTRING + source)) == []
+    source = f'"""Adds two numbers."""\n{source}'
+    assert offence in list(offences(f"keras_transformer.{module}", source))
 
 
 def test_every_room_was_read():
@@ -314,7 +277,7 @@ def edges_between(sources, place):
     """Who imports whom among the modules; `place` says where each of them counts."""
     edges = collections.defaultdict(set)
     for module, source in sources.items():
-        for name in imports(module, ast.parse(source)):
+        for name in imports(module, parsed(source)):
             # `from a.b import c` names a module or what is in it.
             target = next((n for n in (name, name.rpartition(".")[0]) if n in sources), None)
             if target and place(target) != place(module):

@@ -50,26 +50,18 @@ def test_the_error_of_a_missing_flag_file_names_the_existing_ones():
         expand_flagfiles(["--flagfile=none.flags"])
 
 
-def test_a_flag_file_that_includes_itself_is_refused(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"--seed=3\n# \xe9\n", "mine.flags, line 2: must be UTF-8 text"),
+        (b"--seed=3\n\n--d_ff=\x00\n", "mine.flags, line 3: holds a NUL"),
+        (b"--seed=3\n--model_dir=x # mine\n", "mine.flags, line 2: a comment needs a"),
+        (b"#" * (10**6 + 1), "flag file 'mine.flags' must have at most 1,000,000 bytes"),
+    ],
+    ids=["latin1", "nul", "comment", "huge"],
+)
+def test_a_flag_file_that_is_no_text_is_refused_by_name(content, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.flags").write_text("--flagfile=b.flags\n")
-    (tmp_path / "b.flags").write_text("--flagfile=a.flags\n")
-    with pytest.raises(ValueError, match="includes itself"):
-        expand_flagfiles(["--flagfile=a.flags"])
-
-
-WRONG_FILES = {
-    "latin1": (b"--seed=3\n# \xe9\n", r"mine.flags, line 2: must be UTF-8 text"),
-    "nul": (b"--seed=3\n\n--d_ff=\x00\n", r"mine.flags, line 3: holds a NUL"),
-    "comment": (b"--seed=3\n--model_dir=x # mine\n", r"mine.flags, line 2: a comment needs a"),
-    "huge": (b"#" * (10**6 + 1), r"flag file 'mine.flags' must have at most 1,000,000 bytes"),
-}
-
-
-@pytest.mark.parametrize("kind", WRONG_FILES)
-def test_a_flag_file_that_is_no_text_is_refused_by_name(kind, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    content, message = WRONG_FILES[kind]
     (tmp_path / "mine.flags").write_bytes(content)
     with pytest.raises(ValueError, match=f"^{message}"):
         expand_flagfiles(["--flagfile=mine.flags"])
@@ -99,13 +91,16 @@ def test_flag_files_are_nested_up_to_a_limit(tmp_path, monkeypatch):
     assert expand_flagfiles(["--flagfile=20.flags"]) == ["--seed=4"]
     with pytest.raises(ValueError, match=r"flag file '50\.flags' is nested in 50 others"):
         expand_flagfiles(["--flagfile=0.flags"])
+    (tmp_path / "60.flags").write_text("--flagfile=59.flags\n")
+    with pytest.raises(ValueError, match="includes itself"):
+        expand_flagfiles(["--flagfile=59.flags"])
 
 
-@pytest.mark.parametrize("name", EVERY_FLAG)
-def test_a_help_line_is_complete_by_itself_and_the_same_wherever_it_is_declared(name):
-    [line] = {place.option.setting.help for place in every_place()[name]}
-    assert line[0].isupper()
-    assert line.endswith(".")
+def test_a_help_line_is_complete_by_itself_and_the_same_wherever_it_is_declared():
+    for name in EVERY_FLAG:
+        [line] = {place.option.setting.help for place in every_place()[name]}
+        assert line[0].isupper(), name
+        assert line.endswith("."), name
 
 
 def test_help_marks_the_options_of_tensorflow_alone():
@@ -185,35 +180,37 @@ def test_flags_that_the_task_of_a_model_has_no_use_for_are_refused(argument, pla
 D_MODEL = "--d_model: toy.flags, line 8"
 
 
+TOY = "--flagfile=toy.flags --seed=3"
+XX = "source_language=xx: m has de. `target_language` must be one of its_source_language."
+
+
 @pytest.mark.parametrize(
-    ("error", "places"),
+    ("typed", "error", "expected"),
     [
-        ("`d_model` must be even.", f" ({D_MODEL})"),
-        ("--d_ff and --d_model differ.", f" ({D_MODEL}; --d_ff: toy.flags, line 9)"),
-        ("Check `source_language`.", " (--source_language: toy.flags, line 4)"),
-        ("a/seed=3 and d_models=4 and --num_layers_=3 and top_k=1", ""),
+        (TOY, "`d_model` must be even.", f"`d_model` must be even. ({D_MODEL})"),
+        (TOY, "--d_ff, --d_model.", f"--d_ff, --d_model. ({D_MODEL}; --d_ff: toy.flags, line 9)"),
+        (TOY, "`source_language`.", "`source_language`. (--source_language: toy.flags, line 4)"),
+        (TOY, *["a/seed=3 and d_models=4 and --num_layers_=3 and top_k=1"] * 2),
+        ("--seed=3 --top_k=1", "seed=3 (top_k=1, top_p=2)", "--seed=3 (--top_k=1, top_p=2)"),
+        ("", XX, XX),
+        (
+            "--from_language=xx --to_language=de",
+            XX,
+            "--from_language=xx: m has de. --to_language must be one of its_source_language.",
+        ),
+        (
+            "--flagfile=multi30k.flags --test_prefix=test",
+            "Check `prefixes`.",
+            "Check `prefixes`. (--train_prefix: multi30k.flags, line 5; "
+            "--valid_prefix: multi30k.flags, line 6)",
+        ),
     ],
 )
-def test_an_error_names_the_flag_files_of_its_flags(error, places, monkeypatch):
-    give(monkeypatch, "--flagfile=toy.flags", "--seed=3")
-    assert flags._with_places(error) == f"{error}{places}"
-
-
-def test_an_error_names_an_argument_as_the_flag_that_gave_it(monkeypatch):
-    give(monkeypatch, "--precision=bfloat16", "--top_k=1")
-    message = "--precision=bfloat16: m has its own (--top_k=1, top_p=2)."
-    assert flags._with_places("precision=bfloat16: m has its own (top_k=1, top_p=2).") == message
-
-
-def test_languages_and_prefixes_are_named_as_the_flags_that_were_typed(monkeypatch):
-    error = "source_language=xx: m has de. `target_language` must be one of its_source_language."
-    assert flags._with_places(error) == error
-    give(monkeypatch, "--from_language=xx", "--to_language=de")
-    message = "--from_language=xx: m has de. --to_language must be one of its_source_language."
-    assert flags._with_places(error) == message
-    give(monkeypatch, "--flagfile=multi30k.flags", "--test_prefix=test")
-    places = "(--train_prefix: multi30k.flags, line 5; --valid_prefix: multi30k.flags, line 6)"
-    assert flags._with_places("Check `prefixes`.") == f"Check `prefixes`. {places}"
+def test_an_error_names_flags_as_they_were_typed_and_their_files(
+    typed, error, expected, monkeypatch
+):
+    give(monkeypatch, *typed.split())
+    assert flags._with_places(error) == expected
 
 
 def test_an_error_of_the_system_names_the_flag_of_its_path(monkeypatch, tmp_path):

@@ -18,13 +18,6 @@ PICTURES = {"family": 2, "paper": 8, "reproduce": 2, "translate": 3}
 NEEDED = ("fastapi", "ipykernel", "jupytext", "matplotlib", "nbclient", "safetensors", "uvicorn")
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-def test_the_marker_of_a_cell_of_text_is_alone_on_its_line(path):
-    # jupytext takes the rest of the line for the cell's metadata.
-    markers = re.findall(r"^# %% \[markdown\].*", path.read_text(encoding="utf-8"), re.MULTILINE)
-    assert set(markers) == {"# %% [markdown]"}
-
-
 def executed(text, folder, seconds=SECONDS):
     """A notebook in the percent format, executed in a process of its own.
 
@@ -52,10 +45,6 @@ def pictures(notebook):
     return [base64.b64decode(picture) for picture in encoded if picture]
 
 
-def names_of(source):
-    return {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_a_notebook_runs_to_its_end_and_shows_its_pictures(path, tmp_path, monkeypatch):
@@ -66,13 +55,6 @@ def test_a_notebook_runs_to_its_end_and_shows_its_pictures(path, tmp_path, monke
     images = pictures(executed(path.read_text(encoding="utf-8"), tmp_path))
     assert len(images) >= PICTURES[path.stem]
     assert all(image.startswith(b"\x89PNG") for image in images)
-
-
-@pytest.mark.slow
-def test_control_a_claim_that_does_not_hold_fails(tmp_path):
-    nbclient = pytest.importorskip("nbclient")
-    with pytest.raises(nbclient.exceptions.CellExecutionError):
-        executed("# %%\nassert 1 + 1 == 3", tmp_path)
 
 
 @pytest.mark.slow
@@ -103,14 +85,15 @@ def test_make_does_not_take_a_notebook_that_failed_for_done(tmp_path):
     assert (tmp_path / "notebooks" / "a.ipynb").exists()
 
 
-def test_every_notebook_has_its_number_of_pictures():
-    assert {path.stem for path in SOURCES} == PICTURES.keys()
-
-
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-def test_a_notebook_begins_with_its_title_and_asserts_what_it_claims(path):
+def test_a_notebook_has_a_title_pictures_and_assertions(path):
     text = path.read_text(encoding="utf-8")
+    assert path.stem in PICTURES
+    # jupytext takes the rest of a marker's line for the cell's metadata.
+    markers = re.findall(r"^# %% \[markdown\].*", text, re.MULTILINE)
+    assert set(markers) == {"# %% [markdown]"}
     cells = re.split(r"^# %%", text, flags=re.MULTILINE)
     assert cells[1].startswith(" [markdown]\n# # ")
     assert text.count("\nassert ") + text.count("    assert ") >= 3
-    assert "Drawing" in names_of(text)
+    names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    assert "Drawing" in names

@@ -270,8 +270,6 @@ def test_each_recipe_is_read_by_every_command_of_its_task(path):
         ("serve", ["--rest_api_port=65536"], "--rest_api_port=65536: 65536 is not an integer in"),
         ("translate", ["--num_heads=3"], "--num_heads is a flag of other commands. Leave it out."),
         ("tune", ["--samples=1"], "--samples is a flag of other commands. Leave it out."),
-        ("tune", ["--top_k=5"], "--top_k is a flag of other commands. Leave it out."),
-        ("tune", ["--num_hypotheses=2"], "--num_hypotheses is a flag of other commands."),
         (
             "translate",
             ["--format=po"],
