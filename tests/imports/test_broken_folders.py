@@ -4,6 +4,7 @@ file, before anything is built or written.
 
 import json
 import os
+import shutil
 import struct
 import time
 import types
@@ -101,11 +102,7 @@ def lost(name):
     return lambda folder: (folder / name).unlink()
 
 
-def second_file(folder):
-    safetensors.save_file({f"bert.{TABLE}": np.ones(3)}, folder / "other.safetensors")
-
-
-def with_nan(array):
+def one_nan(array):
     return np.where(array == array.max(), np.nan, array)
 
 
@@ -113,16 +110,12 @@ def tokenizer(**changes):
     """tokenizer.json in place of vocab.txt."""
 
     def changed(folder):
-        (folder / "vocab.txt").unlink()
+        lost("vocab.txt")(folder)
         model = {**TOKENIZER["model"], **changes}
         model = {key: value for key, value in model.items() if value is not None}
         (folder / "tokenizer.json").write_text(json.dumps({**TOKENIZER, "model": model}))
 
     return changed
-
-
-def lines(*pieces):
-    return text("vocab.txt", "\n".join([*PIECES, *pieces][: len(PIECES)]).encode())
 
 
 def instead(piece):
@@ -158,34 +151,23 @@ def sharded(*, gone="", extra=False, **wrong):
     return changed
 
 
-NUL = b"\n".join(piece.encode() for piece in PIECES[:-1]) + b"\na\0b"
+TOKENS = m2m_100.TOKENIZER
 HUGE = 10**9
 BROKEN = {
     "fp8": (fp8, r"model\.safetensors: the weight embeddings\.word.* must be of F64, .* F8_E4M3"),
     "family a list": (setting(model_type=["bert"]), r"`model_type` of .*Received: a list"),
     "no family": (config(b"{}"), r"`model_type` of .*config\.json .*null"),
-    "another family": (
-        setting(model_type="llama"),
-        r"`model_type` of .* must be one of bert, gpt2.*: llama\. Import another model\.$",
-    ),
-    "sizes": (
-        config(b'{"model_type": "gpt2", "n_layer": 2, "vocab_size": 20}'),
-        r"config\.json lacks n_embd, n_head, n_positions\. Take",
-    ),
+    "another family": (setting(model_type="llama"), r"`model_type` of .* bert, gpt2.*: llama\. "),
+    "sizes": (config(b'{"model_type": "gpt2", "n_layer": 2}'), r"lacks vocab_size, n_embd, n_h"),
     "gpt2's act": (
-        config(json.dumps({**CONFIGS[gpt2], "activation_function": "tanh"}).encode()),
-        r"`activation_function` .*gelu_new, .*Received: tanh\.",
+        setting(**CONFIGS[gpt2], activation_function="tanh"),
+        r"`activation_f.*: tanh\.",
     ),
     "act a list": (setting(hidden_act=["gelu"]), r"`hidden_act` of .*config\.json.*a list"),
-    "architectures 5": (setting(architectures=5), r"`architectures` of .*Received: 5"),
-    "labels 5": (setting(id2label=5), r"`id2label` of .*Received: 5"),
     "labels with gaps": (setting(id2label={"0": "a", "2": "b"}), r"`id2label` of .*with 1"),
     "epsilon": (setting(layer_norm_eps="x"), r"`layer_norm_eps` of .*`float`.*Received: x"),
     "brackets": (config(b"[" * 200_000), r"config\.json .*brackets nest too deeply"),
-    "a list": (
-        config(b"[1]"),
-        r"config\.json is damaged: it must hold a JSON object\. .*: a list\.",
-    ),
+    "a list": (config(b"[1]"), r"config\.json is damaged: it must hold a JSON object\. .*: a list"),
     "twice": (config(b'{"a": 1, "a": 2}'), r"config\.json .*names a twice"),
     "half": (config(b'{"a": "\\ud800"}'), r"config\.json is damaged: it is not JSON"),
     "UTF-8": (config(b'{"a": "\xff"}'), r"config\.json .*UTF-8.*byte 7"),
@@ -207,27 +189,19 @@ BROKEN = {
         in_place_of("config.json", lambda path: path.symlink_to("/dev/zero")),
         r"config\.json must be a file\. Received: a device",
     ),
-    "a FIFO": (in_place_of("config.json", os.mkfifo), r"config\.json must be a file.*a FIFO"),
     "a folder": (in_place_of("vocab.txt", os.mkdir), r"vocab\.txt must be a file.*a folder"),
     "weights a FIFO": (in_place_of("model.safetensors", os.mkfifo), r"safetensors must be a file"),
-    "dangling": (
-        in_place_of("config.json", lambda path: path.symlink_to("nowhere")),
-        r"must be a folder with config\.json",
-    ),
     "empty": (
         lambda folder: [path.unlink() for path in folder.iterdir()],
         r"must be a folder with config\.json.*It has no files",
     ),
     "others": (lost("config.json"), r"must be a folder with .* It has model\.safetensors, vocab"),
-    "NUL": (text("vocab.txt", NUL), r"line 10 of .*vocab\.txt must not have the character NUL"),
+    "NUL": (instead("a\0b"), r"line 10 of .*vocab\.txt must not have the character NUL"),
     "long": (instead("é" * 129), r"line 10 of .*vocab\.txt must have at most 256 bytes.* 258"),
     "twice a piece": (instead("on"), r"line 10 of .*vocab\.txt must be no other's.*'on'.* id 6"),
     "no UTF-8": (text("vocab.txt", b"\xff"), r"vocab\.txt is damaged: it must be UTF-8"),
     "no [PAD]": (text("vocab.txt", b"a\nb"), r"vocab\.txt: .*one without \[PAD\]"),
-    "more pieces": (
-        text("vocab.txt", "\n".join([*PIECES, "more"]).encode()),
-        r"vocab\.txt must have at most 10 pieces, the `vocab_size`.*Received: 11",
-    ),
+    "more pieces": (instead("x\nmore"), r"vocab\.txt must have at most 10 pieces, the `voc.* 11"),
     "no vocabulary": (lost("vocab.txt"), r"has no vocabulary: neither vocab\.txt nor"),
     "another model": (tokenizer(type="BPE"), r"`type` of `model` of .* WordPiece\. Received: BPE"),
     "no vocab": (tokenizer(vocab=None), r"`model` of .*tokenizer\.json lacks vocab"),
@@ -237,41 +211,29 @@ BROKEN = {
     ),
     "ids": (tokenizer(vocab={"a": True}), r"`vocab` of `model` of .*must be `int`"),
     "suffix": (tokenizer(continuing_subword_prefix="@@"), r"`continuing_subword_prefix` of .*@@"),
-    "another cutter": (
-        setting("tokenizer_config.json", tokenizer_class="BertJapaneseTokenizer"),
-        r"`tokenizer_class` of .*tokenizer_config\.json must be one of .*BertJapanese",
-    ),
+    "another cutter": (setting(TOKENS, tokenizer_class="My"), r"`tokenizer_class` of .*config.*My"),
     "two vocabularies": (
         setting("tokenizer.json", model={**TOKENIZER["model"], "vocab": {"a": 0}}),
         r"vocab\.txt and .*tokenizer\.json must have the same pieces",
     ),
-    "NaN": (weight(with_nan), r"model\.safetensors: the weight embeddings\.word.* finite .* 1 oth"),
-    "infinite": (weight(lambda array: array * np.inf), r"must have finite numbers"),
+    "NaN": (weight(one_nan), r"model\.safetensors: the weight embeddings\.word.* finite .* 1 oth"),
     "float64": (weight(lambda array: array.astype(float) * 1e300), r"must have finite numbers"),
     "int8": (weight(lambda array: array.astype(np.int8)), r"must be of F64.*Received: I8"),
-    "bool": (weight(lambda array: array > 0), r"must be of F64.*Received: BOOL"),
-    "two files": (second_file, r"each weight once\. Received: embeddings\.w.* model\.saf.*other"),
+    "two files": (
+        lambda folder: shutil.copy(folder / "model.safetensors", folder / "other.safetensors"),
+        r"each weight once\. Received: .* model\.saf.*other",
+    ),
     "no weights": (lost("model.safetensors"), r"has no weights: a file that ends in"),
     "header beyond": (header({}, length=2**40), r"model\.safetensors is damaged \("),
-    "empty weights": (text("model.safetensors", b""), r"model\.safetensors is damaged \("),
-    "overlap": (
-        header({n: {"dtype": "I8", "shape": [2], "data_offsets": [0, 2]} for n in "ab"}, b"12"),
-        r"model\.safetensors is damaged \(.*offset",
-    ),
-    "shard": (
-        sharded(gone="model-2.safetensors"),
-        r"model-2\.safetensors does not exist, and .*ind",
-    ),
+    "shard": (sharded(gone="model-2.safetensors"), r"-2\.safetensors does not exist, and .*ind"),
     "not there": (sharded(x="model-1.safetensors"), r"model-1\.safetensors lacks the weight x"),
     "elsewhere": (sharded(x="../x.safetensors"), r"`weight_map` of .*beside it.*\.\./x"),
     "Dense": (
         modules({"idx": 2, "name": "2", "path": "2_Dense", "type": "st.models.Dense"}),
         r"modules\.json must have the modules Transformer, Pooling, Normalize.*Dense",
     ),
-    **{
-        f"at {path!r}": (modules(pooling=path), r"`path` of the second module .* must be in it")
-        for path in ("", "../1_Pooling")
-    },
+    "at ''": (modules(pooling=""), r"`path` of the second module .* must be in it"),
+    "above it": (modules(pooling="../1_Pooling"), r"`path` of the second module .* must be in it"),
     "modules": (modules(5), r"modules\.json is damaged: it must hold a list of objects"),
 }
 # The rows of BROKEN that lack a file.
@@ -282,40 +244,23 @@ BROKEN_PICTURES = {
     "deviation 0": (setting(PICTURES, image_std=0), r"`image_std` of .*`float` > .*Received: 0"),
     "one of 0": (setting(PICTURES, image_std=[0.5, 0, 0.5]), r"`image_std` of .*Received: a list"),
     "not scaled": (setting(PICTURES, do_rescale=False), r"`do_rescale` of .*must be true\. .*: f"),
-    "scaled to 2": (
-        setting(PICTURES, rescale_factor=1 / 127.5),
-        r"`rescale_factor` of .*json must be 1/255\. Received",
-    ),
+    "scaled to 2": (setting(PICTURES, rescale_factor=1 / 127.5), r"`rescale_factor` of .* 1/255\."),
     "no classes": (setting(architectures=["ViTModel"]), r"ViTForImageClass.*\. .*: ViTModel"),
-    "two channels": (
-        setting(PICTURES, image_mean=[0.5] * 2),
-        r"`image_mean` of .*3 numbers or one",
-    ),
+    "two channels": (setting(PICTURES, image_mean=[0.5] * 2), r"`image_mean` of .*3 numbers or"),
 }
 
 
 GENERATION = "generation_config.json"
-TOKENS = m2m_100.TOKENIZER
 BROKEN_TRANSLATORS = {
-    "two tables": (
-        setting(decoder_vocab_size=8),
-        r"`decoder_vocab_size` of .*config\.json must be vocab_size, 9\. Received: 8",
-    ),
-    "unlike heads": (
-        setting(decoder_attention_heads=1),
-        r"`decoder_attention_heads` of .* encoder_attention_heads, 2\. Received: 1",
-    ),
+    "two tables": (setting(decoder_vocab_size=8), r"`decoder_vocab_size` of .* vocab_size, 9\."),
+    "unlike heads": (setting(decoder_attention_heads=1), r"`decoder_attention_heads` of .*ads, 2"),
     "pad and end one": (setting(pad_token_id=0), r"`pad_token_id` of .*another id than eos_token_"),
     "an id beyond": (setting(decoder_start_token_id=9), r"`decoder_start_token_id` of .*below 9"),
-    "quantized": (setting(quantization_config={"x": 1}), r"`quantization_config` of .*null"),
     "more layers": (setting(encoder_layers=HUGE), r"lacks the weight 'encoder\.layers\.1\."),
-    "samples": (
-        setting(GENERATION, do_sample=True),
-        r"`do_sample` of .*generation_config\.json must be false.*Received: true",
-    ),
+    "samples": (setting(GENERATION, do_sample=True), r"`do_sample` of .*n_config.*false.*: true"),
     "barred words": (
         setting(GENERATION, bad_words_ids=[[1, 2]]),
-        r"`bad_words_ids` of .*generation_config\.json must be lists of one id below 9",
+        r"`bad_words_ids` of .*n_conf.* 9",
     ),
     "another start": (
         setting(GENERATION, decoder_start_token_id=1, eos_token_id=[0], pad_token_id=None),
@@ -325,7 +270,7 @@ BROKEN_TRANSLATORS = {
     "a first piece": (setting(GENERATION, forced_bos_token_id=3), r"`forced_bos_token_id` .* null"),
     "barred by config.json": (
         setting(bad_words_ids=[[1, 2]]),
-        r"`bad_words_ids` of .*/config\.json must be lists of one id below 9",
+        r"`bad_words_ids` of .*/config.* below 9",
     ),
     "ids with a gap": (setting("vocab.json", a=9), r"vocab\.json must number its 9 pieces .*a: 9"),
     "more pieces": (setting("vocab.json", more=9), r"vocab\.json must have at most 9 .*: 10"),
@@ -341,10 +286,7 @@ BROKEN_TRANSLATORS = {
 BROKEN_OF_MANY = {
     "few rows": (setting(vocab_size=9), r"shared\.weight is \(40, 4\), expected \(9, 4\)"),
     "no labels": (setting(TOKENS, additional_special_tokens=[]), r"must name the labels of langu"),
-    "no target": (
-        setting(TOKENS, tgt_lang=None),
-        r"into which language. Pass --to_language: deu_Latn, eng_Latn\.",
-    ),
+    "no target": (setting(TOKENS, tgt_lang=None), r"Pass --to_language: deu_Latn, eng_Latn\."),
     "an unknown target": (setting(TOKENS, tgt_lang="tlh"), r"`target_language` must be one of"),
     "legacy": (setting(TOKENS, legacy_behaviour=True), r"`legacy_behaviour` of .*false.*: true"),
     "tokens": (
@@ -503,24 +445,13 @@ def test_an_unknown_piece_is_left_out_of_a_translation(tmp_path, family):
     assert plain.processor.decode([piece, UNK]) != plain.processor.decode([piece])
 
 
-def test_rows_of_the_table_behind_its_pieces_are_left_out(tmp_path):
-    folder = PretrainedFolder(write(tmp_path / "folder", vocab_size=16))
-    config, arrays = folder.arrays(len(PIECES))
-    assert config.vocab_size == len(PIECES)
-    table = tensors_of(bert, {**BERT, "vocab_size": 16})[TABLE]
-    np.testing.assert_array_equal(arrays["embedding/table"], table[: len(PIECES)])
-    assert len(folder.arrays()[1]["embedding/table"]) == 16
-
-
 @pytest.mark.parametrize(
     ("family", "key", "message"),
     [
         (gpt2, "n_layer", r"lacks the weight 'h\.1\..*of the family gpt2 has"),
-        (gpt2, "n_embd", r", expected \("),
         (gpt2, "n_positions", r"wpe\.weight is \(.*expected \("),
         (t5, "num_layers", "lacks the weight"),
         (t5, "d_model", r", expected \("),
-        (t5, "d_ff", r", expected \("),
     ],
 )
 def test_sizes_of_every_family_are_compared_before_anything_is_built(

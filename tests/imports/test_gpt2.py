@@ -84,8 +84,8 @@ CHARACTERS = st.sampled_from(ODD) | st.characters(codec="utf-8", max_codepoint=0
 TEXTS = st.text(CHARACTERS, max_size=20)
 
 
-@settings(max_examples=40)
-@given(texts=st.lists(TEXTS, min_size=20, max_size=30))
+@settings(max_examples=16)
+@given(texts=st.lists(TEXTS, min_size=60, max_size=70))
 def test_ids_are_those_of_transformers(gpt2, module, texts):
     vocabulary = module.vocabulary
     rows = vocabulary.tokenize(tf.constant(texts)).to_list()
@@ -186,17 +186,14 @@ BROKEN = {
     "unknown pairs": ({"merges_txt": "# @\n"}, "1 other pairs"),
     "a list": ({"vocab_json": "[]"}, "must hold a JSON object"),
     "another model": (of_json(model={"type": "Unigram"}), r"`model` of .*json lacks vocab"),
-    "normalized": (
-        of_json(normalizer={"type": "NFC"}),
-        r"`normalizer` of .*tokenizer\.json must be null\. Received: an object",
-    ),
+    "normalized": (of_json(normalizer={"type": "NFC"}), r"`normalizer` of .* null\. .* object"),
     "a space before": (
         of_json(pre_tokenizer={"type": "ByteLevel", "add_prefix_space": True}),
         r"`add_prefix_space` of `pre_tokenizer` of .* must be false\. Received: true",
     ),
     "other words": (
         of_json(pre_tokenizer={"type": "Whitespace"}),
-        r"`type` of `pre_tokenizer` of .* ByteLevel\. Received: Whitespace",
+        r"`type` .* ByteLevel\. .*: W",
     ),
 }
 

@@ -263,14 +263,8 @@ def broken(name, value):
 
 BAD = {
     "of another type": (broken("type", "s2s"), r"`type` of .* must be one of transformer"),
-    "an average attention": (
-        broken("transformer-decoder-autoreg", "average-attention"),
-        "`transformer-decoder-autoreg` of .* self-attention. Received: average-attention",
-    ),
-    "trained positions": (
-        broken("transformer-train-position-embeddings", True),
-        "`transformer-train-position-embeddings` of",
-    ),
+    "an average": (broken("transformer-decoder-autoreg", "average-attention"), "one of self-att"),
+    "trained positions": (broken("transformer-train-position-embeddings", True), "embeddings` of"),
     "factors": (broken("lemma-dim-emb", 8), "`lemma-dim-emb` of"),
     "lemmas": (broken("lemma-dependency", "hard"), '`lemma-dependency` of .* must be ""[.] Rec'),
     "norms elsewhere": (broken("transformer-postprocess", "dna"), "Received: /na/"),
@@ -467,9 +461,6 @@ def test_rules_are_what_sed_and_perl_replace(tmp_path, texts):
     path.write_text(SCRIPT)
     pipe = SCRIPT[SCRIPT.index("sed -e") : SCRIPT.index("|\n${SPM")]
     assert replaced(texts, read_rules(path)) == run(texts, pipe)
-    # A control: without the first rule.
-    shorter = replaced(["a，b"], read_rules(path)[1:])
-    assert shorter != run(["a，b"], pipe)
 
 
 UNKNOWN = {

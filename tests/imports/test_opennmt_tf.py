@@ -313,15 +313,12 @@ DESCRIPTIONS = {
     "model = opennmt.models.TransformerBase": None,
     "model = lambda: catalog.TransformerTiny()": {"num_layers": 2, "num_units": 64},
     "class Own(onmt.models.Transformer):\n  def __init__(self):\n    super().__init__("
-    "source_inputter=onmt.inputters.WordEmbedder(), num_heads=4)\nmodel = lambda: Own()": {
-        "num_heads": 4,
-        "num_units": 512,
-    },
-    "model = lambda: Transformer(None, None, 3, 8, ffn_activation=tf.nn.gelu)": {
-        "num_layers": 3,
-        "num_units": 8,
-        "ffn_activation": "tf.nn.gelu",
-    },
+    "source_inputter=onmt.inputters.WordEmbedder(), num_heads=4)\nmodel = lambda: Own()": (
+        {"num_heads": 4, "num_units": 512}
+    ),
+    "model = lambda: Transformer(None, None, 3, 8, ffn_activation=tf.nn.gelu)": (
+        {"num_layers": 3, "num_units": 8, "ffn_activation": "tf.nn.gelu"}
+    ),
     "model = lambda: Transformer(num_layers=2 * int(os.environ['N']))": None,
     "model = lambda: Transformer(num_experts=2)": None,
     "model = lambda: models.LuongAttention()": None,
@@ -349,14 +346,11 @@ def config(**changes):
     return {"config.yml": yaml.safe_dump({**CONFIG, **sections}).encode()}
 
 
-def description(**changes):
-    return {"run/model_description.py": _described(changes)}
-
-
-def _described(changes):
+def description(end=b"", **changes):
     values = {"num_layers": (2, 1), "num_units": 16, "num_heads": 2, "ffn_inner_dim": 24, **changes}
     arguments = ", ".join(f"{name}={value}" for name, value in values.items())
-    return f"model = lambda: Transformer({arguments})".encode()
+    code = f"model = lambda: Transformer({arguments})".encode()
+    return {"run/model_description.py": code + end}
 
 
 CONTROLS = b"\nauto = {'source_sequence_controls': {'end': True}}"
@@ -376,10 +370,7 @@ BAD = {
         description(position_encoder_class="onmt.layers.PositionEmbedder"),
         "`position_encoder_class` of .* SinusoidalPositionEncoder. Received: onmt.layers.Posit",
     ),
-    "another activation": (
-        description(ffn_activation="tf.nn.elu"),
-        "`ffn_activation` of .* nn.relu",
-    ),
+    "another activation": (description(ffn_activation="tf.nn.elu"), "`ffn_activation` of .*nn.rel"),
     "no description": ({"run/model_description.py": b"model = 3"}, "must create one Transformer"),
     "another cutter": (tokenizer(type="CharacterTokenizer"), "one of SpaceTokenizer, OpenNMTTok"),
     "aggressive cuts": (
@@ -388,22 +379,16 @@ BAD = {
     ),
     "another mode": (tokenizer(mode="space", sp_model_path="sp_en.model"), "`mode` of .*none"),
     "case marks": (
-        tokenizer(mode="none", sp_model_path="sp_en.model", case_markup=True),
-        "`source_tokenization` of .*config.yml has settings that we do not know: case_markup",
+        tokenizer(mode="none", sp_model_path="a", case_markup=1),
+        "not know: case_markup",
     ),
     "a list for a cutter": (tokenizer(type=["x"]), "`type` of .* one of Space.* Received: a list"),
-    "a word for settings": (
-        tokenizer(type="OpenNMTTokenizer", params="mode"),
-        "`source_tokenization` of .*yml must be a mapping of names. Received: mode",
-    ),
+    "a word": (tokenizer(type="OpenNMTTokenizer", params="mode"), "a mapping of names. .*: mode"),
     "a start": (
         config(data={"source_sequence_controls": {"start": True, "end": True}}),
         "`start` of `source_sequence_controls` of .*yml must be false, .*Received: true",
     ),
-    "controls of its class": (
-        {"run/model_description.py": _described({}) + CONTROLS},
-        "`source_sequence_controls` of `data` of .*yml must be set, .*Received: null",
-    ),
+    "controls of its class": (description(CONTROLS), "`source_sequence_controls` .*set, .*: null"),
     "coverage": (config(params={"coverage_penalty": 0.2}), "`coverage_penalty` of `params` of"),
     "unknowns replaced": (config(params={"replace_unknown_target": True}), "`replace_unknown_tar"),
     "a list for a mapping": ({"config.yml": b"data: [1]"}, "`data` of .*a mapping"),
@@ -418,10 +403,7 @@ BAD = {
     "an index of nothing": ({"run/ckpt-3.index": b"index"}, "is no checkpoint, or is damaged"),
     "no numbers": ({"run/ckpt-3.data-00000-of-00001": b"data"}, "is damaged"),
     "infinite": ({"weight": np.inf}, "layer_norm/gamma must have finite numbers of float32"),
-    "float64": (
-        {"weight": np.float64(1)},
-        "must have finite numbers of float32. Received: float64",
-    ),
+    "float64": ({"weight": np.float64(1)}, "finite numbers of float32. Received: float64"),
 }
 
 
@@ -441,6 +423,8 @@ def spoiled(good, folder, fault):
     for name, content in fault.items():
         if isinstance(content, bytes):
             (folder / name).write_bytes(content)
+        elif content is None:
+            (folder / name).unlink()
     return folder
 
 
@@ -454,27 +438,21 @@ def test_what_cannot_be_imported_is_refused_in_one_line(good, tmp_path, name):
     assert str(folder) in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "name", ["run/model_description.py", "run/ckpt-3.index", "sp_en.model", "en.txt"]
-)
+MISSING = {
+    "run/model_description.py": ({"run/model_description.py": None}, "has no "),
+    "run/ckpt-3.index": ({"run/ckpt-3.index": None}, "has no "),
+    "sp_en.model": ({"sp_en.model": None}, "has no "),
+    "en.txt": ({"en.txt": None}, "has no en.txt or model_examples"),
+    "a folder": (config(data={"source_vocabulary": "."}), r"has no \. or model_examples"),
+    "an empty name": ({"run/checkpoint": b""}, "run/checkpoint names none: .*run has no such"),
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
 def test_a_missing_file_is_named(good, tmp_path, name):
-    spoiled(good, tmp_path, {})
-    (tmp_path / name).unlink()
-    reason = f"has no {name} or model_examples" if name == "en.txt" else "has no "
-    with pytest.raises(FileNotFoundError, match=reason):
-        imported.module_of(OpenNMTFolder(tmp_path))
-
-
-def test_a_folder_for_a_vocabulary_is_refused_by_name(good, tmp_path):
-    spoiled(good, tmp_path, config(data={"source_vocabulary": "."}))
-    with pytest.raises(FileNotFoundError, match=r"has no \. or model_examples"):
-        OpenNMTFolder(tmp_path)
-
-
-def test_an_empty_file_that_names_the_checkpoint_is_refused(good, tmp_path):
-    spoiled(good, tmp_path, {"run/checkpoint": b""})
-    with pytest.raises(FileNotFoundError, match=r"run/checkpoint names none: .*run has no such"):
-        imported.module_of(OpenNMTFolder(tmp_path))
+    fault, message = MISSING[name]
+    with pytest.raises(FileNotFoundError, match=message):
+        imported.module_of(OpenNMTFolder(spoiled(good, tmp_path, fault)))
 
 
 def test_a_checkpoint_of_version_1_is_refused_by_name(good, tmp_path):
@@ -494,5 +472,5 @@ def test_a_whole_folder_has_no_fault(good, tmp_path):
     assert folder.unused_parts() == ""
     # On the controls of a source, config.yml overrides the class.
     controls = config(data={"source_sequence_controls": {"end": True}})
-    described = {"run/model_description.py": _described({}) + CONTROLS}
-    assert OpenNMTFolder(spoiled(good, tmp_path, controls | described)).hyperparameters.source_end
+    both = controls | description(CONTROLS)
+    assert OpenNMTFolder(spoiled(good, tmp_path, both)).hyperparameters.source_end
