@@ -30,11 +30,16 @@ def flat(tree):
     return f"(S {' '.join(f'(XX {word})' for word in tree.words)})"
 
 
-def test_a_run_says_that_its_target_are_trees(task_of):
+def test_it_learns_trees_from_a_treebank_alone(task_of, tmp_path):
     task = task_of()
     assert task.corpus.name == "treebank"
     assert task.corpus_settings["target_language"] == "trees"
     assert task.default_model_dir(task.values) == "runs/parsing_en"
+    message = r"^--task=parsing learns from trees\. Received: corpus=reverse\. Pass --c"
+    with pytest.raises(ValueError, match=message):
+        task_of("--corpus=reverse")
+    with pytest.raises(ValueError, match=r"^--format=ctranslate2 is no format of the task parsing"):
+        Parsing.convert(None, tmp_path, {"format": "ctranslate2"})
 
 
 def test_trees_may_be_longer_than_sentences(task_of):
@@ -45,12 +50,6 @@ def test_trees_may_be_longer_than_sentences(task_of):
     assert task_of("--max_length=+7").decoding.max_length == "+7"
 
 
-def test_another_corpus_is_refused(task_of):
-    message = r"^--task=parsing learns from trees\. Received: corpus=reverse\. Pass --c"
-    with pytest.raises(ValueError, match=message):
-        task_of("--corpus=reverse")
-
-
 def test_an_epoch_is_measured_by_f1_of_the_first_trees(task_of):
     task = task_of("--keep_best=f1", "--validation_sentences=200")
     gold = Treebank(data_dir=str(TREEBANK)).trees("valid")
@@ -58,11 +57,6 @@ def test_an_epoch_is_measured_by_f1_of_the_first_trees(task_of):
     assert task.validation_quality(list(map(str, gold[:5]))) == 100
     assert 0 < task.validation_quality([*map(str, gold[:4]), flat(gold[4])]) < 100
     assert task_of("--validation_sentences=0").higher_is_better == {"cross_entropy": False}
-
-
-def test_conversion_to_another_engine_is_refused(task_of, tmp_path):
-    with pytest.raises(ValueError, match=r"^--format=ctranslate2 is no format of the task parsing"):
-        Parsing.convert(None, tmp_path, {"format": "ctranslate2"})
 
 
 def scorer(**values):
@@ -81,14 +75,6 @@ def test_a_split_is_parsed_again_and_scored():
     assert examined.score(list(map(flat, gold)))["scores"]["all"]["f1"] < 60
     expected = ["8", *["100.00"] * 5, "0.00", "100.00", "all"]
     assert examined.table(right).splitlines()[-1].split() == expected
-
-
-def test_a_file_without_a_tree_is_refused(tmp_path):
-    file = tmp_path / "empty.trees"
-    for text in ("", "\n", "( (-NONE- *) )"):
-        file.write_text(text)
-        with pytest.raises(ValueError, match=r"^--reference_file=.* holds no tree with words\."):
-            TreeScorer({}, "m", {**NO_FLAGS, "reference_file": str(file)})
 
 
 def test_trees_of_a_file_are_parsed_by_a_model_of_unknown_origin(tmp_path):
@@ -120,12 +106,23 @@ def test_the_parameter_file_of_evalb_decides_what_is_scored(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "flags", [{"metrics": ["bleu"]}, {"confidence": True}, {"source_file": "a.en"}]
+    ("values", "message"),
+    [
+        ({"metrics": ["bleu"]}, "^--metrics is for translations, and runs/p parses: leave"),
+        ({"confidence": True}, "^--confidence is for translations, and runs/p parses: leave"),
+        ({"source_file": "a.en"}, "^--source_file is for translations, and runs/p parses: leave"),
+        *(
+            ({"reference_file": text}, r"^--reference_file=.* holds no tree with words\.")
+            for text in ("", "\n", "( (-NONE- *) )")
+        ),
+    ],
 )
-def test_flags_of_translations_are_refused(flags):
-    message = rf"^--{next(iter(flags))} is for translations, and runs/p parses: leave"
+def test_what_trees_cannot_be_scored_by_is_refused(values, message, tmp_path):
+    if "reference_file" in values:
+        (tmp_path / "empty.trees").write_text(values["reference_file"])
+        values = {"reference_file": str(tmp_path / "empty.trees")}
     with pytest.raises(ValueError, match=message):
-        scorer(**flags)
+        scorer(**values)
 
 
 def test_damaged_gold_trees_are_counted_with_the_scores(tmp_path):

@@ -56,8 +56,11 @@ def make(values_of, folder):
     return make_task
 
 
-def test_sizes_are_those_of_the_pictures_and_of_the_flags(make, folder):
+def test_sizes_are_those_of_the_pictures_and_of_the_flags(make, folder, capsys):
     task = make("--norm=pre", "--shift=1")
+    task.introduce()
+    printed = capsys.readouterr().out
+    assert ": 20 pictures to train, 2 to validate, 2 to test, 2 classes, 2 x 3 patches\n" in printed
     hyperparameters = task.hyperparameters
     assert (hyperparameters.height, hyperparameters.width) == (4, 6)
     assert (hyperparameters.channels, hyperparameters.classes) == (1, 2)
@@ -76,19 +79,10 @@ def test_sizes_are_those_of_the_pictures_and_of_the_flags(make, folder):
     assert task.examples("valid").draws is None
 
 
-def test_introduce_counts_pictures_classes_and_patches(make, capsys):
-    make().introduce()
-    printed = capsys.readouterr().out
-    assert ": 20 pictures to train, 2 to validate, 2 to test, 2 classes, 2 x 3 patches\n" in printed
-
-
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        (
-            "--shift=4",
-            r"--shift must be below the 4 pixels of a picture.*--shift=4\. Try --shift=2",
-        ),
+        ("--shift=4", r"--shift must be below the 4 pixels of a picture.*=4\. Try --shift=2"),
         ("--patch_size=4", r"`patch_size` must divide height and width.*width=6\. Try 2"),
         ("--num_heads=3", r"`d_model` must be divisible by `num_heads`"),
     ],
@@ -122,12 +116,19 @@ def test_scores_count_the_answers_of_the_classifier():
     assert scores_of(classifier, split) == expected
 
 
-def test_questions_about_text_are_refused():
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"confidence": True}, r"--confidence is for text, and runs/a gives pictures"),
+        ({}, r"runs/a does not say what pictures it was trained on"),
+        # Refused before any picture is read: the description names none.
+        ({"precision": "bfloat16"}, r"^--precision=bfloat16: models of pictures compute"),
+    ],
+)
+def test_what_pictures_cannot_be_scored_by_is_refused(values, message):
     assert task_class("image_classification").scorer is PictureScorer
-    with pytest.raises(ValueError, match=r"--confidence is for text, and runs/a gives pictures"):
-        PictureScorer({}, "runs/a", {**NO_FLAGS, "confidence": True})
-    with pytest.raises(ValueError, match=r"runs/a does not say what pictures it was trained on"):
-        PictureScorer({}, "runs/a", NO_FLAGS)
+    with pytest.raises(ValueError, match=message):
+        PictureScorer({}, "runs/a", NO_FLAGS | values)
 
 
 @pytest.fixture
@@ -173,12 +174,6 @@ def test_a_run_on_a_folder_that_has_changed_does_not_go_on(described, make, tmp_
     del description["files"]  # A run of an earlier version resumes.
     run.description.write_text(json.dumps(description))
     run.describe(task.description(), task.fixed)
-
-
-def test_a_run_of_pictures_has_one_precision():
-    # Refused before any picture is read: the description names none.
-    with pytest.raises(ValueError, match=r"^--precision=bfloat16: models of pictures compute"):
-        PictureScorer({}, "m", NO_FLAGS | {"precision": "bfloat16"})
 
 
 # The graph of a Vision Transformer: numbers and PNG files in, classes and attention out.
@@ -318,27 +313,18 @@ def test_a_huge_file_is_refused_by_its_header(module, sides):
         module.classify_png(tf.constant([content, content[:40]]))
 
 
-OF_PICTURES = {
-    "task": "image_classification",
-    "hyperparameters": VisionHyperparameters(
-        num_layers=1, d_model=4, d_ff=4, num_heads=2
-    ).as_dict(),
-}
-GATES = {"hyperparameters": {**OF_PICTURES["hyperparameters"], "gates": 3}}
+SIZES = VisionHyperparameters(num_layers=1, d_model=4, d_ff=4, num_heads=2).as_dict()
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("task", "sizes", "message"),
     [
-        (
-            {"task": "parsing"},
-            r"must be a model of the task image_classification\. .*parsing\. Try `tr",
-        ),
-        (GATES, "the model was written by another version: this one does not know the"),
-        ({}, "holds no checkpoint"),  # The control.
+        ("parsing", {}, r"must be a model of the task image_classification\. .*parsing\. Try `tr"),
+        ("image_classification", {"gates": 3}, "the model was written by another version: this o"),
+        ("image_classification", {}, "holds no checkpoint"),  # The control.
     ],
 )
-def test_a_run_of_another_task_or_version_is_refused(tmp_path, change, message):
-    write_json(tmp_path / "model.json", {**OF_PICTURES, **change})
+def test_a_run_of_another_task_or_version_is_refused(tmp_path, task, sizes, message):
+    write_json(tmp_path / "model.json", {"task": task, "hyperparameters": SIZES | sizes})
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         PictureClassifier.load(tmp_path)

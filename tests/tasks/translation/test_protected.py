@@ -182,13 +182,6 @@ def test_every_span_comes_back_once(translator, options):
     assert "keep me" in translated[lines.index("⟦keep me⟧ b")]
 
 
-def test_control_without_the_rules_spans_are_lost(translator):
-    lines = [" ".join(words) for words in sentences("new", 40)]
-    translated = translator(protect_all=False).translate(lines)
-    pairs = zip(lines, translated, strict=True)
-    assert any(times(line) != times(translation) for line, translation in pairs)
-
-
 def test_the_savedmodel_translates_as_the_run(translator, exported):
     lines = [" ".join(words) for words in sentences("new", 6)] + list(HARD)
     live = translator()
