@@ -21,7 +21,6 @@ CORPORA = {
     "lines": ((), ("en", "en")),
     "spans": ((), ("en", "spans")),
     "treebank": ((), ("en", "trees")),
-    "intents": ((), ("en", "intent")),
     "slots": (("--target_language=slots",), ("en", "slots")),
     "reverse": (("--target_language=x",), ("en", "x")),
 }
@@ -35,7 +34,7 @@ def settings_of(values_of, tmp_path):
         (tmp_path / f"{split}.trees").write_text("(S (N dogs) (V run))\n")
 
     def settings(name, *arguments):
-        folder = () if name in ("intents", "slots", "reverse") else (f"--data_dir={tmp_path}",)
+        folder = () if name in ("slots", "reverse") else (f"--data_dir={tmp_path}",)
         corpus = "intents" if name == "slots" else name
         flags = (f"--corpus={corpus}", *folder, *CORPORA[name][0], *arguments)
         values = values_of(Translation, *flags)
@@ -46,7 +45,7 @@ def settings_of(values_of, tmp_path):
 
 @pytest.mark.parametrize("name", CORPORA)
 def test_a_run_says_the_languages_of_its_corpus(settings_of, name):
-    if name in ("intents", "slots"):
+    if name == "slots":
         pytest.importorskip("hassil", reason="install the extra [intents]")
         pytest.importorskip("home_assistant_intents", reason="install the extra [intents]")
     settings, values = settings_of(name)
@@ -64,7 +63,7 @@ def test_a_run_says_the_languages_of_its_corpus(settings_of, name):
     ("name", "flag"),
     [
         ("lines", "--source_language=de"),
-        ("intents", "--target_language=slots"),
+        ("slots", "--target_language=intent"),
         ("reverse", "--target_language=y"),
     ],
 )

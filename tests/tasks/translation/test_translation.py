@@ -319,18 +319,6 @@ def test_subword_regularization_reaches_the_training_side_alone(prepared):
     assert run.task.examples("valid").variations == {}
 
 
-def test_the_search_of_a_flag_file_is_that_of_the_export(run_of, prepared, tmp_path):
-    """Section 6.3: output up to the source's length + 300."""
-    file = tmp_path / "parsing.flags"
-    file.write_text("--beam_size=21\n--length_penalty=0.3\n--max_length=+300\n--min_length=1\n")
-    run = prepared(f"--flagfile={file}", "--repetition_penalty=1.5")
-    options = new_module(run.task, run.folder).options
-    assert (options.beam_size, options.length_penalty) == (21, 0.3)
-    assert (options.max_length, options.min_length) == ("+300", "1")
-    assert options.repetition_penalty == 1.5
-    assert run_of().task.decoding == DecodingOptions()
-
-
 def pretend_to_fit(model, feed, steps_per_epoch, last_step, watchers):
     """One step that changes nothing."""
     [folder] = [watcher.folder for watcher in watchers if type(watcher).__name__ == "Checkpointing"]
@@ -364,7 +352,8 @@ def test_the_printed_and_the_kept_score_are_of_the_flags(run_of, tmp_path, monke
     assert (scores["split"], scores["beam_size"], scores["bleu"]) == ("test", 3, 100)
     assert "step 1, beam 3: BLEU 100.0  chrF 100.0" in capsys.readouterr().out
     # The control: another search is scored otherwise.
-    expected = DecodingOptions()
+    expected = run_of().task.decoding
+    assert expected == DecodingOptions()
     assert run.task.score(new_module(run.task, run.folder)).numbers["bleu"] < 50
 
 
@@ -673,7 +662,6 @@ def test_the_command_averages_the_last_checkpoints(folder, capsys):
 
 
 FINAL = [
-    ((), "mean of the checkpoints of steps 1, 2, 3"),
     (("--average_checkpoints=2",), "mean of the checkpoints of steps 2, 3"),
     (("--ema=0.5",), "moving average of the weights"),
     (("--keep_best=cross_entropy",), "best epoch"),
