@@ -77,15 +77,6 @@ def test_its_export_names_the_architecture_and_its_run_the_cost(shell):
     assert "A Transformer" not in readme.read_text()
 
 
-def test_a_run_is_not_resumed_with_another_architecture(shell):
-    of_architecture = ("--arch", "--max_pos", "--posi")
-    flags = [flag for flag in shell.training if not flag.startswith(of_architecture)]
-    answer = shell(*flags, "--max_epochs=9")
-    assert answer.returncode == 1
-    assert "architecture was " in answer.stderr.decode()
-    assert len(answer.stderr.decode().splitlines()) == 1
-
-
 def test_pictures_of_heads_need_a_transformer(shell):
     pytest.importorskip("matplotlib")
     answer = shell("visualize", "--picture=positions", "--model=runs/it", "--output=a.png")

@@ -75,10 +75,3 @@ def test_a_saved_model_has_the_averaged_weights_of_its_run_to_the_last_bit(toy):
         assert vocabulary.fingerprint == folder.read_description()["vocabulary"]["fingerprint"]
     last, _ = starting_point(checkpoint.checkpoints(folder.checkpoints)[-1])
     assert not all(np.array_equal(last[name], averaged[name]) for name in averaged)
-
-
-def test_an_unfinished_run_resumes_and_does_not_start_anew(toy, tuned, tmp_path):
-    shell, _ = tuned["run"]
-    again = shell.copy(tmp_path)(*FEW, f"--init_from={toy.folder / 'nowhere'}")
-    assert again.returncode == 0, again.stderr.decode()
-    assert b"going on from step 10 " in again.stdout

@@ -1,11 +1,15 @@
-"""A parser trained by the command on the treebank of the tests: killed, exported, evaluated."""
+"""A parser trained by the command on the treebank of the tests: exported and evaluated; and the
+command that parses: each format, raw text, a stream, and wrong options.
+"""
 
 import json
 import pathlib
 import random
 import re
+from xml.etree import ElementTree
 
 import pytest
+from integration.conftest import answers_one_by_one
 from written import escaped
 
 from keras_transformer.evaluation.parser_score import measure
@@ -25,7 +29,6 @@ TRAIN = [
     *("--learning_rate_scale=0.5", "--label_smoothing=0", "--noconstrained"),
     *("--average_over=epochs", "--average_checkpoints=1", "--validation_sentences=8"),
 ]
-SHORT = [*TRAIN, "--max_epochs=4", "--keep_checkpoints=9", "--norelease"]
 
 
 @pytest.fixture(scope="module")
@@ -134,5 +137,96 @@ def test_it_has_learned_trees(trained):
     assert learned["complete"] > baseline["complete"]
 
 
-def test_after_a_kill_it_resumes_bit_for_bit(trained_once, kill_and_resume):
-    kill_and_resume(SHORT, trained_once("short_parser", SHORT), RUN)
+# The command that parses.
+SENTENCES = ["The cat sings .", "", "Birds ( small ones ) fly", "Go"]
+RAW = ["The cat can't sing.", "", "Birds (small ones) fly", "Go"]
+
+
+@pytest.fixture(scope="module")
+def shell(trained, tmp_path_factory):
+    """A `Shell` in a copy of the folder."""
+    shell = trained.copy(tmp_path_factory.mktemp("parser"))
+    (shell.folder / "sentences.txt").write_text("\n".join(SENTENCES) + "\n")
+    return shell
+
+
+@pytest.fixture(scope="module")
+def written(shell):
+    """The completed processes of commands, by a name for each."""
+    lines = ["parse", f"--model={RUN}", "--input=sentences.txt"]
+    commands = {
+        "brackets": lines,
+        "greedy": [*lines, "--beam_size=1", "--constrained"],
+        "saved": ["parse", f"--model={SAVED_MODEL}", *lines[2:], "--output=saved.trees"],
+        "drawn": [*lines, "--tree_format=drawn"],
+        "picture": [*lines, "--tree_format=picture", "--output=a.svg", "--theme=dark"],
+        "several": [*lines, "--num_hypotheses=2", "--beam_size=2"],
+        "streamed picture": ["parse", f"--model={RUN}", "--stream", "--tree_format=picture"],
+        "no picture": [*lines, "--tree_format=picture"],
+    }
+    return dict(zip(commands, shell.all(list(commands.values())), strict=True))
+
+
+def trees_of(answer):
+    assert (answer.returncode, answer.stderr) == (0, b""), answer.stderr.decode()
+    return answer.stdout.decode().split("\n")[:-1]
+
+
+def assert_over(trees, sentences):
+    assert len(trees) == len(sentences)
+    for tree, sentence in zip(trees, sentences, strict=True):
+        words = list(map(escaped, sentence.split()))
+        assert (parse(tree).words if words else tree) == (words or "")
+
+
+def test_each_sentence_has_a_tree_of_its_words(shell, written):
+    trees = trees_of(written["brackets"])
+    assert_over(trees, SENTENCES)
+    assert trees == Translator.load(shell.folder / RUN).translate(SENTENCES)
+    assert trees_of(written["saved"]) == []
+    assert trees == (shell.folder / "saved.trees").read_text().split("\n")[:-1]
+    greedy = trees_of(written["greedy"])
+    assert_over(greedy, SENTENCES)
+    options = {"beam_size": 1, "constrained": True}
+    assert greedy == Translator.load(shell.folder / RUN, **options).translate(SENTENCES)
+
+
+def test_trees_are_drawn_for_a_terminal(written):
+    pytest.importorskip("nltk")
+    blocks = "\n".join(trees_of(written["drawn"])).split("\n\n")
+    last_lines = [block.strip("\n").split("\n")[-1].split() for block in blocks if block.strip()]
+    assert last_lines == [sentence.split() for sentence in SENTENCES if sentence]
+
+
+def test_trees_are_drawn_as_a_picture(shell, written):
+    pytest.importorskip("matplotlib")
+    assert trees_of(written["picture"]) == []
+    assert ElementTree.parse(shell.folder / "a.svg").getroot().tag.endswith("svg")
+
+
+def test_raw_text_is_split_into_words(shell):
+    pytest.importorskip("nltk")
+    text = "".join(f"{line}\n" for line in RAW).encode()
+    answer = shell("parse", f"--model={RUN}", "--raw_text", stdin=text)
+    words = ["The cat ca n't sing .", "", "Birds ( small ones ) fly", "Go"]
+    assert_over(trees_of(answer), words)
+
+
+def test_a_streamed_sentence_is_answered_before_the_next_is_sent(shell):
+    answers = answers_one_by_one(shell, SENTENCES, "parse", f"--model={RUN}", "--stream")
+    assert_over([answer.removesuffix("\n") for answer in answers], SENTENCES)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("several", b"--num_hypotheses=2: parse writes one tree for a sentence. Leave it out"),
+        ("streamed picture", b"--stream answers lines of standard input on standard output"),
+        ("no picture", b"--output must be a file that ends in .png or .svg. Received: --output=-"),
+    ],
+)
+def test_options_that_do_not_suit_it_are_refused_in_one_line(written, name, message):
+    answer = written[name]
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(b"error: " + message)
+    assert answer.stderr.count(b"\n") == 1

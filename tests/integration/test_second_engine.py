@@ -20,48 +20,29 @@ RUN = "runs/reverse_words_reversed"
 CONVERTED = "saved_models/reverse_words_reversed_ctranslate2"
 
 
-@pytest.fixture(scope="module")
-def shell(toy, tmp_path_factory):
-    """A `Shell` in a copy of the toy run's folder, which the export is written into."""
-    return toy.copy(tmp_path_factory.mktemp("converted"))
-
-
-@pytest.fixture(scope="module")
-def engine(shell):
-    """The translator of CTranslate2 from the exported folder, and the tokenizer of its pieces."""
+def test_a_beam_finds_the_same_translations_with_an_export_that_is_written_once(toy_copy):
     ctranslate2 = pytest.importorskip("ctranslate2")
     sentencepiece = pytest.importorskip("sentencepiece")
-    exported = shell.run("export", f"--model_dir={RUN}", "--format=ctranslate2")
+    exported = toy_copy.run("export", f"--model_dir={RUN}", "--format=ctranslate2")
     assert f"exported to {CONVERTED}".encode() in exported.stdout
-    model_file = str(shell.folder / CONVERTED / "vocabulary.model")
-    pieces = sentencepiece.SentencePieceProcessor(model_file=model_file)
-    return ctranslate2.Translator(str(shell.folder / CONVERTED), compute_type="float32"), pieces
+    again = toy_copy("export", f"--model_dir={RUN}", "--format=ctranslate2")
+    assert again.stderr.startswith(f"error: {CONVERTED} exists.".encode())
 
-
-@pytest.fixture(scope="module")
-def text(toy):
-    description = json.loads((toy.folder / RUN / "model.json").read_text(encoding="utf-8"))
-    return corpora.load(**description["corpus"]).test
-
-
-def test_a_beam_finds_the_same_translations(toy, engine, text):
-    ctranslate2, pieces = engine
-    sources = [pieces.encode(line, out_type=str) for line in text.sources]
-    results = ctranslate2.translate_batch(
-        sources, beam_size=4, length_penalty=0, max_decoding_length=100
+    description = json.loads((toy_copy.folder / RUN / "model.json").read_text(encoding="utf-8"))
+    lines = corpora.load(**description["corpus"]).test.sources
+    folder = toy_copy.folder / CONVERTED
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocabulary.model"))
+    results = ctranslate2.Translator(str(folder), compute_type="float32").translate_batch(
+        [pieces.encode(line, out_type=str) for line in lines],
+        beam_size=4,
+        length_penalty=0,
+        max_decoding_length=100,
     )
     theirs = [pieces.decode(result.hypotheses[0]) for result in results]
-    live = Translator.load(toy.folder / RUN, beam_size=4, length_penalty=0.0)
-    ours = live.translate(text.sources)
+    live = Translator.load(toy_copy.folder / RUN, beam_size=4, length_penalty=0.0)
+    ours = live.translate(lines)
     assert sum(a == b for a, b in zip(ours, theirs, strict=True)) >= 0.99 * len(ours)
     assert len(set(ours)) > len(ours) / 2
-
-
-def test_an_existing_export_is_not_overwritten(shell, engine):
-    again = shell("export", f"--model_dir={RUN}", "--format=ctranslate2")
-    assert again.returncode == 1
-    assert again.stderr.startswith(f"error: {CONVERTED} exists.".encode())
-    assert again.stderr.count(b"\n") == 1
 
 
 # The SavedModel in a C++ program without Python, as in TF Serving; it is compiled with the headers
@@ -112,10 +93,3 @@ def test_a_program_without_python_translates_like_the_live_model(program, toy, l
     linked = printed("ldd", program)
     assert "libtensorflow_cc" in linked
     assert "libpython" not in linked
-
-
-@in_cpp
-def test_control_a_folder_without_a_model_is_refused(program, tmp_path):
-    process = translate(program, tmp_path, ["a"])
-    assert process.returncode == 1
-    assert b"loading: " in process.stderr

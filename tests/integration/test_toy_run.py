@@ -4,14 +4,11 @@ import json
 import random
 import sys
 
-import numpy as np
 import pytest
 from shell import printed
 
 from keras_transformer.evaluation.metrics import METRICS
 from keras_transformer.inference.translator import Translator
-from keras_transformer.runs.model_path import starting_point
-from keras_transformer.training import checkpoint
 from pipelines import corpora
 
 RUN = "runs/reverse_words_reversed"
@@ -151,16 +148,3 @@ def test_evaluate_compares_with_another_system_on_two_files(toy_copy):
     warning = b"warning: 100% of the references look tokenized"
     assert result.stderr.startswith(warning)
     assert result.stderr.count(b"\n") == 1
-
-
-@pytest.mark.slow
-def test_average_and_export_again(toy, toy_copy):
-    toy_copy.run("average", f"--model_dir={RUN}", "--average_checkpoints=2")
-    toy_copy.run("export", f"--model_dir={RUN}", "--export_dir=again", "--beam_size=2")
-    assert sorted(path.name for path in (toy_copy.folder / "again").iterdir()) == ["1"]
-    exported_weights, _ = starting_point(toy_copy.folder / "again")
-    last_two = checkpoint.weights_of(toy_copy.folder / RUN / "averaged.npz")
-    last_three = checkpoint.weights_of(toy.folder / RUN / "averaged.npz")
-    assert exported_weights.keys() == last_two.keys()
-    assert all(np.array_equal(exported_weights[name], last_two[name]) for name in last_two)
-    assert not all(np.array_equal(last_three[name], last_two[name]) for name in last_two)
