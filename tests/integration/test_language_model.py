@@ -1,4 +1,4 @@
-"""A language model trained by the command on text of the tests: exported, evaluated."""
+"""A language model trained by the command on text of the tests: killed, exported, evaluated."""
 
 import json
 import pathlib
@@ -21,15 +21,18 @@ SIZES = [
 
 
 @pytest.fixture(scope="module")
-def trained(trained_once, tmp_path_factory):
-    """A `Shell` in the folder of a language model that has learned the sentences of the treebank in
-    part.
-    """
+def train(tmp_path_factory):
+    """The command that learns the sentences of the treebank as text."""
     folder = tmp_path_factory.mktemp("text")
     for split in ("train", "valid", "test"):
         lines = list(map(treebank.words_of, Treebank(data_dir=str(TREEBANK)).trees(split)))
         (folder / f"{split}.en").write_text("\n".join(lines) + "\n")
-    train = ["train", "--flagfile=gpt.flags", "--corpus=lines", f"--data_dir={folder}", *SIZES]
+    return ["train", "--flagfile=gpt.flags", "--corpus=lines", f"--data_dir={folder}", *SIZES]
+
+
+@pytest.fixture(scope="module")
+def trained(trained_once, train):
+    """A `Shell` in the folder of a language model that has learned its text in part."""
     return trained_once("language_model", [*train, "--max_epochs=20"])
 
 
@@ -67,3 +70,8 @@ def test_the_saved_model_generates_the_text_of_the_live_model(trained):
     served = Generator.load(trained.folder / SAVED_MODEL)
     assert served.generate(lines) == live.generate(lines)
     assert len(set(live.generate(lines))) > 150
+
+
+def test_after_a_kill_it_resumes_bit_for_bit(trained_once, train, kill_and_resume):
+    command = [*train, "--max_epochs=4", "--keep_checkpoints=9", "--norelease"]
+    kill_and_resume(command, trained_once("short_language_model", command), RUN)

@@ -29,6 +29,7 @@ TRAIN = [
     *("--learning_rate_scale=0.5", "--label_smoothing=0", "--noconstrained"),
     *("--average_over=epochs", "--average_checkpoints=1", "--validation_sentences=8"),
 ]
+SHORT = [*TRAIN, "--max_epochs=4", "--keep_checkpoints=9", "--norelease"]
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +136,10 @@ def test_it_has_learned_trees(trained):
     learned, baseline = (measure(parsed, gold)["all"] for parsed in (trees, flat))
     assert learned["f1"] > 40 > 30 > baseline["f1"]
     assert learned["complete"] > baseline["complete"]
+
+
+def test_after_a_kill_it_resumes_bit_for_bit(trained_once, kill_and_resume):
+    kill_and_resume(SHORT, trained_once("short_parser", SHORT), RUN)
 
 
 # The command that parses.
