@@ -54,11 +54,12 @@ def test_the_most_terms_come_first_and_then_the_best_score(monkeypatch):
     for text, of_line, usual, first in zip(TEXTS, details, by_score, best, strict=True):
         terms = [translation for term, translation in TERMS.items() if term in text.split()]
         texts = [hypothesis.text for hypothesis in usual]
-        texts.sort(key=lambda found: -sum(term in found for term in terms))
+        texts.sort(key=lambda text: -sum(term in text for term in terms))
         assert [hypothesis.text for hypothesis in of_line] == texts
         assert first == (texts[0] if text else "")
     # A control: the score alone gives others.
-    differ = [one[0].text != other[0].text for one, other in zip(details, by_score, strict=True)]
+    pairs = zip(details, by_score, strict=True)
+    differ = [hypotheses[0].text != usual[0].text for hypotheses, usual in pairs]
     assert sum(differ) >= 2
     assert not differ[TEXTS.index("f g")]
 

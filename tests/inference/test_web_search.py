@@ -263,8 +263,8 @@ return found;
 def test_control_a_search_without_one_of_its_rules_finds_others(inputs, expected):
     assert [rule for rule in RULES if SCRIPT.count(rule) != 1] == []
     scripts = [SCRIPT.replace(*change) for change in RULES.items()]
-    found = run(OF_SCRIPTS, scripts, MODEL + SEARCH, *inputs)
-    same = [rule for rule, of_rule in zip(RULES, found, strict=True) if of_rule == expected]
+    answers = run(OF_SCRIPTS, scripts, MODEL + SEARCH, *inputs)
+    same = [rule for rule, of_rule in zip(RULES, answers, strict=True) if of_rule == expected]
     assert same == []
 
 

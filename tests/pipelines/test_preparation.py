@@ -341,12 +341,12 @@ def test_a_preparation_that_an_earlier_version_began_on_a_vocabulary_goes_on(cop
 def test_a_mixture_whose_file_has_changed_is_another_preparation(houses, tmp_path):
     """Its vocabulary has the tag of the corpus, and is used."""
     learn([*ENGLISH, *GERMAN], 296, tags=["<2de>"]).save(tmp_path / "tagged.model")
-    given = {"vocabulary": str(tmp_path / "tagged.model")}
+    vocabulary = {"vocabulary": str(tmp_path / "tagged.model")}
     for _ in range(2):
-        prepared = run(tmp_path / "p", **mixture_of(houses, tmp_path, tag="<2de>"), **given)
+        prepared = run(tmp_path / "p", **mixture_of(houses, tmp_path, tag="<2de>"), **vocabulary)
     assert "<2de>" in prepared.vocabulary.pieces
     with pytest.raises(ValueError, match=r"holds another preparation: members was \[.*<2de>"):
-        run(tmp_path / "p", **mixture_of(houses, tmp_path), **given)
+        run(tmp_path / "p", **mixture_of(houses, tmp_path), **vocabulary)
 
 
 @pytest.mark.parametrize(
