@@ -143,7 +143,7 @@ class Service:
                 "platform": version.model.platform,
                 "inputs": open_inference.tensors(signature.inputs, signature.defaults),
                 "outputs": open_inference.tensors(signature.outputs),
-                "parameters": {"signatures": ", ".join(version.model.signatures)},
+                "parameters": {"signatures": ", ".join(sorted(version.model.signatures))},
             }
 
     def is_ready(self, name: str, number: int | None = None) -> bool:

@@ -53,7 +53,9 @@ def test_the_server_describes_itself(client):
         assert about["inputs"] == [{"name": "text", "datatype": "BYTES", "shape": [-1]}]
         assert about["outputs"] == [{"name": "translation", "datatype": "BYTES", "shape": [-1]}]
         assert about["versions"] == ["1"]
-        assert "translate" in about["parameters"]["signatures"].split(", ")
+        names = about["parameters"]["signatures"].split(", ")
+        assert "translate" in names
+        assert names == sorted(names)
     about = client.get("/v2/models/m", params={"signature_name": "translate"}).json()
     beam = {"name": "beam_size", "datatype": "INT32", "shape": [-1]}
     assert {**beam, "parameters": {"optional": True}} in about["inputs"]
