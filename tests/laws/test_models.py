@@ -169,7 +169,7 @@ def test_logits_and_weights_are_float32_under_mixed_bfloat16(name):
     among = {*("float32",), *(("bfloat16",) if name == "BareTextEncoder" else ())}
     assert {keras.backend.standardize_dtype(out.dtype) for out in outputs} <= among
     assert {w.dtype for w in mixed.weights} == {"float32"}
-    stacks = [layer for layer in mixed.layers if "coder" in layer.name]
+    stacks = [layer for layer in mixed.layers if "coder" in layer.name or "pred" in layer.name]
     assert stacks
     assert {layer.compute_dtype for layer in stacks} == {"bfloat16"}
 

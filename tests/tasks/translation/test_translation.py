@@ -141,7 +141,7 @@ PLACES = {
     "defaults": ("", DEFAULTS),
     "noam": (
         "--ema=0.75 --clip_norm=0.3 --accumulate=3 --static_shapes --label_smoothing=0.2 "
-        "--max_steps=7 --max_minutes=3 --keep_checkpoints=6 --checkpoint_minutes=4 "
+        "--max_steps=7 --max_minutes=3 --keep_checkpoints=1 --checkpoint_minutes=4 "
         "--average_over=minutes --patience=5 --learning_rate_scale=2",
         {
             "ema": 0.75,
@@ -151,7 +151,7 @@ PLACES = {
             "label_smoothing": 0.2,
             "steps": 7,
             "minutes": 3,
-            "keep_checkpoints": 6,
+            "keep_checkpoints": 1,
             "checkpoint_minutes": 4,
             "average_over": "minutes",
             "best": ("cross_entropy", False, 5),
