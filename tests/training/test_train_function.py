@@ -2,6 +2,8 @@
 rows. What replicas and hosts add is in `test_replicas`.
 """
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -69,10 +71,13 @@ class Reports(keras.callbacks.Callback):
         self.reports.append(dict(logs))
 
 
-def make_model(rate=0.003, dropout=0.0, body=small_model):
+CLIPPED = functools.partial(optimizer, clip_norm=0.3)
+
+
+def make_model(rate=0.003, dropout=0.0, body=small_model, rule=CLIPPED):
     keras.utils.set_random_seed(2)
     model = body(dropout=dropout)
-    fit.compile_model(model, optimizer(rate, clip_norm=0.3), LabelSmoothedCrossEntropy(0.1))
+    fit.compile_model(model, rule(rate), LabelSmoothedCrossEntropy(0.1))
     return model
 
 
@@ -87,9 +92,8 @@ def feed_of(function, *batches):
 
 def train(batches, steps, steps_per_epoch=100, **options):
     """The model, its train function, and the reports of the steps."""
-    model = make_model(
-        **{name: options.pop(name) for name in ("rate", "dropout", "body") if name in options}
-    )
+    of_model = options.keys() & {"rate", "dropout", "body", "rule"}
+    model = make_model(**{name: options.pop(name) for name in of_model})
     reports = Reports()
     function = TrainFunction(model, tf.distribute.get_strategy(), **options)
     fit.fit(model, feed_of(function, *batches), min(steps_per_epoch, steps), steps, [reports])
@@ -103,9 +107,11 @@ def weights_differ(model, reference):
     )
 
 
-def test_batches_that_are_added_up_make_the_step_of_one_batch_of_all_their_rows():
-    whole, _, whole_reports = train([joined(THREE)], steps=5)
-    added, _, added_reports = train(THREE, steps=5, accumulate=3)
+@pytest.mark.parametrize(("rule", "rate"), [(CLIPPED, 0.003), (keras.optimizers.SGD, 0.1)])
+def test_batches_that_are_added_up_make_the_step_of_one_batch_of_all_their_rows(rule, rate):
+    """By gradient descent too: Adam's steps are as long for gradients of any length."""
+    whole, _, whole_reports = train([joined(THREE)], steps=5, rule=rule, rate=rate)
+    added, _, added_reports = train(THREE, steps=5, accumulate=3, rule=rule, rate=rate)
     assert weights_differ(whole, added) < 1e-5
     expected = pytest.approx([report["loss"] for report in whole_reports], rel=1e-5)
     assert [report["loss"] for report in added_reports] == expected
