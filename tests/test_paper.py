@@ -210,6 +210,25 @@ def test_a_row_has_the_paper_s_parameters(name):
     assert millions(hyperparameters(name, rows)) == pytest.approx(TABLE_3[name][-1], abs=1.0)
 
 
+WIDE = {"table3/c_d_model_1024", "big"}
+
+
+@pytest.mark.parametrize("name", sorted(set(COUNTED) - WIDE))
+def test_a_row_differs_from_base_by_what_the_paper_s_column_says(name):
+    """With 37,000 pieces. The two rows that are 1,024 wide differ by what the number of pieces is
+    off: -2.2 and +3.1 million.
+    """
+    difference = millions(hyperparameters(name)) - millions(hyperparameters("base"))
+    assert difference == pytest.approx(TABLE_3[name][-1] - 65, abs=1.0)
+
+
+def test_control_values_as_wide_as_keys_would_not_be_row_b():
+    hp = hyperparameters("table3/b_d_k_16")
+    narrow = Hyperparameters(37000, d_k=16, d_v=16)
+    assert millions(hp) - millions(narrow) == pytest.approx(7.08, abs=0.01)
+    assert abs(millions(narrow) - millions(hyperparameters("base")) + 7) > 1
+
+
 def test_the_formula_gives_a_model_s_number_of_parameters():
     sizes = {"num_layers": 2, "d_model": 8, "d_ff": 12, "num_heads": 2, "d_k": 3}
     count = Transformer(vocabulary_size=11, **sizes).count_params()
