@@ -95,12 +95,13 @@ def test_what_is_written_to_a_gz_is_read_from_it(tmp_path):
 
 def test_a_deleted_working_folder_is_reported(tmp_path):
     (tmp_path / "gone").mkdir()
-    # TensorFlow is not needed, and its import takes seconds.
+    # TensorFlow is not needed, and its import takes seconds. -P: Python 3.13.0 itself fails if it
+    # looks for modules in a folder that is gone.
     program = (
         "import sys; sys.modules['tensorflow'] = None; from keras_transformer import flags, streams"
         "\nflags.run(lambda _: streams.require_writable('y'), ())"
     )
-    command = f'cd gone; rmdir ../gone; exec {shlex.quote(sys.executable)} -c "$0"'
+    command = f'cd gone; rmdir ../gone; exec {shlex.quote(sys.executable)} -P -c "$0"'
     process = subprocess.run(["sh", "-c", command, program], cwd=tmp_path, capture_output=True)
     assert process.stderr == b"error: the working folder was deleted. Change into another.\n"
 
