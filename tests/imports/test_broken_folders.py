@@ -157,7 +157,10 @@ BROKEN = {
     "fp8": (fp8, r"model\.safetensors: the weight embeddings\.word.* must be of F64, .* F8_E4M3"),
     "family a list": (setting(model_type=["bert"]), r"`model_type` of .*Received: a list"),
     "no family": (config(b"{}"), r"`model_type` of .*config\.json .*null"),
-    "another family": (setting(model_type="llama"), r"`model_type` of .* bert, gpt2.*: llama\. "),
+    "another family": (
+        setting(model_type="llama"),
+        r"`model_type` of .* must be one of bert, gpt2.*: llama\. Import another model\.$",
+    ),
     "sizes": (config(b'{"model_type": "gpt2", "n_layer": 2}'), r"lacks vocab_size, n_embd, n_h"),
     "gpt2's act": (
         setting(**CONFIGS[gpt2], activation_function="tanh"),
@@ -167,7 +170,10 @@ BROKEN = {
     "labels with gaps": (setting(id2label={"0": "a", "2": "b"}), r"`id2label` of .*with 1"),
     "epsilon": (setting(layer_norm_eps="x"), r"`layer_norm_eps` of .*`float`.*Received: x"),
     "brackets": (config(b"[" * 200_000), r"config\.json .*brackets nest too deeply"),
-    "a list": (config(b"[1]"), r"config\.json is damaged: it must hold a JSON object\. .*: a list"),
+    "a list": (
+        config(b"[1]"),
+        r"config\.json is damaged: it must hold a JSON object\. .*: a list\.",
+    ),
     "twice": (config(b'{"a": 1, "a": 2}'), r"config\.json .*names a twice"),
     "half": (config(b'{"a": "\\ud800"}'), r"config\.json is damaged: it is not JSON"),
     "UTF-8": (config(b'{"a": "\xff"}'), r"config\.json .*UTF-8.*byte 7"),
@@ -225,7 +231,10 @@ BROKEN = {
     ),
     "no weights": (lost("model.safetensors"), r"has no weights: a file that ends in"),
     "header beyond": (header({}, length=2**40), r"model\.safetensors is damaged \("),
-    "shard": (sharded(gone="model-2.safetensors"), r"-2\.safetensors does not exist, and .*ind"),
+    "shard": (
+        sharded(gone="model-2.safetensors"),
+        r"model-2\.safetensors does not exist, and .*ind",
+    ),
     "not there": (sharded(x="model-1.safetensors"), r"model-1\.safetensors lacks the weight x"),
     "elsewhere": (sharded(x="../x.safetensors"), r"`weight_map` of .*beside it.*\.\./x"),
     "Dense": (
@@ -244,23 +253,38 @@ BROKEN_PICTURES = {
     "deviation 0": (setting(PICTURES, image_std=0), r"`image_std` of .*`float` > .*Received: 0"),
     "one of 0": (setting(PICTURES, image_std=[0.5, 0, 0.5]), r"`image_std` of .*Received: a list"),
     "not scaled": (setting(PICTURES, do_rescale=False), r"`do_rescale` of .*must be true\. .*: f"),
-    "scaled to 2": (setting(PICTURES, rescale_factor=1 / 127.5), r"`rescale_factor` of .* 1/255\."),
+    "scaled to 2": (
+        setting(PICTURES, rescale_factor=1 / 127.5),
+        r"`rescale_factor` of .*json must be 1/255\. Received",
+    ),
     "no classes": (setting(architectures=["ViTModel"]), r"ViTForImageClass.*\. .*: ViTModel"),
-    "two channels": (setting(PICTURES, image_mean=[0.5] * 2), r"`image_mean` of .*3 numbers or"),
+    "two channels": (
+        setting(PICTURES, image_mean=[0.5] * 2),
+        r"`image_mean` of .*3 numbers or one",
+    ),
 }
 
 
 GENERATION = "generation_config.json"
 BROKEN_TRANSLATORS = {
-    "two tables": (setting(decoder_vocab_size=8), r"`decoder_vocab_size` of .* vocab_size, 9\."),
-    "unlike heads": (setting(decoder_attention_heads=1), r"`decoder_attention_heads` of .*ads, 2"),
+    "two tables": (
+        setting(decoder_vocab_size=8),
+        r"`decoder_vocab_size` of .*config\.json must be vocab_size, 9\. Received: 8",
+    ),
+    "unlike heads": (
+        setting(decoder_attention_heads=1),
+        r"`decoder_attention_heads` of .* encoder_attention_heads, 2\. Received: 1",
+    ),
     "pad and end one": (setting(pad_token_id=0), r"`pad_token_id` of .*another id than eos_token_"),
     "an id beyond": (setting(decoder_start_token_id=9), r"`decoder_start_token_id` of .*below 9"),
     "more layers": (setting(encoder_layers=HUGE), r"lacks the weight 'encoder\.layers\.1\."),
-    "samples": (setting(GENERATION, do_sample=True), r"`do_sample` of .*n_config.*false.*: true"),
+    "samples": (
+        setting(GENERATION, do_sample=True),
+        r"`do_sample` of .*generation_config\.json must be false.*Received: true",
+    ),
     "barred words": (
         setting(GENERATION, bad_words_ids=[[1, 2]]),
-        r"`bad_words_ids` of .*n_conf.* 9",
+        r"`bad_words_ids` of .*generation_config\.json must be lists of one id below 9",
     ),
     "another start": (
         setting(GENERATION, decoder_start_token_id=1, eos_token_id=[0], pad_token_id=None),
@@ -270,7 +294,7 @@ BROKEN_TRANSLATORS = {
     "a first piece": (setting(GENERATION, forced_bos_token_id=3), r"`forced_bos_token_id` .* null"),
     "barred by config.json": (
         setting(bad_words_ids=[[1, 2]]),
-        r"`bad_words_ids` of .*/config.* below 9",
+        r"`bad_words_ids` of .*/config\.json must be lists of one id below 9",
     ),
     "ids with a gap": (setting("vocab.json", a=9), r"vocab\.json must number its 9 pieces .*a: 9"),
     "more pieces": (setting("vocab.json", more=9), r"vocab\.json must have at most 9 .*: 10"),
@@ -286,7 +310,10 @@ BROKEN_TRANSLATORS = {
 BROKEN_OF_MANY = {
     "few rows": (setting(vocab_size=9), r"shared\.weight is \(40, 4\), expected \(9, 4\)"),
     "no labels": (setting(TOKENS, additional_special_tokens=[]), r"must name the labels of langu"),
-    "no target": (setting(TOKENS, tgt_lang=None), r"Pass --to_language: deu_Latn, eng_Latn\."),
+    "no target": (
+        setting(TOKENS, tgt_lang=None),
+        r"into which language. Pass --to_language: deu_Latn, eng_Latn\.",
+    ),
     "an unknown target": (setting(TOKENS, tgt_lang="tlh"), r"`target_language` must be one of"),
     "legacy": (setting(TOKENS, legacy_behaviour=True), r"`legacy_behaviour` of .*false.*: true"),
     "tokens": (

@@ -11,20 +11,31 @@ OF_RUN = f"--model={RUN}"
 UNEQUAL = f"translate {OF_RUN} --input=text/valid.en --prefix_file=text/unequal.en"
 # {command: a part of its error message}; those of pictures need matplotlib.
 OF_PICTURES = {
-    f"visualize --picture=head {OF_RUN} '--line= ' --output=a.svg": b"--line must hold the",
+    f"visualize --picture=head {OF_RUN} '--line= ' --output=a.svg": (
+        b"--line must hold the sentence to look at. Received: --line=' '"
+    ),
     "visualize --picture=curves --model=n --output=/proc/a.svg": b"=/proc/a.svg cannot be written",
-    "visualize --picture=patches --model=n --png=text/a.png --output=text/a.png": b"would be lost",
-    f"visualize --picture=positions --output=a.svg {SAVED}": b"needs the weights and settings of a",
+    "visualize --picture=patches --model=n --png=text/a.png --output=text/a.png": (
+        b"--output=text/a.png is read, and would be lost. Name another file."
+    ),
+    f"visualize --picture=positions --output=a.svg {SAVED}": (
+        b"--picture=positions needs the weights and settings of a run. Received: saved_models/"
+    ),
 }
 # Commands that end with exit status 1, not 2.
 STATUS_1 = {
     "train --flagfile=toy.flags --d_model=32": b"d_model was 64, now 32",
-    f"parse {OF_RUN}": b"must be a model of the task parsing. Received: one of the task translati",
+    f"parse {OF_RUN}": (
+        b"error: runs/reverse_words_reversed must be a model of the task parsing. Received: one of "
+        b"the task translation. Try `translate`, `parse` (parsers), `generate` (language models) or"
+    ),
     "import_model --model_dir=r": b"--from is missing",
     "import_model --from=text --model_dir=runs": b"runs exists. Name another",
     "import_model --from=text --model_dir=/proc/r": b"--model_dir=/proc/r cannot be written: ",
     "import_model --from=text --model_dir=r --export_dir=r/e": b"--export_dir must lie outside of",
-    "import_model --from=nowhere --model_dir=r": b"nowhere must be a folder with config.json (Hu",
+    "import_model --from=nowhere --model_dir=r": (
+        b"nowhere must be a folder with config.json (Hugging Face's), decoder.yml (Marian's) or "
+    ),
 }
 READ = b"--output=text/../text/valid.en is read, and would be lost. Name another file."
 WRONG = {
@@ -37,18 +48,32 @@ WRONG = {
     f"translate {OF_RUN} --input=huge.txt": b"line 2 has",
     f"translate {OF_RUN} --input=huge.txt --split_sentences": b"error: a sentence of line 2 has",
     f"translate {OF_RUN} --input=huge.json": b"error: line 3 has",
-    f"export --model_dir={RUN} --format=ctranslate2 --precision=bfloat16": b"leave out --version",
-    f"evaluate {SAVED} --evalb_parameters=a.prm": b"--evalb_parameters is for --task=parsing, and",
-    "train --flagfile=toy.flags --model_dir=p --export_dir=/proc/a": b"--export_dir=/proc/a cannot",
+    f"export --model_dir={RUN} --format=ctranslate2 --precision=bfloat16": (
+        b"leave out --version and --precision"
+    ),
+    f"evaluate {SAVED} --evalb_parameters=a.prm": (
+        b"--evalb_parameters is for --task=parsing, and saved_models/reverse_words_reversed is of"
+    ),
+    "train --flagfile=toy.flags --model_dir=p --export_dir=/proc/a": (
+        b"--export_dir=/proc/a cannot be written: "
+    ),
     "distill --teacher=a --model_dir=p --output_dir=/proc/a": b"--output_dir=/proc/a cannot be",
-    f"train --flagfile=toy.flags --d_ff=64 --model_dir=o --init_from={RUN}": b"out to inherit it.",
+    f"train --flagfile=toy.flags --d_ff=64 --model_dir=o --init_from={RUN}": (
+        b"Leave it out to inherit it."
+    ),
     f"score {OF_RUN} --source_file=empty.txt": b"--reference_file are needed",
-    f"score {OF_RUN} --source_file=text/unequal.en --reference_file=text/unequal.de": b" 3 and 2.",
+    f"score {OF_RUN} --source_file=text/unequal.en --reference_file=text/unequal.de": (
+        b"must have as many lines. Received: 3 and 2."
+    ),
     "average --model_dir=text": b"holds no trained model",
     f"align {OF_RUN}": b"--source_file and --reference_file are needed",
     f"translate {OF_RUN} --num_hypotheses=2": b"--num_hypotheses=2 without --json",
-    f"translate {OF_RUN} --json --split_sentences": b"--json and --split_sentences exclude each",
-    f"translate {OF_RUN} --prefix_file=text/valid.de --split_sentences": b"a prefix belongs to one",
+    f"translate {OF_RUN} --json --split_sentences": (
+        b"--json and --split_sentences exclude each other"
+    ),
+    f"translate {OF_RUN} --prefix_file=text/valid.de --split_sentences": (
+        b"a prefix belongs to one sentence"
+    ),
     f"translate {OF_RUN} --stream --input=text/valid.en": b"leave out --input, --output and",
     **{
         f"{command} --model=nowhere --{name}=text/valid.en --output=text/../text/valid.en": READ
@@ -58,10 +83,16 @@ WRONG = {
         )
     },
     UNEQUAL: b"must have as many lines as the input. Received: 3 and 2.",
-    f"translate {OF_RUN},saved_models/reverse_words_reversed": b"an ensemble is made of runs' fold",
+    f"translate {OF_RUN},saved_models/reverse_words_reversed": (
+        b"is a SavedModel: an ensemble is made of runs' folders"
+    ),
     f"evaluate {SAVED} --metrics=bleu,blue": b"--metrics=bleu,blue: must be some of bleu, bleu_",
-    f"evaluate {SAVED} --baseline_file=text/valid.en": b"must have a line for each reference. Rec",
-    f"tune {OF_RUN} --beam_sizes=4,0": b"--beam_sizes must be integers from 1 to 1000, joined by ",
+    f"evaluate {SAVED} --baseline_file=text/valid.en": (
+        b"must have a line for each reference. Received: text/valid.en with 2 lines, and"
+    ),
+    f"tune {OF_RUN} --beam_sizes=4,0": (
+        b"--beam_sizes must be integers from 1 to 1000, joined by commas, each once. Received: "
+    ),
     "visualize --output=a.svg": b"--picture is missing: one of attention, head",
     f"evaluate {OF_RUN} --source_file=empty.txt": b"--reference_file",
     **(OF_PICTURES if importlib.util.find_spec("matplotlib") else {}),
