@@ -180,7 +180,13 @@ def test_a_swap_of_versions_loses_no_request(exported, tmp_path, start):
     with start(copy) as client, concurrent.futures.ThreadPoolExecutor(1) as pool:
         model = client.service.versions._current.model
         run, begun, gate = model.run, threading.Event(), threading.Event()
-        model.run = lambda *arguments: begun.set() or (gate.wait() and run(*arguments))
+
+        def blocked_run(*arguments):
+            begun.set()
+            gate.wait()
+            return run(*arguments)
+
+        model.run = blocked_run
         old = pool.submit(predict, client, instances=["a"])
         begun.wait()
         shutil.copytree(exported / "marked", copy / ".2.tmp")
