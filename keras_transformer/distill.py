@@ -70,7 +70,7 @@ def main(FLAGS):
     from keras_transformer.startup import cores
     from keras_transformer.streams import require_folder
     from keras_transformer.tasks.corpus_settings import DEFAULTS, corpus_settings, load
-    from keras_transformer.train import train
+    from keras_transformer.train import run_of, train
 
     model_dir = flags.required(FLAGS, "model_dir")
     if not (FLAGS.teacher or FLAGS.back_translate):
@@ -81,13 +81,13 @@ def main(FLAGS):
     require_student(model_dir)
     values = FLAGS.flag_values_dict()
     settings = corpus_settings(values)
+    changed = {name: DEFAULTS[name] for name in DEFAULTS.keys() - {"seed", "cache_dir", "strict"}}
+    changed |= {"corpus": "mixture", "mixture": str(folder / "mixture.json")}
+    run_of(task_class("translation"), FLAGS, **changed)  # Before hours of translating.
     corpus = load(settings, values)
     batching = {"batch_tokens": FLAGS.decode_tokens, "batches_at_once": cores()}
-    mixture = write_synthetic(Teachers.of(values), settings, corpus, folder, **batching)
-    # The student's corpus is the mixture.
-    changed = {**DEFAULTS, "corpus": "mixture", "mixture": str(mixture)}
-    unchanged = {"seed", "cache_dir", "strict"}
-    train(task_class("translation"), FLAGS, **{n: changed[n] for n in changed.keys() - unchanged})
+    write_synthetic(Teachers.of(values), settings, corpus, folder, **batching)
+    train(task_class("translation"), FLAGS, **changed)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,11 @@ def main(FLAGS):
 
 def train(task, FLAGS, **changed):
     """Train a task as the flags say; `changed` values, by name, replace those of flags."""
+    run_of(task, FLAGS, **changed).train()
+
+
+def run_of(task, FLAGS, **changed):
+    """Make the `Run` that `train` trains, and refuse wrong flags, before any text is read."""
     from keras_transformer.runs.inheritance import inherited
     from keras_transformer.runs.run import Run
     from keras_transformer.streams import require_folder
@@ -44,7 +49,7 @@ def train(task, FLAGS, **changed):
     if FLAGS.release:
         path = run.folder.export_dir(FLAGS.export_dir)
         require_folder(f"--export_dir={path}", path)
-    run.train()
+    return run
 
 
 def run(task):

@@ -179,6 +179,7 @@ def test_a_text_with_line_breaks_gives_no_synthetic_pair(tmp_path, capsys):
         (["--teacher=forth", "--monolingual=none.en"], "No such file or directory: 'none.en'"),
         (["--teacher=forth", "--monolingual=empty.en"], "--monolingual: empty.en holds no text"),
         (["--teacher=forth", "--monolingual=more.de"], "must name files whose names end in .en"),
+        (["--teacher=forth", "--keep_best=f1"], "--keep_best must be one of bleu, cross_entropy."),
         (["--teacher=forth", "--notraining_text"], "is for --monolingual. Name its files"),
     ],
 )
