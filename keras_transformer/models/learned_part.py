@@ -26,17 +26,11 @@ def choose_learned(
 
     Args:
         model: the model, whose layers' `Kernel`s can have adapters.
-        values: those of the flags "freeze", "lora_rank", "lora_on", "lora_alpha" and "init_from".
+        values: those of the flags "freeze", "lora_rank", "lora_on" and "lora_alpha".
         ends: the ends of the names of an adapter's weights.
         set_layers: names of the layers that --init_from sets; None: all. The other layers learn.
     """
     if rank := values["lora_rank"]:
-        if values["freeze"] or not values["init_from"]:
-            raise ValueError(
-                "--lora_rank adapts the model that --init_from names, and freezes all of it. "
-                f"Received: --init_from={values['init_from'] or ''}, "
-                f"--freeze={','.join(values['freeze'])}. Pass --init_from, and leave --freeze out."
-            )
         alpha = rank if values["lora_alpha"] is None else values["lora_alpha"]
         adapt(model, rank, values["lora_on"], alpha / rank, ends)
         for variable in model.trainable_variables:

@@ -246,6 +246,8 @@ def _refuse_together(values, sections):
                 raise ValueError(f"--{name} is for TensorFlow. {received}. Leave one of them out.")
     if values["adapter"] and not values["init_from"]:
         raise ValueError("--adapter needs the model that it is added to. Pass it by --init_from.")
+    if values["lora_rank"] and (values["freeze"] or not values["init_from"]):
+        raise ValueError("--lora_rank adapts the model of --init_from. Pass it, and no --freeze.")
     averages = not (values["keep_best"] or values["ema"])
     if averages and values["average_checkpoints"] > values["keep_checkpoints"]:
         raise ValueError(

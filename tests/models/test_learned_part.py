@@ -14,7 +14,6 @@ from keras_transformer.training.optimizer import averaged_weights, optimizer
 SOURCE = np.array([[4, 5, 6, 3], [7, 3, 0, 0]])
 TARGET = np.array([[2, 8, 9], [2, 4, 0]])
 NOTHING = {"freeze": (), "lora_rank": 0, "lora_on": ("query", "value"), "lora_alpha": None}
-NOTHING["init_from"] = "runs/x"
 EVERY = ("query", "key", "value", "output", "inner", "outer", "linear")
 
 
@@ -81,8 +80,6 @@ def test_frozen_weights_stay_and_have_no_slots(patterns, is_frozen):
             {"lora_rank": 2, "lora_on": ["query", "quer"]},
             r"--lora_on=quer is no matrix .* It has outer, inner, query, key, value, output\. ",
         ),
-        ({"lora_rank": 2, "freeze": ["encoder"]}, r"--freeze=encoder\. Pass --init_from, and "),
-        ({"lora_rank": 2, "init_from": None}, r"Received: --init_from=, .*Pass --init_from"),
     ],
 )
 def test_an_impossible_choice_of_weights_is_refused_by_name(values, message):

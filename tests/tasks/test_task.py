@@ -265,12 +265,14 @@ BEST = r"^--keep_best must be one of cross_entropy, accuracy\. Received: {}\."
     [
         *((f"--keep_best={name}", BEST.format(name)) for name in ("loss", "bleu")),
         ("--average_checkpoints=5", r"^--average_checkpoints=5 needs as many .*points=4\. K"),
+        ("--lora_rank=2", r"^--lora_rank adapts the .*_from\. Pass it, and no --freeze\.$"),
         ("--adapter=a.npz", r"^--adapter needs the model .*\. Pass it by --init_from\.$"),
     ],
 )
 def test_a_result_that_is_not_measured_or_kept_cannot_be_chosen(trained, tmp_path, flag, message):
     with pytest.raises(ValueError, match=message):
         trained(ReversedStrings, tmp_path, flag)
+    assert not [*tmp_path.iterdir()]  # refused before anything is written
 
 
 @pytest.mark.parametrize("flag", ["--keep_best=accuracy", "--ema=0.9"])
