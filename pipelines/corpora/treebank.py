@@ -81,7 +81,7 @@ class Treebank(Files, TreeLeaves, name="treebank"):
             sentence = words_of(tree) if tree else ""
             symbols = " ".join(to_symbols(tree, self.tree_leaves)) if tree else ""
             if reason := objection(sentence, symbols):
-                dropped.count(reason, f"{path}, line {line}")
+                dropped.leave_out(reason, f"{path}, line {line}")
             else:
                 yield line, tree, sentence, symbols
 

@@ -87,7 +87,9 @@ def test_damaged_trees_are_dropped_and_counted_with_their_first_lines(tmp_path):
     with pytest.raises(ValueError, match=r"train\.trees, line 2: the bracket \( that token 3 clo"):
         load(folder, strict=True)
     with pytest.raises(ValueError, match=r"train\.trees holds no tree with words"):
-        load(write(tmp_path, train=[NOTHING]), strict=True)
+        load(write(tmp_path, train=[NOTHING]))
+    with pytest.raises(ValueError, match=r"train\.trees, line 2: empty\. Correct it, or leave"):
+        load(write(tmp_path, train=[GO, NOTHING]), strict=True)
     # Controls: good trees are not refused; a file of gold trees must be flawless.
     assert load(write(tmp_path), strict=True).dropped == {}
     (tmp_path / "train.trees").write_text("\n".join(broken))
