@@ -139,10 +139,6 @@ class Mixture(TreeLeaves, Downloaded, Strictness, name="mixture"):
 def members(path: str | os.PathLike) -> list[dict]:
     """Read the entries of a mixture's file, with paths relative to its folder made whole."""
     file = Path(os.path.expanduser(path))
-    if not file.is_file():
-        raise FileNotFoundError(
-            f"`mixture` must be an existing JSON file. Received: {path}. Check the path."
-        )
     content = read_object(file, "Correct the file.")
     listed = content.get("corpora")
     if not isinstance(listed, list) or not listed or len(content) != 1:
@@ -164,8 +160,7 @@ def members(path: str | os.PathLike) -> list[dict]:
 def _check(member) -> None:
     if not isinstance(member, dict):
         raise ValueError(
-            f'must be {{"corpus": ..., ...}}. Received: {member!r}. See '
-            "pipelines/corpora/mixture.py."
+            f'must be {{"corpus": ..., ...}}. Received: {member!r}. See docs/big_corpora.md.'
         )
     of_members = {name: kind for name, kind in CORPORA.items() if not kind.has_own_languages}
     readers = {name: _keys(kind) for name, kind in of_members.items()}

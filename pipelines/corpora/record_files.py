@@ -26,6 +26,7 @@ import pathlib
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 import numpy as np
 import tensorflow as tf
 from google.protobuf import message
@@ -45,7 +46,10 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 # The recipe of a preparation, written first.
 PREPARATION = "preparation.json"
-ENTRIES = {"source_language", "target_language", "tags", "vocabulary", "pairs", "dropped", "shards"}
+VOCABULARY = msgspec.defstruct("Vocabulary", [("fingerprint", str), ("size", int)])
+SHARD = msgspec.defstruct("Shard", [("file", str), ("pairs", int), ("bytes", int)])
+ENTRIES = [("source_language", str), ("target_language", str), ("tags", list[str]), ("pairs", int)]
+ENTRIES += [("vocabulary", VOCABULARY), ("dropped", dict[str, int]), ("shards", list[SHARD])]
 
 
 class Records:
@@ -207,8 +211,10 @@ def read_manifest(folder: str | os.PathLike) -> dict[str, Any]:
             f"{path} must be of format {FORMAT}. Received: {manifest.get('format')}. Prepare the "
             "corpus again in another folder."
         )
-    if missing := ENTRIES - manifest.keys():
-        raise ValueError(damaged(path, f"it lacks {', '.join(sorted(missing))}"))
+    try:
+        msgspec.convert(manifest, msgspec.defstruct("Manifest", ENTRIES))
+    except msgspec.ValidationError as error:
+        raise ValueError(damaged(path, str(error))) from error
     return manifest
 
 

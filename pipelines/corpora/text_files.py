@@ -10,8 +10,6 @@ from pipelines.corpora.parallel_text import Corpus, ParallelText, objection
 from pipelines.dropped import Dropped
 from pipelines.line_files import byte_lines, decode, locate, open_bytes, unequal
 
-MEANING = "the folder with the text files"
-
 
 class TextFiles(Streamed, Files, name="text_files"):
     """Text files of two languages.
@@ -29,7 +27,7 @@ def _rows(corpus, sides, split, dropped, part=0, parts=1):
     prefix = corpus.prefixes[split]
     if prefix is None:
         return iter(()), "", "line"
-    folder = corpus.folder(MEANING)
+    folder = corpus.folder("the folder with the text files")
     paths = [
         locate(folder, f"{prefix}.{getattr(corpus, side)}", side, PREFIXES[split]) for side in sides
     ]

@@ -235,8 +235,7 @@ def test_an_error_in_the_files_of_a_member_has_its_number(tmp_path):
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    message = r"`mixture` must be an existing JSON file\. Received: .*nowhere\.json\."
-    with pytest.raises(FileNotFoundError, match=message):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.json"):
         corpora.load("mixture", mixture=tmp_path / "nowhere.json")
 
 
