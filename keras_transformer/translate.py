@@ -5,6 +5,7 @@ The beam search is that of section 6.1 of Vaswani et al. 2017, with the options 
 trained or exported with, unless flags change them.
 """
 
+import functools
 import json
 
 from keras_transformer import flags
@@ -48,22 +49,19 @@ def main(FLAGS):
     marked = marking(FLAGS.glossary, description_of(model) if FLAGS.glossary else {})
     at_once = spread_over_cores()
     translator = Translator.load(model, FLAGS.precision, **flags.translation_options(FLAGS))
+    answers = functools.partial(_answers, FLAGS, translator, marked)
     if document:
         translated = document.translated(
-            lambda texts, numbers: _translate(
-                FLAGS, translator, [*map(marked, texts)], None, at_once, None, numbers
-            ),
+            lambda texts, numbers: answers(texts, None, at_once, None, numbers),
             ProtectedSpans.in_description(translator.description) is not None,
         )
         streams.write_text(FLAGS.output, translated)
     elif FLAGS.stream:
-        streams.answer_lines(
-            lambda line: streams.as_lines(_translate(FLAGS, translator, [marked(line)]))
-        )
+        streams.answer_lines(lambda line: streams.as_lines(answers([line])))
     else:
         lines, prefixes = text or read()
         with speed_bar(len(lines)) as report:
-            rows = _translate(FLAGS, translator, [*map(marked, lines)], prefixes, at_once, report)
+            rows = answers(lines, prefixes, at_once, report)
         streams.write_lines(FLAGS.output, rows)
 
 
@@ -83,13 +81,14 @@ def _refuse(FLAGS):
     flags.check_stream(FLAGS, prefix_file=bool(FLAGS.prefix_file))
 
 
-def _translate(FLAGS, translator, lines, prefixes=None, at_once=1, report=None, numbers=None):
+def _answers(FLAGS, translator, marked, lines, prefixes=None, at_once=1, report=None, numbers=None):
     """Return what is written for each line: its translation, or with --json an object."""
+    texts = [*map(marked, lines)]
     if not FLAGS.json:
         return translator.translate(
-            lines, prefixes, FLAGS.split_sentences, FLAGS.decode_tokens, at_once, report, numbers
+            texts, prefixes, FLAGS.split_sentences, FLAGS.decode_tokens, at_once, report, numbers
         )
-    details = translator.translate_in_detail(lines, prefixes, FLAGS.decode_tokens, at_once, report)
+    details = translator.translate_in_detail(texts, prefixes, FLAGS.decode_tokens, at_once, report)
     n_best = ([hypothesis.as_dict() for hypothesis in hypotheses] for hypotheses in details)
     rows = ({"source": line, "hypotheses": best} for line, best in zip(lines, n_best, strict=True))
     return [json.dumps(row, ensure_ascii=False) for row in rows]

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from checks_here import checks_here
+from command_flags import flags_of
 from eager import eager_training
 
+from keras_transformer import translate
 from keras_transformer.inference.loading import load_trained, module_of_run
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.folder import RunFolder
@@ -275,6 +277,18 @@ def test_terms_of_a_glossary_get_their_translations(trained, translator, exporte
         assert all(translated[0].count(term) == 1 for term in ("Alpha", "beta gamma", "{name}"))
         assert translated[2].count("Alpha") == 1
         assert "Alpha" not in translated[1]
+
+
+def test_json_has_the_source_without_the_marks_of_a_glossary(trained, tmp_path, monkeypatch):
+    monkeypatch.setattr("keras_transformer.startup.spread_over_cores", lambda: 1)
+    files = {name: tmp_path / name for name in ("input", "glossary", "output")}
+    files["input"].write_text("a b\n")
+    files["glossary"].write_text("a\tAlpha\n")
+    named = (f"--{name}={path}" for name, path in files.items())
+    translate.main(flags_of("translate", f"--model={trained}", "--json", *named))
+    line = json.loads(files["output"].read_text())
+    assert line["source"] == "a b"
+    assert "Alpha" in line["hypotheses"][0]["translation"]
 
 
 def test_a_server_takes_a_glossary(saved):
