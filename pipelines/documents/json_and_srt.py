@@ -17,7 +17,7 @@ TIMES = re.compile(rf"[ \t]*{TIME}[ \t]*-->[ \t]*{TIME}(?:[ \t].*)?")
 def strings(text: str, everything: bool) -> Iterator[Segment]:
     """Yield the string values that have a letter; keys are not translated."""
     try:
-        json.loads(text)
+        json.loads(text, parse_int=str)
     except json.JSONDecodeError as error:
         raise ValueError(f"line {error.lineno}: {error.msg}") from error
     except RecursionError as error:

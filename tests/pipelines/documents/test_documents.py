@@ -247,6 +247,8 @@ ODD = [
     ("html", "<META charset=utf-8>«&uuml;|Ü»"),
     # Other texts declare nothing.
     ("json", f'["{META}«a»"]'),
+    # More digits than Python reads as an integer.
+    ("json", f'[{"9" * 5000}, "«a»"]'),
     ("html", f"<script>'{META}'</script><!-- {META} -->«&uuml;|&#220;»"),
     ("html", "<meta name=a content='with encoding=latin1 and charset = latin1'><p>«&uuml;|&#220;»"),
     ("po", f'msgid ""\nmsgstr ""\n\nmsgid ""\n"{TYPE}"\nmsgstr "«|{TYPE.upper()}»"'),
