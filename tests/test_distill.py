@@ -89,10 +89,10 @@ def test_a_student_learns_the_teachers_translations_in_place_of_the_references(t
     assert corpus.weights is None
     assert calls() == [("forth", {"beam_size": 2})]
     # The control: with the real pairs, one that they have already is left out.
-    run("--teacher=forth", "--real_weight=2", "--output_dir=both")
+    run("--teacher=forth", "--real_weight=0.5", "--output_dir=both")
     corpus = learned(trained)
     assert pairs_of(corpus.train) == [*PAIRS, ("a b", "b b"), ("e {x}", "g")]
-    assert corpus.weights.tolist() == [2] * 3 + [1] * 2
+    assert corpus.weights.tolist() == [0.5] * 3 + [1] * 2
 
 
 def test_both_teachers_diversify_the_corpus(trained, capsys):

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import types
+from unittest import mock
 
 import pytest
 import tensorflow as tf
@@ -400,6 +401,20 @@ def test_another_engine_s_search_has_no_flags(monkeypatch, tmp_path):
         export.export(kind, FLAGS)
     give(monkeypatch, "--format=ctranslate2")
     export.export(kind, FLAGS)
+
+
+@pytest.mark.parametrize(("form", "loaded_in"), [("saved_model", "bfloat16"), ("onnx", "float32")])
+def test_a_saved_model_has_the_precision_that_its_run_is_loaded_in(tmp_path, form, loaded_in):
+    from keras_transformer import export
+    from keras_transformer.tasks import TASKS
+
+    (tmp_path / "model.json").write_text("{}")
+    kind = mock.Mock(export_options=TASKS["translation"].export_options, trial="")
+    precision = "bfloat16" if form == "saved_model" else "int8"
+    chosen = (f"--format={form}", f"--precision={precision}", f"--export_dir={tmp_path / 'saved'}")
+    export.export(kind, flags_of("export", f"--model_dir={tmp_path}", *chosen))
+    assert kind.reload.call_args.args[1]["precision"] == loaded_in
+    assert kind.write.call_args.args[-2] == precision
 
 
 @pytest.mark.parametrize(

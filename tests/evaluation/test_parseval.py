@@ -141,6 +141,9 @@ def test_a_parameter_file_is_read():
         equal_labels=frozenset({frozenset({"ADVP", "PRT"}), frozenset({"#", "$"})}),
         equal_words=frozenset({frozenset({"This", "this"})}),
     )
+    without_labels = read_parameters("CUTOFF_LEN 10", "a.prm")
+    assert without_labels.cutoff == 10
+    assert not without_labels.deleted | without_labels.deleted_for_length
 
 
 @pytest.mark.parametrize(

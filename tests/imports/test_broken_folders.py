@@ -168,6 +168,7 @@ BROKEN = {
     ),
     "act a list": (setting(hidden_act=["gelu"]), r"`hidden_act` of .*config\.json.*a list"),
     "labels with gaps": (setting(id2label={"0": "a", "2": "b"}), r"`id2label` of .*with 1"),
+    "epsilon 0": (setting(layer_norm_eps=0), r"`layer_norm_eps` of .*`float` > 0.*Received: 0"),
     "epsilon": (setting(layer_norm_eps="x"), r"`layer_norm_eps` of .*`float`.*Received: x"),
     "brackets": (config(b"[" * 200_000), r"config\.json .*brackets nest too deeply"),
     "a list": (
@@ -251,6 +252,7 @@ PICTURES = "preprocessor_config.json"
 BROKEN_PICTURES = {
     "mean": (setting(PICTURES, image_mean=None), r"`image_mean` of .*preprocessor_config\.j.*null"),
     "deviation 0": (setting(PICTURES, image_std=0), r"`image_std` of .*`float` > .*Received: 0"),
+    "deviation 1e9": (setting(PICTURES, image_std=1e9), r"`image_std` of .*`float` <= 1000"),
     "one of 0": (setting(PICTURES, image_std=[0.5, 0, 0.5]), r"`image_std` of .*Received: a list"),
     "not scaled": (setting(PICTURES, do_rescale=False), r"`do_rescale` of .*must be true\. .*: f"),
     "scaled to 2": (

@@ -291,6 +291,7 @@ BAD = {
     "no numbers": ({"weight": ("Wemb", np.nan)}, "Wemb must have finite numbers"),
     "float64": ({"dtype": np.float64}, "must be float32. Received: float64"),
     "no SentencePiece": ({"source.spm": b"pieces"}, "source.spm is not a SentencePiece model"),
+    "no unknown piece": ({"source.spm": b"\x12\x00"}, "source.spm is not a SentencePiece model"),
 }
 
 

@@ -18,7 +18,7 @@ import yaml
 from oracles.paper import feed_forward, layer_norm, scaled_dot_product_attention
 
 from keras_transformer.imports.opennmt_tf import OpenNMTFolder
-from keras_transformer.imports.opennmt_tf_checkpoint import read_description
+from keras_transformer.imports.opennmt_tf_checkpoint import CATALOG, read_description
 from keras_transformer.tasks import imported
 from pipelines.special_ids import EOS, UNK
 
@@ -475,3 +475,8 @@ def test_a_whole_folder_has_no_fault(good, tmp_path):
     controls = config(data={"source_sequence_controls": {"end": True}})
     both = controls | description(CONTROLS)
     assert OpenNMTFolder(spoiled(good, tmp_path, both)).hyperparameters.source_end
+
+
+def test_sources_of_some_models_of_the_catalog_end_with_eos(good, tmp_path, monkeypatch):
+    monkeypatch.setitem(CATALOG, "Transformer", {"source_end": True})
+    assert OpenNMTFolder(spoiled(good, tmp_path, {})).hyperparameters.source_end

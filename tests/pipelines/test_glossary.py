@@ -223,6 +223,10 @@ def test_a_compound_is_the_translation_of_all_its_parts():
     assert translated <= {("jet mode", "Jet-Modus"), ("mode", "Modus")}
 
 
+def test_a_term_whose_words_are_all_linked_is_translated_beside_a_word_without_a_link():
+    assert [*with_terms(ParallelText(["light"], ["Licht an"]), 1)] == ["⟪ light⟹ Licht⟫"]
+
+
 @pytest.mark.parametrize(
     ("text", "term", "expected"),
     [

@@ -28,6 +28,7 @@ from pipelines import corpora, vocabularies
 from pipelines.corpora.record_files import Records
 from pipelines.prepare import beam_runner
 from pipelines.prepare.filtering import Filters, digest, sample, usable_pairs
+from pipelines.prepare.options import Preparation
 from pipelines.vocabularies.other_order import in_order
 from pipelines.vocabularies.vocabulary import Vocabulary, learn
 from pipelines.vocabularies.word_pieces import SPECIAL, WordPieces
@@ -97,6 +98,11 @@ def copy(toy, tmp_path):
 @pytest.fixture(scope="module")
 def own():
     return learn([*ENGLISH, *GERMAN], 295)
+
+
+def test_a_corpus_is_loaded_from_the_cache_that_is_named():
+    named = Preparation(corpus={"name": "home_assistant"}, cache_dir="here", strict=False)
+    assert named.settings == {"name": "home_assistant", "cache_dir": "here", "strict": None}
 
 
 @pytest.fixture

@@ -275,6 +275,13 @@ def test_a_result_that_is_not_measured_or_kept_cannot_be_chosen(trained, tmp_pat
     assert not [*tmp_path.iterdir()]  # refused before anything is written
 
 
+def test_a_model_without_checkpoints_is_not_trained_over(trained, tmp_path):
+    (tmp_path / "averaged.npz").touch()
+    with pytest.raises(ValueError, match="holds a model without checkpoints"):
+        trained(ReversedStrings, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["averaged.npz"]
+
+
 @pytest.mark.parametrize("flag", ["--keep_best=accuracy", "--ema=0.9"])
 def test_the_number_of_checkpoints_is_ignored_where_none_are_averaged(trained, tmp_path, flag):
     arguments = (flag, "--average_checkpoints=5", "--max_steps=2", "--norelease")

@@ -114,6 +114,8 @@ def test_a_tagger_gives_a_tag_for_each_word(task_of):
     assert shares[3, 0] > 0
     assert shares[3, -1] == 0
     assert set(together[3][126:]) == {"O"}
+    with pytest.raises(ValueError, match=r"has no classify\. Received: a model with .*tag\. Name"):
+        reader.labels(texts)
 
 
 @pytest.mark.parametrize("kind", [Classification, Tagging])

@@ -261,6 +261,7 @@ ODD = [
     ("html", "<p translate=no>a<b>c<hr>«d»</p>«e»"),
     ("html", "<p translate=no>a</i>b</div>«c»"),
     ("html", "<li translate=no>a<ul><li>b</ul><li>«c»"),
+    ("html", "<li translate=no>a<div>b</div>c</li>«d»"),
     ("html", "<p translate=NO translate=yes>a"),
     ("html", "<p class='x notranslate'>a"),
     ("html", "<p class=notranslated>«a»</p>"),
