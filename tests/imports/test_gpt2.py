@@ -3,7 +3,9 @@ transformers.
 """
 
 import json
+import os
 import shutil
+import sys
 import types
 
 import numpy as np
@@ -11,7 +13,9 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shell import printed
 
+from keras_transformer.imports import hugging_face
 from keras_transformer.imports.hugging_face import PretrainedFolder
 from keras_transformer.inference.generator import Generator
 from keras_transformer.saved_models.session import SavedModel
@@ -74,6 +78,26 @@ def module(gpt2):
     assert task == "language_modelling"
     assert "vocab" not in folder.unused_parts()
     return module
+
+
+ON_JAX = """
+import sys
+import numpy as np
+from keras_transformer.imports import hugging_face
+
+np.savez(sys.argv[1], *map(np.asarray, hugging_face.load(sys.argv[2]).weights))
+"""
+
+
+@pytest.mark.slow
+def test_a_model_on_jax_has_the_same_weights(gpt2, tmp_path):
+    pytest.importorskip("jax")
+    environment = os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+    weights = tmp_path / "weights.npz"
+    printed(sys.executable, "-c", ON_JAX, str(weights), str(gpt2.folder), env=environment)
+    on_tensorflow = hugging_face.load(gpt2.folder).get_weights()
+    for ours, theirs in zip(on_tensorflow, np.load(weights).values(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def of_ours(ids):

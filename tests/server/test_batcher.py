@@ -206,6 +206,17 @@ def test_a_queue_full_of_large_batches_still_takes_small_ones(make, run):
     assert results(futures) == [[2], [2]]
 
 
+def test_memory_of_large_batches_is_returned_to_the_system(make, monkeypatch):
+    returned = []
+    name = "keras_transformer.server.batcher._return_free_memory"
+    monkeypatch.setattr(name, lambda: returned.append(True))
+    for some, times in ((task(3), 0), (large_task(1), 1)):
+        batcher = make(max_memory_bytes=100, batch_timeout_micros=0)
+        results([batcher.submit(some, Recorder())])
+        batcher.close()
+        assert len(returned) == times
+
+
 # The memory that a request may take is known before it runs, and its time is limited.
 TEXT = TensorSpec("text:0", np.dtype(object), (None,))
 ALIGN = Signature(
