@@ -21,7 +21,7 @@ class Prepared(Options):
 
     output_dir: str | None = option(
         None,
-        "Folder of the prepared corpus. The same command again makes only what is missing.",
+        "Folder of the prepared corpus. Default for distill: <model_dir>_text; prepare needs one.",
         path="folder",
     )
 

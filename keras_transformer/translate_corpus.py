@@ -9,13 +9,15 @@ import os
 import time
 
 from keras_transformer import flags
-from keras_transformer.flags.of_commands import SEARCHING, TRANSLATING, DecodeTokens, Lines, Output
-from pipelines.options import Options, option
+from keras_transformer.flags import of_commands
+from pipelines.options import Options, again, like, option
 
 
 class Bulk(Options):
     """Bulk."""
 
+    input: str | None = again(of_commands.Lines, "input", None)
+    output: str | None = again(of_commands.Output, "output", None)
     shard_lines: int = option(10000, "Maximum lines in a shard of translations.", at_least=1)
     gzip: bool = option(False, "Compress the shards.")
     processes: int = option(
@@ -34,7 +36,9 @@ class Bulk(Options):
     )
 
 
-SECTIONS = (*SEARCHING, DecodeTokens, Lines, *TRANSLATING, Output, Bulk)
+TRANSLATION = like(of_commands.TranslateOptions, without=("prefix_file", "glossary"))
+SECTIONS = (*of_commands.SEARCHING, of_commands.DecodeTokens, TRANSLATION)
+SECTIONS += (of_commands.Languages, Bulk)
 
 
 def main(FLAGS):
@@ -78,15 +82,10 @@ def main(FLAGS):
 
 
 def _refuse(FLAGS):
-    """Refuse flags that `translate` reads, and this command cannot."""
-    if "-" in (FLAGS.input, FLAGS.output) or FLAGS.stream:
-        raise ValueError(
-            "--input must name files, and --output the prefix of new files; --stream is refused. "
-            f"Received: --input={FLAGS.input} --output={FLAGS.output}."
-        )
-    for name in ("prefix_file", "glossary"):
-        if FLAGS[name].value:
-            raise ValueError(f"--{name} is for translate. Leave it out.")
+    """Refuse a missing file, standard input and output, and flags that exclude each other."""
+    for name, meaning in (("input", "files, such as 'text/*.gz'"), ("output", "a prefix of files")):
+        if FLAGS[name].value in (None, "-"):
+            raise ValueError(f"--{name} must name {meaning}. Received: {FLAGS[name].value}.")
     if FLAGS.num_hypotheses > 1:
         raise ValueError("--num_hypotheses must be 1: a line has room for one translation.")
     if FLAGS.runner and FLAGS.processes > 1:

@@ -34,7 +34,8 @@ class Lines(Options):
 
     input: str = option(
         "-",
-        "File of lines to translate, parse, continue or classify, in UTF-8; -: standard input.",
+        "File of lines to translate, parse, continue or classify, in UTF-8; -: standard input. "
+        "translate_corpus: several, such as 'text/*.gz'.",
         path=True,
     )
     stream: bool = option(False, "Answer each line of standard input as soon as it arrives.")
@@ -158,8 +159,8 @@ class Output(Options):
 
     output: str = option(
         "-",
-        "File to write: a line for each line of input, the flags that tune found, or the "
-        "picture that visualize or parse draws (.png or .svg); -: standard output.",
+        "File to write: a line for each line of input, the flags that tune found, or the picture "
+        "of visualize or parse (.png or .svg); -: standard output. translate_corpus: a prefix.",
         path=True,
     )
 

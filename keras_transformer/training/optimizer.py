@@ -108,7 +108,7 @@ def optimizer(
     if weight_decay and name == "adam":
         raise ValueError(
             "`weight_decay` needs adamw, muon or adafactor. Received: "
-            f"weight_decay={weight_decay}, name={name!r}. Pass --optimizer=adamw."
+            f"weight_decay={weight_decay}, optimizer={name!r}. Pass --optimizer=adamw."
         )
     if name == "adamw" and not weight_decay > 0:
         raise ValueError(

@@ -294,8 +294,10 @@ def test_a_shard_is_written_if_all_its_lines_are_there_each_as_one_line(tmp_path
     ("flags", "message"),
     [
         (["--output=x"], "--model is missing"),
-        (["--model=m"], "--input must name files, and --output the"),
-        (["--model=m", "--input=i", "--output=o", "--prefix_file=p"], "--prefix_file is for"),
+        (["--model=m"], "--input must name files, such as 'text/"),
+        (["--model=m", "--input=i", "--output=-"], "--output must name a prefix of files"),
+        (["--model=m", "--stream"], "--stream is a flag of other commands"),
+        (["--model=m", "--prefix_file=p"], "--prefix_file is a flag of other commands"),
         (["--model=m", "--input=i", "--output=o", "--num_hypotheses=2"], "must be 1"),
         (["--model=m", "--input=i", "--output=o", "--runner=R", "--processes=2"], "exclude"),
         (["--model=m", "--input=i", "--output=o", "--samples=1", "--beam_size=2"], "exclude"),

@@ -94,7 +94,7 @@ def refuse_other_vocabulary(
 
 def tokenizer_of_run(folder: RunFolder, tokenize: str | None, language: str) -> str:
     """Return the tokenizer of a run's BLEU. It stays the same when the run is resumed, so that
-    --keep_best compares like with like. Runs of 0.7 do not name it: their default was 13a.
+    --keep_best compares like with like. Runs of 0.6 do not name it: their default was 13a.
 
     A ValueError refuses another --tokenize for a run that is resumed.
     """
