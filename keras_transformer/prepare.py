@@ -21,7 +21,8 @@ class Prepared(Options):
 
     output_dir: str | None = option(
         None,
-        "Folder of the prepared corpus. Default for distill: <model_dir>_text; prepare needs one.",
+        "Folder of the prepared corpus; of distill's text, by default <model_dir>_text. The same "
+        "command again makes only what is missing.",
         path="folder",
     )
 
