@@ -71,11 +71,9 @@ class Predictor:
                 "for a line. Add --json."
             )
         self._check(inputs)
-
-        def answers(batch):
-            return as_strings(self._answer(batch)[names[0]])
-
-        return in_batches_of_bytes(answers, inputs, self._least)
+        return in_batches_of_bytes(
+            lambda batch: as_strings(self._answer(batch)[names[0]]), inputs, self._least
+        )
 
     def objects(self, inputs: Sequence[str]) -> Iterator[dict]:
         """Yield each input with all its outputs by name, as values of JSON.
@@ -93,6 +91,8 @@ class Predictor:
     def _check(self, inputs):
         if FILLED in self._signature.outputs:
             refuse_without_mask(inputs, self._facts)
+        if self._input == PNG and "" in inputs:
+            raise ValueError("every line must name a PNG or JPEG file. Received: ''. Leave it out.")
 
     def _rows(self, inputs):
         answer = self._answer(inputs)

@@ -138,6 +138,8 @@ def test_the_picture_that_is_refused_is_named(models, pictures, wrong, message):
     assert str(caught.value).startswith(f"{pictures[wrong]!r}: {message}")
     with pytest.raises(FileNotFoundError, match=r"none\.png"):
         predictor.lines([pictures["none"]])
+    with pytest.raises(ValueError, match="every line must name a PNG or JPEG file"):
+        predictor.lines([pictures["dark"], ""])
 
 
 @pytest.mark.parametrize(
