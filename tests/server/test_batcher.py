@@ -15,6 +15,7 @@ import sentencepiece
 pytest.importorskip("fastapi")
 
 from keras_transformer.saved_models.signature import Signature, TensorSpec
+from keras_transformer.server import batcher as module
 from keras_transformer.server import costs, transport
 from keras_transformer.server.batcher import Batcher
 from keras_transformer.server.options import RequestError, ServeOptions
@@ -208,8 +209,7 @@ def test_a_queue_full_of_large_batches_still_takes_small_ones(make, run):
 
 def test_memory_of_large_batches_is_returned_to_the_system(make, monkeypatch):
     returned = []
-    name = "keras_transformer.server.batcher._return_free_memory"
-    monkeypatch.setattr(name, lambda: returned.append(True))
+    monkeypatch.setattr(module, "_return_free_memory", lambda: returned.append(True))
     for some, times in ((task(3), 0), (large_task(1), 1)):
         batcher = make(max_memory_bytes=100, batch_timeout_micros=0)
         results([batcher.submit(some, Recorder())])
