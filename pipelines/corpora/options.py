@@ -205,7 +205,7 @@ class Streamed(Target, Strictness):
     def stream(self, part=0, parts=1, dropped=None):
         if not 0 <= part < parts:
             raise ValueError(
-                f"`part` must be from 0 to `parts` - 1. Received: part={part}, parts={parts}."
+                f"`part` must be from 0 to `parts` - 1. Received: {part=}, {parts=}. Count from 0."
             )
         dropped = Dropped() if dropped is None else dropped
         dropped.strict = self.strict

@@ -48,8 +48,8 @@ MANIFEST = "manifest.json"
 PREPARATION = "preparation.json"
 VOCABULARY = msgspec.defstruct("Vocabulary", [("fingerprint", str), ("size", int)])
 SHARD = msgspec.defstruct("Shard", [("file", str), ("pairs", int), ("bytes", int)])
-ENTRIES = [("source_language", str), ("target_language", str), ("tags", list[str]), ("pairs", int)]
-ENTRIES += [("vocabulary", VOCABULARY), ("dropped", dict[str, int]), ("shards", list[SHARD])]
+ENTRIES = {"source_language": str, "target_language": str, "tags": list[str], "pairs": int}
+ENTRIES |= {"vocabulary": VOCABULARY, "dropped": dict[str, int], "shards": list[SHARD]}
 
 
 class Records:
@@ -68,10 +68,9 @@ class Records:
             path = self.folder / shard["file"]
             if not path.exists():
                 raise FileNotFoundError(f"{path} is missing. {AGAIN}")
-            if path.stat().st_size != shard["bytes"]:
+            if (size := path.stat().st_size) != shard["bytes"]:
                 raise ValueError(
-                    f"{path} must have {shard['bytes']:,} bytes. Received: "
-                    f"{path.stat().st_size:,}. {AGAIN}"
+                    f"{path} must have {shard['bytes']:,} bytes. Received: {size:,}. {AGAIN}"
                 )
         self.vocabulary = _vocabulary(self.folder, self.manifest["vocabulary"]["fingerprint"])
 
@@ -211,8 +210,10 @@ def read_manifest(folder: str | os.PathLike) -> dict[str, Any]:
             f"{path} must be of format {FORMAT}. Received: {manifest.get('format')}. Prepare the "
             "corpus again in another folder."
         )
+    if missing := ENTRIES.keys() - manifest.keys():
+        raise ValueError(damaged(path, f"it lacks {', '.join(sorted(missing))}"))
     try:
-        msgspec.convert(manifest, msgspec.defstruct("Manifest", ENTRIES))
+        msgspec.convert(manifest, msgspec.defstruct("Manifest", ENTRIES.items()))
     except msgspec.ValidationError as error:
         raise ValueError(damaged(path, str(error))) from error
     return manifest

@@ -195,7 +195,7 @@ DAMAGES = {
     "a cut shard": (SHARD, lambda whole: whole[:-1], f"{SHARD} must have "),
     "no JSON": (MANIFEST, lambda _: b"", "is damaged: it is not JSON"),
     "a list": (MANIFEST, lambda _: b"[]", "is damaged: it must hold a JSON object. Received: []"),
-    "no entries": (MANIFEST, lambda _: b'{"format": 1}', "damaged: Object missing required field"),
+    "no shards": (MANIFEST, lambda _: b'{"format": 1}', "is damaged: it lacks dropped, pairs, "),
     "no bytes": (MANIFEST, lambda whole: whole.replace(b"byte", b"bit"), "`bytes` - at `$.shards["),
     "a tag of 1": (MANIFEST, lambda whole: whole.replace(b"[", b"[1, ", 1), "at `$.tags[0]`"),
 }

@@ -258,20 +258,21 @@ def test_another_number_of_heads_is_refused(monkeypatch, tmp_path, capsys):
 
 
 BEST = r"^--keep_best must be one of cross_entropy, accuracy\. Received: {}\."
+NO_ADAPTER = r"^--lora_rank adapts the .*_from\. Pass it, and no --freeze\.$"
 
 
 @pytest.mark.parametrize(
-    ("flag", "message"),
+    ("flags", "message"),
     [
         *((f"--keep_best={name}", BEST.format(name)) for name in ("loss", "bleu")),
         ("--average_checkpoints=5", r"^--average_checkpoints=5 needs as many .*points=4\. K"),
-        ("--lora_rank=2", r"^--lora_rank adapts the .*_from\. Pass it, and no --freeze\.$"),
+        *((f"--lora_rank=2{more}", NO_ADAPTER) for more in ("", " --init_from=x --freeze=encoder")),
         ("--adapter=a.npz", r"^--adapter needs the model .*\. Pass it by --init_from\.$"),
     ],
 )
-def test_a_result_that_is_not_measured_or_kept_cannot_be_chosen(trained, tmp_path, flag, message):
+def test_a_result_that_is_not_measured_or_kept_cannot_be_chosen(trained, tmp_path, flags, message):
     with pytest.raises(ValueError, match=message):
-        trained(ReversedStrings, tmp_path, flag)
+        trained(ReversedStrings, tmp_path, *flags.split())
     assert not [*tmp_path.iterdir()]  # refused before anything is written
 
 

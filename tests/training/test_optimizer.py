@@ -428,7 +428,7 @@ OF_A_RUN = functools.partial(
 # What is made, its arguments, and the error.
 REFUSED = [
     (OPTIMIZER, {"name": "sgd"}, r"`name` must be one of adam, adamw, muon, .*name='sgd'\."),
-    (OPTIMIZER, {"weight_decay": 0.1}, r"`weight_decay` needs.*, optimizer='adam'\. Pass --optim"),
+    (OPTIMIZER, {"weight_decay": 0.1}, r"`weight_decay` needs adamw, .*optimizer='adam'\. Pass -"),
     (OPTIMIZER, {"name": "adamw"}, r"`weight_decay` must be positive with.*or --optimizer=adam\."),
     (OPTIMIZER, {"name": "adamw", "weight_decay": -0.5}, r"`weight_decay` must be pos.*=-0\.5\."),
     *(
