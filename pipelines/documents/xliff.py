@@ -16,6 +16,7 @@ ENTITY = re.compile("&(?:lt|gt|amp|quot|apos|#[0-9]+|#x[0-9A-Fa-f]+);")
 NATIVE = {"ph", "bpt", "ept", "it"}
 PROTECTED = re.compile(r"<\S+[^>]*\s(?:translate\s*=\s*.no|mtype\s*=\s*.protected)\b")
 UNITS = {"trans-unit", "segment"}
+TEXTS = {"source", "seg-source", "target"}
 # Characters that XML cannot represent, not even escaped.
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # States of targets that are translated again.
@@ -25,7 +26,9 @@ AGAIN = re.compile("new|initial|needs-.*")
 def segments(text: str, everything: bool) -> Iterator[Segment]:
     """Yield the segments without a target, or whose target needs work by its state."""
     for unit in _UnitFinder(text).units:
-        parts = list(_parts(text[slice(*unit["source"])]))
+        # XLIFF 1.2 marks the sentences of a source in a copy; a target has the same marks.
+        marked = unit.get("seg-source", unit["source"])
+        parts = list(_parts(text[slice(*marked)] or text[slice(*unit["source"])]))
         target = unit.get("target")
         before = text[slice(*target)] if target else None
         again = everything or AGAIN.fullmatch(unit.get("state") or "")
@@ -91,10 +94,10 @@ class _UnitFinder:
         parent = self._path[-2][0] if len(self._path) > 1 else ""
         if name in UNITS:
             self._unit = {"state": attributes.get("state"), "prefix": prefix and f"{prefix}:"}
-        elif self._unit is not None and parent in UNITS and name in ("source", "target"):
+        elif self._unit is not None and parent in UNITS and name in TEXTS:
             end = MARKUP.match(self._text, place).end()
             self._unit[name] = (end, end)
-            if name == "source":
+            if name != "target":
                 line = self._text.rfind("\n", 0, place)
                 line -= self._text[line - 1 : line] == "\r"
                 indent = self._text[line:place] if line >= 0 else ""
@@ -112,7 +115,7 @@ class _UnitFinder:
                 self.units.append(self._unit)
             self._unit = None
         elif self._unit is not None and parent in UNITS:
-            if name in ("source", "target"):
+            if name in TEXTS:
                 start, _ = self._unit[name]
                 self._unit[name] = (start, max(start, place))
             if name in ("source", "seg-source"):

@@ -278,6 +278,8 @@ UNITS = [
     "<source>a</source>«|<target>A</target>»",
     "<source>a</source><seg-source/>«|<target>A</target>»",
     "<source>a</source><target>«<mrk mid='0'/>|A»</target>",
+    "<source>a. b</source><seg-source><mrk mid='0'>a.</mrk> <mrk mid='1'>b</mrk></seg-source>"
+    "<target>«<mrk mid='0'/><mrk mid='1'/>|<mrk mid='0'>A.</mrk> <mrk mid='1'>B</mrk>»</target>",
     "<source>a<ph id='1'>%s</ph></source><target>« |A»<ph id='1'>%s</ph></target>",
     "<source>a <x/></source><target><mrk mtype='protected'>b</mrk></target>",
     "<source><![CDATA[a <b>c</b> & d]]></source>«|<target>A &lt;b&gt;C&lt;/b&gt; &amp; D</target>»",
