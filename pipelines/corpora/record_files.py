@@ -50,6 +50,8 @@ VOCABULARY = msgspec.defstruct("Vocabulary", [("fingerprint", str), ("size", int
 SHARD = msgspec.defstruct("Shard", [("file", str), ("pairs", int), ("bytes", int)])
 ENTRIES = {"source_language": str, "target_language": str, "tags": list[str], "pairs": int}
 ENTRIES |= {"vocabulary": VOCABULARY, "dropped": dict[str, int], "shards": list[SHARD]}
+ENTRIES |= {"preparation": msgspec.defstruct("Preparation", [("name", str)])}
+ENTRIES |= dict.fromkeys(("source_tokens", "target_tokens", "valid_pairs", "test_pairs"), int)
 
 
 class Records:

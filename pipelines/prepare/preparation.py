@@ -36,7 +36,7 @@ def prepare(preparation: Preparation, folder: str | os.PathLike) -> dict[str, An
     options = beam_options(preparation.beam_options)
     folder = pathlib.Path(os.path.expanduser(folder))
     recipe = _recipe(preparation, folder)
-    _refuse_differences(folder / PREPARATION, recipe)
+    _refuse_differences(folder, recipe)
     if not _is_finished(folder):
         _make(preparation, folder, options, recipe)
     return read_manifest(folder)
@@ -85,8 +85,13 @@ def _digest_of_files(settings):
     return {"text": whole.hexdigest()[:16]} if files else {}
 
 
-def _refuse_differences(path, recipe):
-    before = read_json(path) or recipe
+def _begun(folder):
+    """Return the recipe of the preparation that a folder holds; None if it holds none."""
+    return read_json(folder / PREPARATION) or (read_json(folder / MANIFEST) or {}).get("preparation")
+
+
+def _refuse_differences(folder, recipe):
+    before = _begun(folder) or recipe
     differences = [
         f"{name} was {before.get(name)}, now {value}"
         for name, value in recipe.items()
@@ -94,7 +99,7 @@ def _refuse_differences(path, recipe):
     ]
     if differences:
         raise ValueError(
-            f"{path.parent} holds another preparation: {'; '.join(differences)}. Name another "
+            f"{folder} holds another preparation: {'; '.join(differences)}. Name another "
             "--output_dir, or delete this one."
         )
 
@@ -117,7 +122,7 @@ def _make(preparation, folder, options, recipe):
     filters = Filters(*by_length, *scripts, held_out.tags)
     vocabulary = _vocabulary(preparation, folder, filters, held_out.tags)
     recipe = {**recipe, "fingerprint": vocabulary.fingerprint}
-    _refuse_differences(folder / PREPARATION, recipe)
+    _refuse_differences(folder, recipe)
     write_json(folder / PREPARATION, recipe)
     vocabularies.save(vocabulary, folder)
     for path in folder.glob(".*.tmp"):  # A killed run left them.
@@ -173,7 +178,7 @@ def chosen_vocabulary(files: str | None, folder: pathlib.Path):
     """
     if files:
         vocabulary = vocabularies.of_files(files.split(","))
-        is_new = vocabularies.exist(folder) and not (folder / PREPARATION).exists()
+        is_new = vocabularies.exist(folder) and _begun(folder) is None
         if is_new and vocabularies.load(folder).fingerprint != vocabulary.fingerprint:
             raise ValueError(
                 f"{folder} has another vocabulary, perhaps that of a run, which `vocabulary` would "
@@ -190,7 +195,7 @@ def chosen_vocabulary(files: str | None, folder: pathlib.Path):
 
 def _has_learned(folder):
     """Return whether a preparation that began in a folder learned its vocabulary."""
-    recipe = read_json(folder / PREPARATION)
+    recipe = _begun(folder)
     return recipe is not None and recipe.get("vocabulary") != recipe.get("fingerprint")
 
 

@@ -235,6 +235,9 @@ def test_other_settings_in_the_same_folder_are_refused(copy, name, value, messag
     before = contents(copy)
     assert message in complaint(ValueError, run, copy, **{name: value})
     assert contents(copy) == before
+    # The manifest has the recipe too.
+    (copy / "preparation.json").unlink()
+    assert message in complaint(ValueError, run, copy, **{name: value})
 
 
 def test_a_given_vocabulary_is_used(houses, own, tmp_path):

@@ -197,6 +197,7 @@ DAMAGES = {
     "a list": (MANIFEST, lambda _: b"[]", "is damaged: it must hold a JSON object. Received: []"),
     "no shards": (MANIFEST, lambda _: b'{"format": 1}', "is damaged: it lacks dropped, pairs, "),
     "no bytes": (MANIFEST, lambda whole: whole.replace(b"byte", b"bit"), "`bytes` - at `$.shards["),
+    "no name": (MANIFEST, lambda whole: whole.replace(b'"name', b'"nom'), "`$.preparation`"),
     "a tag of 1": (MANIFEST, lambda whole: whole.replace(b"[", b"[1, ", 1), "at `$.tags[0]`"),
 }
 
