@@ -74,12 +74,12 @@ def again(kind: type["Options"], name: str, default: Any = dataclasses.MISSING, 
 def like(kind: type["Options"], without: Collection[str]) -> type["Options"]:
     """Return a copy of a section without some options."""
     hints = typing.get_type_hints(kind)
-    names = {*kind.declared} - {*without}
-    fields = [field for field in dataclasses.fields(kind) if field.name in names]
-    namespace = {"__doc__": kind.__doc__, "needs": kind.needs}
+    of_options = (field for field in dataclasses.fields(kind) if "setting" in field.metadata)
+    fields = [field for field in of_options if field.name not in without]
+    namespace = {"__doc__": kind.__doc__, "needs": kind.needs, "resumed": kind.resumed}
     namespace["__annotations__"] = {field.name: hints[field.name] for field in fields}
     for field in fields:
-        metadata = {"setting": kind.declared[field.name]}
+        metadata = field.metadata
         namespace[field.name] = dataclasses.field(default=field.default, metadata=metadata)
     return type(kind.__name__, (Options,), namespace)
 
@@ -143,7 +143,8 @@ def settings(kind: type["Options"]) -> Mapping[str, Declared]:
     hints = typing.get_type_hints(kind)
     declared = {}
     for field in dataclasses.fields(kind):
-        if setting := kind.declared.get(field.name):
+        if setting := field.metadata.get("setting"):
+            setting = dataclasses.replace(setting, resumed=setting.resumed or kind.resumed)
             hint = hints[field.name]
             kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
             plain = next(member for member in kinds if member is not types.NoneType)
@@ -161,33 +162,14 @@ class Options:
     Attributes:
         needs: names of options, such as "task", with the values that this section is for.
         resumed: the default of the options' `Setting.resumed`.
-        declared: the `Setting` of each field that `option` declared.
     """
 
     needs: ClassVar[tuple[tuple[str, tuple[str, ...]], ...]] = ()
     resumed: ClassVar[str] = DESCRIBED
-    declared: ClassVar[Mapping[str, Setting]] = {}
 
     def __init_subclass__(cls, **more):
         super().__init_subclass__(**more)
-        # Collected here: a class that is made a dataclass again loses its fields' metadata.
-        declared = {}
-        for base in reversed(cls.__mro__[1:]):
-            declared |= vars(base).get("declared", {})
-        for name, field in vars(cls).items():
-            if isinstance(field, dataclasses.Field) and "setting" in field.metadata:
-                setting = field.metadata["setting"]
-                resumed = setting.resumed or cls.resumed
-                declared[name] = dataclasses.replace(setting, resumed=resumed)
-        cls.declared = declared
         dataclasses.dataclass(frozen=True)(cls)
-        # With these attributes the class could not be made a dataclass again.
-        del cls.__setattr__, cls.__delattr__
-
-    def __setattr__(self, name, *value):
-        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
-
-    __delattr__ = __setattr__
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -205,7 +187,7 @@ class Options:
         arguments = {}
         for field in dataclasses.fields(cls):
             value = values.get(field.name.removesuffix("_"), dataclasses.MISSING)
-            setting = cls.declared.get(field.name)
+            setting = field.metadata.get("setting")
             is_unset = value is None and setting is not None and setting.is_unset
             if value is not dataclasses.MISSING and not is_unset:
                 arguments[field.name] = value

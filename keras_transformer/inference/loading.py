@@ -96,7 +96,7 @@ def _tasks():
 
 def module_class(description):
     """Return the class that wraps the trained models of a run's task."""
-    return _tasks().module_class(task_of(description))
+    return _tasks().task_class(task_of(description)).module_class
 
 
 def _load_runs(models, precision, options):

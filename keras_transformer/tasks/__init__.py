@@ -71,14 +71,6 @@ def task_class(name: str) -> type:
             f"the task of a run must be one of {', '.join(TASKS)}. Received: task={name!r}. "
             f"{IMPORTED if name == IMPORTED_ALONE else ANOTHER}"
         )
-    return _class_in(TASKS[name], "task")
-
-
-def module_class(name: str) -> type:
-    """Import the `ServedModule` of the task of a name."""
-    return _class_in(TASKS[name], "module")
-
-
-def _class_in(task, file):
-    home = importlib.import_module(f"{__name__}.{task.folder}.{file}")
-    return getattr(home, getattr(task, file))
+    task = TASKS[name]
+    home = importlib.import_module(f"{__name__}.{task.folder}.task")
+    return getattr(home, task.task)

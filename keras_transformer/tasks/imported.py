@@ -20,7 +20,7 @@ from keras_transformer.inference.picture_classifier import TASK
 from keras_transformer.inference.text_encoder_module import TextEncoderModule
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.saved_models.served_module import ServedModule
-from keras_transformer.tasks import IMPORTED_ALONE, module_class
+from keras_transformer.tasks import IMPORTED_ALONE, task_class
 from keras_transformer.tasks.labelling.module import LABELS_FILE, LabelModule, TagModule
 from keras_transformer.tasks.language_modelling.module import GenerationModule
 from keras_transformer.tasks.masking.module import MaskedTextModule
@@ -73,7 +73,7 @@ def _translator(folder, languages):
 
 
 def _of_pictures(folder):
-    return TASK, module_class(TASK)(folder.model(), folder.config.labels())
+    return TASK, task_class(TASK).module_class(folder.model(), folder.config.labels())
 
 
 def _of_prompts(folder):

@@ -19,16 +19,14 @@ class Registered:
 
     Attributes:
         task: name of its `Task` class.
-        module: name of the `ServedModule` class that exports its models.
         aim: what is learned, as "to ...".
         place: its place in the list of tasks.
         options, export_options: see `task.Task`.
         makes_sentences: whether its models turn each sentence into a sentence or a tree.
-        folder: the folder with its `task` and `module`, which `keras_transformer.tasks` fills in.
+        folder: the folder with its `task`, which `keras_transformer.tasks` fills in.
     """
 
     task: str
-    module: str
     aim: str
     place: int
     options: tuple[type[Options], ...]

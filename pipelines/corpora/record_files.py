@@ -86,7 +86,8 @@ class Records:
         """
         shards = self.manifest["shards"]
         if self.map_dir:
-            recipe = [self.manifest["vocabulary"], shards, max_length]
+            names = ("preparation", "vocabulary", "shards")
+            recipe = [*map(self.manifest.get, names), max_length]
             parts = (self._read(shard, max_length) for shard in shards)
             return _mapped(pathlib.Path(os.path.expanduser(self.map_dir)), recipe, parts)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -123,6 +123,11 @@ class _Page(HTMLParser):
     def handle_comment(self, data):
         self._event("comment")
 
+    def parse_marked_section(self, i, report=1):
+        """Take a section for a comment that ends at the next ">", as browsers do."""
+        is_data = self.rawdata.startswith("<![CDATA[", i)
+        return super().parse_marked_section(i, report) if is_data else self.parse_bogus_comment(i)
+
     def handle_decl(self, decl):
         self._event("block")
 

@@ -87,7 +87,8 @@ def _digest_of_files(settings):
 
 def _begun(folder):
     """Return the recipe of the preparation that a folder holds; None if it holds none."""
-    return read_json(folder / PREPARATION) or (read_json(folder / MANIFEST) or {}).get("preparation")
+    recipe = read_json(folder / PREPARATION)
+    return recipe or (read_json(folder / MANIFEST) or {}).get("preparation")
 
 
 def _refuse_differences(folder, recipe):

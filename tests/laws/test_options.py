@@ -90,7 +90,6 @@ def test_each_option_is_read_by_some_command():
 
 
 # Sections of options, and the values that they refuse.
-@dataclasses.dataclass(frozen=True)
 class Room(Options):
     """Room.
 
@@ -114,7 +113,7 @@ class Hall(Room):
     chairs: int = option(40, "Number of chairs.", at_least=9)
 
 
-def test_a_section_is_frozen_whether_or_not_it_is_decorated_too():
+def test_a_section_is_frozen_and_inherits_options():
     assert (Hall(), Hall().chairs) == (Hall.of({"height": None}), 40)
     assert [settings(kind)["chairs"].setting.at_least for kind in (Room, Hall)] == [1, 9]
     assert settings(Hall)["share"] == settings(Room)["share"]

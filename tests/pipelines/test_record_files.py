@@ -272,6 +272,13 @@ def test_a_run_maps_the_ids_if_its_flag_says_so(folder, tmp_path, is_mapped):
     assert isinstance(task.corpus.train.pairs().sources.starts, np.memmap) == is_mapped
 
 
+def test_another_corpus_of_the_same_sizes_has_a_map_of_its_own(folder, tmp_path):
+    mapped = Records(folder, tmp_path / "maps").pairs()
+    edit(folder, preparation={"name": "reverse", "text": "0f"})
+    assert_same_ids(Records(folder, tmp_path / "maps").pairs(), mapped)
+    assert len(list((tmp_path / "maps").iterdir())) == 2
+
+
 def test_a_mapped_file_that_was_cut_is_refused(folder, tmp_path):
     maps = tmp_path / "maps"
     Records(folder, maps).pairs()

@@ -4,7 +4,6 @@
 exports it. Nothing of the package names it.
 """
 
-import dataclasses
 import functools
 import sys
 
@@ -29,7 +28,6 @@ from pipelines.vocabularies import vocabulary
 SMALL, FIRST, ALL = range(3)
 
 
-@dataclasses.dataclass(frozen=True)
 class CapitalOptions(Options):
     """Capitals."""
 

@@ -30,7 +30,6 @@ MODEL_OF_LABELS = like(ONE_STACK, without=("tie_embeddings",))
 TASKS = {
     "classification": Registered(
         "Classification",
-        "LabelModule",
         "to classify texts",
         place=5,
         options=(*OF_ENCODERS, LabellingOptions, ClassificationOptions, MODEL_OF_LABELS),
@@ -38,7 +37,6 @@ TASKS = {
     ),
     "tagging": Registered(
         "Tagging",
-        "TagModule",
         "to tag words",
         place=6,
         options=(*OF_ENCODERS, LabellingOptions, MODEL_OF_LABELS),

@@ -14,7 +14,6 @@ SEARCH_OF_TEXT = like(SEARCH, without=("coverage_penalty", "protect_all", "block
 TASKS = {
     "language_modelling": Registered(
         "LanguageModelling",
-        "GenerationModule",
         "to continue text of one language",
         place=3,
         options=(*OF_ONE_LANGUAGE, TextBatches, ONE_STACK, SEARCH_OF_TEXT),

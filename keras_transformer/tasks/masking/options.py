@@ -22,7 +22,6 @@ class MaskingOptions(Options):
 TASKS = {
     "masking": Registered(
         "Masking",
-        "MaskedTextModule",
         "to predict masked pieces of text",
         place=4,
         options=(*OF_ENCODERS, MaskingOptions, ONE_STACK),

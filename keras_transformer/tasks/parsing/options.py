@@ -10,7 +10,6 @@ SEARCH = like(DecodingOptions, without=("protect_all", "forbidden"))
 TASKS = {
     "parsing": Registered(
         "Parsing",
-        "ParsingModule",
         "to parse sentences, from a treebank",
         place=2,
         options=(*OF_TRANSLATORS, SEARCH),

@@ -36,7 +36,6 @@ class PictureOptions(Options):
 TASKS = {
     "image_classification": Registered(
         "ImageClassification",
-        "PictureModule",
         "to classify images",
         place=7,
         options=(PictureOptions, Strictness, VisionHyperparameters),

@@ -124,7 +124,6 @@ OF_TRANSLATORS = (*OF_PAIRS, EmbeddingStart, Augmentation, ValidationSearch)
 TASKS = {
     "translation": Registered(
         "Translation",
-        "TranslationModule",
         "to translate sentences",
         place=1,
         options=(*OF_TRANSLATORS, ProtectedSpans, SEARCH, Tokenizer),

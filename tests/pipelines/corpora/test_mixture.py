@@ -2,7 +2,6 @@
 name file, member and key.
 """
 
-import dataclasses
 import itertools
 import json
 
@@ -60,7 +59,6 @@ def text_files(folder, name, languages=("en", "de"), lines=2):
     return {"corpus": "text_files", "data_dir": name, **dict(sides)}
 
 
-@dataclasses.dataclass(frozen=True)
 class InMemory(Target):
     """A corpus with the pairs of `SPLITS`."""
 

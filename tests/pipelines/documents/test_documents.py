@@ -264,6 +264,10 @@ ODD = [
     ("html", "<li translate=no>a<div>b</div>c</li>«d»"),
     ("html", "<p translate=NO translate=yes>a"),
     ("html", "<p class='x notranslate'>a"),
+    (
+        "html",
+        "<p>«a»</p><![b[c]]>«d»<!-- <![e] -->«f»<![ g>«h»<!--[if IE]>i<![endif]-->«j»<![if k]>«l»",
+    ),
     ("html", "<p class=notranslated>«a»</p>"),
     (
         "xliff",
