@@ -11,7 +11,7 @@ Modules that declare options import neither TensorFlow nor Keras, so that `--hel
 
 import dataclasses
 import functools
-import math
+import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -123,10 +123,11 @@ class Declared(typing.NamedTuple):
     def _wrong_number(self, value):
         least = self.setting.at_least
         most = self.setting.at_most
-        if not math.isfinite(value):
+        if self.type is float and not abs(value) <= sys.float_info.max:
             return "a finite number"
         if (least is None or value >= least) and (most is None or value <= most):
-            return None
+            fits = self.type is float or abs(value) < 2**63
+            return None if fits else "an integer of 64 bits"
         if most is None:
             return f"{KINDS[self.type]}, at least {least}"
         if least is None:

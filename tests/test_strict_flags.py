@@ -6,7 +6,6 @@ import dataclasses
 import re
 
 import pytest
-from absl import flags as absl_flags
 from command_flags import COMMANDS, EVERY_FLAG, flags_of, names_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -45,8 +44,8 @@ def some_value(name):
         return "true"
     if flag.default is not None:
         return flag.serialize().partition("=")[2]
-    if isinstance(flag.parser, absl_flags.EnumParser):
-        return flag.parser.enum_values[0]
+    if choices := every_place()[name][0].option.setting.choices:
+        return next(iter(choices))
     return {"ema": "0.9", "source_language": "x"}.get(name, "1")
 
 
@@ -263,10 +262,18 @@ def test_each_recipe_is_read_by_every_command_of_its_task(path):
         ("translate", ["--beam=3"], "--beam does not exist. Did you mean --beam_size?"),
         ("train", ["--d_model"], "--d_model needs a value: --d_model=VALUE."),
         ("train", ["--norelease=1"], "--norelease takes no value. Received: 1"),
-        ("train", ["--max_minutes=nan"], "--max_minutes=nan must be a finite number."),
-        ("train", ["--seed=4294967296"], "--seed=4294967296: 4294967296 is not an integer in"),
-        ("train", ["--ema=1"], "--ema=1: 1.0 is not a number in the range"),
-        ("serve", ["--rest_api_port=65536"], "--rest_api_port=65536: 65536 is not an integer in"),
+        ("train", ["--max_minutes=nan"], "--max_minutes=nan: must be a finite number."),
+        (
+            "train",
+            ["--seed=4294967296"],
+            "--seed=4294967296: must be an integer from 0 to 4294967295.",
+        ),
+        ("train", ["--ema=1"], "--ema=1: must be a number from 1e-09 to 0.999999999."),
+        (
+            "serve",
+            ["--rest_api_port=65536"],
+            "--rest_api_port=65536: must be an integer from 0 to 65535.",
+        ),
         ("translate", ["--num_heads=3"], "--num_heads is a flag of other commands. Leave it out."),
         ("tune", ["--samples=1"], "--samples is a flag of other commands. Leave it out."),
         (
@@ -290,8 +297,8 @@ def test_a_wrong_argument_is_refused(command, arguments, line):
         ("--d_modle=64", "--d_modle does not exist. Did you mean --d_model?"),
         ("--d_model", "--d_model needs a value: --d_model=VALUE."),
         ("d_model=64", "unexpected argument 'd_model=64': every argument is a flag"),
-        ("--d_model=x", "--d_model=x: must be a whole number."),
-        ("--d_model=1.5", "--d_model=1.5: must be a whole number."),
+        ("--d_model=x", "--d_model=x: must be an integer."),
+        ("--d_model=1.5", "--d_model=1.5: must be an integer."),
         ("--length_penalty=x", "--length_penalty=x: must be a number."),
         ("--truecase=x", "--truecase=x: must be true or false."),
         ("--traceback=", "--traceback=: must be true or false."),
@@ -322,8 +329,7 @@ def reader_of(name):
 
 @pytest.mark.parametrize("spoiled", ["nan", "inf", "-inf", "1e999"])
 def test_a_number_that_is_not_finite_is_refused(spoiled):
-    kinds = {name: type(EVERY_FLAG[name].parser).__name__ for name in EVERY_FLAG}
-    numbers = [name for name, kind in kinds.items() if kind == "FloatParser"]
+    numbers = [name for name in EVERY_FLAG if every_place()[name][0].option.type is float]
     assert len(numbers) > 20
     for name in numbers:
         assert f"--{name}={spoiled}" in refusal(*reader_of(name), f"--{name}={spoiled}")

@@ -3,21 +3,17 @@
 import contextlib
 import difflib
 import functools
-import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from absl import flags as absl_flags
 
 from keras_transformer.flagfiles import Argument, placed
-from keras_transformer.flags.definition import PathParser, define, no_folder, wrong_path
+from keras_transformer.flags.definition import PathParser, define, no_folder
 from keras_transformer.flags.scopes import every_place, foreign_to, read_sections
 from pipelines.options import Sections, active, as_text, places, unmet_only
 
 LONGEST_SHOWN = 100
-# How absl lists the values of an enumeration.
-CHOICES = re.compile("value should be one of <(.*)>")
 # A later flag that replaces a recipe's choice drops the recipe's options of it. Not so for these.
 NEVER_REPLACED = ("task", "architecture")
 
@@ -75,7 +71,7 @@ def parse(
         _refuse_foreign(setting, values, options, None if is_alone else foreign_to(name, values))
         _check_value(setting, (FLAGS if name in options else flags)[name], name in options)
         if name in options:
-            _converted(setting, FLAGS[name].parse)
+            FLAGS[name].parse(setting.value)
             FLAGS[name].using_default_value = False
             set_by[name] = setting.argument
     FLAGS.mark_as_parsed()
@@ -170,7 +166,7 @@ def _choices(settings, sections, of_tasks, flags, choosers):
     choices: dict[str, str | None] = dict.fromkeys(sorted(choosers))
     for setting in settings:
         if setting.name in choosers:
-            _converted(setting, flags[setting.name].parser.parse)
+            _converted(setting, flags[setting.name])
             choices[setting.name] = setting.value
     # The task first: the other options that choose may be its own.
     for inner in (sections, read_sections(sections, of_tasks, choices)):
@@ -235,29 +231,18 @@ def _refuse_foreign(setting, values, options, lacking):
 
 def _check_value(setting, flag, is_read):
     """Refuse a value that its flag cannot have, or, if it is read, a folder that cannot be made."""
-    value = _converted(setting, flag.parser.parse)
-    place = setting.argument.place
-    if isinstance(value, float) and not math.isfinite(value):
-        raise WrongFlag(f"{place}: {setting.text} must be a finite number.")
-    if isinstance(value, int) and abs(value) >= 2**63:
-        raise WrongFlag(f"{place}: {_short(setting.text)} does not fit into 64 bits.")
-    if isinstance(flag.parser, PathParser):
-        wrong = wrong_path(value) or (is_read and flag.parser.is_folder and no_folder(value))
-        if wrong:
-            raise WrongFlag(f"{place}: {_short(setting.text)}: {wrong}")
+    value = _converted(setting, flag)
+    makes_folder = isinstance(flag.parser, PathParser) and flag.parser.is_folder
+    if is_read and makes_folder and (wrong := no_folder(value)):
+        raise WrongFlag(f"{setting.argument.place}: {_short(setting.text)}: {wrong}")
 
 
-def _converted(setting, read) -> Any:
-    """Return what a function reads from a setting's value; an error says the setting's place."""
+def _converted(setting, flag) -> Any:
+    """Return a setting's value as its flag reads it; an error says the setting's place."""
     try:
-        return read(setting.value)
-    except (absl_flags.Error, ValueError, TypeError, OverflowError) as error:
-        reason = str(error).removeprefix(f"flag {setting.text}: ")
-        if choices := CHOICES.fullmatch(reason):
-            reason = f"must be one of {choices[1].replace('|', ', ')}."
-        reason = re.sub("invalid literal for int.*", "must be a whole number.", reason)
-        reason = re.sub("could not convert .*", "must be a number.", reason)
-        reason = re.sub(r"\('Non-boolean .*", "must be true or false.", reason)
+        return flag.parser.parse(setting.value)
+    except ValueError as error:
+        reason = "must be true or false." if flag.boolean else str(error)
         place = setting.argument.place
         raise WrongFlag(f"{place}: {_short(setting.text)}: {_short(reason, 600)}") from error
 

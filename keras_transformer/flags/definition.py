@@ -24,23 +24,34 @@ class PathParser(flags.ArgumentParser):
     syntactic_help = "a path"
 
     def parse(self, argument):
-        return ",".join(map(os.path.expanduser, argument.split(",")))
+        paths = ",".join(map(os.path.expanduser, argument.split(",")))
+        if wrong := _wrong_path(paths):
+            raise ValueError(wrong)
+        return paths
+
+
+READ = {int: flags.IntegerParser().convert, float: float, str: str, list: flags.ListParser().parse}
 
 
 @dataclasses.dataclass
-class ChoicesParser(flags.ArgumentParser):
-    """Parser of some choices of an option, joined by commas."""
+class ValueParser(flags.ArgumentParser):
+    """Parser of an option's value, which the option itself checks."""
 
     option: Declared
 
     def parse(self, argument):
-        values = flags.ListParser().parse(argument)
-        if wrong := self.option.wrong(values):
+        try:
+            value = READ[self.option.type](argument)
+        except ValueError:
+            if self.option.type is list:
+                raise
+            value = argument  # No number, as the option says.
+        if wrong := self.option.wrong(value):
             raise ValueError(f"must be {wrong}.")
-        return values
+        return value
 
 
-def wrong_path(paths: str) -> str | None:
+def _wrong_path(paths):
     """Return what is wrong with paths that no file can have; None if nothing is."""
     for path in paths.split(","):
         longest = max(len(os.fsencode(name)) for name in path.split("/"))
@@ -74,31 +85,18 @@ def define(options: Iterable[Declared], values: flags.FlagValues) -> None:
             _define(option, values)
 
 
-DEFINE = {
-    bool: flags.DEFINE_bool,
-    int: flags.DEFINE_integer,
-    float: flags.DEFINE_float,
-    str: flags.DEFINE_string,
-    list: flags.DEFINE_list,
-}
-
-
 def _define(option, values):
     setting = option.setting
     default = None if setting.is_unset else option.default
-    if option.type is list and default is not None:
-        default = list(default)
-    if setting.path:
+    parser = ValueParser(option)
+    serializer = flags.ArgumentSerializer()
+    if option.type is bool:
+        flags.DEFINE_bool(option.name, default, setting.help, values)
+        return
+    if option.type is list:
+        default = None if default is None else list(default)
+        serializer = flags.CsvListSerializer(",")
+    elif setting.path:
         # A shell leaves the ~ of --model=~/runs/mine as it is.
         parser = PathParser(is_folder=setting.path == "folder")
-        flags.DEFINE(parser, option.name, default, setting.help, values, flags.ArgumentSerializer())
-    elif setting.choices is not None and option.type is list:
-        serializer = flags.CsvListSerializer(",")
-        flags.DEFINE(ChoicesParser(option), option.name, default, setting.help, values, serializer)
-    elif setting.choices is not None:
-        flags.DEFINE_enum(option.name, default, list(setting.choices), setting.help, values)
-    elif option.type in (int, float):
-        bounds = (setting.at_least, setting.at_most)
-        DEFINE[option.type](option.name, default, setting.help, *bounds, flag_values=values)
-    else:
-        DEFINE[option.type](option.name, default, setting.help, flag_values=values)
+    flags.DEFINE(parser, option.name, default, setting.help, values, serializer)

@@ -145,7 +145,12 @@ def test_a_section_takes_a_value_of_each_kind():
         ({"chairs": 2.5}, "`chairs` must be an integer. Received: chairs=2.5."),
         ({"chairs": None}, "`chairs` must be an integer. Received: chairs=None."),
         ({"share": 1.5}, "`share` must be a number from 0 to 1. Received: share=1.5."),
+        ({"chairs": 2**63}, f"`chairs` must be an integer of 64 bits. Received: chairs={2**63}."),
         ({"share": math.nan}, "`share` must be a finite number. Received: share=nan."),
+        (
+            {"share": 10**400},
+            f"`share` must be a finite number. Received: share=1{'0' * 96}....",
+        ),
         ({"share": "x"}, "`share` must be a number. Received: share='x'."),
         ({"colour": "green"}, "`colour` must be one of red, blue. Received: colour='green'."),
         ({"is_open": 1}, "`is_open` must be True or False. Received: is_open=1."),
