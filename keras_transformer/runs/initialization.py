@@ -36,7 +36,7 @@ def start_from(path: str, task, model: keras.Model, adapter: str | None = None) 
     weights, old = starting_point(path)
     weights = with_adapter(weights, adapter) if adapter else weights
     description = ModelPath.of(path).describe()
-    before = description.get("hyperparameters") or {}
+    before = description.get("hyperparameters", {})
     now = task.description().get("hyperparameters", {})
     refuse_other_heads(before, now, path)
     if changes := differences(before, now):
@@ -156,20 +156,13 @@ def initialize(
     id; both None if the vocabulary is the same. If `layers` are named, only these get old weights.
     `parts`, for "source" and for "target", cut a piece into ids of the old vocabulary.
     """
-    if (pieces is None) != (old_pieces is None):
-        lacking = "pieces" if pieces is None else "old_pieces"
-        raise ValueError(
-            f"`pieces` and `old_pieces` must come together. Received: {lacking}=None. Pass both, "
-            "or neither for one vocabulary."
-        )
     named = {WEIGHTS + variable.path: variable for variable in model.weights}
     added = [name for name in named if name.startswith(ADDED) and name not in weights]
     own = {*adapters_in(named), *added}
     variables = _within(layers, {name: named[name] for name in named if name not in own})
     weights = _within(layers, weights)
     fitted = dict(weights)
-    copied_rows = {}
-    mean_rows = {}
+    counts = {}
     for name, side in TABLES.items() if pieces is not None else ():
         if name not in variables or name not in weights:
             continue
@@ -190,14 +183,13 @@ def initialize(
         for row, mean in means.items():
             table[row] = mean
         fitted[name] = table
-        copied_rows[name] = len(copied)
-        mean_rows[name] = len(means)
+        counts[name] = (len(copied), len(means))
     _refuse_misfits(variables, fitted, pieces is not None)
     for name, variable in variables.items():
         variable.assign(fitted[name])
     rows = len(fitted.get(TABLE, ()))
-    copied_rows = copied_rows.get(TABLE, rows)
-    return Initialization(copied_rows, rows - copied_rows, mean_rows.get(TABLE, 0))
+    copied_rows, mean_rows = counts.get(TABLE, (rows, 0))
+    return Initialization(copied_rows, rows - copied_rows, mean_rows)
 
 
 def shared_rows(pieces: Sequence[str], old_pieces: Sequence[str]) -> list[tuple[int, int]]:

@@ -225,8 +225,6 @@ LAYER = "weights/encoder/layer_0/self_attention/query_kernel"
         ),
         ({"vocabulary_size": 6}, (OLD, OLD), r"`pieces` must name the 6 rows .*: 5 pieces\."),
         ({}, (OLD, NEW), r"`old_pieces` must name the 5 rows .*: 6 pieces\."),
-        ({}, (OLD,), r"`pieces` and `old_pieces` must come tog.* Received: old_pieces=None\."),
-        ({}, (None, OLD), r"`old_pieces` must come together\. Received: pieces=None\."),
     ],
 )
 def test_weights_that_do_not_fit_are_refused_and_none_is_set(old, sizes, vocabularies, message):
