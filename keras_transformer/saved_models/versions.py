@@ -38,7 +38,11 @@ def _may_be_version(path):
 
 
 def portable_format(folder: pathlib.Path) -> str | None:
-    """Return the format of a folder that runs without TensorFlow; None of others."""
+    """Return the format of a folder that runs without TensorFlow; None of others. A SavedModel is
+    one, whatever lies beside its graph.
+    """
+    if os.path.exists(folder / GRAPH):
+        return None
     return next((kind for kind, file in DECODERS.items() if os.path.exists(folder / file)), None)
 
 

@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping
 
 from keras_transformer.saved_models.signature import Signature
-from keras_transformer.saved_models.versions import DECODERS, GRAPH, portable_format, versions_in
+from keras_transformer.saved_models.versions import DECODERS, portable_format, versions_in
 from keras_transformer.server import costs
 from keras_transformer.server.options import RequestError
 from keras_transformer.tensorflow_errors import reason_of
@@ -207,7 +207,7 @@ class Versions:
 
 def model_of(folder: pathlib.Path) -> "TensorFlowModel | ServedPortable":
     """Load the model in a version's folder. TensorFlow is imported only for a SavedModel."""
-    if portable_format(folder) and not (folder / GRAPH).exists():
+    if portable_format(folder):
         from keras_transformer.server.portable_model import ServedPortable
 
         return ServedPortable(folder)

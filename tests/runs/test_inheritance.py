@@ -121,8 +121,10 @@ def test_a_run_tells_its_hyperparameters(tmp_path, named):
 def test_a_saved_model_tells_its_hyperparameters(tmp_path, named):
     for version, hyperparameters in (("1", {}), ("2", ROTARY)):
         write_json(tmp_path / version / "model.json", {"hyperparameters": hyperparameters})
-        (tmp_path / version / "saved_model.pb").write_bytes(b"")
-    assert ModelPath.of(tmp_path / named).describe()["hyperparameters"] == ROTARY
+        for graph in ("saved_model.pb", "decoder.onnx"):
+            (tmp_path / version / graph).touch()
+    model = ModelPath.of(tmp_path / named)
+    assert (model.is_portable, model.describe()["hyperparameters"]) == (False, ROTARY)
 
 
 # Options that differ from those of the resumed run are refused or reported, each once.
