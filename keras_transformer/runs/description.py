@@ -4,14 +4,20 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pipelines.json_files import read_object
+from pipelines.json_files import read_object, refuse
 
 COPY = "Copy it again from where the model was trained."
+PARTS = ("hyperparameters", "decoding", "evaluation", "training", "corpus", "settings", "asked")
 
 
 def read_description(path: pathlib.Path) -> dict[str, Any]:
     """Read a `model.json`; a ValueError says that it is damaged."""
-    return read_object(path, COPY)
+    description = read_object(path, COPY)
+    for name in ("task", *PARTS):
+        kind, words = (str, "a string") if name == "task" else (dict, "an object")
+        if name in description and not isinstance(description[name], kind):
+            refuse(name, path, words, description[name], COPY)
+    return description
 
 
 def task_of(description: Mapping) -> str:

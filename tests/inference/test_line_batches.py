@@ -210,7 +210,10 @@ WITHOUT_SIZES = "RUN/model.json must have hyperparameters, the sizes"
         # The control: without it the weights are looked for.
         ({"hyperparameters": OF_TEXT}, "RUN holds no checkpoint. Train, or name its run."),
         ({}, WITHOUT_SIZES),
-        ({"hyperparameters": [1]}, WITHOUT_SIZES),
+        (
+            {"hyperparameters": [1]},
+            "`hyperparameters` of RUN/model.json must be an object.",
+        ),
     ],
 )
 def test_a_run_of_other_sizes_or_none_is_refused(tmp_path, task, reader, description, message):

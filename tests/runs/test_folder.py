@@ -79,6 +79,21 @@ def test_a_started_run_that_lost_its_hyperparameters_is_refused(folder):
         folder.describe(description, lambda whole: {"size": whole["hyperparameters"]})
 
 
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("task", [1], "a string. Received: a list."),
+        ("hyperparameters", [1], "an object. Received: a list."),
+        ("decoding", 3, "an object. Received: 3."),
+        ("asked", None, "an object. Received: null."),
+    ],
+)
+def test_a_description_whose_part_has_another_type_is_refused(folder, part, value, message):
+    folder.describe({**DESCRIPTION, part: value})
+    with pytest.raises(ValueError, match=rf"^`{part}` of .*model\.json must be {message} Copy it"):
+        folder.read_description()
+
+
 def test_an_export_that_lost_its_graph_is_not_taken_for_a_run(folder):
     message = r"run is no run's folder: its model\.json is an export.*, if the graph was lost"
     folder.describe(DESCRIPTION)
