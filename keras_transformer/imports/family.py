@@ -219,6 +219,9 @@ class ArraysByPath(Mapping):
         weight = self._table[path]
         return weight.convert(weight.theirs and self._tensors[weight.theirs])
 
+    def __contains__(self, path: object) -> bool:
+        return path in self._table  # `Mapping` would read and convert the array.
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._table)
 

@@ -3,6 +3,7 @@
 <|endoftext|>, which separates its texts, becomes both BOS and EOS.
 """
 
+import collections
 import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal, NamedTuple
@@ -191,9 +192,8 @@ def read_pieces(files: SettingsFiles, config: Config) -> Pieces:
 
 def of_run(
     config: Config, arrays: Mapping[str, np.ndarray], end: int
-) -> tuple[Hyperparameters, dict[str, np.ndarray]]:
+) -> tuple[Hyperparameters, Mapping[str, np.ndarray]]:
     """Return a run's hyperparameters and weights, with our ids, from those with GPT-2's ids."""
-    arrays = dict(arrays)
     theirs = arrays["embedding/table"]
     table = np.zeros((len(theirs) - 1 + len(SPECIAL), theirs.shape[1]), theirs.dtype)
     table[[BOS, EOS]] = theirs[end]
@@ -203,4 +203,5 @@ def of_run(
     sizes = dataclasses.replace(
         hyperparameters(config), vocabulary_size=len(table), output_bias=True
     )
-    return sizes, {**arrays, "embedding/table": table, "embedding/output_bias": bias}
+    ours = {"embedding/table": table, "embedding/output_bias": bias}
+    return sizes, collections.ChainMap(ours, arrays)

@@ -5,7 +5,8 @@ Our model scales pixels from [0, 1] to [-1, 1]. If preprocessor_config.json has 
 deviation, the kernel and bias of the patch embedding are changed to match.
 """
 
-from collections.abc import Iterator
+import collections
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -102,7 +103,7 @@ def check_pictures(pictures: Pictures, config: Config, path: str) -> None:
             refuse(name, path, f"{config.num_channels} numbers or one", value, ANOTHER)
 
 
-def for_ours(arrays: dict[str, np.ndarray], pictures: Pictures) -> dict[str, np.ndarray]:
+def for_ours(arrays: Mapping[str, np.ndarray], pictures: Pictures) -> Mapping[str, np.ndarray]:
     """Change the patch embedding to take our pixels x = 2 p - 1, with p in [0, 1]. Its kernel
     (out, C, P, P) and bias (out,) take
 
@@ -116,8 +117,8 @@ def for_ours(arrays: dict[str, np.ndarray], pictures: Pictures) -> dict[str, np.
     deviation = channels * (pictures.image_std if pictures.do_normalize else 1.0)
     bias = arrays["embedding/bias"] + np.einsum("ocij,c->o", kernel, (0.5 - mean) / deviation)
     kernel = (kernel / (2 * deviation)[:, None, None]).astype(np.float32)
-    return {
-        **arrays,
+    ours = {
         "embedding/kernel": kernel.transpose(2, 3, 1, 0).reshape(-1, len(kernel)),
         "embedding/bias": bias.astype(np.float32),
     }
+    return collections.ChainMap(ours, arrays)

@@ -1,16 +1,17 @@
-"""Pictures as ViTs of hubs scale them, without a model."""
+"""Pictures as ViTs of hubs scale them, without a model; and weights that are read on access."""
 
 import numpy as np
 import pytest
 import small_folders
 from small_folders import config_of
 
-from keras_transformer.imports import vit
+from keras_transformer.imports import gpt2, vit
 from keras_transformer.imports.family import ANOTHER, ArraysByPath
 from pipelines.json_files import settings as settings_of
 
 SIZE = 2
 CONFIG = small_folders.VIT
+GPT2 = {**small_folders.GPT2, "vocab_size": 9}
 PATH = "preprocessor_config.json"
 IMAGENET = {"image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}
 
@@ -50,3 +51,31 @@ def test_patches_are_those_of_pictures_scaled_as_the_folder_says(
     embedded = (2 * picture - 1).reshape(-1) @ ours["embedding/kernel"] + ours["embedding/bias"]
     np.testing.assert_allclose(embedded, expected, rtol=1e-5, atol=1e-5)
     assert {array.dtype for array in ours.values()} == {np.dtype(np.float32)}
+
+
+class NotingReads(dict):
+    """Weights that note the names of those that were read."""
+
+    read = ()
+
+    def __getitem__(self, name):
+        self.read = (*self.read, name)
+        return super().__getitem__(name)
+
+
+@pytest.mark.parametrize(
+    ("family", "document", "changed", "weights_of"),
+    [
+        (vit, CONFIG, 2, lambda _, arrays: vit.for_ours(arrays, pictures_of({}))),
+        (gpt2, GPT2, 1, lambda config, arrays: gpt2.of_run(config, arrays, 2)[1]),
+    ],
+)
+def test_weights_that_stay_are_read_on_access(family, document, changed, weights_of):
+    """They are read one by one: beside a new model memory need not hold them all."""
+    tensors = NotingReads(small_folders.tensors_of(family, document))
+    config = config_of(family, document)
+    arrays = ArraysByPath(family.table(config), tensors)
+    weights = weights_of(config, arrays)
+    assert len(tensors.read) == changed
+    assert weights.get([*arrays][-1]) is not None
+    assert len(tensors.read) == changed + 1
