@@ -17,38 +17,22 @@ HALVED = 0.5**0.5
 
 @keras.saving.register_keras_serializable("keras_transformer")
 class Conv1D(keras.layers.Conv1D):
-    """`keras.layers.Conv1D` along sequences, (B, n, width) -> (B, n, filters), the bias added as in
-    `linear_maps`. Strides and groups must be 1.
+    """`keras.layers.Conv1D` as a `ConvolutionBlock` needs it: along sequences, (B, n, width) -> (B,
+    n, filters), with the padding "same" or "causal". The bias is added as in `linear_maps`.
 
     The k positions that each output reads are concatenated and multiplied by the kernel, (k width,
     filters). TensorFlow's convolution sums the filters' gradient in bfloat16 on a processor without
     bfloat16 products; the gradient of a matrix product is summed in float32 everywhere.
     """
 
-    def build(self, input_shape):
-        if self.strides != (1,) or self.groups != 1:
-            raise ValueError(
-                "`strides` and `groups` must be 1. Received: "
-                f"strides={self.strides}, groups={self.groups}. Use `keras.layers.Conv1D`."
-            )
-        super().build(input_shape)
-
     def call(self, x: Tensor) -> Tensor:
-        y = ops.matmul(self._windows(x), ops.reshape(self.kernel, (-1, self.filters)))
-        y = plus_bias(y, self.bias) if self.use_bias else y
-        return y if self.activation is None else self.activation(y)
-
-    def _windows(self, x):
-        """Concatenate the k positions of each output: (B, n, width) -> (B, n, k width)."""
         [size] = self.kernel_size
-        [step] = self.dilation_rate
-        reach = (size - 1) * step
-        before = {"causal": reach, "same": reach // 2, "valid": 0}[self.padding]
-        behind = reach - before if self.padding == "same" else 0
-        padded = ops.pad(x, ((0, 0), (before, behind), (0, 0)))
-        length = ops.shape(padded)[1] - reach
-        starts = range(0, reach + 1, step)
-        return ops.concatenate([padded[:, at : at + length] for at in starts], axis=-1)
+        before = {"same": (size - 1) // 2, "causal": size - 1}[self.padding]
+        padded = ops.pad(x, ((0, 0), (before, size - 1 - before), (0, 0)))
+        length = ops.shape(x)[1]
+        windows = ops.concatenate([padded[:, at : at + length] for at in range(size)], axis=-1)
+        y = ops.matmul(windows, ops.reshape(self.kernel, (-1, self.filters)))
+        return plus_bias(y, self.bias)
 
 
 def gated(x: Tensor) -> Tensor:
@@ -75,6 +59,10 @@ class ConvolutionBlock(KeepsShape):
     ):
         super().__init__(**kwargs)
         check_sizes(d_model=d_model, kernel_size=kernel_size)
+        if padding not in ("same", "causal"):
+            raise ValueError(
+                f'`padding` must be "same" or "causal". Received: padding={padding!r}.'
+            )
         self.d_model = d_model
         self.kernel_size = kernel_size
         self.dropout = dropout

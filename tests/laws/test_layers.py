@@ -290,6 +290,7 @@ def output_of(name):
         (lambda: RelativeBias(max_distance=None), "`max_distance`.*at least 1"),
         (lambda: layers.SegmentEmbedding(2.5), "`segments` must be an integer"),
         (lambda: layers.ConvolutionBlock(D, 0), "`kernel_size`"),
+        (lambda: layers.ConvolutionBlock(D, 3, padding="valid"), "`padding`"),
         (lambda: layers.Encoder(1, **SIZES, norm_epsilon=None), r"`epsilon` .*epsilon=None\. Try"),
         (lambda: layers.RelativeKeysAndValues(-1), "`clip`.*at least 0"),
         (lambda: layers.LearnedEncoding(0), "`max_positions`"),
