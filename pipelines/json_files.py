@@ -133,11 +133,11 @@ def refuse(name: str, place: str | os.PathLike, expected: str, value: Any, remed
 
 def quote(value: Any) -> str:
     """Return a value in JSON for an error message: strings without quotes unless empty, long ones
-    cut short, "a list" or "an object" instead of their content.
+    cut short, "a list" or "an object" instead of their content. YAML's dates and bytes are text.
     """
     if isinstance(value, dict | list) and value:
         return OF_JSON[type(value)]
-    text = value if value and isinstance(value, str) else json.dumps(value)
+    text = value if value and isinstance(value, str) else json.dumps(value, default=str)
     text = text if text.isprintable() else ascii(text)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 

@@ -112,7 +112,8 @@ class MarianFolder(marian_files.TranslatorFolder):
             pieces = [entry.piece for entry in model.pieces]
         else:
             ids = read_yaml(path, MOST_BYTES_OF_PIECES, of_text=True)
-            ids = {piece: int(n) if str(n).isdecimal() else n for piece, n in ids.items()}
+            # Python converts at most 4,300 digits.
+            ids = {piece: int(n[:20]) if str(n).isdecimal() else n for piece, n in ids.items()}
             pieces = family.pieces_by_id(ids, path, RELEASE)
         for name in (END, UNKNOWN):
             if name not in pieces:

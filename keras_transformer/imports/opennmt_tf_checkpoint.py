@@ -103,7 +103,7 @@ def _literal(node, name, path):
         return ast.unparse(node)
     try:
         return ast.literal_eval(node)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError):
         refuse(name, path, "a number or a name, because it is not run", ast.unparse(node), ANOTHER)
 
 

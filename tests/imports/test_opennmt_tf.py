@@ -325,6 +325,7 @@ DESCRIPTIONS = {
     "model = lambda: models.LuongAttention()": None,
     "a = Transformer(); b = Transformer()": None,
     "model = (": None,
+    "Transformer(None, None, num_layers={[1]: 2})": None,
 }
 
 
@@ -364,6 +365,7 @@ def tokenizer(**settings):
 BAD = {
     "other layers": (description(num_layers=2), r"`num_layers` of .*\(2, 1\), as in the checkp"),
     "another width": (description(num_units=8), "`num_units` of .* must be 16, as in the check"),
+    "a width of bytes": (description(num_units=b"x"), r"`num_units` of .*b'x'"),
     "heads that do not divide": (description(num_heads=3), "`num_heads` of .* a divisor of 16"),
     "no number of heads": (description(num_heads="None"), "`num_heads` of .* a divisor of 16"),
     "relative positions": (description(maximum_relative_position=20), "`maximum_relative_pos"),
