@@ -8,7 +8,10 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from keras_transformer.layers.attention_variants.relative_positions import RelativePositions
+from keras_transformer.layers.attention_variants.relative_positions import (
+    RelativePositions,
+    distances,
+)
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.prototypes import Part, like
 from keras_transformer.layers.tensors import ALL, KeysAndValues, Masks, Tensor
@@ -237,14 +240,14 @@ class SoftmaxHeads(AttentionHeads):
         key: Tensor,
         value: Tensor,
         mask: Tensor | None = None,
-        following: int | Tensor = 0,
+        between: Callable = distances,
     ) -> tuple[Tensor, Tensor]:
-        """Attend with queries and keys that were `placed`, by a mask for (B, h, T, S). `following`
-        is the number of keys that come after the last query's own position.
+        """Attend with queries and keys that were `placed`, by a mask for (B, h, T, S), at the
+        distances `between` them.
         """
-        bias = self.positions.score_bias(query, key, following)
+        bias = self.positions.score_bias(query, key, between)
         heads, weights = self.similarity.attend(query, key, value, mask, bias, self.weights_dropout)
-        relative = self.positions.of_weights(weights, following)
+        relative = self.positions.of_weights(weights, between)
         return heads if relative is None else heads + relative, weights
 
     def stepper(self) -> "SoftmaxStepper":

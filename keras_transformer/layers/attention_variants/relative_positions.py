@@ -3,6 +3,7 @@
 """
 
 import math
+from collections.abc import Callable
 
 import keras
 import numpy as np
@@ -11,6 +12,20 @@ from keras import ops
 from keras_transformer.layers.embedding import sines_and_cosines
 from keras_transformer.layers.prototypes import Part, check_even, check_sizes
 from keras_transformer.layers.tensors import Tensor
+
+
+def distances(
+    num_queries: int | Tensor,
+    num_keys: int | Tensor,
+    following: int | Tensor = 0,
+    apart: int | Tensor = 1,
+) -> Tensor:
+    """Return how far each of S keys comes after each of T queries: integers (T, S), negative if the
+    key comes first. `following` keys come after the last query's own position. Neighbours are
+    `apart` positions apart.
+    """
+    first = num_keys - num_queries - following
+    return (ops.arange(num_keys)[None, :] - (ops.arange(num_queries) + first)[:, None]) * apart
 
 
 # Saved models have the class under this name.
@@ -26,37 +41,16 @@ class RelativePositions(Part):
         return x
 
     def score_bias(
-        self, query: Tensor, key: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
+        self, query: Tensor, key: Tensor, between: Callable = distances
     ) -> Tensor | None:
         """Return what to add to the scores, float32 broadcastable to (B, h, T, S); None: nothing.
-
-        Args:
-            query: (B, h, T, d_k).
-            key: (B, h, S, d_k).
-            following: number of keys that come after the last query's own position.
-            apart: distance between neighbouring keys, and between neighbouring queries.
+        Queries are (B, h, T, d_k), keys (B, h, S, d_k); `between(T, S)` returns their `distances`.
         """
         return None
 
-    def of_weights(
-        self, weights: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
-    ) -> Tensor | None:
+    def of_weights(self, weights: Tensor, between: Callable = distances) -> Tensor | None:
         """Return what to add to the heads, (B, h, T, d_v), for weights (B, h, T, S), or None."""
         return None
-
-
-def distances(
-    num_queries: int | Tensor,
-    num_keys: int | Tensor,
-    following: int | Tensor = 0,
-    apart: int | Tensor = 1,
-) -> Tensor:
-    """Return how far each of S keys comes after each of T queries: integers (T, S), negative if the
-    key comes first. `following` keys come after the last query's own position. Neighbours are
-    `apart` positions apart.
-    """
-    first = num_keys - num_queries - following
-    return (ops.arange(num_keys)[None, :] - (ops.arange(num_queries) + first)[:, None]) * apart
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -101,11 +95,8 @@ class RelativeBias(RelativePositions):
             autocast=False,
         )
 
-    def score_bias(
-        self, query: Tensor, key: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
-    ) -> Tensor:
-        lengths = (ops.shape(query)[-2], ops.shape(key)[-2])
-        buckets = self.buckets(distances(*lengths, following, apart))
+    def score_bias(self, query: Tensor, key: Tensor, between: Callable = distances) -> Tensor:
+        buckets = self.buckets(between(ops.shape(query)[-2], ops.shape(key)[-2]))
         return ops.cast(ops.take(self.bias, buckets, axis=1), "float32")
 
     def buckets(self, distance: Tensor) -> Tensor:
@@ -138,14 +129,11 @@ class LinearBias(RelativePositions):
         Input Length Extrapolation", section 3.
     """
 
-    def score_bias(
-        self, query: Tensor, key: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
-    ) -> Tensor:
-        lengths = (ops.shape(query)[-2], ops.shape(key)[-2])
-        distance = ops.cast(ops.abs(distances(*lengths, following, apart)), "float32")
+    def score_bias(self, query: Tensor, key: Tensor, between: Callable = distances) -> Tensor:
+        distance = between(ops.shape(query)[-2], ops.shape(key)[-2])
         heads = query.shape[1]
         slopes = 2.0 ** (-8 * np.arange(1, heads + 1) / heads)
-        return -distance * slopes.astype("float32")[:, None, None]
+        return -ops.cast(ops.abs(distance), "float32") * slopes.astype("float32")[:, None, None]
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -174,27 +162,21 @@ class RelativeKeysAndValues(RelativePositions):
         self.keys = self.add_weight(name="keys", shape=(rows, query_shape[-1]))
         self.values = self.add_weight(name="values", shape=(rows, value_shape[-1]))
 
-    def score_bias(
-        self, query: Tensor, key: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
-    ) -> Tensor:
+    def score_bias(self, query: Tensor, key: Tensor, between: Callable = distances) -> Tensor:
         keys = ops.cast(self.keys, query.dtype)
         products = ops.cast(ops.matmul(query, ops.transpose(keys)), "float32")
-        lengths = (ops.shape(query)[-2], ops.shape(key)[-2])
-        one_hot = self._one_hot(*lengths, following, apart, "float32")
+        one_hot = self._one_hot(between(ops.shape(query)[-2], ops.shape(key)[-2]), "float32")
         # (B, h, T, rows) by (T, S, rows).
         scores = ops.einsum("bhtr,tsr->bhts", products, one_hot)
         return scores * query.shape[-1] ** -0.5
 
-    def of_weights(
-        self, weights: Tensor, following: int | Tensor = 0, apart: int | Tensor = 1
-    ) -> Tensor:
-        one_hot = self._one_hot(*ops.shape(weights)[-2:], following, apart, weights.dtype)
+    def of_weights(self, weights: Tensor, between: Callable = distances) -> Tensor:
+        one_hot = self._one_hot(between(*ops.shape(weights)[-2:]), weights.dtype)
         row_weights = ops.einsum("bhts,tsr->bhtr", weights, one_hot)
         return ops.matmul(row_weights, ops.cast(self.values, weights.dtype))
 
-    def _one_hot(self, num_queries, num_keys, following, apart, dtype):
+    def _one_hot(self, distance, dtype):
         """Return the row of the tables for each pair of positions, one-hot: (T, S, rows)."""
-        distance = distances(num_queries, num_keys, following, apart)
         distance = ops.clip(distance, -self.clip, self.clip)
         return ops.one_hot(distance + self.clip, 2 * self.clip + 1, dtype=dtype)
 

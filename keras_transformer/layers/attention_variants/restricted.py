@@ -3,6 +3,8 @@
 blocks, so that the cost does not grow with the square of their length.
 """
 
+import functools
+
 import keras
 from keras import ops
 
@@ -104,7 +106,7 @@ class SparseHeads(SoftmaxHeads):
         batch, _, length, _ = ops.shape(query)
         width = width_of_blocks(self.stride, length)
         count = count_of_blocks(length, width)
-        queries, keys, values, near, following = _near_blocks(self.stride, query, key, value, masks)
+        queries, keys, values, near, between = _near_blocks(self.stride, query, key, value, masks)
         # (B R, h, n, d): each column has one position of each of the n blocks.
         of_columns = (
             _transposed(into_blocks(x, width), batch, count)
@@ -116,15 +118,17 @@ class SparseHeads(SoftmaxHeads):
         far = (far if masks.causal is not None else -ops.abs(far)) < -1
         far = _transposed(far & is_token[..., 0][:, :, None], batch, width)
 
+        within_column = functools.partial(distances, apart=width)
+
         def product(weights, values):
             keys_near = ops.shape(near)[-1]
             of_far = _transposed(weights[..., keys_near:], batch, count)
-            heads = _transposed(self._values(of_far, value_columns, 0, width), batch, width)
-            return heads + self._values(weights[..., :keys_near], values, following)
+            heads = _transposed(self._values(of_far, value_columns, within_column), batch, width)
+            return heads + self._values(weights[..., :keys_near], values, between)
 
-        scores = _transposed(self._scores(query_columns, key_columns, 0, width), batch, width)
+        scores = _transposed(self._scores(query_columns, key_columns, within_column), batch, width)
         blocks, _ = attention_by(
-            ops.concatenate([self._scores(queries, keys, following), scores], axis=-1),
+            ops.concatenate([self._scores(queries, keys, between), scores], axis=-1),
             values,
             ops.concatenate([near, far], axis=-1),
             dropout=self.weights_dropout,
@@ -132,39 +136,39 @@ class SparseHeads(SoftmaxHeads):
         )
         return from_blocks(blocks, batch, length)
 
-    def _scores(self, query, key, following, apart=1):
+    def _scores(self, query, key, between):
         scores = self.similarity.scores(query, key)
-        bias = self.positions.score_bias(query, key, following, apart)
+        bias = self.positions.score_bias(query, key, between)
         return scores if bias is None else scores + bias
 
-    def _values(self, weights, value, following, apart=1):
+    def _values(self, weights, value, between):
         heads = ops.matmul(weights, value)
-        relative = self.positions.of_weights(weights, following, apart)
+        relative = self.positions.of_weights(weights, between)
         return heads if relative is None else heads + relative
 
 
-def _near(radius, num_queries, num_keys, following=0):
-    return (ops.abs(distances(num_queries, num_keys, following)) <= radius)[None]
+def _near(radius, num_queries, num_keys, between=distances):
+    return (ops.abs(between(num_queries, num_keys)) <= radius)[None]
 
 
 def _near_blocks(radius, query, key, value, masks):
     """Return the arguments of `SoftmaxHeads.attend` by which each block attends to the keys at a
-    distance of at most `radius`: queries, keys, values, a mask (B n, 1, width, keys), `following`.
+    distance of at most `radius`: queries, keys, values, a mask (B n, 1, width, keys), `between`.
     """
     key, value = of_one_length(query, key, value)
     batch, _, length, _ = ops.shape(query)
     width = width_of_blocks(radius, length)
     # How many blocks before and after a query's own it attends to.
     beside = (1, 0 if masks.causal is not None else 1)
-    following = beside[1] * width
-    near = _near(radius, width, sum(beside) * width + width, following)
+    between = functools.partial(distances, following=beside[1] * width)
+    near = _near(radius, width, sum(beside) * width + width, between)
     if masks.causal is not None:
         near = near & (distances(width, 2 * width) <= 0)[None]
     keys, values, is_token = (
         neighbours(x, width, *beside) for x in (key, value, _is_token(masks, batch, length))
     )
     mask = near & ops.swapaxes(is_token, -1, -2)
-    return into_blocks(query, width), keys, values, mask, following
+    return into_blocks(query, width), keys, values, mask, between
 
 
 def of_one_length(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
