@@ -70,7 +70,7 @@ MAY_IMPORT = {
         *("pipelines.glossary", "pipelines.vocabularies.protected_spans"),
         *ours("saved_models.session", "saved_models.signature", "saved_models.versions"),
         *ours("__version__", "decoding", "inference.portable"),
-        *ours("tensorflow_errors"),
+        *ours("startup", "tensorflow_errors"),
     ],
     "keras_transformer.serve": ["pipelines.needing", *ours("flags", "server", "startup")],
     **dict.fromkeys(ours(*(command for command in COMMANDS if command != "serve")), OURS),

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import os
 import pathlib
+import sys
 import threading
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,7 @@ from keras_transformer.saved_models.signature import Signature
 from keras_transformer.saved_models.versions import DECODERS, portable_format, versions_in
 from keras_transformer.server import costs
 from keras_transformer.server.options import RequestError
+from keras_transformer.startup import spread_over_cores, start_tensorflow
 from keras_transformer.tensorflow_errors import reason_of
 from pipelines.glossary import Glossary
 from pipelines.vocabularies.protected_spans import ProtectedSpans
@@ -211,6 +213,9 @@ def model_of(folder: pathlib.Path) -> "TensorFlowModel | ServedPortable":
         from keras_transformer.server.portable_model import ServedPortable
 
         return ServedPortable(folder)
+    if "tensorflow" not in sys.modules:  # The command started with graphs that need none.
+        start_tensorflow()
+        spread_over_cores()
     from keras_transformer.server.tensorflow_model import TensorFlowModel
 
     return TensorFlowModel(folder)

@@ -1,9 +1,12 @@
 """The newest version is served; an old one is unloaded when no request uses it."""
 
 import contextlib
+import functools
 import os
+import pathlib
 import queue
 import shutil
+import sys
 import threading
 
 import pytest
@@ -12,7 +15,8 @@ import tensorflow as tf
 pytest.importorskip("fastapi")
 
 from keras_transformer.saved_models.versions import newest_version
-from keras_transformer.server.served_versions import State, Versions
+from keras_transformer.server import served_versions, tensorflow_model
+from keras_transformer.server.served_versions import State, Versions, model_of
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 
 
@@ -285,3 +289,14 @@ def test_an_older_whole_version_is_served_at_start(folder):
     assert served(versions) == 1
     assert versions.states[2].state == "END"
     versions.close()
+
+
+def test_a_saved_model_that_replaces_graphs_starts_tensorflow_as_the_command_does(monkeypatch):
+    started = []
+    names = ["start_tensorflow", "spread_over_cores"]
+    for name in names:
+        monkeypatch.setattr(served_versions, name, functools.partial(started.append, name))
+    monkeypatch.setattr(tensorflow_model, "TensorFlowModel", str)
+    assert (model_of(pathlib.Path("m/1")), started) == ("m/1", [])
+    monkeypatch.delitem(sys.modules, "tensorflow")
+    assert (model_of(pathlib.Path("m/2")), started) == ("m/2", names)
