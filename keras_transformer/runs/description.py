@@ -15,8 +15,8 @@ def read_description(path: pathlib.Path) -> dict[str, Any]:
     description = read_object(path, COPY)
     for name in ("task", *PARTS):
         kind, words = (str, "a string") if name == "task" else (dict, "an object")
-        if name in description and not isinstance(description[name], kind):
-            refuse(name, path, words, description[name], COPY)
+        if not isinstance(part := description.get(name), kind | None):
+            refuse(name, path, words, part, COPY)
     return description
 
 

@@ -35,7 +35,7 @@ def inherited(
     description = run.read_description() if run.is_started else ModelPath.of(origin).describe()
     sizes = {
         name: value
-        for name, value in description.get("hyperparameters", {}).items()
+        for name, value in (description.get("hyperparameters") or {}).items()
         if name in {*values, "architecture"} and name not in OF_TRAINING
     }
     is_imported = "imported" in description

@@ -36,7 +36,7 @@ def start_from(path: str, task, model: keras.Model, adapter: str | None = None) 
     weights, old = starting_point(path)
     weights = with_adapter(weights, adapter) if adapter else weights
     description = ModelPath.of(path).describe()
-    before = description.get("hyperparameters", {})
+    before = description.get("hyperparameters") or {}
     now = task.description().get("hyperparameters", {})
     refuse_other_heads(before, now, path)
     if changes := differences(before, now):
