@@ -7,7 +7,6 @@ from keras_transformer.evaluation.parseval import (
     COLLINS,
     Parameters,
     Status,
-    Summary,
     are_equal,
     compare,
     summarize,
@@ -15,7 +14,7 @@ from keras_transformer.evaluation.parseval import (
 from keras_transformer.evaluation.table import aligned
 from pipelines.trees import WORD, Tree, fold, parse
 
-# Figures of a `Summary` and their headings. All but the first and the last are in percent.
+# Figures of `summarize` and their headings. All but the first and the last are in percent.
 FIGURES = {
     "sentences": "sentences",
     "recall": "recall",
@@ -81,8 +80,8 @@ def _compared(gold, tree, parameters):
     return dataclasses.replace(sentence, tags=right)
 
 
-def _figures(summary: Summary, names):
-    return {name: round(getattr(summary, name), 2) for name in names}
+def _figures(summary: Mapping, names):
+    return {name: round(summary[name], 2) for name in names}
 
 
 def table(scores: Mapping) -> str:

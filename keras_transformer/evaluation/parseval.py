@@ -194,50 +194,32 @@ def _matched(gold, test, parameters):
     return matched
 
 
-@dataclasses.dataclass(frozen=True)
-class Summary:
-    """Figures of many sentences. The first four are counts. The others are of the valid sentences,
-    and in percent, but for `average_crossing`, the crossing brackets a sentence. `complete` is the
-    share of sentences whose brackets are all right, `tagging` of words whose tag is right.
+def summarize(sentences: Sequence[Sentence]) -> dict[str, float]:
+    """Add sentences up. The first four figures are counts. The others are of the valid sentences,
+    and in percent, but for `average_crossing`, the crossing brackets a sentence; 0 with nothing to
+    count. `complete` is the share of sentences whose brackets are all right, `tagging` of words
+    whose tag is right.
     """
-
-    sentences: int
-    errors: int
-    skipped: int
-    valid: int
-    recall: float
-    precision: float
-    f1: float
-    complete: float
-    average_crossing: float
-    no_crossing: float
-    two_or_less_crossing: float
-    tagging: float
-
-
-def summarize(sentences: Sequence[Sentence]) -> Summary:
-    """Add sentences up. A figure with nothing to count is 0."""
     valid = [sentence for sentence in sentences if sentence.status == Status.VALID]
     matched = sum(sentence.matched for sentence in valid)
     recall = _percent(matched, sum(sentence.gold for sentence in valid))
     precision = _percent(matched, sum(sentence.test for sentence in valid))
     crossing = [sentence.crossing for sentence in valid]
-    return Summary(
-        sentences=len(sentences),
-        errors=sum(sentence.status == Status.ERROR for sentence in sentences),
-        skipped=sum(sentence.status == Status.SKIPPED for sentence in sentences),
-        valid=len(valid),
-        recall=recall,
-        precision=precision,
-        f1=2 * recall * precision / (recall + precision) if matched else 0.0,
-        complete=_percent(sum(sentence.is_complete for sentence in valid), len(valid)),
-        average_crossing=sum(crossing) / max(len(valid), 1),
-        no_crossing=_percent(sum(count == 0 for count in crossing), len(valid)),
-        two_or_less_crossing=_percent(sum(count <= 2 for count in crossing), len(valid)),
-        tagging=_percent(
-            sum(sentence.tags for sentence in valid), sum(sentence.words for sentence in valid)
-        ),
-    )
+    words = sum(sentence.words for sentence in valid)
+    return {
+        "sentences": len(sentences),
+        "errors": sum(sentence.status == Status.ERROR for sentence in sentences),
+        "skipped": sum(sentence.status == Status.SKIPPED for sentence in sentences),
+        "valid": len(valid),
+        "recall": recall,
+        "precision": precision,
+        "f1": 2 * recall * precision / (recall + precision) if matched else 0.0,
+        "complete": _percent(sum(sentence.is_complete for sentence in valid), len(valid)),
+        "average_crossing": sum(crossing) / max(len(valid), 1),
+        "no_crossing": _percent(sum(count == 0 for count in crossing), len(valid)),
+        "two_or_less_crossing": _percent(sum(count <= 2 for count in crossing), len(valid)),
+        "tagging": _percent(sum(sentence.tags for sentence in valid), words),
+    }
 
 
 def _percent(part, whole):
