@@ -153,9 +153,12 @@ def _luminance(colour):
 @functools.cache
 def width_of(text: str, size: float = TEXT) -> float:
     """Return the width of a line of text in inches, at a size in points."""
-    from matplotlib.textpath import TextPath
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath, text_to_path
 
-    return TextPath((0, 0), text, size=size).get_extents().x1 / 72 if text.strip() else 0.0
+    # A text without ink, such as a zero-width space, has no path.
+    vertices, _ = text_to_path.get_text_path(FontProperties(), text.strip())
+    return TextPath((0, 0), text, size=size).get_extents().x1 / 72 if len(vertices) else 0.0
 
 
 def shortened(words: Iterable[str]) -> list[str]:

@@ -32,6 +32,8 @@ pytest.importorskip("matplotlib")
 WORDS = [f"{'word' * (1 + number % 3)}{number}" for number in range(40)]
 LONG = "Donaudampfschifffahrtsgesellschaftsvorsitzender" * 2
 RANDOM = np.random.default_rng(1)
+# A zero-width space and a soft hyphen.
+INKLESS = "\u200b\u00ad"
 LIGHT = THEMES["light"]
 
 
@@ -78,6 +80,8 @@ DRAWINGS = {
     "curves": (charts.draw, CURVES),
     "lengths": (length_charts.draw, counts()),
     "trees": (tree_drawings.draw, TREES),
+    "matrix of words without ink": (draw_matrix, ["a", *INKLESS], [*INKLESS], np.eye(2, 3)),
+    "tree of words without ink": (tree_drawings.draw, [tree_over(["a", *INKLESS])]),
 }
 TAKE_LONG = ("maps of 40 words", "heads", "positions", "lengths")
 
@@ -106,7 +110,7 @@ def texts(figure):
     written = []
 
     def draw(text, renderer):
-        if text.get_visible() and text.get_text().strip():
+        if text.get_visible() and text.get_text().strip(f" {INKLESS}"):
             written.append((text, corners(text, renderer)))
 
     with pytest.MonkeyPatch.context() as patch:
