@@ -64,37 +64,21 @@ class Heads(Options):
         files = {"source_file": self.source_file, "reference_file": self.reference_file}
         if self.ablate:
             trained = trained_model(model, "heads --ablate")
-            scorer = validation_of(model, files, "heads --ablate")
         translator = Translator.load(model)
-        text = text_of(translator.description, model, **files)
-        sources, references = (side[: self.measured_sentences] for side in text)
-        measures = survey(map(translator.attention, sources, references))
+        scorer = validation_of(model, files, "--picture=heads")
+        scorer.keep_first(self.measured_sentences)
+        # A parser's references are trees.
+        references = map(str, scorer.references)
+        measures = survey(map(translator.attention, scorer.sources, references))
         if phrases:
             shares, chance = agreement_with(translator, phrases)
             measures[IN_PHRASE] = {"encoder": shares}
             print(f"{IN_PHRASE}, by chance: {chance:.2f}")
         if self.ablate:
-            scorer.keep_first(self.measured_sentences)
             points = points_lost(trained, scorer.sources, scorer.quality, search)
             measures[f"{scorer.unit} lost"] = points
         print(aligned(table(measures)))
         return functools.partial(draw, measures)
-
-
-def text_of(
-    description: Mapping, model: str, source_file: str | None, reference_file: str | None
-) -> tuple[list[str], list[str]]:
-    """Return the sentences to measure heads on, and their references, from the validation split or
-    from files. A parser's --reference_file has the sentences too.
-    """
-    from keras_transformer.inference.held_out_text import held_out_text
-    from keras_transformer.runs.description import task_of
-    from pipelines.corpora import treebank
-
-    if task_of(description) != "parsing" or source_file or not reference_file:
-        return held_out_text(description, model, "valid", source_file, reference_file)
-    trees = treebank.trees_of_file(reference_file)
-    return [treebank.words_of(tree) for tree in trees], [str(tree) for tree in trees]
 
 
 def agreement_with(translator, phrases: Sequence[Phrases]) -> tuple[np.ndarray, float]:

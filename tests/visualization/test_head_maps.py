@@ -3,7 +3,9 @@ columns of their attention are called, and which weights can be drawn.
 """
 
 import itertools
+import json
 import math
+import types
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from keras_transformer.visualization.attended import (
     require_shares,
     words_of,
 )
-from keras_transformer.visualization.head_maps import agreement_with, points_lost, table, text_of
+from keras_transformer.visualization.head_maps import Heads, agreement_with, points_lost, table
 from keras_transformer.visualization.head_measures import (
     MEASURES,
     agreement,
@@ -148,18 +150,29 @@ def test_a_stack_without_weights_between_positions_is_left_out(translator, capsy
     assert capsys.readouterr().out == ""
 
 
-def test_a_parser_s_trees_hold_its_sentences(tmp_path):
-    path = tmp_path / "my.trees"
-    path.write_text("(TOP (S (NP-SBJ (-NONE- *)) (VP (VB Go) (. .))))\n(-NONE- *)\n")
-    parser = {"task": "parsing"}
-    sentences = (["Go ."], ["(TOP (S (VP (VB Go) (. .))))"])
-    assert text_of(parser, "p", None, str(path)) == sentences
-    # A control: a translator needs both files.
+def test_a_parser_s_heads_are_measured_on_its_trees(tmp_path, monkeypatch):
+    """On whole ones: among the symbols that it learns, words that are brackets are missing."""
+    tree = "(S (-LRB- -LRB-) (VB Go))"
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"{split}.trees").write_text(f"{tree}\n")
+    corpus = {"name": "treebank", "data_dir": str(tmp_path), "tree_leaves": "words"}
+    description = {"task": "parsing", "corpus": corpus}
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    pairs = []
+
+    def attention(*pair):
+        pairs.append(pair)
+        return {"encoder": np.ones((1, 1, 1, 1))}
+
+    translator = types.SimpleNamespace(attention=attention, description=description)
+    monkeypatch.setattr(Translator, "load", lambda _: translator)
+    Heads().measure(str(tmp_path), {})
+    assert pairs == [("( Go", tree)]
+    # A translator needs both files.
+    (tmp_path / "model.json").write_text(json.dumps({"task": "translation"}))
+    translator.description = {"task": "translation"}
     with pytest.raises(ValueError, match="--source_file and --reference_file go together"):
-        text_of({"task": "translation"}, "t", None, str(path))
-    path.write_text("(-NONE- *)\n")
-    with pytest.raises(ValueError, match=r"my\.trees holds no tree with words"):
-        text_of(parser, "p", None, str(path))
+        Heads(reference_file="a.en").measure(str(tmp_path), {})
 
 
 # What heads do: measures by hand, means over many sentences, agreement with trees.
