@@ -32,8 +32,11 @@ UNSPACED = {
         *("kana", "hrkt", "kore", "hang", "thai", "laoo", "khmr", "mymr", "tibt", "java", "lana"),
     },
 }
-# A language code, and optionally another code, a script and a region, in lower case.
-LANGUAGE_TAG = re.compile(r"([a-z]{2,3})(?:-[a-z]{3})?(?:-([a-z]{4}))?(?:-(?:[a-z]{2}|\d{3}))?")
+# A language code, and optionally another code, a script and a region, in lower case. Wikipedia's
+# zh-classical is such a code too; its zh-min-nan, which is none, is in Latin letters.
+LANGUAGE_TAG = re.compile(
+    r"([a-z]{2,3})(?:-[a-z]{3}|-classical)?(?:-([a-z]{4}))?(?:-(?:[a-z]{2}|\d{3}))?"
+)
 HYPHEN = re.compile(r"(\S)-(\S)")
 # Metrics that count what stands between spaces.
 NEEDS_SPACES = ("bleu_intl", "bleu_compounds", "chrf++")
@@ -155,7 +158,8 @@ def choose(
     language = language.replace("_", "-").partition("-")[0].lower()
     if names is None:
         own, _ = LANGUAGE_TOKENIZERS.get(language, (tokenize, None))
-        left_out = [] if own != tokenize else [OWN_TOKENIZER]
+        # Written with spaces, such as in Latin letters, a language needs no tokenizer of its own.
+        left_out = [OWN_TOKENIZER] if own == tokenize or needed == "13a" else []
         if needed != "13a" and language not in KOREAN:
             left_out += NEEDS_SPACES
         if needed == "char" and language not in (*JAPANESE, *KOREAN):

@@ -59,7 +59,7 @@ def read_results(path: str | os.PathLike) -> list[dict]:
         return []
     results: list[dict] = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        with contextlib.suppress(ValueError, KeyError, TypeError):
+        with contextlib.suppress(ValueError, KeyError, TypeError, OverflowError):
             result = json.loads(line[line.rfind("{") :])
             result["step"] = int(result["step"])
             results = [old for old in results if old["step"] < result["step"]] + [result]
@@ -72,7 +72,7 @@ def validations(path, name, last_step):
     """
     results = []
     for result in read_results(path):
-        with contextlib.suppress(ValueError, KeyError, TypeError):
+        with contextlib.suppress(ValueError, KeyError, TypeError, OverflowError):
             results.append((result["step"], float(result[name])))
     return [(step, value) for step, value in results if step <= last_step]
 

@@ -78,7 +78,7 @@ class Attended:
         return number - 1
 
     def heads(self, numbers: Sequence[str]) -> list[int]:
-        """Return the indices of heads from their numbers, counted from 1; none: all heads."""
+        """Return the indices of heads from their numbers, counted from 1, each once; none: all."""
         most = self.weights.shape[1]
         allowed = [str(number) for number in range(1, most + 1)]
         if not set(numbers) <= set(allowed):
@@ -86,7 +86,7 @@ class Attended:
                 f"--heads must be numbers in 1 to {most}, joined by commas. Received: "
                 f"--heads={','.join(numbers)}."
             )
-        return [allowed.index(number) for number in numbers or allowed]
+        return [allowed.index(number) for number in dict.fromkeys(numbers or allowed)]
 
 
 def are_shares(weights: np.ndarray) -> bool:

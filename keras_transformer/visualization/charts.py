@@ -101,10 +101,10 @@ def learning_rates(recipes: Mapping[str, Mapping[str, Any]], steps: int | None =
 
 def read_history(path: str) -> list[dict]:
     """Read what a run measured, a dictionary for each epoch; skip a line still being written."""
-    from keras_transformer.runs.folder import RunFolder
     from keras_transformer.training.validation import read_results
+    from keras_transformer.visualization.model_reading import run_of
 
-    folder = RunFolder(path)
+    folder = run_of(path, "curves")
     folder.read_description()
     if not folder.history.exists():
         raise FileNotFoundError(

@@ -5,15 +5,20 @@ from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.model_path import ModelPath
 
 
-def run_of_pairs(model: str, picture: str) -> RunFolder:
-    """Return the folder of a run, or of a checkpoint's run, that learned from sentence pairs."""
+def run_of(model: str, picture: str) -> RunFolder:
+    """Return the folder of a run, or of a checkpoint's run."""
     path = ModelPath.of(model)
     if path.version:
         raise ValueError(
-            f"--picture={picture} needs the weights and settings of a run. Received: {model}, a "
-            "SavedModel. Name the run's folder, such as runs/home_assistant_en_de."
+            f"--picture={picture} needs the weights, settings or history of a run. Received: "
+            f"{model}, a SavedModel. Name the run's folder, such as runs/home_assistant_en_de."
         )
-    folder = path.run
+    return path.run
+
+
+def run_of_pairs(model: str, picture: str) -> RunFolder:
+    """Return the folder of `run_of`, of a run that learned from sentence pairs."""
+    folder = run_of(model, picture)
     subject = f"--picture={picture}: {model}"
     require_sentences(folder.read_description(), subject, "Try --picture=curves.")
     return folder

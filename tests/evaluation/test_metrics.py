@@ -67,7 +67,7 @@ OF_WORDS = ("bleu_intl", "bleu_compounds", "chrf++")
         ("zh-Hans", "BLEU zh", OF_WORDS),
         ("zh_TW", "BLEU zh", OF_WORDS),
         ("th", None, ("bleu_language", *OF_WORDS, "ter")),
-        ("de", None, ("bleu_language",)),
+        *((spaced, None, ("bleu_language",)) for spaced in ("de", "ja-Latn", "zh-min-nan")),
         ("", None, ("bleu_language",)),
     ],
 )
@@ -92,11 +92,11 @@ def test_japanese_and_korean_have_a_row_of_words_beside_characters(language):
 # last code is empty.
 CODES = {
     "zh": "zh ZH zh-Hans zh_TW zh-Hant-HK zh-yue zho_Hans yue wuu cmn-Hans de+zh zh-CN+en "
-    "chi gan hak hsn lzh cdo cjy",
+    "chi gan hak hsn lzh cdo cjy zh-classical",
     "char": "ja ko th km lo my bo dz ja-JP ko_KR jpn_Jpan kor_Hang tha_Thai khm_Khmr mya_Mymr "
     "th+de zh+ja jv-Java",
-    "13a": "de pt-BR sr-Latn en_GB zh-Latn ja-Latn vi jv id hi reversed trees intent slots words "
-    "my_text de+fr ja.tok thai lower th_words ",
+    "13a": "de pt-BR sr-Latn en_GB zh-Latn ja-Latn zh-min-nan vi jv id hi reversed trees intent "
+    "slots words my_text de+fr ja.tok thai lower th_words ",
 }
 
 

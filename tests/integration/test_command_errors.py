@@ -18,9 +18,13 @@ OF_PICTURES = {
     "visualize --picture=patches --model=n --png=text/a.png --output=text/a.png": (
         b"--output=text/a.png is read, and would be lost. Name another file."
     ),
-    f"visualize --picture=positions --output=a.svg {SAVED}": (
-        b"--picture=positions needs the weights and settings of a run. Received: saved_models/"
-    ),
+    **{
+        f"visualize --picture={picture} --output=a.svg {SAVED}": (
+            b"--picture=%s needs the weights, settings or history of a run. Received: saved_models/"
+            % picture.encode()
+        )
+        for picture in ("positions", "curves")
+    },
 }
 # Commands that end with exit status 1, not 2.
 STATUS_1 = {

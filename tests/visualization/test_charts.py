@@ -83,8 +83,10 @@ def run(tmp_path):
 
 
 def test_a_missing_run_or_history_is_refused(run):
-    with pytest.raises(FileNotFoundError, match=r"holds no trained model: there is no model.json"):
+    with pytest.raises(FileNotFoundError, match=r"there is no model at .*nowhere"):
         read_history(run / "nowhere")
+    with pytest.raises(FileNotFoundError, match=r"holds no trained model: there is no model.json"):
+        read_history(run.parent)
     with pytest.raises(FileNotFoundError, match=r"has no history.jsonl yet: .* Train on"):
         read_history(run)
 
@@ -130,7 +132,7 @@ def test_damaged_lines_and_voided_epochs_are_left_out(run):
     history = [{"step": 10, "loss": 3.0}, {"step": 15, "loss": 2.5}, {"step": 30, "loss": 1.0}]
     first, second, third = map(json.dumps, history)
     lines = [first, '{"step": 20, "loss": 2.0}', "", f'{{"step": 20, "lo{second}', "x", third]
-    (run / "history.jsonl").write_text("\n".join([*lines, '{"step": 40, "l']))
+    (run / "history.jsonl").write_text("\n".join([*lines, '{"step": 1e999}', '{"step": 40, "l']))
     assert read_history(run) == history
     (run / "history.jsonl").write_bytes(b"\xff\n{}\n")
     with pytest.raises(ValueError, match=r"history\.jsonl must hold a line of JSON for each epoch"):

@@ -352,7 +352,7 @@ def test_the_layer_is_the_last_but_one_unless_it_is_given(layers, number, index)
 def test_an_absent_layer_or_head_is_refused():
     attended = Attended("cross", [], [], np.zeros((3, 2, 1, 1)))
     assert attended.heads([]) == [0, 1]
-    assert attended.heads(["2"]) == [1]
+    assert attended.heads(["2"]) == attended.heads(["2", "2"]) == [1]
     with pytest.raises(ValueError, match=r"--layer must be in 1 to 3.* Received: --layer=4"):
         attended.layer(4)
     for wrong in (["3"], ["0"], ["1", "x"]):
