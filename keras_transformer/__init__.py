@@ -23,7 +23,7 @@ _HOMES = {
     "MultiHeadAttention": "layers",
     "PositionalEmbedding": "layers",
     "Transformer": "models",
-    "TransformerSchedule": "training.schedule",
+    "TransformerSchedule": "training.optimizer",
     "Translator": "inference.translator",
 }
 __all__ = list(_HOMES)

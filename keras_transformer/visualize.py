@@ -66,7 +66,7 @@ def main(FLAGS):
 
 
 def _schedule(text):
-    """Return the arguments of `training.schedule.schedule` that a recipe names."""
+    """Return the arguments of `training.optimizer.schedule` that a recipe names."""
     from keras_transformer.flags.recipes import recipe
 
     values = recipe(text)

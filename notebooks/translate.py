@@ -44,7 +44,7 @@ from keras_transformer import (
     TransformerSchedule,
     Translator,
 )
-from keras_transformer.evaluation import bleu
+from keras_transformer.evaluation import metrics
 from keras_transformer.saved_models.write import export
 from keras_transformer.tasks.translation.module import TranslationModule
 from keras_transformer.visualization import charts
@@ -195,7 +195,8 @@ Drawing(functools.partial(charts.draw, [Panel("loss, nats a token", "epoch", ser
 # %%
 translated = translator.translate(test.sources)
 right = sum(ours == theirs for ours, theirs in zip(translated, test.targets, strict=True))
-print(f"{right} of {len(test)} exactly right, BLEU {bleu.score(translated, test.targets)['bleu']}")
+bleu = metrics.score(translated, test.targets)["bleu"]
+print(f"{right} of {len(test)} exactly right, BLEU {bleu}")
 assert right > 0.9 * len(test)
 
 # %% [markdown]

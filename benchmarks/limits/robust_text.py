@@ -14,7 +14,7 @@ import re
 from absl import app, flags
 
 from benchmarks.tables import print_table
-from keras_transformer.evaluation import bleu
+from keras_transformer.evaluation import metrics
 from keras_transformer.inference.translator import Translator
 from pipelines.corpora import HomeAssistant
 from pipelines.vocabularies.protected_spans import ProtectedSpans, TextMarks
@@ -75,12 +75,13 @@ def main(_):
     for path in RUNS.value:
         translator = Translator.load(path)
         scores = [
-            bleu.score(translator.translate(texts), references)["bleu"]
+            metrics.score(translator.translate(texts), references)["bleu"]
             for texts, references in kinds.values()
         ]
         translations = translator.translate(markup)
         back = with_spans_back(translator.description, markup, translations)
-        rows.append([path, *scores, bleu.score(translations, references_of_markup)["bleu"], back])
+        of_markup = metrics.score(translations, references_of_markup)["bleu"]
+        rows.append([path, *scores, of_markup, back])
     print_table(["run", *kinds, "with markup", "spans back"], rows)
 
 

@@ -161,7 +161,7 @@ def last_weights(folder: pathlib.Path) -> pathlib.Path:
 def score(folder: pathlib.Path) -> dict[str, float]:
     """What a trained run reaches on the development set."""
     from keras_transformer import Translator
-    from keras_transformer.evaluation import bleu
+    from keras_transformer.evaluation import metrics
     from keras_transformer.inference.held_out_text import held_out_text
     from pipelines import vocabularies
 
@@ -176,7 +176,7 @@ def score(folder: pathlib.Path) -> dict[str, float]:
         "perplexity": math.exp(nats),
         "perplexity_of_a_word": math.exp(nats * pieces / words),
         "accuracy": 100 * last["val_accuracy"],
-        "bleu": bleu.score(translator.translate(sources), targets)["bleu"],
+        "bleu": metrics.score(translator.translate(sources), targets)["bleu"],
     }
 
 

@@ -14,8 +14,7 @@ import sentencepiece
 from absl import app, flags
 
 from benchmarks.tables import print_table
-from keras_transformer.evaluation import bleu
-from keras_transformer.evaluation.metrics import tokenizer_of
+from keras_transformer.evaluation import metrics
 from keras_transformer.inference.loading import load_trained
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.folder import RunFolder
@@ -109,7 +108,8 @@ def main(_):
     for name, beam_size in (("greedy", 1), ("beam 4", 4)):
         translator = Translator.load(folder.path, beam_size=beam_size)
         translations = translator.translate(test.sources, batches_at_once=at_once)
-        scores = bleu.score(translations, test.targets, tokenizer_of(corpus.target_language))
+        tokenizer = metrics.tokenizer_of(corpus.target_language)
+        scores = metrics.score(translations, test.targets, tokenizer)
         rows[f"{name}: BLEU, chrF"] = f"{scores['bleu']}, {scores['chrf']}"
     rows |= with_itself(folder, translator, test.sources[:MOST], translations[:MOST])
     pairs = [*zip(test.sources, test.targets, strict=True)]

@@ -18,10 +18,9 @@ from keras_transformer.startup import spread_over_cores, start_tensorflow
 from keras_transformer.training import fit
 from keras_transformer.training.ending import StopAtLimit, StopOnDivergence, StopOnSignal, Stopwatch
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.training.optimizer import optimizer
+from keras_transformer.training.optimizer import TransformerSchedule, optimizer
 from keras_transformer.training.progress import ProgressBar
 from keras_transformer.training.replicas import make_strategy
-from keras_transformer.training.schedule import TransformerSchedule
 from pipelines import corpora
 from pipelines.batches import batching, texts
 from pipelines.vocabularies.token_ids import TokenIds

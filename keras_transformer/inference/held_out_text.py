@@ -7,7 +7,7 @@ from pipelines import corpora, line_files
 
 
 class HeldOut(NamedTuple):
-    """Sources, references, and a function that scores translations: `evaluation.bleu.score`."""
+    """Sources, references, and a function that scores translations: `evaluation.metrics.score`."""
 
     sources: Sequence[str]
     references: Sequence[str]

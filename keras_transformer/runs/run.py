@@ -15,8 +15,7 @@ from keras_transformer.training import fit, replicas
 from keras_transformer.training.averaging import choose_weights, cross_entropy_of
 from keras_transformer.training.checkpoint import LOW_RANK, merged, step_of
 from keras_transformer.training.ending import Preempted, Stopwatch
-from keras_transformer.training.optimizer import averaged_weights, optimizer
-from keras_transformer.training.schedule import schedule
+from keras_transformer.training.optimizer import averaged_weights, optimizer, schedule
 from keras_transformer.training.watchers import Watchers, window_of
 from pipelines.batches import batching, bucketing
 from pipelines.options import FIXED, REPORTED, Sections, active, places, recipe

@@ -84,7 +84,7 @@ def learning_rates(recipes: Mapping[str, Mapping[str, Any]], steps: int | None =
     """Compute each recipe's learning rate over the steps of training."""
     from keras import ops
 
-    from keras_transformer.training.schedule import schedule
+    from keras_transformer.training.optimizer import schedule
 
     steps = steps or 10 * max(recipe["warmup_steps"] for recipe in recipes.values())
     peaks = {recipe["warmup_steps"] for recipe in recipes.values()}

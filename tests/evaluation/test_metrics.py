@@ -10,7 +10,7 @@ import sacrebleu
 from evaluation.systems import BAD, GOOD, REFERENCES, damaged
 from evaluation.systems import sacrebleu as command_line
 
-from keras_transformer.evaluation import bleu, metrics, table
+from keras_transformer.evaluation import metrics, table
 from keras_transformer.evaluation.metrics import CompoundBLEU, split_compounds
 
 ASIAN = "--ter-normalized --ter-asian-support"
@@ -160,7 +160,7 @@ def test_a_missing_tokenizer_is_said_in_the_label_and_characters_are_counted(lan
         metrics.choose(["bleu"], f"{language}-mecab")
     # Training asks for the `warning` before it begins.
     with pytest.raises(ValueError, match=message):
-        bleu.warning(REFERENCES, f"{language}-mecab")
+        metrics.warning(REFERENCES, f"{language}-mecab")
 
 
 @pytest.mark.parametrize(
@@ -258,14 +258,14 @@ def test_one_system_twice_has_no_p_value():
 @pytest.mark.parametrize("tokenize", ["13a", "none"])
 def test_scores_and_signatures_are_sacrebleus_of_the_corpus(tokenize):
     hypotheses = damaged(seed=0, share=0.8)
-    scores = bleu.score(hypotheses, REFERENCES, tokenize)
+    scores = metrics.score(hypotheses, REFERENCES, tokenize)
     theirs = {"bleu": sacrebleu.BLEU(tokenize=tokenize), "chrf": sacrebleu.CHRF()}
     for name, metric in theirs.items():
         assert scores[name] == round(metric.corpus_score(hypotheses, [REFERENCES]).score, 2)
         assert scores[f"{name}_signature"] == str(metric.get_signature())
     assert scores["sentences"] == len(REFERENCES)
     # A control: with another tokenizer it is another score.
-    assert scores["bleu"] != bleu.score(hypotheses, REFERENCES, "char")["bleu"]
+    assert scores["bleu"] != metrics.score(hypotheses, REFERENCES, "char")["bleu"]
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_scores_and_signatures_are_sacrebleus_of_the_corpus(tokenize):
 )
 def test_as_many_references_as_translations_are_needed_and_at_least_one(hypotheses, references):
     with pytest.raises(ValueError, match=rf"Received: {len(hypotheses)} and {len(references)}\.$"):
-        bleu.score(hypotheses, references)
+        metrics.score(hypotheses, references)
 
 
 # The paper's BLEU: its rule of compounds by cases worked out by hand, and its score by sacrebleu of
@@ -331,8 +331,8 @@ PLAIN = [
 
 
 def test_traces_of_a_tokenizer_are_found_and_nothing_else():
-    assert all(map(bleu.TRACES.search, LOOKS_TOKENIZED))
-    assert not any(map(bleu.TRACES.search, PLAIN))
+    assert all(map(metrics.TRACES.search, LOOKS_TOKENIZED))
+    assert not any(map(metrics.TRACES.search, PLAIN))
 
 
 @pytest.mark.parametrize(
@@ -340,8 +340,8 @@ def test_traces_of_a_tokenizer_are_found_and_nothing_else():
     [(REFERENCES, "13a"), (LOOKS_TOKENIZED, "none"), ([LOOKS_TOKENIZED[0], *PLAIN * 2], "13a")],
 )
 def test_tokenized_references_alone_are_doubted_with_an_example_and_a_remedy(references, tokenize):
-    assert bleu.warning(references, tokenize) is None
-    text = bleu.warning([LOOKS_TOKENIZED[0]] * 3 + [PLAIN[0]], "13a")
+    assert metrics.warning(references, tokenize) is None
+    text = metrics.warning([LOOKS_TOKENIZED[0]] * 3 + [PLAIN[0]], "13a")
     assert text.startswith(f"75% of the references look tokenized, such as {LOOKS_TOKENIZED[0]!r}.")
     assert text.endswith("Pass --tokenize=none for the latter.")
     assert "\n" not in text

@@ -20,7 +20,7 @@ from without_tensorflow import BEGINNING
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.numpy_blocks import NumpyBlocks
-from keras_transformer.evaluation import bleu
+from keras_transformer.evaluation import metrics
 from keras_transformer.inference import onnx_conversion, portable_export
 from keras_transformer.inference.generator import Generator
 from keras_transformer.inference.held_out_text import HeldOut
@@ -175,7 +175,7 @@ def test_rounded_weights_take_fewer_bytes_and_the_card_says_what_changed(
     sources = [LINES[0], *LINES[3:]]
     # All but the first are the model's own translations.
     references = ["something else", *live.translate(sources[1:])]
-    measure = functools.partial(bleu.score, tokenize="char")
+    measure = functools.partial(metrics.score, tokenize="char")
     held_out = HeldOut(sources, references, measure)
     rounded = portable_export.export(module, *arguments, form=form, held_out=held_out)
     assert all(pathlib.Path(path).is_relative_to(tmp_path) for path in paths)

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from keras_transformer.inference.translator import Translator
 from keras_transformer.models import Hyperparameters, Transformer
-from keras_transformer.training import checkpoint, schedule
-from keras_transformer.training.optimizer import optimizer
+from keras_transformer.training import checkpoint
+from keras_transformer.training.optimizer import TransformerSchedule, optimizer
 
 RELEASE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_5"
 RUN = RELEASE / "run"
@@ -57,7 +57,7 @@ def restored():
     """The model in training, with its optimizer and its random states."""
     description = json.loads((RUN / "model.json").read_text(encoding="utf-8"))
     model = Transformer(Hyperparameters(**description["hyperparameters"]))
-    model.compile(optimizer(schedule.TransformerSchedule(24, 100)), "mse")
+    model.compile(optimizer(TransformerSchedule(24, 100)), "mse")
     model.optimizer.build(model.trainable_variables)
     assert checkpoint.restore(checkpoint.read_newest(RUN / "checkpoints")[0], model)["step"] == 636
     return model

@@ -15,9 +15,8 @@ from keras_transformer.layers import Dropout
 from keras_transformer.models import Transformer
 from keras_transformer.training import checkpoint, fit
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.training.optimizer import optimizer
+from keras_transformer.training.optimizer import TransformerSchedule, optimizer
 from keras_transformer.training.replicas import make_strategy
-from keras_transformer.training.schedule import TransformerSchedule
 from pipelines.batches.batching import training_batches
 from pipelines.batches.texts import TokenizedPairs
 from pipelines.vocabularies.token_ids import TokenIds

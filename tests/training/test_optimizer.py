@@ -15,11 +15,13 @@ from small_model import small_model, transformer
 from keras_transformer.models import Transformer
 from keras_transformer.training import checkpoint
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
-from keras_transformer.training.optimizer import NOT_FOR_MUON, averaged_weights, optimizer
-from keras_transformer.training.schedule import (
+from keras_transformer.training.optimizer import (
+    NOT_FOR_MUON,
     TransformerSchedule,
+    averaged_weights,
     constant_schedule,
     cosine_schedule,
+    optimizer,
     schedule,
 )
 

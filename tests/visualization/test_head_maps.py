@@ -13,7 +13,7 @@ from drawn_models import random_model
 from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.evaluation import bleu
+from keras_transformer.evaluation import metrics
 from keras_transformer.inference.translator import Translator
 from keras_transformer.layers import LinearHeads, LowRankHeads, MultiHeadAttention, SoftmaxHeads
 from keras_transformer.tasks.translation.module import TranslationModule
@@ -129,7 +129,7 @@ def test_bleu_is_lost_by_the_head_that_is_off(model, pieces):
         references = whole.translate(sources)
 
         def quality(answers):
-            return bleu.score(answers, references)["bleu"]
+            return metrics.score(answers, references)["bleu"]
 
         lost = points_lost((model, pieces, {}), sources, quality, search)
         shapes = {name: values.shape for name, values in lost.items()}

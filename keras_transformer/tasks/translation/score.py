@@ -1,6 +1,6 @@
 """BLEU and other metrics, with intervals and differences (Vaswani et al. 2017, section 6.1)."""
 
-from keras_transformer.evaluation import bleu, metrics, table
+from keras_transformer.evaluation import metrics, table
 from keras_transformer.inference.held_out_text import held_out_text
 from keras_transformer.tasks.score import SentenceScorer
 from pipelines import line_files
@@ -41,7 +41,7 @@ class TranslationScorer(SentenceScorer):
         return self._bleu.corpus_score(answers, [self.references]).score
 
     def warning(self):
-        return bleu.warning(self.references, self._tokenize)
+        return metrics.warning(self.references, self._tokenize)
 
     def score(self, answers):
         confidence = self._values["confidence"]

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import keras
 
 from keras_transformer.decoding.remembered_options import remembered
-from keras_transformer.evaluation import bleu
-from keras_transformer.evaluation.metrics import tokenizer_of
+from keras_transformer.evaluation import metrics
 from keras_transformer.inference.held_out_text import HeldOut, held_out_text
 from keras_transformer.inference.loading import load_trained
 from keras_transformer.inference.translator import Translator
@@ -161,8 +160,8 @@ class Translation(TextTask):
             logger.warning("BLEU of the export is not measured: %s", error)
             return None
         tokenize = description.get("evaluation", {}).get("tokenize")
-        tokenize = tokenizer_of(description["corpus"]["target_language"], tokenize)
-        measure = functools.partial(bleu.score, tokenize=tokenize)
+        tokenize = metrics.tokenizer_of(description["corpus"]["target_language"], tokenize)
+        measure = functools.partial(metrics.score, tokenize=tokenize)
         return HeldOut(*(side[:MEASURED] for side in pairs), measure)
 
     @classmethod
@@ -203,7 +202,7 @@ class Translation(TextTask):
 
     def doubt(self) -> str | None:
         """Return a warning if the scores may mislead."""
-        return bleu.warning(self.corpus.test.targets, self._tokenize)
+        return metrics.warning(self.corpus.test.targets, self._tokenize)
 
     def examples(self, split):
         train, valid = self._pairs
@@ -273,13 +272,13 @@ class Translation(TextTask):
     def validation_quality(self, translations: Sequence[str]) -> float:
         """Return the `quality` of translations of the first validation sentences: BLEU."""
         references = self.corpus.valid.targets[: len(translations)]
-        return bleu.score(translations, references, self._tokenize)["bleu"]
+        return metrics.score(translations, references, self._tokenize)["bleu"]
 
     def score(self, module):
         """Translate the test set by the options, and measure BLEU and chrF."""
         test = self.corpus.test
         translations = Translator(module).translate(test.sources)
-        scores = bleu.score(translations, test.targets, self._tokenize)
+        scores = metrics.score(translations, test.targets, self._tokenize)
         beam_size = self.decoding.search().beam_size
         shown = list(zip(test.sources, translations, test.targets, strict=True))[:SHOWN]
         report = [

@@ -10,7 +10,7 @@ import pytest
 from eager import eagerly
 
 from keras_transformer.decoding.options import BEAM_SIZE
-from keras_transformer.evaluation import bleu
+from keras_transformer.evaluation import metrics
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks import task_class
@@ -79,8 +79,8 @@ def test_an_export_is_measured_on_the_test_split_with_the_run_s_tokenizer():
     assert list(sources) == list(test.sources[:MEASURED])
     assert list(references) == list(test.targets[:MEASURED])
     changed = [f"{line} a" for line in references]
-    assert measure(changed, references) == bleu.score(changed, references, "char")
-    assert measure(changed, references) != bleu.score(changed, references, "13a")
+    assert measure(changed, references) == metrics.score(changed, references, "char")
+    assert measure(changed, references) != metrics.score(changed, references, "13a")
 
 
 def test_the_tokenizer_is_the_language_s_where_the_run_names_none():
