@@ -1,6 +1,7 @@
 """A run of a task, from options to an export (Vaswani et al. 2017, sections 5 and 6.1)."""
 
 import contextlib
+import functools
 import math
 import pathlib
 import shlex
@@ -98,6 +99,7 @@ class Run:
             alike=static,
         )
 
+    @functools.cached_property
     def _validation_batches(self):
         longest = max(self.values["batch_tokens"], self.values.get("max_train_length", 0))
         return batching.evaluation_batches(self.task.examples("valid"), longest, self._padding)
@@ -107,7 +109,7 @@ class Run:
         limit that is met. Return the model; None if the machine is about to be taken away.
         """
         values = self.values
-        validate = self.task.validation(inference, self._validation_batches)
+        validate = self.task.validation(inference, lambda: self._validation_batches)
 
         def measure(model):
             inference.set_weights([*merged(averaged_weights(model)).values()])
@@ -201,7 +203,7 @@ class Run:
             values["average_checkpoints"],
             best=values["keep_best"],
             averages=averaged_weights(model) if values["ema"] else None,
-            measure=depends and cross_entropy_of(inference, self._validation_batches),
+            measure=depends and cross_entropy_of(inference, lambda: self._validation_batches),
         )
         if keras.backend.backend() != "tensorflow":
             print(

@@ -141,7 +141,12 @@ def variations(
                 f"--{name} gives sentences of any length, and --static_shapes wants few. "
                 f"Received: {name}={value}. Leave one out."
             )
-    rates = augmentation.rates
+    rates_of_all = {
+        "case": augmentation.case_rate,
+        "typos": augmentation.typo_rate,
+        "punctuation": augmentation.punctuation_rate,
+    }
+    rates = {kind: rates_of_all[kind] for kind in augmentation.augment}
     share = augmentation.augmented_share
 
     def of_sides(vocabulary):

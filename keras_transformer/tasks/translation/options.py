@@ -88,13 +88,6 @@ class Augmentation(Options):
         only_words="--scheduled_sampling above 0",
     )
 
-    @property
-    def rates(self) -> dict[str, float]:
-        """The rates of the kinds in --augment."""
-        rates = (self.case_rate, self.typo_rate, self.punctuation_rate)
-        by_kind = dict(zip(AUGMENTED, rates, strict=True))
-        return {kind: by_kind[kind] for kind in self.augment}
-
 
 class EmbeddingStart(Options):
     """Start of the embeddings."""

@@ -555,14 +555,18 @@ def test_validation_measures_cross_entropy_perplexity_accuracy_and_bleu(prepared
     """Without label smoothing: the oracle has none."""
     run = prepared("--validation_sentences=3", "--label_smoothing=0.3")
     model = new_model(run.task)
-    numbers = run.task.validation(model, run._validation_batches)()
+    measure = run.task.validation(model, lambda: run._validation_batches)
+    numbers = measure()
     assert list(numbers) == ["cross_entropy", "perplexity", "accuracy", "bleu"]
-    cross_entropy, accuracy = oracle(model, run._validation_batches())
+    cross_entropy, accuracy = oracle(model, run._validation_batches)
     assert numbers["cross_entropy"] == pytest.approx(cross_entropy, rel=1e-5)
     assert numbers["perplexity"] == math.exp(numbers["cross_entropy"])
     assert numbers["perplexity"] == pytest.approx(math.exp(cross_entropy), rel=1e-4)
     assert numbers["accuracy"] == pytest.approx(accuracy, abs=1e-6)
     assert 0 <= numbers["bleu"] <= 100
+    # Batches are made once a run, and measured again after each epoch.
+    assert run._validation_batches is run._validation_batches
+    assert measure() == numbers
 
 
 def test_a_run_may_go_on_with_another_search_and_remembers_it(prepared):
