@@ -11,7 +11,6 @@ import re
 import shutil
 import struct
 import sys
-import time
 import tokenize
 import uuid
 import zipfile
@@ -23,9 +22,6 @@ from pipelines import line_files
 # The errors of reading a damaged zip file or array, depending on which byte is damaged.
 DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError, OSError, EOFError)
 DAMAGE += (ValueError, LookupError, RuntimeError, ArithmeticError, MemoryError)
-# The ending of a temporary folder until it is locked, and how long that may take.
-NEW = ".new"
-NEW_SECONDS = 3600
 
 
 def write_whole(
@@ -136,17 +132,14 @@ def folder_beside(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """
     temporary = _temporary(path)
     with kept_if_used(path.parent), contextlib.ExitStack() as lock_of_ours:
-        leftovers = f".*.{'?' * 32}.tmp"
-        for leftover in (*path.parent.glob(leftovers), *path.parent.glob(leftovers + NEW)):
+        for leftover in path.parent.glob(f".*.{'?' * 32}.tmp"):
             with contextlib.suppress(OSError), contextlib.ExitStack() as lock_of_leftover:
-                if leftover.suffix == NEW and time.time() - leftover.stat().st_mtime < NEW_SECONDS:
-                    continue
                 lock(leftover, lock_of_leftover)
                 shutil.rmtree(leftover)
         try:
             with errors_naming(path, temporary):
                 # Under its name another process would take it for a leftover before it is locked.
-                unlocked = pathlib.Path(f"{temporary}{NEW}")
+                unlocked = pathlib.Path(f"{temporary}.new")
                 unlocked.mkdir()
                 with contextlib.suppress(OSError):
                     lock(unlocked, lock_of_ours)

@@ -215,9 +215,6 @@ def test_the_next_writer_removes_what_a_killed_one_left_and_no_more(tmp_path):
     unrelated = ".x.tmp", ".1.backup", f".file.{'0' * 32}.tmp"
     for name in unrelated:
         (tmp_path / name).touch() if "file" in name else (tmp_path / name).mkdir()
-    # A writer was killed before it locked its folder.
-    (tmp_path / f".1.{'1' * 32}.tmp.new").mkdir()
-    os.utime(tmp_path / f".1.{'1' * 32}.tmp.new", (0, 0))
     command = [sys.executable, "-c", HALF_WAY, str(tmp_path / "1")]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, cwd=root, text=True, **pipes) as writer:
