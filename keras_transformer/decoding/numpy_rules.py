@@ -1,5 +1,5 @@
-"""The rules of `constraints` and `span_constraints` on section 6.1's decoding (Vaswani et al. 2017)
-without TensorFlow: numbers that a step adds to log P.
+"""The rules of `constraints` on section 6.1's decoding (Vaswani et al. 2017) without TensorFlow:
+numbers that a step adds to log P.
 
 A row is one of b K hypotheses; M is the number of marks of protected spans.
 """

@@ -16,13 +16,12 @@ import tensorflow as tf
 
 from keras_transformer.decoding import DecodingOptions, GreedySearch
 from keras_transformer.decoding.candidates import next_tokens
-from keras_transformer.decoding.constraints import Preference, under
+from keras_transformer.decoding.constraints import Preference, SpanConstraints, under
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
 from keras_transformer.decoding.lengths import MAX_SOURCE_LENGTH, MOST_TOKENS, most_read
 from keras_transformer.decoding.options import NEXT_PIECES, TEMPERATURES
 from keras_transformer.decoding.other_beams import BEAMS
 from keras_transformer.decoding.remembered_options import check_heads
-from keras_transformer.decoding.span_constraints import SpanConstraints
 from keras_transformer.inference.model_graphs import laid_out_tables, traced
 from keras_transformer.saved_models.served_module import ServedText
 from pipelines.batches import labelled_texts

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from oracles.enumeration import BOS, EOS, PAD, Table, TableStepper, padded
 
 from keras_transformer.decoding import BlockwiseSearch, GreedySearch, Sampling
-from keras_transformer.decoding.constraints import Constraints
+from keras_transformer.decoding.constraints import Constraints, SpanConstraints
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
-from keras_transformer.decoding.span_constraints import SpanConstraints
 from keras_transformer.decoding.tree_constraints import TreeConstraints
 from keras_transformer.models import Transformer
 

@@ -12,11 +12,10 @@ from oracles import enumeration
 from oracles.enumeration import BOS, EOS, PAD, TableStepper, assert_lists_equal, decode
 
 from keras_transformer.decoding import DecodingOptions
-from keras_transformer.decoding.constraints import under
+from keras_transformer.decoding.constraints import SpanConstraints, under
 from keras_transformer.decoding.numpy_blocks import NumpyBlocks
 from keras_transformer.decoding.numpy_rules import Spans
 from keras_transformer.decoding.numpy_search import NumpySearch
-from keras_transformer.decoding.span_constraints import SpanConstraints
 
 WORDS = 5
 SENTENCES = st.lists(

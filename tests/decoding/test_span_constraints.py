@@ -8,9 +8,8 @@ import tensorflow as tf
 from oracles.enumeration import BOS, EOS, PAD, random_model
 
 from keras_transformer.decoding import GreedySearch, Sampling
-from keras_transformer.decoding.constraints import Constraints
+from keras_transformer.decoding.constraints import Constraints, SpanConstraints
 from keras_transformer.decoding.other_beams import BEAMS
-from keras_transformer.decoding.span_constraints import SpanConstraints
 
 SIZE = 12
 MARKS = np.array([5, 6, 7, 9], np.int32)
