@@ -37,15 +37,17 @@ class StayingBeamSearch(BeamSearch):
 
     All are ranked by log P(Y | X) / lp(Y); for a hypothesis that ended in an earlier turn, |Y|
     counts one token too many. A sentence is done when all K have ended; the result is the beam in
-    its own order. At the limit every hypothesis ends as it is, and EOS costs nothing there. As in
-    OpenNMT-tf, a hypothesis that has ended and moves to another place gets the log P of the one
-    that was there before. Arguments, call and result as of `BeamSearch`, without coverage.
+    its own order. At the limit every hypothesis ends as it is, and EOS costs nothing there, except
+    in a beam of 1, which is greedy search. As in OpenNMT-tf, a hypothesis that has ended and moves
+    to another place gets the log P of the one that was there before. Arguments, call and result as
+    of `BeamSearch`, without coverage.
     """
 
     def _extend(self, logits, state, position, unfinished, finished):
         lengths, ended = _lengths(unfinished["ids"])
         sums = unfinished["scores"]
-        at_limit = unfinished["limit"][:, None] == position + 1
+        at_limit = (unfinished["limit"] == position + 1) & (unfinished["beam_size"] > 1)
+        at_limit = at_limit[:, None]
         # The only extension of a hypothesis that has ended is itself.
         scores, tokens = self.extensions(unfinished, logits, position)
         itself = tf.where(tf.range(tf.shape(scores)[2]) == 0, sums[:, :, None], -float("inf"))
@@ -76,15 +78,16 @@ class StayingBeamSearch(BeamSearch):
 class UntilFullBeamSearch(BeamSearch):
     """Hugging Face's beam search with early_stopping=True (Wolf et al. 2020, "Transformers:
     State-of-the-Art Natural Language Processing"): a sentence is done as soon as K hypotheses have
-    ended. At the limit all end, and EOS costs nothing there. Called as `BeamSearch`.
+    ended. At the limit all end, and EOS costs nothing there, except in a beam of 1. Called as
+    `BeamSearch`.
     """
 
     def extensions(self, unfinished, logits, position):
         scores, tokens = super().extensions(unfinished, logits, position)
-        at_limit = (unfinished["limit"] == position + 1)[:, None, None]
+        at_limit = (unfinished["limit"] == position + 1) & (unfinished["beam_size"] > 1)
         is_first = tf.range(tf.shape(scores)[2]) == 0
         itself = tf.where(is_first, unfinished["scores"][:, :, None], -float("inf"))
-        return tf.where(at_limit, itself, scores), tokens
+        return tf.where(at_limit[:, None, None], itself, scores), tokens
 
     def _is_done(self, alive_scores, finished_scores, unfinished):
         worst = tf.gather(finished_scores, unfinished["beam_size"] - 1, batch_dims=1)

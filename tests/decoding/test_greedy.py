@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles import enumeration
 from oracles.enumeration import (
@@ -234,11 +234,12 @@ def shrinking_search(log_probabilities, limit, beam_size, alpha):
 
 def staying_search(log_probabilities, limit, beam_size, alpha):
     """Search one sentence by OpenNMT-tf's rules, in the order of its beam. By its slip, a
-    hypothesis which ended takes over the sum of the place that it moves to.
+    hypothesis which ended takes over the sum of the place that it moves to. A beam of 1 pays for
+    EOS at the limit too.
     """
     beam = [((), 0.0)]
     for length in range(1, limit + 1):
-        if length == limit:
+        if length == limit and beam_size > 1:
             beam = [(ids if ids[-1:] == (EOS,) else (*ids, EOS), total) for ids, total in beam]
             break
         extensions = []
@@ -274,7 +275,7 @@ def until_search(log_probabilities, limit, beam_size, alpha, is_full_enough):
     for length in range(1, limit + 1):
         rows = log_probabilities([ids for ids, _ in alive]).tolist()
         extensions = enumeration._extensions(alive, rows, limit, enumeration.FREE)
-        if length == limit:
+        if length == limit and beam_size > 1:
             extensions = [((*ids, EOS), total) for ids, total in alive]
         best = sorted(extensions, key=enumeration._descending)[: 2 * beam_size]
         ended = [(ids, total / length**alpha) for ids, total in best[:beam_size] if ids[-1] == EOS]
@@ -304,6 +305,7 @@ RULES = {
 
 @pytest.mark.parametrize("name", RULES)
 @settings(max_examples=6)
+@example(sentences=[(0, 3), (1, 1)], words=3, beam_size=1, alpha=0.0)
 @given(
     sentences=SENTENCES,
     words=st.integers(3, 5),
