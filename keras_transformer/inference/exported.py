@@ -108,15 +108,16 @@ class Exported:
         """See `Live`. Samples have no scores, and prefixes need the exported options."""
         if self._translating == "serving_default":
             return self._module().translate_in_detail(lines, prefixes)
-        if option := WITHOUT_SCORES.get(self._translating):
+        option = WITHOUT_SCORES.get(self._translating)
+        if any(prefixes):
+            raise ValueError(
+                f"prefixes and {option or ', '.join(self._options)} exclude each other with a "
+                "SavedModel: leave one out, or name the folder of its run."
+            )
+        if option:
             raise ValueError(
                 f"a SavedModel gives no scores of {option}: leave out `{option}` or --json, or "
                 "name the folder of its run."
-            )
-        if any(prefixes):
-            raise ValueError(
-                f"prefixes and {', '.join(self._options)} exclude each other with a SavedModel: "
-                "leave one out, or name the folder of its run."
             )
         answer = self._run("translate", text=lines, **self._options)
         return [

@@ -218,6 +218,8 @@ def test_it_knows_the_pieces_of_its_source_but_for_special_ones(exported):
 def test_prefixes_of_greedy_search_and_scores_of_samples_are_refused(loaded):
     with pytest.raises(ValueError, match="prefixes and beam_size exclude each other"):
         loaded(beam_size=1).translate(["a"], ["b"])
+    with pytest.raises(ValueError, match="prefixes and samples exclude each other"):
+        loaded(samples=1).translate(["a"], ["b"])
     with pytest.raises(ValueError, match="no scores of samples"):
         loaded(samples=1).translate_in_detail(["a"])
 
