@@ -186,7 +186,7 @@ class DecodingOptions(Options):
             raise ValueError(f"`seed` must be an integer of 64 bits. Received: seed={self.seed}.")
         # 80 and "80" mean the same.
         lengths = {name: str(getattr(self, name)) for name in ("min_length", "max_length")}
-        lists = {"barred": barred, "forbidden_words": words, "forbidden": None}
+        lists = {"barred": tuple(map(int, barred)), "forbidden_words": words, "forbidden": None}
         for name, value in (lengths | lists).items():
             object.__setattr__(self, name, value)
         if self.blockwise and self.beam_size is None and not self.samples:

@@ -250,10 +250,12 @@ def test_numbers_of_numpy_are_numbers_and_words_of_a_generator_are_read():
     """A sweep by np.arange was refused, and nothing was forbidden by a generator."""
     numbers = {"beam_size": np.int64(3), "length_penalty": np.float32(0.5), "max_length": 80}
     numbers |= {"constrained": np.bool_(True), "num_hypotheses": np.arange(4)[2]}
-    options = DecodingOptions(**numbers, forbidden_words=(word for word in ("a", "b")))
+    words = (word for word in ("a", "b"))
+    options = DecodingOptions(**numbers, forbidden_words=words, barred=np.array([3, 4]))
     plain = {name: np.array(number).item() for name, number in numbers.items()}
-    assert options == DecodingOptions(**plain, forbidden_words=["a", "b"])
-    assert options_of_run({}, json.loads(json.dumps(remembered(options)))).beam_size == 3
+    assert options == DecodingOptions(**plain, forbidden_words=["a", "b"], barred=[3, 4])
+    reread = options_of_run({}, json.loads(json.dumps(remembered(options))))
+    assert (reread.beam_size, reread.barred) == (3, (3, 4))
     with pytest.raises(ValueError, match=r"^`beam_size` must be an integer\. .*=\[4\]\.$"):
         DecodingOptions(beam_size=np.array([4]))
 
