@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_transformer.decoding import DecodingOptions, GreedySearch
+from keras_transformer.decoding import DecodingOptions, Sampling
 from keras_transformer.decoding.candidates import next_tokens
 from keras_transformer.decoding.constraints import Preference, SpanConstraints, under
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
@@ -150,7 +150,7 @@ class TextModule(ServedText):
         hypothesis lacks a given term, and there is no prefix, the text is translated again with all
         its terms as protected spans.
         """
-        if not self._puts_terms_in or type(search) not in (*BEAMS.values(), GreedySearch):
+        if not self._puts_terms_in or isinstance(search, Sampling):
             return *self.search(search, text, prefixes, **more), text
         limits = more.pop("limits", self.options.limits)
 

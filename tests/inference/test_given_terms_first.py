@@ -12,7 +12,7 @@ from keras_transformer.inference import portable_export
 from keras_transformer.inference.functions import saved_functions
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.model_path import ModelPath
-from keras_transformer.saved_models.signature import as_bytes
+from keras_transformer.saved_models.signature import as_bytes, as_strings
 from keras_transformer.saved_models.write import export
 from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines.glossary import Glossary
@@ -138,6 +138,21 @@ def test_greedy_search_puts_them_in_too_and_a_sample_or_a_prefix_does_not(protec
     assert len(lacking(Translator(TranslationModule(*protecting, drawing)).translate(marked))) >= 4
     free = options(protecting, protect_all=False)
     assert lacking(Translator(TranslationModule(*protecting, free)).translate(marked))
+
+
+@pytest.mark.slow
+def test_blocks_put_in_what_greedy_search_does(protecting, marked):
+    pieces = protecting[1]
+    model = random_model(vocabulary_size=pieces.size, block_size=3, num_decoder_layers=2)
+    greedy, blocks = (
+        TranslationModule(model, pieces, options(protecting, **search))
+        for search in ({"beam_size": 1}, {"beam_size": None, "blockwise": True})
+    )
+    expected = Translator(greedy).translate(marked)
+    assert lacking(expected) == []
+    assert Translator(blocks).translate(marked) == expected
+    signature = greedy.functions()["blockwise"](text=as_bytes(marked))
+    assert as_strings(signature["translation"].numpy()) == expected
 
 
 @pytest.mark.slow

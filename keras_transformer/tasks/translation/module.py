@@ -138,7 +138,7 @@ class TranslationModule(TextModule):
 
     def _blockwise(self, text):
         """Translate strings (B,) as greedy search does, in fewer steps."""
-        ids, _ = self.search(self.options.greedy(blockwise=True).search(), text)
+        ids, _, text = self.search_for_terms(self.options.greedy(blockwise=True).search(), text)
         return {self.output: self.target_text(ids[:, 0], text)}
 
     def _translate_in_detail(self, text, prefix):
