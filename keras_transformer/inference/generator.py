@@ -52,11 +52,11 @@ class Generator:
         arguments of `DecodingOptions`.
         """
         model = ModelPath.of(path)
+        description = model.describe()
+        refuse_other_task(description, model.version or model.path, TASK)
         if model.is_portable:
             return _of_portable(model, precision, options)
         if model.version is None:
-            description = model.run.read_description()
-            refuse_other_task(description, model.run.path, TASK)
             kind = module_class(description)
             # Before the weights are loaded, so that wrong options are reported at once.
             decoding = kind.options_of(options)
@@ -106,8 +106,10 @@ def _of_portable(model: ModelPath, precision: str, options: Mapping) -> Generato
     from keras_transformer.inference.portable import Portable
 
     refuse_precision(model.path, precision)
-    refuse_other_task(model.describe(), model.path, TASK)
-    portable = Portable(model.path, options)
+    portable = Portable(model.path, {**options, "seed": None})
+    if portable.options.samples:
+        # A search ignores the seed, as a run's does.
+        portable = portable.replaced(options, lambda: None)
     max_length = portable.options.max_length
 
     def score(text):
@@ -127,18 +129,12 @@ def _exported(model: ModelPath, options: Mapping) -> Generator:
     from keras_transformer.inference.exported import tokenizers_of
     from keras_transformer.inference.functions import saved_functions
 
-    if options:
+    if changed := [name for name, value in options.items() if value is not None]:
         raise ValueError(
-            f"{model.version} decodes as it was exported. Received: {', '.join(options)}. Leave it "
+            f"{model.version} decodes as it was exported. Received: {', '.join(changed)}. Leave it "
             "out, name the folder of the run, or export it again with it."
         )
     functions = saved_functions(model)
-    outputs = [*functions.signatures["serving_default"].outputs]
-    if outputs != ["generated"]:
-        raise ValueError(
-            f"{model.version} must be a language model, exported of a run of --task={TASK}. "
-            f"Received: a SavedModel that gives {', '.join(outputs)}."
-        )
     tokenizer, _ = tokenizers_of(functions)
     vocabulary = Vocabulary(tokenizer.serialized_model_proto())
     lengths = _counting(vocabulary.tokenizer)

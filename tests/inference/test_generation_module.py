@@ -78,6 +78,26 @@ def test_a_wrong_option_is_refused_before_weights_are_loaded(tmp_path):
         Generator.load(tmp_path, top_p=2.0)
 
 
+@pytest.mark.parametrize("graph", ["saved_model.pb", "decoder.onnx", "no graph"])
+def test_a_model_of_another_task_is_refused(tmp_path, graph):
+    """A SavedModel that was none of ours ended in a KeyError."""
+    (tmp_path / "model.json").write_text("{}")
+    (tmp_path / graph).write_bytes(b"")
+    with pytest.raises(ValueError, match=r"the task language_modelling\. .*`translate`"):
+        Generator.load(tmp_path)
+
+
+def test_an_option_of_a_saved_model_is_refused_but_for_none(tmp_path):
+    (tmp_path / "model.json").write_text('{"task": "language_modelling"}')
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    for options, message in (
+        ({"beam_size": 2, "seed": None}, r"as it was exported\. Received: beam_size\."),
+        ({"beam_size": None}, "holds no graph"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Generator.load(tmp_path, **options)
+
+
 def test_a_text_that_the_model_would_cut_is_refused(module_of):
     generator = Generator.of(module_of(samples=0, max_length="+1"))
     fits = "b" * 1023
