@@ -137,8 +137,9 @@ class Portable:
         return [list(row) for row in zip(*columns, strict=True)]
 
     def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
-        logs = self._score_ids(lines, self._target_ids(lines, references))
-        return [(sum(values), len(values)) for values in logs]
+        most = MAX_SOURCE_LENGTH - 1 - self._given_tokens
+        targets = [ids[:most] for ids in self._target_ids(lines, references)]
+        return [(sum(values), len(values)) for values in self._score_ids(lines, targets)]
 
     def next_pieces(self, line: str, prefix: str, count: int, **drawing) -> tuple:
         """Return the `count` likeliest pieces after a prefix (pieces joined by spaces), the
@@ -176,8 +177,7 @@ class Portable:
     def _score_ids(self, lines, targets):
         """Return log P of each token of targets, lists of ids: a search whose prefixes they are."""
         options = DecodingOptions(beam_size=1, max_length=1, min_length=1, protect_all=False)
-        most = MAX_SOURCE_LENGTH - 1 - self._given_tokens
-        _, nbest = self._search_for_terms(lines, [ids[:most] for ids in targets], options)
+        _, nbest = self._search_for_terms(lines, targets, options)
         return [hypothesis.log_probabilities for [hypothesis] in nbest]
 
     def _texts(self, lines, options):

@@ -114,6 +114,10 @@ def test_scores_and_details_are_those_of_the_live_model(live, folder):
     scores = [model.score(LINES, REFERENCES) for model in (translator, live)]
     np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-4)
     assert_alike(*(model.translate_in_detail(LINES, prefixes) for model in (translator, live)))
+    # Of its own hypotheses it scores more pieces than of a reference.
+    long = {"min_length": 1100, "max_length": 1100, "repetition_penalty": 0.5, "beam_size": 1}
+    [[hypothesis]] = Translator.load(folder, **long).translate_in_detail(["a"])
+    assert len(hypothesis.log_probabilities) == 1100
 
 
 @pytest.mark.parametrize(
