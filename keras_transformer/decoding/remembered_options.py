@@ -4,11 +4,12 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from keras_transformer.decoding.options import RULES, DecodingOptions
+from keras_transformer.decoding.options import BEAM_SIZE, RULES, DecodingOptions
 
 OF_BEAM = ("beam_size", "length_penalty", "length_penalty_form", "beam_form", "coverage_penalty")
 # Options that samples do not have.
 OF_SEARCH = (*OF_BEAM, "blockwise")
+OF_SAMPLES = ("samples", "temperature", "top_k", "top_p", "seed")
 LANGUAGES = ("source_language", "target_language")
 # Neither the number of hypotheses to show nor the options of samples.
 REMEMBERED = (*OF_SEARCH, *RULES, *LANGUAGES)
@@ -61,13 +62,22 @@ def check_heads(options: DecodingOptions, has_heads: bool) -> None:
 
 
 def options_of_run(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> DecodingOptions:
-    """Return the options of a run: its defaults with some `options` in their place. Defaults that
-    conflict with these are left out: samples have no beam, and greedy search no coverage penalty.
+    """Return the options of a run or an export: its defaults with some `options` in their place.
+    Defaults that conflict with these are left out: samples have no beam, a search draws nothing,
+    and greedy search has no coverage penalty. Of hypotheses no more are shown than are kept.
     """
     excluded = OF_SEARCH if options.get("samples") else ()
     if beam_size := options.get("beam_size"):
         excluded = ("blockwise", "coverage_penalty") if beam_size == 1 else ("blockwise",)
     if options.get("blockwise"):
         excluded = OF_BEAM
+    searches = {"beam_size", "length_penalty", "samples"} & options.keys()
+    if not options.get("samples") and (searches or options.get("blockwise")):
+        excluded = (*excluded, *OF_SAMPLES)
     usable = {name: value for name, value in defaults.items() if name not in excluded}
-    return DecodingOptions(**{**usable, **options})
+    shown = usable.pop("num_hypotheses", 1)
+    decoding = DecodingOptions(**{**usable, **options})
+    if "num_hypotheses" in options:
+        return decoding
+    most = decoding.samples or decoding.beam_size or BEAM_SIZE
+    return dataclasses.replace(decoding, num_hypotheses=min(shown, most))

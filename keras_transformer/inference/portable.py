@@ -37,7 +37,6 @@ from pipelines.vocabularies.vocabulary import RESERVED
 GOLDEN = "golden.jsonl"
 # Categories of the characters of a blank line: spaces, breaks, controls, and marks without width.
 BLANK = {"Zs", "Zl", "Zp", "Cc", "Cf"}
-DRAWING = ("samples", "temperature", "top_k", "top_p", "seed")
 
 
 class Portable:
@@ -132,8 +131,9 @@ class Portable:
     def translate_with_penalties(
         self, beam_size: int, length_penalties: list[float], lines: list[str]
     ) -> list[list[str]]:
-        search = functools.partial(dataclasses.replace, self.options, beam_size=beam_size)
-        columns = (self._texts(lines, search(length_penalty=alpha)) for alpha in length_penalties)
+        search = functools.partial(self._decoding_options, dataclasses.asdict(self.options))
+        new = [{"beam_size": beam_size, "length_penalty": alpha} for alpha in length_penalties]
+        columns = (self._texts(lines, search(options)) for options in new)
         return [list(row) for row in zip(*columns, strict=True)]
 
     def score(self, lines: list[str], references: list[str]) -> list[tuple[float, int]]:
@@ -164,11 +164,9 @@ class Portable:
     cross_attention = attention
 
     def _decoding_options(self, exported, options):
-        """Replace exported options by those that are not None; a beam also replaces samples."""
+        """Replace exported options by those that are not None."""
         new = {name: value for name, value in options.items() if value is not None}
         check_languages(new, self.labels, self._folder)
-        if not new.get("samples") and {"beam_size", "length_penalty", "samples"} & new.keys():
-            exported = {name: exported[name] for name in exported if name not in DRAWING}
         decoding = options_of_run(new, exported)
         refuse_unknown(decoding)
         check_heads(decoding, self.has_blocks)

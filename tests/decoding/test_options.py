@@ -316,6 +316,32 @@ def test_options_of_the_command_replace_remembered_ones(of_command, expected):
     assert options_of_run(of_command, TRAINED) == DecodingOptions(**expected)
 
 
+DRAWING = {"samples": 8, "num_hypotheses": 7, "top_k": 5, "seed": 4}
+BEAM = {"beam_size": 4, "length_penalty": 1.0, "num_hypotheses": 3}
+
+
+@pytest.mark.parametrize(
+    ("exported", "of_call", "expected"),
+    [
+        (DRAWING, {"top_k": 3}, {**DRAWING, "top_k": 3}),
+        (DRAWING, {"samples": 1}, {**DRAWING, "samples": 1, "num_hypotheses": 1}),
+        (DRAWING, {"samples": 0}, {"num_hypotheses": 4}),
+        (DRAWING, {"length_penalty": 1.0}, {"length_penalty": 1.0, "num_hypotheses": 4}),
+        (DRAWING, {"blockwise": True}, {"blockwise": True}),
+        (BEAM, {"beam_size": 1}, {**BEAM, "beam_size": 1, "num_hypotheses": 1}),
+        (BEAM, {"beam_size": 9}, {**BEAM, "beam_size": 9}),
+        (BEAM, {"num_hypotheses": 4}, {**BEAM, "num_hypotheses": 4}),
+        (BEAM, {"samples": 2, "seed": 1}, {"samples": 2, "num_hypotheses": 2, "seed": 1}),
+        (BEAM, {"blockwise": True}, {"blockwise": True}),
+    ],
+)
+def test_exported_options_give_way_to_those_of_a_call(exported, of_call, expected):
+    """An export of two hypotheses refused --beam_size=1, and one of samples --blockwise."""
+    facts = dataclasses.asdict(DecodingOptions(**exported))
+    facts = {name: value for name, value in facts.items() if value is not None}
+    assert options_of_run(of_call, facts) == DecodingOptions(**expected)
+
+
 def test_blockwise_search_is_remembered_until_a_command_asks_for_another():
     saved = remembered(DecodingOptions(blockwise=True, max_length=9))
     assert options_of_run({}, saved) == DecodingOptions(blockwise=True, max_length=9)

@@ -266,6 +266,8 @@ def test_a_language_model_continues_and_scores_as_the_live_one(pieces, form, tmp
     generator = Generator.load(folder, beam_size=2)
     prompts = ["a b c", "", "d", "h h h"]
     assert generator.generate(prompts) == live.generate(prompts)
+    # A search ignores the seed, which may be that of a training.
+    assert Generator.load(folder, beam_size=2, seed=3).generate(prompts) == live.generate(prompts)
     perplexities = generator.perplexities(prompts[:1])
     assert perplexities == pytest.approx(live.perplexities(prompts[:1]), rel=1e-3)
     drawn_texts = Generator.load(folder).generate(prompts)
@@ -502,6 +504,8 @@ def test_blocks_give_what_greedy_search_gives(greedy_details, of_blocks, rules):
         Translator.load(of_blocks, **search).translate(LINES) for search in ({}, {"beam_size": 3})
     )
     assert by_default != by_beam
+    swept = Translator.load(of_blocks).translate_with_penalties(LINES, 3, [0.0, 0.6])
+    assert [texts[1] for texts in swept] == by_beam
 
 
 def test_operations_that_litert_has_not_are_refused_by_name(pieces, tmp_path, capfd):
@@ -564,6 +568,20 @@ def test_an_export_of_wrong_blocks_is_refused(
     with pytest.raises(ValueError, match=r"nothing was exported: .* The first, in blocks: "):
         portable_export.export(module, tmp_path / "model", {}, form=form)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_blocks_are_exported_with_another_search(
+    reading_blocks, of_blocks, pieces, form, tmp_path, monkeypatch
+):
+    use_graphs_of(of_blocks, monkeypatch)
+    drawing = DecodingOptions(samples=3, num_hypotheses=2, max_length=3)
+    module = TranslationModule(reading_blocks, pieces, drawing)
+    exported = portable_export.export(module, tmp_path / "model", {}, ["a b"], form=form)
+    counts = [
+        len(Translator.load(exported, **options).translate_in_detail(["a b"])[0])
+        for options in ({}, {"beam_size": 1}, {"blockwise": True}, {"samples": 1})
+    ]
+    assert counts == [2, 1, 1, 1]
 
 
 def test_without_the_packages_the_extra_is_named(module, folder, form, tmp_path, monkeypatch):
