@@ -41,6 +41,8 @@ def write_whole(
             _flush(temporary)
             for file in outdated:
                 file.unlink(missing_ok=True)
+            if path.exists():
+                shutil.copymode(path, temporary)
             os.replace(temporary, path)
     finally:
         with contextlib.suppress(OSError):  # Renamed, or never made.
@@ -173,8 +175,8 @@ def kept_if_used(folder: pathlib.Path) -> Iterator[None]:
 
 
 def _temporary(path):
-    # A unique name: two workers of a cluster may write the same file.
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    # A unique name: two workers of a cluster may write the same file. It may not be too long.
+    return path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex}.tmp")
 
 
 def _flush(path):

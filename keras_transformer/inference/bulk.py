@@ -65,7 +65,7 @@ class Plan:
         """Read all files once, and record in PREFIX.json what the shards depend on: the files'
         contents, not their paths. Refuse to continue shards of another model, size or text.
         """
-        shards = glob.glob(f"{glob.escape(prefix)}-*-of-*.tsv*")
+        shards = glob.glob(f"{glob.escape(prefix)}-[0-9]*-of-[0-9]*.tsv*")
         own = {os.path.abspath(name) for name in (f"{prefix}.json", *shards)}
         matches = filter(os.path.isfile, glob.glob(pattern, recursive=True))
         names = sorted(name for name in matches if os.path.abspath(name) not in own)
@@ -83,9 +83,14 @@ class Plan:
         if not any(file["lines"] for file in files):
             raise ValueError(f"--input={pattern}: all that it names is empty. Name another text.")
         record = {"model": model, "shard_lines": shard_lines, "suffix": suffix, "files": files}
+        if shards and not earlier:
+            raise ValueError(
+                f"{path} says what {shards[0]} was made with, and is missing. Put it back, write "
+                "elsewhere, or remove the shards."
+            )
         for name, value in record.items():
             before = earlier.get(name)
-            if shards and earlier and before != value:
+            if shards and before != value:
                 raise ValueError(
                     f"{path} says that the shards were made with other {name}: "
                     f"{_own(before, value)}. Received: {_own(value, before)}. Write elsewhere, or "

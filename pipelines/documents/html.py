@@ -154,7 +154,7 @@ class _Page(HTMLParser):
             if kind == "open" and name not in VOID and (is_literal or name in SILENT | LITERAL):
                 silent = [name]
             elif kind in ("open", "close") and name in PREFORMATTED:
-                preformatted += 1 if kind == "open" else -1
+                preformatted = max(0, preformatted + (1 if kind == "open" else -1))
             if kind not in ("text", "comment") and name not in INLINE:
                 self._add_block(start, parts)
                 parts = []

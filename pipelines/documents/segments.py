@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pipelines.vocabularies.protected_spans import KINDS
 
 # Line breaks and tabs, and the placeholders of C, Ruby and Symfony, which `KINDS` lacks.
-FORMATTING = r"[\r\n\t]+|%%|%\{[^{}]*\}|(?<![0-9])%(?:\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?"
+FORMATTING = (
+    r"[\r\n\t]+|%%|%\{[^{}]*\}|(?<![0-9])%(?:\d+\$)?[-+#0]*(?:[1-9]\d*|\*)?(?:\.(?:\d+|\*))?"
+)
 FORMATTING += r"[hjlLqtz]*(?:[diuoxXfFeEgGcsp]\b|[du](?=x%|[A-Za-z]+(?!%)\b))|%[A-Za-z_][\w.-]*%"
 ADDRESSES = (*KINDS["urls"], *(rf"(?<![\w.+-]){pattern}" for pattern in KINDS["emails"]))
 # Codes, which the model must not change in any file.

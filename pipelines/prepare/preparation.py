@@ -126,7 +126,7 @@ def _make(preparation, folder, options, recipe):
     _refuse_differences(folder, recipe)
     write_json(folder / PREPARATION, recipe)
     vocabularies.save(vocabulary, folder)
-    for path in folder.glob(".*.tmp"):  # A killed run left them.
+    for path in filter(pathlib.Path.is_file, folder.glob(".*.tmp")):  # A killed run left them.
         path.unlink()
     _write_held_out(folder, held_out)
     shards = Shards(folder, preparation.shards, vocabulary, preparation.deduplicate)

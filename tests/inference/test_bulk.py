@@ -239,6 +239,17 @@ def test_shards_of_another_input_or_model_are_refused(folder, corpus, tmp_path):
         run(folder, tmp_path, "out/t", "--shard_lines=6")
     with pytest.raises(FileNotFoundError, match="names no file"):
         run(folder, tmp_path, "out/t", "--input=/nowhere/*")
+    # What another prefix has is no shard of this one.
+    (tmp_path / "out" / "t.json").rename(tmp_path / "t.json")
+    with pytest.raises(
+        ValueError, match=r"t\.json says what .*t-0.* was made with, and is missing"
+    ):
+        run(folder, tmp_path)
+    (tmp_path / "t.json").rename(tmp_path / "out" / "t.json")
+    run(folder, tmp_path, "out/t-more")
+    for path in (tmp_path / "out").glob("t-[0-9]*"):
+        path.unlink()
+    run(folder, tmp_path)
     (tmp_path / "empty").touch()
     with pytest.raises(ValueError, match="all that it names is empty"):
         run(folder, tmp_path, "out/t", f"--input={tmp_path}/empty")

@@ -182,11 +182,13 @@ SEVERAL = {
 def test_only_missing_shards_are_made_again(toy, copy, damages, whole, capsys):
     before = times(copy)
     (copy / "manifest.json").write_text("{")
+    (copy / ".map.tmp").mkdir()
     shards = set()
     for name, damage in damages.items():
         damage(copy / f"train-{name}")
         shards.add(f"train-{name}".partition(".")[0])
     run(copy)
+    (copy / ".map.tmp").rmdir()
     assert contents(copy) == contents(toy)
     remade = {f"{shard}.{ending}" for shard in shards for ending in ("tfrecord.gz", "json")}
     assert {name for name, when in times(copy).items() if when != before[name]} == remade

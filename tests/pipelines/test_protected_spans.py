@@ -121,6 +121,10 @@ RARE = [
     ("see {" + "x" * 4000 + f"}} and {RIGHT_TO_LEFT}", 3),
     ("\v%(\v)s \u2003{x}\u0663\u0662\u0661\u0660", 2),
     ("</b><b></b>", 3),
+    ("%00d %+#007.3f %(a)-00s %0", 3),
+    # In a time that grows with the square of their length, these would take minutes.
+    ("%" + "0" * 30_000, 1),
+    ("a" * 30_000 + "@" + "b" * 30_000, 0),
 ]
 
 
@@ -173,10 +177,11 @@ def test_an_unknown_kind_and_a_pattern_that_python_lacks_are_refused():
     with pytest.raises(ValueError, match=r"must be some of urls, .*Received: .*names"):
         ProtectedSpans(("tags", "names"))
     for make in (TextMarks, functools.partial(Glossary, {"a": "b"})):
-        for pattern in (r"\pL+", "[[:alpha:]]+", "[^[:^digit:]]"):
+        for pattern in (r"\pL+", "[[:alpha:]]+", "[^[:^digit:]]", "(?i:über)"):
             with pytest.raises(ValueError, match=rf"Python's too. Received: {re.escape(pattern)}"):
                 make(ProtectedSpans((), pattern))
-        make(ProtectedSpans((), "[a[:;]b"))
+        for pattern in ("[a[:;]b", "(?i:uber)", "über"):
+            make(ProtectedSpans((), pattern))
 
 
 def test_spans_of_a_translation_have_the_numbers_of_its_source(marks):

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines import whole_files
-from pipelines.whole_files import whole_folder, write_json, write_whole
+from pipelines.whole_files import whole_folder, write_json, write_text, write_whole
 
 OLD = "old " * 1000
 NEW = "new " * 1000
@@ -42,6 +42,14 @@ def test_a_writer_that_fails_leaves_what_was_there_and_nothing_else(tmp_path):
         assert listed(tmp_path) == ["new_folder", *before]
         assert not before or path.read_text() == OLD
         path.write_text(OLD)
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions_and_its_long_name(tmp_path):
+    path = tmp_path / ("字" * 85)
+    path.touch(mode=0o600)
+    write_text(path, "new")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.read_text() == "new"
 
 
 @pytest.mark.parametrize("fails", ["write", "_flush"])

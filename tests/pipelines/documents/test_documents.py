@@ -268,6 +268,7 @@ ODD = [
         "html",
         "<p>«a»</p><![b[c]]>«d»<!-- <![e] -->«f»<![ g>«h»<!--[if IE]>i<![endif]-->«j»<![if k]>«l»",
     ),
+    ("html", "<p>«a»</pre>\n«b»</p><pre>«c»\n «d»</pre>"),
     ("html", "<p class=notranslated>«a»</p>"),
     (
         "xliff",
