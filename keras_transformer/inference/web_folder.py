@@ -30,7 +30,7 @@ REMARK = (
     "--directory=FOLDER`,\nand open http://localhost:8000/. `runtime` has {}.\n"
 )
 # The options that the page cannot change, with their only values; and those that it reads as is.
-FIXED_OPTIONS = {"samples": 0, "num_hypotheses": 1}
+FIXED_OPTIONS = {"samples": 0, "num_hypotheses": 1, "blockwise": False}
 PASSED_OPTIONS = (
     *("length_penalty_form", "beam_form", "barred", "protect_all", *LANGUAGES),
     *("no_repeat_ngram_size", "repetition_penalty"),

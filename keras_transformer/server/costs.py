@@ -14,7 +14,7 @@ import numpy as np
 import sentencepiece
 
 from keras_transformer.decoding.lengths import LONGEST, MAX_SOURCE_LENGTH, in_tokens, parse_length
-from keras_transformer.decoding.options import MOST_HYPOTHESES
+from keras_transformer.decoding.options import BEAM_SIZE, MOST_HYPOTHESES
 from keras_transformer.saved_models.signature import Signature
 from keras_transformer.server.options import RequestError, ServeOptions
 from keras_transformer.server.rows import PICTURE, Rows
@@ -61,8 +61,10 @@ class Sizes:
             decoding = card.get("decoding")
             names = {field.name for field in dataclasses.fields(cls)}
             sizes = {name: n for name, n in hyperparameters if name in names and isinstance(n, int)}
-            widths = [] if decoding is None else ["beam_size", "samples"]
-            beam = max((decoding.get(name) or 1 for name in widths), default=0)
+            beam = 0
+            if decoding is not None:
+                # The card leaves out a beam of the usual size.
+                beam = decoding.get("samples") or decoding.get("beam_size") or BEAM_SIZE
             length = parse_length("max_length", (decoding or {}).get("max_length", UNKNOWN))
             sizes |= {"beam_size": beam, "max_length": length, "tokenizers": tokenizers}
             return cls(**sizes, most_tokens=MAX_SOURCE_LENGTH)
@@ -132,13 +134,17 @@ def _numbers(signature, lengths):
 
 
 def _lengths(signature, task, sizes):
-    """Return an upper bound of the tokens of each text input; a constant if there is none."""
+    """Return an upper bound of the tokens of each text input; a constant if there is none. The
+    pieces of a `prefix` count with each.
+    """
     texts = [
         max(map(sizes.tokens, set(array.reshape(-1))), default=ENDS)
         for name, array in (task.inputs | task.options).items()
         if array.dtype == object and name != PICTURE and name in signature.required
     ]
-    return texts or [LONGEST // 4]
+    prefixes = (task.inputs | task.options).get("prefix", np.array([b""], object))
+    pieces = max((len(prefix.split()) for prefix in set(prefixes.reshape(-1))), default=0)
+    return [tokens + pieces for tokens in texts] or [LONGEST // 4]
 
 
 def _option(task, name, default):

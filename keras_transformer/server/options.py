@@ -35,7 +35,7 @@ class ServeOptions(Options):
         False, "Admit requests from pages of other sites, by the CORS headers of TF Serving."
     )
     file_system_poll_wait_seconds: float = option(
-        1.0, "Seconds between two checks for a new version.", at_least=0.01
+        1.0, "Seconds between two checks for a new version.", at_least=0.01, at_most=86_400
     )
     glossary: str | None = option(
         None,
@@ -48,7 +48,10 @@ class ServeOptions(Options):
         64, "Limit of texts in a request, and in a batch of requests.", at_least=1
     )
     batch_timeout_micros: int = option(
-        5000, "Microseconds that a request waits for others to share its batch.", at_least=0
+        5000,
+        "Microseconds that a request waits for others to share its batch.",
+        at_least=0,
+        at_most=3_600_000_000,
     )
     max_enqueued_batches: int = option(
         100,

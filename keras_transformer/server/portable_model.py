@@ -8,7 +8,7 @@ import pathlib
 
 import numpy as np
 
-from keras_transformer.decoding.lengths import LONGEST
+from keras_transformer.decoding.lengths import LONGEST, in_tokens, parse_length
 from keras_transformer.decoding.numpy_search import beam_and_penalty
 from keras_transformer.decoding.options import (
     MOST_HYPOTHESES,
@@ -185,12 +185,16 @@ class ServedPortable:
     ):
         beam = min(max(beam_size, 1), max(MOST_HYPOTHESES, self._beam))
         form = length_penalty_form.decode(errors="replace")
-        return {
+        longest = min(max_length, LONGEST) if max_length > 0 else None
+        shortest = in_tokens(parse_length("min_length", self._portable.options.min_length), 1)
+        # As in a SavedModel, the request's limit counts for more.
+        clamped = {"min_length": longest} if longest and longest < shortest else {}
+        return clamped | {
             "beam_size": beam,
             # The comparison is false for NaN.
             "length_penalty": min(length_penalty, STEEPEST_PENALTY) if length_penalty >= 0 else 0.0,
             "length_penalty_form": form if form in FORMS else None,
-            "max_length": min(max_length, LONGEST) if max_length > 0 else None,
+            "max_length": longest,
             "num_hypotheses": min(max(num_hypotheses, 1), beam),
             **{name: label.decode(errors="replace") or None for name, label in labels.items()},
         }

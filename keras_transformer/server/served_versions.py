@@ -141,7 +141,9 @@ class Versions:
         for number, path in sorted(folders.items(), reverse=True):
             if self._current and number == self._current.number:
                 return
-            content = [(file, _stamp(file)) for file in sorted(path.rglob("*"))]
+            # Links to folders are entered, too.
+            files = {*path.rglob("*"), *path.glob("*/*")}
+            content = [(file, _stamp(file)) for file in sorted(files)]
             if self._broken.get(number) == content:
                 continue
             if version := self._loaded(number, path):

@@ -123,9 +123,9 @@ def test_the_next_download_removes_what_a_killed_one_left(
 
 
 def test_options_texts_and_patterns_that_the_page_cannot_follow_are_refused(packages):
-    for option in ("samples", "num_hypotheses"):
-        with pytest.raises(ValueError, match=f"searches without it: {option}=2. Leave it out"):
-            web_folder.prepare(module_of({option: 2}))
+    for option, value in {"samples": 2, "num_hypotheses": 2, "blockwise": True}.items():
+        with pytest.raises(ValueError, match=f"without it: {option}={value}. Leave it out"):
+            web_folder.prepare(module_of({option: value}))
     module = module_of({}, ProtectedSpans((), r"\$\w+"))
     with pytest.raises(ValueError, match=r"of --protect_pattern otherwise. Received: \\\$\\w\+"):
         web_folder.prepare(module)

@@ -265,7 +265,16 @@ def test_an_export_that_searches_wider_or_longer_needs_more_memory(tmp_path):
         return costs.row_memory("translate", SEARCH, rows_of(1, 9, "text"), sizes, [100])
 
     assert memory() == memory(max_length=150) < memory(max_length="3x") < memory(max_length="4x+9")
-    assert memory(beam_size=32) < memory(beam_size=100)
+    assert memory(beam_size=32) < memory(beam_size=100) == memory(samples=100)
+    assert memory(beam_size=1) < memory(beam_size=None) == memory()
+
+
+def test_the_pieces_of_a_prefix_need_memory():
+    memory = [
+        within("next_pieces", SEARCH, rows_of(1, 9, "text", prefix=prefix)).row_memory
+        for prefix in (b"", b"a " * 100)
+    ]
+    assert memory[1] - memory[0] > 3 * costs.FLOAT * 100 * costs.Sizes().vocabulary_size
 
 
 def test_texts_are_counted_in_the_model_s_pieces_up_to_its_longest_text(tmp_path):

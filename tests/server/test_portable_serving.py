@@ -114,6 +114,8 @@ def test_translations_and_scores_are_those_of_the_live_model(served, live):
         {"beam_size": [5], "num_hypotheses": [4], "length_penalty": [1.5]},
         {"length_penalty_form": ["length"], "length_penalty": [0.5], "num_hypotheses": [2]},
         {"max_length": [3]},
+        # Below the exported min_length.
+        {"max_length": [1]},
         # Options beyond their bounds.
         {"beam_size": [-1], "num_hypotheses": [9]},
         {"length_penalty": [-3.0]},

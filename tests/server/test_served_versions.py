@@ -195,9 +195,13 @@ def test_a_broken_version_leaves_the_old_one_and_is_tried_once(versions, folder)
     assert versions.states == {1: State("AVAILABLE")}
 
 
-@pytest.mark.parametrize("mended", ["saved_model.pb", "variables"])
-def test_a_broken_version_is_tried_again_when_a_file_of_it_changes(versions, folder, mended):
+@pytest.mark.parametrize("mended", ["saved_model.pb", "variables", "linked/variables.index"])
+def test_a_broken_version_is_tried_again_when_a_file_of_it_changes(
+    versions, folder, tmp_path, mended
+):
     put(folder, 2, "broken")
+    (tmp_path / "variables").mkdir()
+    (folder / "2" / "linked").symlink_to(tmp_path / "variables")
     versions.poll()
     versions._load = lambda path: Model(folder / "00000001")
     versions.poll()
