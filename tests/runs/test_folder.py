@@ -85,7 +85,7 @@ def test_a_started_run_that_lost_its_hyperparameters_is_refused(folder):
         ("task", [1], "a string. Received: a list."),
         ("hyperparameters", [1], "an object. Received: a list."),
         ("decoding", 3, "an object. Received: 3."),
-        ("asked", None, "an object. Received: null."),
+        ("asked", "", 'an object. Received: "".'),
     ],
 )
 def test_a_description_whose_part_has_another_type_is_refused(folder, part, value, message):
