@@ -145,7 +145,9 @@ class Portable:
         """Return the `count` likeliest pieces after a prefix (pieces joined by spaces), the
         probability of drawing each by the arguments of `shares`, and that of the model.
         """
-        ids = [self._target.piece_to_id(piece) for piece in prefix.split()][:MAX_SOURCE_LENGTH]
+        # Bytes are split at ASCII's spaces alone, as in a SavedModel.
+        pieces = (piece.decode() for piece in prefix.encode(errors="replace").split())
+        ids = [*map(self._target.piece_to_id, pieces)][:MAX_SOURCE_LENGTH]
         [source] = self._cut_sources([line])
         if self.reads_source:
             [ids] = self._labelled("target_language", [ids])

@@ -17,7 +17,7 @@ LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FI
 MEDIAN = 139
 MOST_FILES = 307
 # `git log` of this file names what each line was added for.
-MOST_LINES = 43_318
+MOST_LINES = 43_290
 MOST_SHORT = 12
 MOST_OF_DOCSTRINGS = 0.16
 

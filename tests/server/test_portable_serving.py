@@ -170,6 +170,7 @@ def test_it_describes_itself_as_a_savedmodel_does(served, live, form):
 NEXT = [
     {},
     {"prefix": "d c", "top_k": 3},
+    {"prefix": "d\u3000c d", "top_k": 3},
     {"prefix": "d", "temperature": 0.5, "top_p": 0.7},
     {"temperature": -1.0, "top_p": 0.0, "top_k": -1},
 ]
