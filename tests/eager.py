@@ -14,11 +14,12 @@ from keras_transformer.training.train_function import TrainFunction
 @contextlib.contextmanager
 def eagerly():
     """Run each `tf.function` as plain Python, and trace nothing."""
+    before = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
     try:
         yield
     finally:
-        tf.config.run_functions_eagerly(False)
+        tf.config.run_functions_eagerly(before)
 
 
 @contextlib.contextmanager

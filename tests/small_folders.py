@@ -1,4 +1,4 @@
-"""A small good folder of a BERT or a ViT in Hugging Face's layout, without transformers."""
+"""A small good folder of each kind of model in Hugging Face's layout, without transformers."""
 
 import io
 import json

@@ -179,7 +179,6 @@ def test_raw_text_without_nltk_is_refused_with_the_remedy(monkeypatch):
 
 
 CRAFT = pathlib.Path(__file__).parents[3] / "shared" / "data" / "craft"
-# Trees of each split that the graph writes.
 
 
 @pytest.mark.slow

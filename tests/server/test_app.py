@@ -13,6 +13,7 @@ import threading
 
 import pytest
 import tensorflow as tf
+from waiting import wait_until
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
@@ -183,18 +184,18 @@ def test_a_swap_of_versions_loses_no_request(exported, tmp_path, start):
 
         def blocked_run(*arguments):
             begun.set()
-            gate.wait()
+            # In case the test fails.
+            gate.wait(60)
             return run(*arguments)
 
         model.run = blocked_run
         old = pool.submit(predict, client, instances=["a"])
-        begun.wait()
+        assert begun.wait(60)
         shutil.copytree(exported / "marked", copy / ".2.tmp")
         os.rename(copy / ".2.tmp", copy / "2")
         poll = threading.Thread(target=client.service.versions.poll)
         poll.start()
-        while client.service.versions.states[1].state != "UNLOADING":
-            pass
+        wait_until(lambda: client.service.versions.states[1].state == "UNLOADING")
         # The old version's last request still occupies the only thread of batches.
         statuses = client.get("/v1/models/m").json()["model_version_status"]
         assert [status["state"] for status in statuses] == ["AVAILABLE", "UNLOADING"]

@@ -15,6 +15,7 @@ import sys
 
 import pytest
 from absl import flags as absl_flags
+from waiting import wait_until
 
 from keras_transformer import serve
 from keras_transformer.flags import parse
@@ -78,8 +79,7 @@ def test_sigterm_ends_the_server_when_all_is_answered(exported, request):
     process, url = started(request, exported / "m", f"--batch_timeout_micros={3600 * 10**6}")
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         answer = pool.submit(predict, url)
-        while "serve_queue_batches 1.0" not in httpx.get(f"{url}/metrics").text:
-            pass
+        wait_until(lambda: "serve_queue_batches 1.0" in httpx.get(f"{url}/metrics").text)
         process.send_signal(signal.SIGTERM)
         assert answer.result().json() == {"predictions": ["A"]}
     _, rest = process.communicate()

@@ -11,6 +11,7 @@ import threading
 
 import pytest
 import tensorflow as tf
+from waiting import wait_until
 
 pytest.importorskip("fastapi")
 
@@ -170,8 +171,7 @@ def test_the_old_version_stays_as_long_as_a_request_uses_it(versions, folder):
     with versions.use("m") as version:
         poll = threading.Thread(target=versions.poll)
         poll.start()
-        while versions.states[1].state != "UNLOADING":
-            pass
+        wait_until(lambda: versions.states[1].state == "UNLOADING")
         assert served(versions) == 2
         assert not version.model.closed.is_set()
     poll.join()

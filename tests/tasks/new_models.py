@@ -1,9 +1,9 @@
 """Untrained models and modules of a task, and the flags of its scoring."""
 
+from keras_transformer.tasks.score import DEFAULTS
+
 # The values of `evaluate`'s flags where none is given.
-NO_FLAGS = {"confidence": False, "split": "test"} | dict.fromkeys(
-    ("metrics", "baseline_file", "source_file", "reference_file", "evalb_parameters")
-)
+NO_FLAGS = {**DEFAULTS, "split": "test"}
 
 
 def new_model(task):

@@ -236,7 +236,7 @@ TYPE = "Content-Type: text/plain; charset=latin1"
 META = "<meta charset=latin1>"
 TIMES = "00:00:01,000 --> 00:00:02,000"
 # Marked files, as above.
-ODD = [
+ODD_FILES = [
     ("po", 'msgid "a\u2028b"\nmsgstr "«|A\u2028B»"'),
     ("po", HEADER.replace("UTF-8", "CHARSET")),
     ("po", '#, fuzzy\n#~ msgid "a"\n#~ msgstr "b"\n\nmsgid "c"\nmsgstr "d"\n'),
@@ -289,11 +289,11 @@ UNITS = [
     "<source>a <x/></source><target><mrk mtype='protected'>b</mrk></target>",
     "<source><![CDATA[a <b>c</b> & d]]></source>«|<target>A &lt;b&gt;C&lt;/b&gt; &amp; D</target>»",
 ]
-ODD += [("xliff", f"<xliff><trans-unit>{unit}</trans-unit></xliff>") for unit in UNITS]
+ODD_FILES += [("xliff", f"<xliff><trans-unit>{unit}</trans-unit></xliff>") for unit in UNITS]
 
 
 @pytest.mark.parametrize("protects", [True, False])
-@pytest.mark.parametrize(("file_format", "marked"), ODD)
+@pytest.mark.parametrize(("file_format", "marked"), ODD_FILES)
 def test_odd_files_of_a_format_are_read(file_format, marked, protects):
     before, after = before_and_after(marked)
     assert translated(before, file_format, protects=protects) == after
