@@ -19,7 +19,7 @@ from selenium.webdriver.support.ui import Select
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.remembered_options import LANGUAGES
-from keras_transformer.inference import portable_export
+from keras_transformer.inference import portable_export, web_folder
 from keras_transformer.inference.translator import Translator
 from keras_transformer.tasks.translation.module import TranslationModule
 from pipelines.special_ids import EOS
@@ -59,9 +59,10 @@ def exported(pieces, path, options, end=3):
     bias.assign(np.where(np.arange(pieces.size) == EOS, end, bias))
     module = TranslationModule(model, pieces, options)
     try:
-        return portable_export.export(module, path, {}, LINES[:2], form="web")
+        web_folder.prepare(module)
     except OSError as error:
         pytest.skip(str(error))
+    return portable_export.export(module, path, {}, LINES[:2], form="web")
 
 
 @pytest.fixture(scope="module")
