@@ -109,9 +109,8 @@ TAGS = {0: "O", 1: "B-name", 2: "I-name"}
 @pytest.fixture(scope="module")
 def tagger(tmp_path_factory):
     """A tagger of transformers, and the folder that it was saved in."""
-    torch = pytest.importorskip("torch", reason="install the extra [oracles]")
-    transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
-    pytest.importorskip("safetensors", reason="install the extra [oracles]")
+    from theirs import random_of_theirs, torch, transformers
+
     config = transformers.BertConfig(
         vocab_size=len(PIECES),
         hidden_size=16,
@@ -121,11 +120,9 @@ def tagger(tmp_path_factory):
         max_position_embeddings=16,
         id2label=TAGS,
     )
-    torch.manual_seed(1)
-    model = transformers.BertForTokenClassification(config).eval()
+    kind = transformers.BertForTokenClassification
+    model = random_of_theirs(kind, config, seed=1, scale=0.2)
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.2 * torch.randn(parameter.shape)
         # So that different words get different tags.
         model.bert.embeddings.word_embeddings.weight *= 10
         model.classifier.weight *= 10

@@ -14,6 +14,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shell import printed
+from theirs import random_of_theirs, torch, transformers
 
 from keras_transformer.imports import hugging_face
 from keras_transformer.imports.hugging_face import PretrainedFolder
@@ -23,10 +24,7 @@ from keras_transformer.server.costs import Sizes
 from keras_transformer.tasks import imported
 from pipelines.special_ids import BOS, EOS, PAD, UNK
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
-pytest.importorskip("safetensors")
 
 END = "<|endoftext|>"
 LINES = ["don't we'll  I've\n\n x = 3.14;", "a red cat ran home, the cat's tail", "déjà 日本語 123"]
@@ -58,13 +56,9 @@ def gpt2(tmp_path_factory):
         layer_norm_epsilon=1e-3,
     )
     config.eos_token_id = config.bos_token_id = 260
-    model = transformers.GPT2LMHeadModel(config)
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
+    model = random_of_theirs(transformers.GPT2LMHeadModel, config, seed=1, scale=0.3)
     folder = tmp_path_factory.mktemp("gpt2")
-    model.eval().save_pretrained(folder)
+    model.save_pretrained(folder)
     (folder / "vocab.json").write_text(json.dumps({**ids, END: 260}))
     lines = ["#version: 0.2", *(" ".join(pair) for pair in merges), ""]
     (folder / "merges.txt").write_text("\n".join(lines), encoding="utf-8")

@@ -11,14 +11,11 @@ import sentencepiece
 import tensorflow as tf
 from eager import eagerly
 from small_folders import TEXTS, change, learned, logits_of, translator
+from theirs import random_of_theirs, torch, transformers
 
 from keras_transformer.imports.hugging_face import PretrainedFolder
 from keras_transformer.tasks import imported
 from pipelines.special_ids import BOS, UNK
-
-torch = pytest.importorskip("torch", reason="install the extra [oracles]")
-transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
-pytest.importorskip("safetensors", reason="install the extra [oracles]")
 
 SENTENCES = ["no red cats run", ">>deu<< a red cat at home", "ran", "cats, no cats", "home home"]
 LIMIT = 14
@@ -59,12 +56,8 @@ def saved(folder, separate, ties=True):
         share_encoder_decoder_embeddings=not separate,
         tie_word_embeddings=ties,
     )
-    torch.manual_seed(3)
-    model = transformers.MarianMTModel(config).eval()
+    model = random_of_theirs(transformers.MarianMTModel, config, seed=3, scale=0.4)
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "embed_positions" not in name:
-                parameter += 0.4 * torch.randn(parameter.shape)
         model.final_logits_bias += torch.randn(model.final_logits_bias.shape)
         model.final_logits_bias[0, 0] += 2
     model.save_pretrained(folder)

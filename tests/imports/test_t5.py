@@ -9,15 +9,12 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 from small_folders import change, learned
+from theirs import random_of_theirs, torch, transformers
 
 from keras_transformer.imports import hugging_face
 from keras_transformer.imports.hugging_face import PretrainedFolder
 from keras_transformer.tasks import imported
 from pipelines.special_ids import EOS
-
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
-pytest.importorskip("safetensors")
 
 SIZES = {"d_model": 8, "d_kv": 3, "d_ff": 16, "num_layers": 2, "num_heads": 2, "dropout_rate": 0.0}
 LINES = ["translate: the house is small", "summarize: a dog ran home, quickly", "a red cat"] * 8
@@ -49,16 +46,11 @@ def write(folder, version):
     (folder / "tokenizer_config.json").write_text(json.dumps({"extra_ids": SENTINELS}))
     pieces = [processor.id_to_piece(number) for number in range(processor.vocab_size())]
     size = len(pieces) + SENTINELS + 3
-    theirs = transformers.T5ForConditionalGeneration(
-        transformers.T5Config(vocab_size=size, **SIZES, **settings)
-    )
+    config = transformers.T5Config(vocab_size=size, **SIZES, **settings)
+    kind = transformers.T5ForConditionalGeneration
+    theirs = random_of_theirs(kind, config, seed=1, scale=0.3)
     if has_projection:
-        theirs.lm_head.weight = torch.nn.Parameter(theirs.lm_head.weight.clone())
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in theirs.parameters():
-            parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
-    theirs.eval()
+        theirs.lm_head.weight = torch.nn.Parameter(theirs.lm_head.weight.flip(0))
     theirs.save_pretrained(folder)
     tensors = theirs.state_dict()
     if has_projection:

@@ -6,13 +6,11 @@ import json
 
 import numpy as np
 import pytest
+from theirs import random_of_theirs, torch, transformers
 
 from keras_transformer.inference.text_reader import TextReader
 from pipelines.vocabularies.word_pieces import SPECIAL
 
-torch = pytest.importorskip("torch", reason="install the extra [oracles]")
-transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
-pytest.importorskip("safetensors", reason="install the extra [oracles]")
 pytestmark = pytest.mark.slow
 WORDS = ("turn", "on", "the", "lamp", "##s", "off", ".", "kitchen")
 PIECES = [*SPECIAL, *WORDS]
@@ -31,13 +29,9 @@ def folders(tmp_path_factory):
         max_position_embeddings=16,
         id2label={0: "light", 1: "time", 2: "none"},
     )
-    torch.manual_seed(1)
     folders_by_name = {}
     for name in ("BertForMaskedLM", "BertForSequenceClassification", "BertModel"):
-        model = getattr(transformers, name)(config).eval()
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter += 0.2 * torch.randn(parameter.shape)
+        model = random_of_theirs(getattr(transformers, name), config, seed=1, scale=0.2)
         folder = tmp_path_factory.mktemp(name)
         model.save_pretrained(folder)
         (folder / "vocab.txt").write_text("\n".join(PIECES))

@@ -99,8 +99,8 @@ def test_after_a_kill_it_resumes_bit_for_bit(trained_once, kill_and_resume):
 
 
 def test_a_vit_of_transformers_becomes_a_run_and_a_saved_model(fresh_shell):
-    torch = pytest.importorskip("torch", reason="install the extra [oracles]")
-    transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
+    from theirs import torch, transformers
+
     sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
     config = transformers.ViTConfig(
         image_size=6, patch_size=3, num_attention_heads=2, id2label={0: "cat", 1: "dog"}, **sizes

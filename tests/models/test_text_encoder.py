@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from theirs import random_of_theirs, torch, transformers
 
 from keras_transformer.imports import hugging_face
 from keras_transformer.models import (
@@ -10,9 +11,6 @@ from keras_transformer.models import (
     TextClassifier,
     TokenClassifier,
 )
-
-torch = pytest.importorskip("torch", reason="install the extra [oracles]")
-transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
 
 TOKENS = np.array([[2, 5, 6, 7, 8, 3], [2, 9, 10, 3, 0, 0], [2, 11, 12, 4, 9, 3]])
 SEGMENTS = np.array([[0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 1, 1]])
@@ -23,13 +21,8 @@ CONFIG |= {"intermediate_size": 32, "max_position_embeddings": 8, "num_labels": 
 
 
 def theirs(name, **changes):
-    """A model of transformers whose weights are all random, biases and gains too."""
-    torch.manual_seed(3)
-    module = getattr(transformers, name)(transformers.BertConfig(**{**CONFIG, **changes}))
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter += 0.1 * torch.randn(parameter.shape)
-    return module.eval()
+    config = transformers.BertConfig(**{**CONFIG, **changes})
+    return random_of_theirs(getattr(transformers, name), config, seed=3, scale=0.1)
 
 
 def their_output(module):

@@ -32,9 +32,8 @@ def test_patches_are_squares_in_the_order_of_reading():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A small ViT of `transformers`, and the folder that it was saved into."""
-    torch = pytest.importorskip("torch", reason="install the extra [oracles]")
-    transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
-    pytest.importorskip("safetensors", reason="install the extra [oracles]")
+    from theirs import random_of_theirs, torch, transformers
+
     config = transformers.ViTConfig(
         image_size=(6, 9),
         patch_size=3,
@@ -48,14 +47,10 @@ def folder(tmp_path_factory):
         num_labels=5,
         attn_implementation="eager",
     )
-    torch.manual_seed(2)
-    model = transformers.ViTForImageClassification(config)
-    with torch.no_grad():
-        # A gain of 1 or a bias of 0 may hide a mistake.
-        for parameter in model.parameters():
-            parameter += 0.2 * torch.randn(parameter.shape)
+    kind = transformers.ViTForImageClassification
+    model = random_of_theirs(kind, config, seed=2, scale=0.2)
     folder = tmp_path_factory.mktemp("vit")
-    model.eval().save_pretrained(folder)
+    model.save_pretrained(folder)
     scaled = torch.tensor(2 * PICTURES - 1).permute(0, 3, 1, 2)
     with torch.no_grad():
         output = model(pixel_values=scaled, output_attentions=True, output_hidden_states=True)
