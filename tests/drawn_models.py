@@ -60,3 +60,13 @@ class Some(ServedText):
 
     def functions(self):
         return dict(self.exported)
+
+
+def assert_alike(actual, expected, atol=1e-4):
+    """The same hypotheses of each line, and their scores."""
+    for hypotheses, references in zip(actual, expected, strict=True):
+        for hypothesis, reference in zip(hypotheses, references, strict=True):
+            assert (hypothesis.text, hypothesis.pieces) == (reference.text, reference.pieces)
+            assert hypothesis.score == pytest.approx(reference.score, abs=atol)
+            steps = (hypothesis.log_probabilities, reference.log_probabilities)
+            np.testing.assert_allclose(*steps, atol=atol)

@@ -156,3 +156,25 @@ class StringReader(tf.Module):
 
     def write(self, folder):
         tf.saved_model.save(self, str(folder), signatures=self.functions)
+
+
+class Slow(tf.Module):
+    """Counts to a number, one step of a loop at a time; or attends many times, without a loop."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="n")], autograph=False)
+    def count(self, n):
+        last = tf.reduce_max(n)
+        [count] = tf.while_loop(lambda i: i < last, lambda i: [i + 1], [tf.constant(0)])
+        return {"n": tf.fill(tf.shape(n), count)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="n")], autograph=False)
+    def attend(self, n):
+        size = tf.reduce_max(n)
+        values = tf.ones([8, size, size])
+        for _ in range(200):
+            values = tf.nn.softmax(values)
+        return {"n": tf.cast(tf.reduce_sum(values, axis=[1, 2]), tf.int32)}
+
+    def write(self, folder):
+        signatures = {"serving_default": self.count, "count": self.count, "attend": self.attend}
+        tf.saved_model.save(self, str(folder), signatures=signatures)

@@ -1,6 +1,8 @@
-"""The beginning of a program that may import neither TensorFlow nor what comes with it."""
+"""Commands in a process that may import neither TensorFlow nor what comes with it."""
 
-BEGINNING = """
+import sys
+
+PROGRAM = """
 import sys
 
 class Forbidden:
@@ -9,4 +11,12 @@ class Forbidden:
             raise ImportError(f"{name} is forbidden here")
 
 sys.meta_path.insert(0, Forbidden())
+from keras_transformer import COMMAND, flags
+
+flags.run(COMMAND.main, COMMAND.SECTIONS)
 """
+
+
+def without_tensorflow(name, *flags):
+    """The words of such a command."""
+    return [sys.executable, "-c", PROGRAM.replace("COMMAND", name), *flags]

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
+from drawn_models import assert_alike
 from eager import eagerly
 from small_folders import TEXTS, change, learned, logits_of, translator
+from theirs import random_of_theirs, torch, transformers
 
 from keras_transformer.decoding.remembered_options import LANGUAGES
 from keras_transformer.imports import m2m_100
@@ -24,10 +26,6 @@ from keras_transformer.tasks import imported
 from keras_transformer.tasks.translation import choices
 from keras_transformer.visualization.attended import Attended
 from pipelines.special_ids import BOS
-
-torch = pytest.importorskip("torch", reason="install the extra [oracles]")
-transformers = pytest.importorskip("transformers", reason="install the extra [oracles]")
-pytest.importorskip("safetensors", reason="install the extra [oracles]")
 
 SENTENCES = ["no red cats run", "a red cat at home", "ran", "eine Katze lief nein"]
 LABELS = {"m2m": ["__de__", "__en__", "__fr__"], "nllb": ["deu_Latn", "eng_Latn", "fra_Latn"]}
@@ -58,11 +56,8 @@ class Theirs:
             vocab_size=len(self.pieces) + 2,
             **translator(16, 24, encoder_layers=2),
         )
-        torch.manual_seed(5)
-        self.model = transformers.M2M100ForConditionalGeneration(config).eval()
-        with torch.no_grad():
-            for parameter in self.model.parameters():
-                parameter += 0.3 * torch.randn(parameter.shape)
+        kind = transformers.M2M100ForConditionalGeneration
+        self.model = random_of_theirs(kind, config, seed=5, scale=0.3)
         self.model.save_pretrained(folder)
         self.folder = folder
 
@@ -184,15 +179,8 @@ def test_graphs_of_onnx_have_the_labels_too(theirs, tmp_path):
     expected = live.score(SENTENCES, references)
     np.testing.assert_allclose(translator.score(SENTENCES, references), expected, rtol=1e-4)
     prefixes = ["", "eine", "", "no"]
-    pairs = zip(
-        translator.translate_in_detail(SENTENCES, prefixes),
-        live.translate_in_detail(SENTENCES, prefixes),
-        strict=True,
-    )
-    for [onnx, *_], [original, *_] in pairs:
-        assert (onnx.text, onnx.pieces) == (original.text, original.pieces)
-        np.testing.assert_allclose(onnx.log_probabilities, original.log_probabilities, atol=1e-3)
-        assert onnx.score == pytest.approx(original.score, abs=1e-3)
+    details = (each.translate_in_detail(SENTENCES, prefixes) for each in (translator, live))
+    assert_alike(*details, atol=1e-3)
     message = rf"^target_language=tlh: {folder} has {', '.join(sorted(theirs.languages))}\. Name"
     with pytest.raises(ValueError, match=message):
         Translator.load(folder, target_language="tlh")

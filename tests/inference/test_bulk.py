@@ -16,7 +16,8 @@ import pytest
 from command_flags import flags_of
 from drawn_models import random_model
 from shell import read_until
-from without_tensorflow import BEGINNING
+from waiting import wait_until
+from without_tensorflow import without_tensorflow
 
 pytest.importorskip("apache_beam")
 pytest.importorskip("babel")
@@ -34,11 +35,6 @@ from pipelines.prepare import beam_runner
 
 ROOT = pathlib.Path(__file__).parents[2]
 WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
-WITHOUT_TENSORFLOW = f"""{BEGINNING}
-from keras_transformer import flags, translate_corpus
-
-flags.run(translate_corpus.main, translate_corpus.SECTIONS)
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -141,12 +137,11 @@ def test_a_second_run_writes_missing_shards_with_the_same_bytes(folder, corpus, 
 
 def test_a_run_that_was_killed_is_finished_without_tensorflow(folder, corpus, tmp_path):
     run(folder, tmp_path, "whole/t")
-    command = [sys.executable, "-c", WITHOUT_TENSORFLOW]
-    command += [*arguments(folder, tmp_path), "--shards_at_once=2"]
+    flags = [*arguments(folder, tmp_path), "--shards_at_once=2"]
+    command = without_tensorflow("translate_corpus", *flags)
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
     read_until(process, b"shards to make")
-    while not written(tmp_path) and process.poll() is None:
-        pass
+    wait_until(lambda: written(tmp_path) or process.poll() is not None)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert 0 < len(written(tmp_path)) < 9
@@ -190,7 +185,11 @@ def two_process_command(folder, corpus, tmp_path):
     workers = []
     while not (written(tmp_path) and workers) and process.poll() is None:
         workers = workers_of(process.pid)
-    return process, workers
+    yield process, workers
+    # In case the test fails.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
 
 
 @pytest.mark.slow

@@ -15,8 +15,8 @@ import types
 
 import numpy as np
 import pytest
-from drawn_models import learned, random_language_model, random_model
-from without_tensorflow import BEGINNING
+from drawn_models import assert_alike, learned, random_language_model, random_model
+from without_tensorflow import without_tensorflow
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.numpy_blocks import NumpyBlocks
@@ -42,11 +42,6 @@ BLANK = " \u3000\u00ad\u200b\ufeff\x1c"
 LINES = ["a b c d", "", "d d", "e a b c d f g", "b", BLANK, "h h h h a"]
 ASCII = [line for line in LINES if line.isascii()]
 REFERENCES = ["d c b a", "a", "d", "g f d c b a e", "c c c", "b", "h"]
-PROGRAM = f"""{BEGINNING}
-from keras_transformer import flags, translate
-
-flags.run(translate.main, translate.SECTIONS)
-"""
 
 
 @pytest.fixture(scope="module", params=list(NEEDS))
@@ -84,16 +79,6 @@ def folder(module, form, tmp_path_factory):
 def with_options(pieces, **options):
     """A live translator to compare both formats with, once per options: tracing takes seconds."""
     return Translator(TranslationModule(random_model(), pieces, DecodingOptions(**options)))
-
-
-def assert_alike(actual, expected):
-    """The same hypotheses of each line, and their scores."""
-    for hypotheses, references in zip(actual, expected, strict=True):
-        for hypothesis, reference in zip(hypotheses, references, strict=True):
-            assert (hypothesis.text, hypothesis.pieces) == (reference.text, reference.pieces)
-            assert hypothesis.score == pytest.approx(reference.score, abs=1e-4)
-            steps = (hypothesis.log_probabilities, reference.log_probabilities)
-            np.testing.assert_allclose(*steps, atol=1e-4)
 
 
 def test_translations_are_those_of_the_live_model(live, folder):
@@ -286,7 +271,7 @@ def test_a_process_without_tensorflow_translates_in_a_locale_of_ascii(live, fold
     named = shutil.copytree(folder, tmp_path / "\u00fc")
     ascii_alone = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     completed = subprocess.run(
-        [sys.executable, "-c", PROGRAM, f"--model={named}"],
+        without_tensorflow("translate", f"--model={named}"),
         input="\n".join(ASCII),
         capture_output=True,
         text=True,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from documentation.pages import blocks
-from string_model import StringModel
+from string_model import Slow, StringModel
 from tensorflow.python.eager import context
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
@@ -145,30 +145,10 @@ def test_a_model_that_is_not_ours_is_warmed_up_or_refuses(tmp_path, shape, funct
     model.close()
 
 
-class Slow(tf.Module):
-    """Counts to a number, one step of a loop at a time; or attends many times, without a loop."""
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="n")], autograph=False)
-    def count(self, n):
-        last = tf.reduce_max(n)
-        [count] = tf.while_loop(lambda i: i < last, lambda i: [i + 1], [tf.constant(0)])
-        return {"n": tf.fill(tf.shape(n), count)}
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.int32, name="n")], autograph=False)
-    def attend(self, n):
-        size = tf.reduce_max(n)
-        values = tf.ones([8, size, size])
-        for _ in range(200):
-            values = tf.nn.softmax(values)
-        return {"n": tf.cast(tf.reduce_sum(values, axis=[1, 2]), tf.int32)}
-
-
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory):
-    module = Slow()
     folder = tmp_path_factory.mktemp("slow")
-    signatures = {"count": module.count, "attend": module.attend}
-    tf.saved_model.save(module, str(folder), signatures=signatures)
+    Slow().write(folder)
     model = SavedModel(folder)
     yield model
     model.close()

@@ -12,7 +12,8 @@ import weakref
 
 import numpy as np
 import pytest
-import tensorflow as tf
+from string_model import Slow
+from waiting import wait_until
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
@@ -27,8 +28,8 @@ QUICK = (200, {"predictions": ["A"]})
 HOUR = 3600 * 10**6
 
 
-def predict(client, text="a", **headers):
-    response = client.post(PREDICT, json={"instances": [text]}, headers=headers)
+def predict(client, row="a", **headers):
+    response = client.post(PREDICT, json={"instances": [row]}, headers=headers)
     return response.status_code, response.json()
 
 
@@ -45,7 +46,8 @@ class Work:
     def __call__(self, name, inputs, cancellation):
         if b"slow" in inputs["text"]:
             self.begun.release()
-            self.end.wait()
+            # In case the test fails.
+            self.end.wait(60)
         return self._run(name, inputs, cancellation)
 
 
@@ -60,8 +62,7 @@ def leaving(client, document):
 
 def wait_for(client, status):
     """Wait until an answer of this status was counted."""
-    while f'status="{status}"' not in client.get("/metrics").text:
-        pass
+    wait_until(lambda: f'status="{status}"' in client.get("/metrics").text)
 
 
 def is_idle(client):
@@ -86,64 +87,48 @@ def test_a_request_is_answered_when_its_time_is_over(exported, start, millisecon
         work.end.set()
         client.service.options = ServeOptions()
         assert predict(client) == QUICK
-        while not is_idle(client):
-            pass
+        wait_until(lambda: is_idle(client))
 
 
 def test_work_that_waits_is_never_begun_when_its_client_leaves(exported, start):
     with start(exported / "m") as client:
         work = Work(client)
         with leaving(client, SLOW):
-            work.begun.acquire()
+            assert work.begun.acquire(timeout=60)
             with leaving(client, SLOW):
-                while not client.service.batcher.depth:
-                    pass
-            while client.service.batcher.depth:
-                pass
+                wait_until(lambda: client.service.batcher.depth)
+            wait_until(lambda: not client.service.batcher.depth)
         work.end.set()
         assert predict(client) == QUICK
         assert not work.begun.acquire(blocking=False)
-
-
-class Counting(tf.Module):
-    """Counts to the number that a text is, one step of a loop at a time."""
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
-    def count(self, text):
-        last = tf.reduce_max(tf.strings.to_number(text, tf.int32))
-        [count] = tf.while_loop(lambda i: i < last, lambda i: [i + 1], [tf.constant(0)])
-        return {"count": tf.fill(tf.shape(text), count)}
 
 
 @pytest.fixture(scope="module")
 def counting(tmp_path_factory):
     """A folder of one version that counts."""
     folder = tmp_path_factory.mktemp("counting")
-    module = Counting()
-    tf.saved_model.save(module, str(folder / "1"), signatures=module.count)
+    Slow().write(folder / "1")
     return folder
 
 
 def seconds_until_idle(client):
     began = time.monotonic()
-    while not is_idle(client):
-        time.sleep(0.001)
+    wait_until(lambda: is_idle(client))
     return time.monotonic() - began
 
 
-ENDLESS = {"instances": [str(2**31 - 1)]}
+ENDLESS = {"instances": [2**31 - 1]}
 
 
 def test_work_that_goes_on_is_stopped_when_its_client_leaves(counting, start, monkeypatch):
     monkeypatch.setattr(SavedModel, "warm_up", lambda _: None)
     with start(counting) as client:
-        assert predict(client, "1000") == (200, {"predictions": [1000]})
+        assert predict(client, 1000) == (200, {"predictions": [1000]})
         with leaving(client, ENDLESS):
-            while not client.service.batcher._running:
-                pass
+            wait_until(lambda: client.service.batcher._running)
         wait_for(client, 499)
         assert seconds_until_idle(client) < 1
-        assert predict(client, "7") == (200, {"predictions": [7]})
+        assert predict(client, 7) == (200, {"predictions": [7]})
 
 
 def test_work_that_goes_on_is_stopped_when_its_time_is_over(counting, start, monkeypatch):
@@ -162,7 +147,7 @@ def test_control_work_goes_on_for_the_other_client_of_its_batch(exported, start)
         work = Work(client)
         with leaving(client, SLOW):
             future = pool.submit(predict, client)
-            work.begun.acquire()
+            assert work.begun.acquire(timeout=60)
         wait_for(client, 499)
         assert not future.done()
         work.end.set()
@@ -181,9 +166,8 @@ def test_health_is_answered_while_all_threads_are_held(exported, start):
         futures = [pool.submit(predict, client, "slow") for _ in range(20)]
         # Both threads of batches are at work.
         for _ in range(2):
-            work.begun.acquire()
-        while client.service.batcher.depth == 0:
-            pass
+            assert work.begun.acquire(timeout=60)
+        wait_until(lambda: client.service.batcher.depth)
         assert client.get("/health").json() == {"ready": True, "versions": [1]}
         assert "serve_loaded_versions 1.0" in client.get("/metrics").text
         assert client.get("/v1/models/m").status_code == 200
@@ -269,10 +253,9 @@ def test_a_request_in_parts_takes_one_place_of_the_queue(exported, start):
     ):
         work = Work(client)
         with leaving(client, SLOW):
-            work.begun.acquire()
+            assert work.begun.acquire(timeout=60)
             parts = pool.submit(client.post, PREDICT, json={"instances": ["a", "b", "c", "d"]})
-            while not client.service.batcher.depth:
-                pass
+            wait_until(lambda: client.service.batcher.depth)
             response = client.post(PREDICT, json={"instances": ["a"] * 4})
             assert response.status_code == 503
             assert "is full" in response.json()["error"]

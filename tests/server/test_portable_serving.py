@@ -5,13 +5,12 @@ TensorFlow.
 import json
 import shutil
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from drawn_models import pieces, random_model
-from without_tensorflow import BEGINNING
+from without_tensorflow import without_tensorflow
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
@@ -31,11 +30,6 @@ from keras_transformer.tasks.translation.module import TranslationModule
 __all__ = ["pieces"]
 LINES = ["a b c d", "d d", "", "e a b c d f g", "b"]
 REFERENCES = ["d c b a", "d", "a", "g f d c b a e", "c c c"]
-SERVER = f"""{BEGINNING}
-from keras_transformer import flags, serve
-
-flags.run(serve.main, serve.SECTIONS)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -280,7 +274,7 @@ def test_a_language_model_continues_texts(pieces, form, start, tmp_path):
 def test_a_process_without_tensorflow_and_keras_serves_it(folder, live):
     import httpx
 
-    command = [sys.executable, "-c", SERVER, f"--model_base_path={folder}", "--rest_api_port=0"]
+    command = without_tensorflow("serve", f"--model_base_path={folder}", "--rest_api_port=0")
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         line = {"event": ""}
