@@ -92,6 +92,10 @@ NAMES_ITS_SECTION = ours("layers", "models", "training", "decoding")
 SECTION = re.compile(r"\b(sections?|figure|table) \d", re.IGNORECASE)
 # This module decides whether a path is a run, a checkpoint or a SavedModel.
 RESOLVER = "keras_transformer.runs.model_path"
+DEFINES_FLAGS = "keras_transformer.flags.definition"
+# One place sets the weights of a run. Its folder reads a checkpoint; the end of a training has its
+# model already.
+SET_WEIGHTS = ours("inference.loading", "runs.folder", "runs.run")
 NO_NAMES = {
     *("utils", "util", "helpers", "helper", "misc", "common"),
     *("examination", "trial", "attending", "reading", "seeing"),
@@ -129,7 +133,14 @@ def imports(module, tree):
 
 def defines_flags(tree):
     names = (getattr(node, "attr", getattr(node, "id", "")) for node in ast.walk(tree))
-    return any(name.startswith("DEFINE_") for name in names)
+    return any(name.startswith("DEFINE") for name in names)
+
+
+def sets_weights(tree):
+    """Whether something calls `load_weights`, on anything but `super()`."""
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    methods = (func for func in calls if getattr(func, "attr", "") == "load_weights")
+    return any(not isinstance(method.value, ast.Call) for method in methods)
 
 
 def decides_what_a_path_is(tree):
@@ -192,8 +203,10 @@ def offences(module, source):
     """Which laws a module breaks, in words."""
     tree = parsed(source)
     yield from foreign_imports(module, tree)
-    if defines_flags(tree) and not within(module, ours("flags")):
+    if defines_flags(tree) != (module == DEFINES_FLAGS):
         yield "defines a flag"
+    if sets_weights(tree) != (module in SET_WEIGHTS):
+        yield "sets the weights of a run"
     if decides_what_a_path_is(tree) and module != RESOLVER:
         yield "decides by itself what a path leads to"
     if NO_NAMES & set(module.split(".")):
@@ -241,6 +254,7 @@ def test_other_code_names_what_things_are(folder):
         ("training.loss", "from tensorflow.math import exp", "imports tensorflow"),
         ("train", "from absl import flags", "reads flags by itself"),
         ("train", "flags.DEFINE_string('x', None, '')", "defines a flag"),
+        ("train", "folder.load_weights(model)", "sets the weights of a run"),
         ("tasks.x", "path.suffix == '.npz'", "decides by itself what a path leads to"),
         ("helpers.x", "", "has a name that says nothing"),
         ("evaluation.x", "class A:\n def told(self): pass", "calls something told, and not what"),

@@ -2,7 +2,6 @@
 module builds its model.
 """
 
-import ast
 import contextlib
 import pathlib
 import runpy
@@ -69,37 +68,6 @@ def test_control_without_translation_the_program_is_not_whole(imported_without):
     status, _, errors = imported_without("keras_transformer/tasks/translation")
     assert status == 1
     assert "No module named 'keras_transformer.tasks.translation" in errors
-
-
-# One place builds the model of a run and sets its weights, for training, scoring, export and
-# pictures.
-PACKAGE = pathlib.Path(__file__).parents[2] / "keras_transformer"
-
-
-def calls(name, source):
-    """Whether something calls a method of a name, on anything but `super()`."""
-    return any(
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == name
-        and not isinstance(node.func.value, ast.Call)
-        for node in ast.walk(ast.parse(source))
-    )
-
-
-def test_one_place_sets_the_weights_of_a_run():
-    callers = [
-        str(path.relative_to(PACKAGE))
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if calls("load_weights", path.read_text(encoding="utf-8"))
-    ]
-    # A run's folder reads a checkpoint; the end of a training has its model already.
-    assert callers == ["inference/loading.py", "runs/folder.py", "runs/run.py"]
-
-
-def test_control_another_loader_is_seen():
-    assert calls("load_weights", "folder.load_weights(model)")
-    assert not calls("load_weights", "super().load_weights(model)")
 
 
 def test_a_task_builds_by_the_module_that_is_served():

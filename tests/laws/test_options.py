@@ -20,22 +20,6 @@ SOURCES = {
 }
 
 
-def definitions(source):
-    """Calls of absl's DEFINE functions."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Attribute) and node.attr.startswith("DEFINE"):
-            yield node.attr
-
-
-def test_flags_are_defined_in_one_place():
-    paths = [path for path, source in SOURCES.items() if list(definitions(source))]
-    assert paths == ["keras_transformer/flags/definition.py"]
-
-
-def test_control_a_flag_that_is_defined_by_hand_is_found():
-    assert list(definitions("flags.DEFINE_string('x', None, 'X.')")) == ["DEFINE_string"]
-
-
 def repeated_defaults(source):
     """Fields of sections that have an option's name, and a default of their own."""
     for node in ast.walk(ast.parse(source)):
