@@ -113,7 +113,11 @@ ROWS = {
     ),
 }
 EACH = pytest.mark.parametrize("name", ROWS)
-CAUSAL = pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.steps])
+STEPPING = [name for name, row in ROWS.items() if row.steps]
+CAUSAL = pytest.mark.parametrize("name", STEPPING)
+TRANSLATORS = pytest.mark.parametrize(
+    "name", [name for name in STEPPING if len(ROWS[name].inputs) == 2]
+)
 
 
 @functools.cache
@@ -172,6 +176,38 @@ def test_logits_and_weights_are_float32_under_mixed_bfloat16(name):
     stacks = [layer for layer in mixed.layers if "coder" in layer.name or "pred" in layer.name]
     assert stacks
     assert {layer.compute_dtype for layer in stacks} == {"bfloat16"}
+
+
+def dtypes_of(state):
+    return [keras.backend.standardize_dtype(part.dtype) for part in keras.tree.flatten(state)]
+
+
+@CAUSAL
+def test_steps_under_mixed_bfloat16_keep_the_state_s_dtype(name):
+    """A loop's state may not change its dtype from turn to turn."""
+    row = ROWS[name]
+    mixed = row.make(dtype="mixed_bfloat16")
+    row.call(mixed)
+    *sources, target = row.inputs
+    stepper = mixed.stepper()
+    before = stepper.start(B)
+    memories = [mixed.encode(ids) for ids in sources]
+    _, after, _ = stepper(target[:, None, 0], np.int32(0), before, *memories)
+    assert dtypes_of(before) == dtypes_of(after)
+    # Sums over all positions so far.
+    assert {*dtypes_of(before)} == {"float32" if "linear" in name else "bfloat16"}
+
+
+@pytest.mark.slow
+@TRANSLATORS
+def test_weights_in_bfloat16_give_almost_the_same_logits(name):
+    row = ROWS[name]
+    narrow = row.make(dtype=models.translation_policy("bfloat16"))
+    row.call(narrow)
+    narrow.set_weights(random_model(name).get_weights())
+    dtypes = {weight.dtype for weight in narrow.trainable_weights if "norm" not in weight.path}
+    assert dtypes == {"bfloat16"}
+    assert 0 < np.abs(row.call(narrow) - output_of(name)).max() < 0.3
 
 
 @EACH

@@ -249,19 +249,6 @@ def test_nothing_but_padding_stays_finite_and_so_does_the_gradient(x, name):
     assert all(np.isfinite(gradient).all() for gradient in gradients(tape, out, sources))
 
 
-# The other variants compute what one of these computes.
-@pytest.mark.parametrize("name", ["default", "additive", "relative", "rotary", "linear"])
-def test_steps_in_mixed_bfloat16_keep_the_state_s_dtype(x, name):
-    """A loop's state may not change its dtype from turn to turn."""
-    mixed = MultiHeadAttention(H, D_MODEL, D_K, D_V, heads=ALL[name][0], dtype="mixed_bfloat16")
-    mixed(x, x, x)
-    stepper = mixed.stepper()
-    before = stepper.start(B)
-    y, after = stepper(x[:, 0], before)
-    assert keras.backend.standardize_dtype(y.dtype) == "bfloat16"
-    assert [part.dtype for part in before] == [part.dtype for part in after]
-
-
 def test_each_layer_makes_heads_of_its_own(x):
     prototype = SoftmaxHeads(Additive(), dropout=0.1)
     first, second = (MultiHeadAttention(H, D_MODEL, heads=prototype) for _ in range(2))
