@@ -1,5 +1,6 @@
 """Models to train in tests, called with `size` and `dropout`: one of a few operations, for laws
-that do not depend on layers, and a Transformer, whose step takes TensorFlow seconds to trace.
+that do not depend on layers, and a Transformer, whose step takes TensorFlow seconds to trace. And
+noise on weights.
 """
 
 import keras
@@ -26,3 +27,12 @@ def transformer(size=20, dropout=0.0):
     """One layer of each kind."""
     sizes = {"num_layers": 1, "d_model": 8, "d_ff": 16, "num_heads": 2}
     return Transformer(vocabulary_size=size, dropout=dropout, **sizes)
+
+
+def shaken(random, layer, *inputs, spread=0.1, **named):
+    """Build a layer on inputs and shake all its weights: a gain of 1 or a bias of 0 may hide a
+    mistake.
+    """
+    layer(*inputs, **named)
+    layer.set_weights([random.normal(weight, spread) for weight in layer.get_weights()])
+    return layer

@@ -6,6 +6,7 @@ those of the LSTM encoder-decoder against torch's LSTM and additive attention.
 import numpy as np
 import pytest
 import tensorflow as tf
+from oracles import paper
 
 from keras_transformer.layers import (
     ConvolutionalDecoder,
@@ -52,8 +53,7 @@ def decoded(decoder, g, memory):
         x = torch_block(block, torch.tensor(np.float32(x)), K - 1, 0).numpy()
         kernel, bias = attention.get_weights()
         query = (x @ kernel + bias + g) * ROOT
-        scores = np.exp(query @ keys.T / D)
-        weights = scores / scores.sum(-1, keepdims=True)
+        weights = paper.softmax(query @ keys.T / D)
         x = (x + len(keys) ** 0.5 * weights @ values) * ROOT
         shares.append(weights)
     kernel, bias = decoder.output_map.get_weights()
@@ -137,8 +137,7 @@ def attended(attention, x, memory):
     """Context and softmax of v^T tanh(x W^Q + memory W^K), for one sentence."""
     query, key, value, output, vector = (np.float64(w) for w in attention.get_weights())
     hidden = np.tanh((x @ query)[:, None] + (memory @ key)[None])
-    scores = np.exp(hidden @ vector[0])
-    weights = scores / scores.sum(-1, keepdims=True)
+    weights = paper.softmax(hidden @ vector[0])
     return weights @ (memory @ value) @ output, weights
 
 

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from oracles import paper
 
 from keras_transformer.layers import ProposalHeads
 
@@ -27,31 +28,6 @@ def weights(layer):
     return [np.float64(weight) for weight in layer.get_weights()]
 
 
-def feed_forward(layer, x):
-    """Eq. 2."""
-    w_1, b_1, w_2, b_2 = weights(layer)
-    return np.maximum(x @ w_1 + b_1, 0) @ w_2 + b_2
-
-
-def normalized(layer, x):
-    gamma, beta = weights(layer)
-    centred = x - x.mean(axis=-1, keepdims=True)
-    return centred / np.sqrt(centred.var(axis=-1, keepdims=True) + 1e-6) * gamma + beta
-
-
-def attended(layer, x):
-    """Section 3.2.2, of one query of each row."""
-    w_q, w_k, w_v, w_o = weights(layer)
-    query, key, value = (
-        (inputs @ w).reshape(B, -1, H, D // H).transpose(0, 2, 1, 3)
-        for inputs, w in ((x[:, None], w_q), (MEMORY, w_k), (MEMORY, w_v))
-    )
-    scores = query @ key.transpose(0, 1, 3, 2) / np.sqrt(D // H)
-    likely = np.exp(np.where(MASK[:, None], scores, -np.inf))
-    likely /= likely.sum(axis=-1, keepdims=True)
-    return (likely @ value).reshape(B, D) @ w_o
-
-
 def by_hand(heads, number, place):
     """head_m(x_t) of a place t, (B, d_model); before the first place x is 0."""
     x = np.float64(X[:, place] if place >= 0 else np.zeros_like(X[:, 0]))
@@ -60,8 +36,16 @@ def by_hand(heads, number, place):
     w, b = weights(heads.maps)
     columns = slice((number - 2) * D, (number - 1) * D)
     y = x + np.concatenate([x, E[:, place + 1]], axis=1) @ w[:, columns] + b[columns]
-    z = normalized(heads.attention_norm.norm, y + attended(heads.attention, y))
-    return normalized(heads.feed_forward_norm.norm, z + feed_forward(heads.feed_forward, z))
+    attention = weights(heads.attention)
+    network = weights(heads.feed_forward)
+
+    def attended(y):
+        """One query of each row."""
+        return paper.multi_head_attention(y[:, None], MEMORY, MEMORY, *attention, H, MASK)[:, 0]
+
+    z = paper.post_norm(y, attended, *weights(heads.attention_norm.norm))
+    gains = weights(heads.feed_forward_norm.norm)
+    return paper.post_norm(z, lambda z: paper.feed_forward(z, *network), *gains)
 
 
 def possible(heads, place):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from oracles import paper
+from small_model import shaken
 
 from keras_transformer.layers import (
     DecoderLayer,
@@ -44,16 +45,9 @@ def output(layer, x, sublayer, **more):
     return np.array(layer(x, sublayer=sublayer, **more)[0])
 
 
-def shaken(placement, x, sublayer, rng):
-    layer = placement(0.5)
-    layer(x, sublayer=sublayer)
-    layer.set_weights([rng.normal(weight, 0.3) for weight in layer.get_weights()])
-    return layer
-
-
 @PLACEMENTS
 def test_a_placement_is_its_formula_in_float64_and_not_the_other_one(placement, x, sublayer, rng):
-    layer = shaken(placement, x, sublayer, rng)
+    layer = shaken(rng, placement(0.5), x, spread=0.3, sublayer=sublayer)
     results = {
         kind: oracle(x, lambda x: np.asarray(sublayer(x)[0]), *layer.get_weights())
         for kind, oracle in ORACLES.items()

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import pytest
 from oracles import paper
+from small_model import shaken
 
 from keras_transformer.layers import (
     Decoder,
@@ -51,14 +52,14 @@ def target(random):
 
 
 @pytest.fixture(scope="module", params=[PostNorm, PreNorm], ids=["post", "pre"])
-def encoder(shaken, request):
+def encoder(request):
     """Shared: tests must not change it."""
     encoder = Encoder(2, **SIZES, d_k=3, d_v=5, norm=request.param)
     return shaken(np.random.default_rng(1), encoder, np.zeros((B, S, D_MODEL), "float32"))
 
 
 @pytest.fixture(scope="module", params=[PostNorm, PreNorm], ids=["post", "pre"])
-def decoder(shaken, request):
+def decoder(request):
     """Shared: tests must not change it."""
     decoder = Decoder(2, **SIZES, d_k=3, d_v=5, norm=request.param)
     inputs = [np.zeros((B, length, D_MODEL), "float32") for length in (T, S)]
@@ -78,19 +79,19 @@ WIDTHS = pytest.mark.parametrize("widths", [{}, {"d_k": 3, "d_v": 5}], ids=["pap
 
 @NORMS
 @WIDTHS
-def test_an_encoder_layer_is_the_paper_s(x, widths, norm, randomized, parts):
+def test_an_encoder_layer_is_the_paper_s(x, widths, norm, randomized):
     layer = randomized(EncoderLayer(**SIZES, **widths, norm=norm), x)
     for mask in (None, MASK, np.array(causal_mask(S))):
-        formula = functools.partial(paper.encoder_layer, x, parts(layer), H, mask)
+        formula = functools.partial(paper.encoder_layer, x, paper.parts(layer), H, mask)
         is_the_paper_s(layer(x, attention_mask=mask), norm, formula)
 
 
 @NORMS
 @WIDTHS
-def test_a_decoder_layer_is_the_paper_s(target, x, widths, norm, randomized, parts):
+def test_a_decoder_layer_is_the_paper_s(target, x, widths, norm, randomized):
     layer = randomized(DecoderLayer(**SIZES, **widths, norm=norm), target, x)
     for masks in itertools.product((None, np.array(causal_mask(T))), (None, MASK)):
-        formula = functools.partial(paper.decoder_layer, target, x, parts(layer), H, *masks)
+        formula = functools.partial(paper.decoder_layer, target, x, paper.parts(layer), H, *masks)
         actual = layer(target, x, attention_mask=masks[0], memory_mask=masks[1])
         is_the_paper_s(actual, norm, formula)
 
@@ -102,11 +103,11 @@ def test_the_paper_s_norm_is_the_default(x):
         assert isinstance(layer.cross_attention_norm, PostNorm)
 
 
-def test_an_encoder_is_its_layers_one_after_another_and_pre_norm_s_last_norm(encoder, x, parts):
+def test_an_encoder_is_its_layers_one_after_another_and_pre_norm_s_last_norm(encoder, x):
     norm = type(encoder.layers[0].feed_forward_norm)
     expected = x
     for layer in encoder.layers:
-        expected = paper.encoder_layer(expected, parts(layer), H, MASK, ORACLES[norm])
+        expected = paper.encoder_layer(expected, paper.parts(layer), H, MASK, ORACLES[norm])
     if norm is PreNorm:
         expected = paper.layer_norm(expected, *encoder.final_norm.get_weights())
     np.testing.assert_allclose(encoder(x, attention_mask=MASK), expected, rtol=0, atol=ATOL)
@@ -144,12 +145,14 @@ def test_the_attention_of_each_layer_comes_with_the_output_of_call(encoder, x):
         np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_a_decoder_is_its_layers_one_after_another_and_causal(decoder, target, x, parts):
+def test_a_decoder_is_its_layers_one_after_another_and_causal(decoder, target, x):
     norm = type(decoder.layers[0].feed_forward_norm)
     causal = np.tril(np.ones((T, T), bool))
     expected = target
     for layer in decoder.layers:
-        expected = paper.decoder_layer(expected, x, parts(layer), H, causal, MASK, ORACLES[norm])
+        expected = paper.decoder_layer(
+            expected, x, paper.parts(layer), H, causal, MASK, ORACLES[norm]
+        )
     if norm is PreNorm:
         expected = paper.layer_norm(expected, *decoder.final_norm.get_weights())
     np.testing.assert_allclose(decoder(target, x, memory_mask=MASK), expected, rtol=0, atol=ATOL)
@@ -170,20 +173,6 @@ def test_attention_weights_are_shares_of_what_may_be_seen(decoder, target, x):
     _, expected = decoder.layers[1].with_attention(first, x, mask, MASK)
     np.testing.assert_allclose(to_target[:, 1], expected[0], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(to_memory[:, 1], expected[1], rtol=1e-6, atol=1e-6)
-
-
-@NORMS
-def test_under_mixed_bfloat16_the_state_keeps_its_dtype(target, x, norm):
-    """A loop's state may not change its dtype from turn to turn."""
-    decoder = Decoder(1, **SIZES, norm=norm, dtype="mixed_bfloat16")
-    decoder(target, x)
-    stepper = decoder.stepper()
-    before = stepper.start(B)
-    first = target[:, :1].astype("float32")
-    _, after, _ = stepper(first, before, decoder.memory_cache(x))
-    types = [part.dtype for part in keras.tree.flatten(before)]
-    assert types == [part.dtype for part in keras.tree.flatten(after)]
-    assert [keras.backend.standardize_dtype(dtype) for dtype in types] == ["bfloat16"] * 2
 
 
 def test_a_memory_that_is_missing_or_unused_is_refused():

@@ -129,6 +129,13 @@ def label_smoothed_cross_entropy(labels, logits, epsilon):
     return -(smoothed_labels(labels, logits.shape[-1], epsilon) * log_p).sum(axis=-1)
 
 
+def parts(layer):
+    """The weights of an encoder or decoder layer, by the names of `encoder_layer`'s."""
+    sublayers = ("self_attention", "cross_attention", "feed_forward")
+    names = [name + end for name in sublayers for end in ("", "_norm")]
+    return {name: getattr(layer, name).get_weights() for name in names if hasattr(layer, name)}
+
+
 def encoder_layer(x, weights, num_heads, mask=None, norm=post_norm):
     """Compute x = PostNorm(x, MultiHead(x, x, x)), then x = PostNorm(x, FFN(x))   (section 3.1,
     figure 1 left).

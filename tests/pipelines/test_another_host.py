@@ -29,13 +29,9 @@ def side(random, number=2000):
 
 
 @pytest.fixture(scope="module")
-def examples():
+def datasets():
     random = np.random.default_rng(0)
-    return TokenizedPairs(side(random), side(random)).examples()
-
-
-@pytest.fixture(scope="module")
-def datasets(examples):
+    examples = TokenizedPairs(side(random), side(random)).examples()
     weights = np.where(np.arange(len(examples)) % 2, 1.0, 0.5)
     batches = training_batches(examples, 100, seed=1, weights=weights)
     return {

@@ -34,11 +34,6 @@ def vocabulary():
     return learn(LINES, SIZE)
 
 
-@pytest.fixture(scope="module")
-def processor(vocabulary):
-    return sentencepiece.SentencePieceProcessor(model_proto=vocabulary.model)
-
-
 def one_space_each(text):
     """The text that the way there and back gives; SentencePiece writes a space as "\u2581"."""
     return re.sub(" +", " ", text.replace("\u2581", " ")).strip(" ")
@@ -48,7 +43,8 @@ def there_and_back(vocabulary, text):
     return vocabulary.detokenize(vocabulary.tokenize([text])).numpy()[0].decode()
 
 
-def test_a_vocabulary_has_the_given_size_and_the_special_pieces_first(vocabulary, processor):
+def test_a_vocabulary_has_the_given_size_and_the_special_pieces_first(vocabulary):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=vocabulary.model)
     assert vocabulary.size == processor.vocab_size() == len(vocabulary.pieces) == SIZE
     special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     assert special == (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)

@@ -30,12 +30,8 @@ def ids(sentences, length):
     return np.ones((sentences, length), np.int32)
 
 
-@pytest.fixture(scope="module")
-def model():
-    return Transformer(vocabulary_size=PIECES, **SIZES)
-
-
-def test_a_forward_pass_takes_the_paper_s_products(model):
+def test_a_forward_pass_takes_the_paper_s_products():
+    model = Transformer(vocabulary_size=PIECES, **SIZES)
     assert forward_operations(model, (ids(3, 7), ids(3, 5))) == by_hand(3, 7, 5)
 
 

@@ -13,12 +13,6 @@ from pipelines.corpora import images
 RNG = np.random.default_rng(2)
 
 
-@pytest.fixture(scope="module")
-def digits():
-    pytest.importorskip("sklearn", reason="install the extra [vision]")
-    return images.load("digits")
-
-
 SPLITS = ("train", "valid", "test")
 
 
@@ -32,9 +26,11 @@ def all_keys(pictures):
     return sorted(key for split in SPLITS for key in keys_of(getattr(pictures, split)))
 
 
-def test_digits_are_those_of_scikit_learn_and_each_is_in_one_split(digits):
+def test_digits_are_those_of_scikit_learn_and_each_is_in_one_split():
+    pytest.importorskip("sklearn", reason="install the extra [vision]")
     from sklearn.datasets import load_digits
 
+    digits = images.load("digits")
     splits = (digits.train, digits.valid, digits.test)
     assert [len(split) for split in splits] == [1257, 180, 360]
     theirs = load_digits()
