@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import itertools
 import math
 from unittest import mock
 
@@ -15,8 +14,6 @@ from hypothesis.extra.numpy import arrays
 from small_model import small_model
 
 from keras_transformer.training import averaging, checkpoint
-from keras_transformer.training.checkpointing import Checkpointing, Window
-from keras_transformer.training.ending import Ending, StopAtLimit
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
 
 PROGRESS = '{"step": 1, "seconds": 0.5}'
@@ -259,111 +256,6 @@ def test_malformed_progress_is_damage_and_the_checkpoint_before_is_taken(small, 
         checkpoint.restore(newest, None)
     with pytest.raises(ValueError, match="is damaged: its progress"):
         checkpoint.progress_of(newest)
-
-
-# Runs that are limited by minutes: the checkpoints of a share of the end are averaged.
-def train_to_a_limit(model, stopwatch, saving, minutes, last_step=10**6, steps=33):
-    """Call the callbacks as `fit` does, up to a limit, and end as `TrainingRun` does; each step
-    takes a second, and learns nothing.
-    """
-    limit = StopAtLimit(Ending(model), stopwatch, minutes, last_step)
-    callbacks = keras.callbacks.CallbackList([limit, saving], model=model, steps=steps)
-    callbacks.on_train_begin()
-    model.stop_training = False
-    for epoch in itertools.takewhile(lambda epoch: not model.stop_training, itertools.count()):
-        callbacks.on_epoch_begin(epoch)
-        for batch in range(steps):
-            stopwatch.seconds += 1
-            callbacks.on_train_batch_begin(batch)
-            model.optimizer.iterations.assign_add(1)
-            callbacks.on_train_batch_end(batch)
-            if model.stop_training:
-                break
-        callbacks.on_epoch_end(epoch)
-    callbacks.on_train_end()
-    saving.require_saved(model)
-    saving.keep_end(checkpoint.step_of(model))
-
-
-def steps_of(paths):
-    return [checkpoint.step_in(path) for path in paths]
-
-
-# A run of 40 seconds with a window of its second half: what each of its sessions changes, and the
-# steps that are averaged in the end.
-SESSIONS = {
-    "evenly, the last weights among them": ([{}], [24, 28, 32, 36, 40]),
-    "those of the minutes are to resume from": ([{"minutes": 5 / 60}], [24, 28, 32, 36, 40]),
-    "an end before the window": ([{"last_step": 10}], [10]),
-    "an end in the window": ([{"last_step": 30}], [24, 28, 30]),
-    "a limit of steps that comes first": ([{"steps": 20, "last_step": 20}], [12, 14, 16, 18, 20]),
-    "more minutes move the window": ([{}, {"seconds": 80}], [48, 56, 64, 72, 80]),
-    "a kill within the window": ([{"killed_at": 30}, {}], [24, 28, 32, 36, 40]),
-}
-
-
-def train_a_session(
-    model,
-    stopwatch,
-    folder,
-    seconds=40,
-    minutes=math.inf,
-    steps=math.inf,
-    last_step=10**6,
-    killed_at=None,
-):
-    window = Window(seconds, 0.5, 5, steps)
-    saving = Checkpointing(folder, stopwatch, 9, minutes, window=window)
-    if killed_at:
-        # A killed session does nothing at its end.
-        saving.keep_end = lambda step: None
-    train_to_a_limit(model, stopwatch, saving, seconds / 60, killed_at or last_step)
-
-
-@pytest.mark.parametrize("name", SESSIONS)
-def test_the_checkpoints_of_the_share_of_the_end_are_averaged(model, stopwatch, tmp_path, name):
-    sessions, averaged = SESSIONS[name]
-    for session in sessions:
-        train_a_session(model, stopwatch, tmp_path, **session)
-    assert steps_of(checkpoint.checkpoints_to_average(tmp_path)) == averaged
-
-
-@given(st.floats(1e-6, 1), st.integers(1, 30), st.floats(0, 1, exclude_max=True))
-def test_the_places_of_a_window_lie_in_it(share, count, share_done):
-    window = Window(60, share, count)
-    places = []
-    while (due := window.next_after(share_done)) < math.inf:
-        places.append(due)
-        share_done = due
-    assert len(places) <= count - 1
-    assert all(window.begin <= place < 1 for place in places)
-    assert places == sorted(set(places))
-    assert window.begin >= 1 - share - 1e-6
-
-
-def test_the_paper_s_share_gives_the_paper_s_intervals():
-    def minutes_between(hours, window):
-        return round((1 - window.begin) / (window.count - 1) * hours * 60, 1)
-
-    assert minutes_between(12, Window(12 * 3600, 0.0694, 5)) == 10
-    assert minutes_between(84, Window(84 * 3600, 0.0397, 20)) == 10
-
-
-def test_an_end_that_cannot_be_written_is_tried_once_more(model, stopwatch, tmp_path, monkeypatch):
-    reports = []
-    saving = Checkpointing(tmp_path, stopwatch, 9, math.inf, report=reports.append)
-    write = checkpoint.write_archive
-
-    def full(path, arrays):
-        raise OSError(28, "No space left on device", str(path))
-
-    monkeypatch.setattr(checkpoint, "write_archive", full)
-    with pytest.raises(OSError, match=r"No space left on device: '.*last-000000007\.npz'"):
-        train_to_a_limit(model, stopwatch, saving, 7 / 60)
-    assert len(reports) == 1
-    monkeypatch.setattr(checkpoint, "write_archive", write)
-    saving.require_saved(model)
-    assert steps_of(checkpoint.checkpoints(tmp_path)) == [7]
 
 
 # The mean of checkpoints (section 6.1) against NumPy in float64.
