@@ -7,6 +7,7 @@ import shlex
 import types
 
 import pytest
+from command_flags import values_of_task
 
 from keras_transformer.runs.run import exported
 from keras_transformer.tasks import corpus_settings
@@ -27,7 +28,7 @@ CORPORA = {
 
 
 @pytest.fixture
-def settings_of(values_of, tmp_path):
+def settings_of(tmp_path):
     """A function of a key of `CORPORA` and flags: the settings of the corpus, and all values."""
     for split in ("train", "valid", "test"):
         (tmp_path / f"{split}.en").write_text("one dog runs\n")
@@ -37,7 +38,7 @@ def settings_of(values_of, tmp_path):
         folder = () if name in ("slots", "reverse") else (f"--data_dir={tmp_path}",)
         corpus = "intents" if name == "slots" else name
         flags = (f"--corpus={corpus}", *folder, *CORPORA[name][0], *arguments)
-        values = values_of(Translation, *flags)
+        values = values_of_task(Translation, *flags)
         return corpus_settings.corpus_settings(values), values
 
     return settings
@@ -78,18 +79,14 @@ def test_control_another_text_is_another_run(settings_of, name, flag):
 LONG = "ab " * 1100
 
 
-@pytest.fixture(scope="module")
-def pieces():
-    return vocabulary.learn(["a b"], 264)
-
-
 def corpus(valid, test):
     splits = {"valid": valid, "test": test}
     texts = {name: ParallelText(lines, lines) for name, lines in splits.items()}
     return types.SimpleNamespace(**texts)
 
 
-def test_a_text_too_long_is_refused_with_its_split_and_line(pieces):
+def test_a_text_too_long_is_refused_with_its_split_and_line():
+    pieces = vocabulary.learn(["a b"], 264)
     with pytest.raises(ValueError, match=r"^the test split, text 2 has .* Split it, or leave"):
         refuse_long_lines(corpus(["a"], ["a", LONG]), pieces, 1)
     with pytest.raises(ValueError, match=r"^the validation split, text 1 has"):
@@ -126,6 +123,6 @@ def test_no_trial_is_printed_without_a_command_or_a_text():
         (("--protect=tags", "--corpus=reverse"), None),
     ],
 )
-def test_markup_is_kept_where_it_is_protected(values_of, arguments, expected):
-    values = values_of(Translation, "--corpus=home_assistant", *arguments)
+def test_markup_is_kept_where_it_is_protected(arguments, expected):
+    values = values_of_task(Translation, "--corpus=home_assistant", *arguments)
     assert corpus_settings.corpus_settings(values).get("markup") == expected

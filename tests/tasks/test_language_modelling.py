@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from command_flags import values_of_task
 from tasks.new_models import NO_FLAGS
 
 from keras_transformer.inference.generator import Generator
@@ -21,12 +22,12 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def task_of(values_of, folder):
+def task_of(folder):
     """A function of flags: the task that they make."""
 
     def task(*arguments):
         flags = ("--flagfile=gpt.flags", "--corpus=lines", f"--data_dir={folder}")
-        return LanguageModelling(values_of(LanguageModelling, *flags, *arguments))
+        return LanguageModelling(values_of_task(LanguageModelling, *flags, *arguments))
 
     return task
 
@@ -96,14 +97,10 @@ def test_the_lines_of_a_split_or_of_a_file_are_examined(folder, monkeypatch):
     own.write_text("\n")
     with pytest.raises(ValueError, match=r"own\.txt holds no text"):
         PerplexityScorer({}, "m", values)
-    with pytest.raises(ValueError, match=r"^m does not say what it was trained on: pass text by"):
-        PerplexityScorer({}, "m", NO_FLAGS)
-    with pytest.raises(ValueError, match=r"^--source_file is for answers that have a reference"):
-        PerplexityScorer({}, "m", {**NO_FLAGS, "source_file": "a"})
 
 
 @pytest.mark.parametrize(("key", "value"), [("weight", 2), ("tag", "<news>")])
-def test_a_mixture_s_weights_and_tags_are_refused(values_of, folder, key, value):
+def test_a_mixture_s_weights_and_tags_are_refused(folder, key, value):
     language = {"source_language": "en", "target_language": "en"}
     member = {"corpus": "lines", "data_dir": str(folder), **language}
     path = folder / "mixture.json"
@@ -111,7 +108,7 @@ def test_a_mixture_s_weights_and_tags_are_refused(values_of, folder, key, value)
 
     def read(**more):
         path.write_text(json.dumps({"corpora": [{**member, **more}]}))
-        return LanguageModelling(values_of(LanguageModelling, *arguments)).corpus
+        return LanguageModelling(values_of_task(LanguageModelling, *arguments)).corpus
 
     with pytest.raises(ValueError, match=rf"Received: a mixture with {key}s\. Leave them out"):
         read(**{key: value})

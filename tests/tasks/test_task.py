@@ -20,8 +20,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from checks_here import checks_here
+from command_flags import values_of_task
 from eager import eager_training
 from tasks.capitals import Capitals
+from tasks.new_models import NO_FLAGS
 from tasks.reversed_strings import ReversedStrings, classifier, strings
 
 from keras_transformer.runs import initialization
@@ -56,25 +58,18 @@ def accuracy_by_class(run):
     return right[classes == 0].mean(), right[classes == 1].mean()
 
 
-@pytest.fixture(scope="module")
-def trained(values_of):
-    """A function of a task, a folder and further flags: its run's folder, trained in this
-    process.
-    """
-
-    def run(task, folder, *arguments):
-        values = values_of(task, f"--model_dir={folder}", *FAST, *arguments)
-        # To trace a graph takes as long as 40 steps without it.
-        is_short = (values["max_steps"] or math.inf) < 20
-        with checks_here(), eager_training() if is_short else contextlib.nullcontext():
-            Run(task, values, TRAINING).train()
-        return folder
-
-    return run
+def trained(task, folder, *arguments):
+    """The folder of a run of a task, trained in this process, with further flags."""
+    values = values_of_task(task, f"--model_dir={folder}", *FAST, *arguments)
+    # To trace a graph takes as long as 40 steps without it.
+    is_short = (values["max_steps"] or math.inf) < 20
+    with checks_here(), eager_training() if is_short else contextlib.nullcontext():
+        Run(task, values, TRAINING).train()
+    return folder
 
 
 @pytest.fixture(scope="module")
-def whole(trained, tmp_path_factory, shared):
+def whole(tmp_path_factory, shared):
     """The folder of a whole run, and its output."""
     folder = tmp_path_factory.mktemp("whole")
     with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -111,16 +106,16 @@ def test_it_learns_both_classes_and_is_exported(whole):
         ("reversed_strings", "--batch_tokens=128", "batch_tokens was 256, now 128"),
     ],
 )
-def test_a_setting_that_decides_the_result_must_not_change(trained, whole, name, flag, message):
+def test_a_setting_that_decides_the_result_must_not_change(whole, name, flag, message):
     task = type("Task", (ReversedStrings,), {"name": name})
     with pytest.raises(ValueError, match=f"holds another run: {message}. Name another"):
         trained(task, whole[0], "--max_epochs=9", "--norelease", flag)
 
 
-def test_it_starts_from_the_weights_of_another_run(whole, values_of, tmp_path, capsys):
+def test_it_starts_from_the_weights_of_another_run(whole, tmp_path, capsys):
     run, _ = whole
     folder = tmp_path / "next"
-    values = values_of(ReversedStrings, f"--model_dir={folder}", f"--init_from={run}", *FAST)
+    values = values_of_task(ReversedStrings, f"--model_dir={folder}", f"--init_from={run}", *FAST)
     model = classifier("float32", 0.3)
     start_from(run, ReversedStrings(values), model)
     assert f"from {run}: its weights\n" in capsys.readouterr().out
@@ -133,7 +128,7 @@ def of_weights(path):
     return {name: array.tolist() for name, array in checkpoint.weights_of(path).items()}
 
 
-def test_what_a_kill_left_unwritten_is_written_though_the_run_is_over(trained, whole, tmp_path):
+def test_what_a_kill_left_unwritten_is_written_though_the_run_is_over(whole, tmp_path):
     """The last epoch is measured and is the best; the kill came before its checkpoint was counted
     among those that are averaged, and before its weights were kept.
     """
@@ -155,7 +150,7 @@ def test_what_a_kill_left_unwritten_is_written_though_the_run_is_over(trained, w
     assert of_weights(run / "averaged.npz") == of_weights(last) != of_weights(first)
 
 
-def test_the_history_of_deleted_checkpoints_is_dropped(trained, whole, tmp_path):
+def test_the_history_of_deleted_checkpoints_is_dropped(whole, tmp_path):
     run = pathlib.Path(shutil.copytree(whole[0], tmp_path / "run"))
     shutil.rmtree(run / "checkpoints")
     (run / "averaged.npz").unlink()
@@ -164,7 +159,7 @@ def test_the_history_of_deleted_checkpoints_is_dropped(trained, whole, tmp_path)
     assert json.loads(line)["step"] == 1
 
 
-def test_a_second_process_does_not_train_in_the_same_folder(trained, tmp_path):
+def test_a_second_process_does_not_train_in_the_same_folder(tmp_path):
     message = rf"^another process trains in {tmp_path}\. .*--model_dir\.$"
     with exclusive(tmp_path), pytest.raises(ValueError, match=message):
         trained(ReversedStrings, tmp_path, "--max_epochs=4")
@@ -270,13 +265,13 @@ NO_ADAPTER = r"^--lora_rank adapts the .*_from\. Pass it, and no --freeze\.$"
         ("--adapter=a.npz", r"^--adapter needs the model .*\. Pass it by --init_from\.$"),
     ],
 )
-def test_a_result_that_is_not_measured_or_kept_cannot_be_chosen(trained, tmp_path, flags, message):
+def test_a_result_that_is_not_measured_or_kept_cannot_be_chosen(tmp_path, flags, message):
     with pytest.raises(ValueError, match=message):
         trained(ReversedStrings, tmp_path, *flags.split())
     assert not [*tmp_path.iterdir()]  # refused before anything is written
 
 
-def test_a_model_without_checkpoints_is_not_trained_over(trained, tmp_path):
+def test_a_model_without_checkpoints_is_not_trained_over(tmp_path):
     (tmp_path / "averaged.npz").touch()
     with pytest.raises(ValueError, match="holds a model without checkpoints"):
         trained(ReversedStrings, tmp_path)
@@ -284,7 +279,7 @@ def test_a_model_without_checkpoints_is_not_trained_over(trained, tmp_path):
 
 
 @pytest.mark.parametrize("flag", ["--keep_best=accuracy", "--ema=0.9"])
-def test_the_number_of_checkpoints_is_ignored_where_none_are_averaged(trained, tmp_path, flag):
+def test_the_number_of_checkpoints_is_ignored_where_none_are_averaged(tmp_path, flag):
     arguments = (flag, "--average_checkpoints=5", "--max_steps=2", "--norelease")
     assert (trained(ReversedStrings, tmp_path, *arguments) / "averaged.npz").exists()
 
@@ -301,7 +296,7 @@ class Counting(Stopwatch):
         return self._seconds
 
 
-def test_the_number_of_the_lowest_cross_entropy_is_averaged(trained, tmp_path, capsys, monkeypatch):
+def test_the_number_of_the_lowest_cross_entropy_is_averaged(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(runs, "Stopwatch", Counting)
     arguments = ("--average_over=minutes", "--average_checkpoints=4", "--average_share=1")
     run = trained(ReversedStrings, tmp_path, *arguments, "--max_minutes=2", "--norelease")
@@ -328,7 +323,7 @@ def test_the_number_of_the_lowest_cross_entropy_is_averaged(trained, tmp_path, c
         (("--max_minutes=1000", "--max_steps=8"), False),
     ],
 )
-def test_a_number_is_chosen_by_minutes(trained, tmp_path, capsys, monkeypatch, limits, is_chosen):
+def test_a_number_is_chosen_by_minutes(tmp_path, capsys, monkeypatch, limits, is_chosen):
     monkeypatch.setattr(runs, "Stopwatch", Counting)
     arguments = ("--average_over=epochs", "--average_checkpoints=3", "--keep_checkpoints=3")
     trained(ReversedStrings, tmp_path, *arguments, *limits, "--norelease")
@@ -352,7 +347,7 @@ def disk_that_is_full_from(step):
         yield
 
 
-def test_a_run_whose_end_could_not_be_saved_ends_with_what_is_lost(trained, tmp_path, capsys):
+def test_a_run_whose_end_could_not_be_saved_ends_with_what_is_lost(tmp_path, capsys):
     run, arguments = tmp_path / "run", ("--max_steps=12", "--norelease")
     with disk_that_is_full_from(10), pytest.raises(OSError) as caught:
         trained(ReversedStrings, run, *arguments)
@@ -370,13 +365,13 @@ def test_a_run_whose_end_could_not_be_saved_ends_with_what_is_lost(trained, tmp_
     assert (run / "averaged.npz").exists()
 
 
-def test_a_disk_full_from_the_first_step_on_is_named_as_the_cause(trained, tmp_path):
+def test_a_disk_full_from_the_first_step_on_is_named_as_the_cause(tmp_path):
     expected = r"^the last weights, of step 3, .*There is no checkpoint before it\. Make room\."
     with disk_that_is_full_from(0), pytest.raises(OSError, match=expected):
         trained(ReversedStrings, tmp_path / "run", "--max_steps=3", "--norelease")
 
 
-def test_best_weights_that_could_not_be_kept_are_reported(trained, tmp_path, monkeypatch):
+def test_best_weights_that_could_not_be_kept_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(BestSoFar, "_keep", lambda self: None)
     expected = r"^could not be written: the best weights, of step 3, in .*best\.npz\. The last"
     with pytest.raises(OSError, match=expected):
@@ -384,6 +379,51 @@ def test_best_weights_that_could_not_be_kept_are_reported(trained, tmp_path, mon
             ReversedStrings, tmp_path, "--max_steps=3", "--norelease", "--keep_best=cross_entropy"
         )
     assert not (tmp_path / "averaged.npz").exists()
+
+
+# What `evaluate` is refused by, for a model that does not say what text it was trained on.
+OWN_TEXT = {
+    "translation": "--source_file and --reference_file",
+    "language_modelling": "text by --reference_file",
+    "parsing": "trees by --reference_file",
+    "classification": "texts and labels by --source_file and --reference_file",
+    "tagging": "texts and labels by --source_file and --reference_file",
+}
+PICTURES = "image_classification"
+REFUSALS = [
+    *((name, {}, f"m does not say what .* on: pass {text}") for name, text in OWN_TEXT.items()),
+    ("parsing", {"metrics": ["bleu"]}, "--metrics is for translations, and m parses: leave"),
+    ("parsing", {"confidence": True}, "--confidence is for translations, and m parses: leave"),
+    ("parsing", {"source_file": "a"}, "--source_file is for translations, and m parses: leave"),
+    ("tagging", {"metrics": ["bleu"]}, "--metrics is for translations, and m gives labels: leave"),
+    ("language_modelling", {"source_file": "a"}, "--source_file is for answers .* continues text"),
+    ("masking", {"metrics": ["bleu"]}, "--metrics is for answers that have a reference, .* pieces"),
+    (PICTURES, {}, "m does not say what pictures it was trained on"),
+    (PICTURES, {"confidence": True}, "--confidence is for text, and m gives pictures"),
+    (PICTURES, {"precision": "bfloat16"}, "--precision=bfloat16: models of pictures compute"),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "message"), REFUSALS)
+def test_what_a_model_cannot_be_scored_by_is_refused(name, values, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        task_class(name).scorer({}, "m", {**NO_FLAGS, **values})
+
+
+@pytest.mark.parametrize(
+    ("name", "moved"),
+    [
+        ("translation", {"name": "text_files", "data_dir": "gone"}),
+        ("translation", {"name": "tsv", "data_file": "gone.tsv"}),
+        ("language_modelling", {"name": "lines", "data_dir": "gone"}),
+        ("parsing", {"name": "treebank", "data_dir": "gone"}),
+    ],
+)
+def test_scoring_without_the_moved_text_is_refused_with_what_to_pass(name, moved):
+    languages = {"source_language": "a", "target_language": "b"}
+    message = rf"^m was .* no longer there .*gone.*pass {OWN_TEXT[name]}"
+    with pytest.raises(FileNotFoundError, match=message):
+        task_class(name).scorer({"corpus": {**languages, **moved}}, "m", NO_FLAGS)
 
 
 def test_a_task_of_no_name_here_is_refused_with_the_remedy():
@@ -487,7 +527,7 @@ def lines(seed, count):
 
 
 @pytest.fixture(scope="module")
-def with_capitals(tmp_path_factory, shared, values_of):
+def with_capitals(tmp_path_factory, shared):
     """The folder of a run, and of its SavedModel."""
     folder = tmp_path_factory.mktemp("capitals")
     for split, count in (("train", 300), ("valid", 20), ("test", 20)):
@@ -496,7 +536,7 @@ def with_capitals(tmp_path_factory, shared, values_of):
     arguments = ("--corpus=lines", f"--data_dir={folder}", "--source_language=en", *SIZES)
     places = (f"--model_dir={folder / 'run'}", f"--export_dir={folder / 'saved'}")
     with checks_here():
-        Run(Capitals, values_of(Capitals, *arguments, *places), TRAINING).train()
+        Run(Capitals, values_of_task(Capitals, *arguments, *places), TRAINING).train()
     shared.add(folder)
     return folder
 
@@ -514,8 +554,8 @@ def test_its_export_restores_what_the_run_restores(with_capitals):
     assert restored == [b"Anna sees the UN near Rome", b"", b"the door"]
 
 
-def test_its_own_option_is_a_flag_that_a_run_keeps(with_capitals, values_of):
-    values = values_of(Capitals, "--noacronyms")
+def test_its_own_option_is_a_flag_that_a_run_keeps(with_capitals):
+    values = values_of_task(Capitals, "--noacronyms")
     assert Capitals(values).kinds == 2
     assert RunFolder(with_capitals / "run").read_description()["capitals"] == {"acronyms": True}
 

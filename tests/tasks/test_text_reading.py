@@ -7,6 +7,7 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
+from command_flags import values_of_task
 from eager import eagerly
 from tasks.new_models import NO_FLAGS, new_module
 
@@ -35,14 +36,14 @@ def text(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def task_of(values_of, text, tmp_path_factory):
+def task_of(text, tmp_path_factory):
     """A function of a task's class and arguments: the task, with its files written and read."""
 
     def make_task(kind, *arguments):
         corpus = "--corpus=lines" if kind is Masking else "--corpus=text_files"
         target = "tags" if kind is Tagging else "topic"
         flags = (*FLAGS, corpus, f"--data_dir={text}", f"--target_language={target}", *arguments)
-        task = kind(values_of(kind, *flags))
+        task = kind(values_of_task(kind, *flags))
         folder = RunFolder(tmp_path_factory.mktemp("run"))
         task.write_files(folder)
         task.read_files(folder)
@@ -148,9 +149,9 @@ def test_a_row_of_tags_too_long_is_dropped_and_refused_by_strict(task_of, text, 
         task_of(Tagging, f"--data_dir={tmp_path}", "--strict")
 
 
-def test_a_length_without_room_for_the_mark_is_refused(values_of):
+def test_a_length_without_room_for_the_mark_is_refused():
     with pytest.raises(ValueError, match=r"--max_train_length=128 needs 129 .*Try .*=127\."):
-        Masking(values_of(Masking, *FLAGS, "--max_train_length=128"))
+        Masking(values_of_task(Masking, *FLAGS, "--max_train_length=128"))
 
 
 @pytest.mark.parametrize("kind", [LabelScorer, MaskingScorer])
@@ -182,13 +183,13 @@ def test_a_checkpoint_is_scored_with_its_own_weights(kind, tmp_path, monkeypatch
     assert raised.value.args == (weights,)
 
 
-def test_a_vocabulary_of_more_pieces_than_the_flag_is_refused(task_of, values_of, tmp_path):
+def test_a_vocabulary_of_more_pieces_than_the_flag_is_refused(task_of, tmp_path):
     task_of(Masking).vocabulary.save(tmp_path / "vocabulary.model")
-    task = Masking(values_of(Masking, *FLAGS, "--vocabulary_size=280"))
+    task = Masking(values_of_task(Masking, *FLAGS, "--vocabulary_size=280"))
     with pytest.raises(ValueError, match=r"size must be at least 290, .*Received: 280\. Pass"):
         task.read_files(RunFolder(tmp_path))
     # Of fewer pieces, it decides.
-    task = Masking(values_of(Masking, *FLAGS, "--vocabulary_size=300"))
+    task = Masking(values_of_task(Masking, *FLAGS, "--vocabulary_size=300"))
     task.read_files(RunFolder(tmp_path))
     assert (
         task.hyperparameters.vocabulary_size

@@ -7,6 +7,7 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
+from command_flags import values_of_task
 from eager import eagerly
 from tasks.new_models import NO_FLAGS, new_module
 from written import write_png
@@ -45,13 +46,13 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def make(values_of, folder):
+def make(folder):
     """A function of flags: the task that they make."""
     task = task_class("image_classification")
 
     def make_task(*arguments):
         flags = (*SMALL, "--pictures=folder", f"--pictures_dir={folder}", *arguments)
-        return task(values_of(task, *flags))
+        return task(values_of_task(task, *flags))
 
     return make_task
 
@@ -114,21 +115,6 @@ def test_scores_count_the_answers_of_the_classifier():
     split = Split(np.zeros((4, 2, 2, 1), np.uint8), np.array([0, 1, 1, 1], np.int32))
     expected = {"pictures": 4, "accuracy": 0.75, "confusion": [[0, 1], [0, 3]]}
     assert scores_of(classifier, split) == expected
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"confidence": True}, r"--confidence is for text, and runs/a gives pictures"),
-        ({}, r"runs/a does not say what pictures it was trained on"),
-        # Refused before any picture is read: the description names none.
-        ({"precision": "bfloat16"}, r"^--precision=bfloat16: models of pictures compute"),
-    ],
-)
-def test_what_pictures_cannot_be_scored_by_is_refused(values, message):
-    assert task_class("image_classification").scorer is PictureScorer
-    with pytest.raises(ValueError, match=message):
-        PictureScorer({}, "runs/a", NO_FLAGS | values)
 
 
 @pytest.fixture

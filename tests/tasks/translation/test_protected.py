@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from checks_here import checks_here
-from command_flags import flags_of
+from command_flags import flags_of, values_of_task
 from eager import eager_training
 
 from keras_transformer import translate
@@ -72,11 +72,11 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def values(folder, values_of):
+def values(folder):
     """A function of arguments: the values of flags."""
 
     def of(*arguments):
-        return values_of(Translation, *SIZES, f"--data_dir={folder}", *arguments)
+        return values_of_task(Translation, *SIZES, f"--data_dir={folder}", *arguments)
 
     return of
 
@@ -340,21 +340,6 @@ def sentence_of_terms(draw):
     return " ".join(words), " ".join(draw.choice(WORDS[word]) for word in words)
 
 
-@pytest.fixture(scope="module")
-def trained_with_terms(values_of, tmp_path_factory, shared):
-    """The folder of a run that was trained with terms."""
-    path = tmp_path_factory.mktemp("terms")
-    draw = random.Random(1)
-    for split, count in (("train", 6000), ("valid", 8), ("test", 8)):
-        rows = [sentence_of_terms(draw) for _ in range(count)]
-        for language, side in zip(("en", "de"), zip(*rows, strict=True), strict=True):
-            (path / f"{split}.{language}").write_text(("\n".join(side) + "\n"), encoding="utf-8")
-    flags = (f"--data_dir={path}", f"--model_dir={path / 'run'}", "--glossary_rate=0.7")
-    Run(Translation, values_of(Translation, *SIZES_FOR_TERMS, *flags), TRAINING).train()
-    shared.add(path)
-    return path / "run"
-
-
 def appear(translator, glossaries):
     """In how many sentences a term has its translation, without and with the glossary."""
     draw = random.Random(2)
@@ -372,9 +357,17 @@ def appear(translator, glossaries):
     ]
 
 
-def test_terms_appear_that_training_never_saw(trained_with_terms):
+def test_terms_appear_that_training_never_saw(tmp_path):
+    draw = random.Random(1)
+    for split, count in (("train", 6000), ("valid", 8), ("test", 8)):
+        rows = [sentence_of_terms(draw) for _ in range(count)]
+        for language, side in zip(("en", "de"), zip(*rows, strict=True), strict=True):
+            text = "\n".join(side) + "\n"
+            (tmp_path / f"{split}.{language}").write_text(text, encoding="utf-8")
+    flags = (f"--data_dir={tmp_path}", f"--model_dir={tmp_path / 'run'}", "--glossary_rate=0.7")
+    Run(Translation, values_of_task(Translation, *SIZES_FOR_TERMS, *flags), TRAINING).train()
+    translator = Translator.load(tmp_path / "run")
     draw = random.Random(3)
-    translator = Translator.load(trained_with_terms)
     learned = [{word: draw.choice(WORDS[word])} for word in draw.choices([*WORDS], k=COUNT)]
     unseen = [
         {word: draw.choice([term for term in TRANSLATIONS if term not in WORDS[word]])}

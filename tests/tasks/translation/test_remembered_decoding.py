@@ -13,8 +13,6 @@ from keras_transformer.decoding.options import BEAM_SIZE
 from keras_transformer.evaluation import metrics
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.folder import RunFolder
-from keras_transformer.tasks import task_class
-from keras_transformer.tasks.score import DEFAULTS
 from keras_transformer.tasks.translation.task import MEASURED, Translation
 from pipelines import corpora
 
@@ -94,20 +92,3 @@ def test_nothing_is_measured_without_a_corpus_or_its_files(tmp_path, caplog):
     files = {**CORPUS, "name": "text_files", "data_dir": str(tmp_path)}
     assert Translation.held_out({"corpus": files}) is None
     assert "BLEU of the export is not measured: the run was trained on text that is" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("moved", "task", "instead"),
-    [
-        ({"name": "text_files", "data_dir": "gone"}, "translation", "--source_file and --ref"),
-        ({"name": "tsv", "data_file": "gone.tsv"}, "translation", "--source_file and --ref"),
-        ({"name": "lines", "data_dir": "gone"}, "language_modelling", "text by --ref"),
-        ({"name": "treebank", "data_dir": "gone"}, "parsing", "trees by --ref"),
-    ],
-)
-def test_scoring_without_the_moved_text_is_refused_with_what_to_pass(moved, task, instead):
-    values = {**DEFAULTS, "split": "test"}
-    description = {"task": task, "corpus": {**CORPUS, **moved}}
-    message = rf"^m was .* no longer there .*gone.*pass {instead}"
-    with pytest.raises(FileNotFoundError, match=message):
-        task_class(task).scorer(description, "m", values)

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from command_flags import EVERY_FLAG
+from command_flags import EVERY_FLAG, values_of_task
 from oracles import paper
 from tasks.new_models import new_model, new_module
 
@@ -44,11 +44,11 @@ TINY = (
 
 
 @pytest.fixture
-def run_of(values_of, tmp_path):
+def run_of(tmp_path):
     """A function of arguments: a `Run` of a tiny translator."""
 
     def run(*arguments, task=Translation):
-        values = values_of(task, *TINY, f"--model_dir={tmp_path / 'run'}", *arguments)
+        values = values_of_task(task, *TINY, f"--model_dir={tmp_path / 'run'}", *arguments)
         return Run(task, values, TRAINING)
 
     return run
@@ -272,10 +272,10 @@ def test_embeddings_of_too_many_pieces_are_refused(run_of, tmp_path, monkeypatch
         task.read_files(folder)
 
 
-def test_several_hosts_compute_no_embeddings(values_of):
+def test_several_hosts_compute_no_embeddings():
     arguments = ("--embedding_initialization=cooccurrence", "--distribution=multi_worker")
     with pytest.raises(ValueError, match=r"machines may round differently\. Received: --distrib"):
-        Translation(values_of(Translation, *TINY, *arguments))
+        Translation(values_of_task(Translation, *TINY, *arguments))
 
 
 EXCLUDED = [
@@ -748,15 +748,15 @@ def test_a_task_has_the_options_of_its_name_or_its_own():
     assert type("Inherited", (Parsing,), {}).options == TASKS["parsing"].options
 
 
-def test_the_text_is_found_again_from_any_folder(values_of, tmp_path, monkeypatch):
+def test_the_text_is_found_again_from_any_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = ("--corpus=text_files", "--data_dir=here", "--train_prefix=a", "--test_prefix=c")
-    settings = corpus_settings(values_of(Translation, *names, "--seed=4"))
+    settings = corpus_settings(values_of_task(Translation, *names, "--seed=4"))
     expected = {"name": "text_files", "source_language": "en", "target_language": "de", "seed": 4}
     expected |= {"data_dir": str(tmp_path / "here"), "splits": ["train", "validation", "test"]}
     expected |= {"prefixes": ["a", "valid", "c"], **dict.fromkeys(("mixture", "tree_leaves"))}
     assert settings == {**expected, "dataset": None}
-    bucket = values_of(Translation, "--corpus=tfds", "--dataset=d/e", "--data_dir=gs://b/f")
+    bucket = values_of_task(Translation, "--corpus=tfds", "--dataset=d/e", "--data_dir=gs://b/f")
     assert corpus_settings(bucket)["data_dir"] == "gs://b/f"
     at_home = corpus_settings({**bucket, "data_dir": "~/text"})["data_dir"]
     assert at_home == str(pathlib.Path.home() / "text")
