@@ -24,11 +24,6 @@ OTHERS = "zyxwvuts"
 FILES = ["vocabulary.source.model", "vocabulary.target.model"]
 
 
-def output_of(process):
-    assert process.returncode == 0, process.stderr.decode()
-    return process.stdout.decode()
-
-
 def write_text(shell):
     """Write text whose languages share no letter."""
     draw = random.Random(1)
@@ -46,8 +41,8 @@ def shell(tmp_path_factory, warm, shared):
     """A `Shell` in the folder of a run that was resumed after 10 steps, with the text."""
     shell = Shell(tmp_path_factory.mktemp("separate"), warm)
     write_text(shell)
-    output_of(shell(*TRAIN, "--max_steps=10", "--norelease"))
-    output_of(shell(*TRAIN, "--max_steps=20"))
+    shell.run(*TRAIN, "--max_steps=10", "--norelease")
+    shell.run(*TRAIN, "--max_steps=20")
     shared.add(shell.folder)
     return shell
 
@@ -67,13 +62,13 @@ def test_the_run_and_its_export_have_both_files_and_their_fingerprint(shell):
 def test_average_export_tune_and_train_take_separate_vocabularies(shell, tmp_path):
     pytest.importorskip("ctranslate2")
     copy = shell.copy(tmp_path / "copy")
-    output_of(copy("average", f"--model_dir={RUN}", "--average_checkpoints=1"))
-    output_of(copy("export", f"--model_dir={RUN}", "--format=ctranslate2"))
-    output_of(copy("tune", f"--model={RUN}", "--beam_sizes=1,2", "--sentences=5", "--output=-"))
+    copy.run("average", f"--model_dir={RUN}", "--average_checkpoints=1")
+    copy.run("export", f"--model_dir={RUN}", "--format=ctranslate2")
+    copy.run("tune", f"--model={RUN}", "--beam_sizes=1,2", "--sentences=5", "--output=-")
     paths = copy.folder.glob("saved_models/*_ctranslate2/voc*")
     assert sorted(path.name for path in paths) == FILES
     tuned = ("--init_from=saved_models/mine", "--model_dir=runs/tuned")
-    output = output_of(copy(*TRAIN, "--max_steps=2", "--norelease", *tuned))
+    output = copy.run(*TRAIN, "--max_steps=2", "--norelease", *tuned).stdout.decode()
     assert ": 275 pieces keep their embeddings, 0 are new" in output
 
 
@@ -84,7 +79,7 @@ def test_training_on_records_uses_their_separate_vocabularies(fresh_shell):
     text = ("--corpus=text_files", "--data_dir=text", "--source_language=words")
     text = (*text, "--target_language=reversed", "--vocabulary_size=275", "--shards=1")
     records = ("--vocabularies=separate", "--output_dir=prepared")
-    output = output_of(fresh_shell("prepare", *text, *records))
+    output = fresh_shell.run("prepare", *text, *records).stdout.decode()
     assert "learning a vocabulary of at most 275 pieces a language from 1,598 sentences" in output
     assert output.endswith("--data_dir=prepared --tie_embeddings=decoder\n")
     train = ("train", "--flagfile=toy.flags", "--corpus=records", "--data_dir=prepared")
@@ -92,7 +87,7 @@ def test_training_on_records_uses_their_separate_vocabularies(fresh_shell):
     refused = fresh_shell(*train, f"--model_dir={RUN}")
     assert refused.returncode == 1
     assert b"error: vocabularies that are separate need --tie_embeddings=decoder" in refused.stderr
-    output_of(fresh_shell(*train, f"--model_dir={RUN}", "--tie_embeddings=none"))
+    fresh_shell.run(*train, f"--model_dir={RUN}", "--tie_embeddings=none")
     of_run, of_records = (
         vocabularies.load(fresh_shell.folder / folder) for folder in (RUN, "prepared")
     )

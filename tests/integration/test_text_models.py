@@ -1,13 +1,15 @@
-"""Encoder-only models trained by the command on text of the tests: killed, fine-tuned, exported,
-evaluated.
+"""Language models and encoder-only models trained by the command on text of the tests: killed,
+fine-tuned, exported, evaluated.
 """
 
 import json
 import pathlib
+import random
 
 import numpy as np
 import pytest
 
+from keras_transformer.inference.generator import Generator
 from keras_transformer.inference.text_reader import TextReader
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.tasks.labelling.task import Classification, Tagging
@@ -18,9 +20,10 @@ pytestmark = pytest.mark.slow
 TREEBANK = pathlib.Path(__file__).parents[1] / "treebank"
 SIZES = [
     *("--num_layers=2", "--vocabulary_size=400", "--d_model=32", "--d_ff=64", "--num_heads=2"),
-    *("--batch_tokens=80", "--mixed_precision=float32", "--warmup_steps=20"),
+    *("--batch_tokens=80", "--mixed_precision=float32"),
     *("--average_over=epochs", "--average_checkpoints=1"),
 ]
+ENCODER = [*SIZES, "--warmup_steps=20"]
 VALUES = {"precision": "float32"}
 
 
@@ -51,7 +54,7 @@ def text(tmp_path_factory):
 @pytest.fixture(scope="module")
 def masking(text):
     """The command that trains a masked language model on the sentences."""
-    return ["train", "--flagfile=bert.flags", "--corpus=lines", f"--data_dir={text}", *SIZES]
+    return ["train", "--flagfile=bert.flags", "--corpus=lines", f"--data_dir={text}", *ENCODER]
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +68,7 @@ def classifying(guesser, text):
     """The command that trains a classifier from the weights of `guesser`."""
     return [
         *("train", "--flagfile=bert_intents.flags", "--corpus=text_files", f"--data_dir={text}"),
-        *("--target_language=length", *SIZES, "--keep_best=accuracy"),
+        *("--target_language=length", *ENCODER, "--keep_best=accuracy"),
         "--learning_rate_scale=0.1",
         f"--init_from={guesser.folder / 'runs' / 'guesser'}",
     ]
@@ -80,7 +83,7 @@ def classifier(trained_once, classifying):
 def tagger(trained_once, classifying):
     # bert_intents.flags sets --pooling, which taggers do not take.
     command = [flag.replace("bert_intents", "bert_slots") for flag in classifying]
-    command = [*command, "--target_language=tags", *SIZES, "--learning_rate_scale=0.3"]
+    command = [*command, "--target_language=tags", *ENCODER, "--learning_rate_scale=0.3"]
     return trained_once("tagger", [*command, "--max_epochs=15", "--model_dir=runs/tagger"])
 
 
@@ -143,7 +146,58 @@ def test_evaluate_gives_the_accuracy_of_the_run(guesser, classifier, tagger):
         assert refused.stderr.startswith(b"error: --confidence is for ")
 
 
-def test_after_a_kill_it_resumes_bit_for_bit(trained_once, masking, kill_and_resume):
-    command = [*masking, "--max_epochs=4", "--keep_checkpoints=9", "--norelease"]
+@pytest.mark.parametrize("kind", ["masking", "generating"])
+def test_after_a_kill_it_resumes_bit_for_bit(trained_once, kind, kill_and_resume, request):
+    training = request.getfixturevalue(kind)
+    command = [*training, "--max_epochs=4", "--keep_checkpoints=9", "--norelease"]
     command.append("--model_dir=runs/short")
-    kill_and_resume(command, trained_once("short_guesser", command), "runs/short")
+    kill_and_resume(command, trained_once(f"short_{kind}", command), "runs/short")
+
+
+@pytest.fixture(scope="module")
+def generating(text):
+    """The command that trains a language model on the sentences."""
+    gpt = ["train", "--flagfile=gpt.flags", "--corpus=lines", f"--data_dir={text}"]
+    return [*gpt, *SIZES, "--max_length=+12"]
+
+
+@pytest.fixture(scope="module")
+def generator(trained_once, generating):
+    """A `Shell` in the folder of a language model that has learned its text in part."""
+    return trained_once("generator", [*generating, "--max_epochs=20", "--model_dir=runs/gpt"])
+
+
+def prompts(count):
+    draw = random.Random(1)
+    lines = sentences("train")
+    words = [word for line in lines for word in line.split()] + ["日本語", "(", "unknowable"]
+    random_lines = [" ".join(draw.choices(words, k=draw.randint(0, 8))) for _ in range(count)]
+    return [line[: len(line) // 2].strip() for line in lines] + random_lines
+
+
+def test_its_perplexity_is_that_of_evaluate(generator):
+    evaluation = json.loads((generator.folder / "runs/gpt" / "evaluation.json").read_text())
+    run, saved, refused, tuned = generator.all(
+        [
+            ("evaluate", "--model=runs/gpt", "--json"),
+            ("evaluate", "--model=saved_models/gpt"),
+            ("evaluate", "--model=runs/gpt", "--confidence"),
+            ("tune", "--model=runs/gpt"),
+        ]
+    )
+    assert run.returncode == 0, run.stderr.decode()
+    scores = json.loads(run.stdout)
+    assert scores["perplexity"] == pytest.approx(evaluation["perplexity"], abs=2e-3)
+    assert 5 < scores["perplexity"] < 400
+    assert f"perplexity {evaluation['perplexity']} a piece" in saved.stdout.decode()
+    assert refused.stderr.startswith(b"error: --confidence is for answers that have a reference")
+    assert tuned.stderr.startswith(b"error: tune scores translators and parsers. Received: runs/")
+
+
+def test_the_saved_model_generates_the_text_of_the_live_model(generator):
+    """With 200 prompts and the options of the export."""
+    lines = prompts(200)[:200]
+    live = Generator.load(generator.folder / "runs/gpt", max_length="+12")
+    served = Generator.load(generator.folder / "saved_models/gpt")
+    assert served.generate(lines) == live.generate(lines)
+    assert len(set(live.generate(lines))) > 150
