@@ -1,6 +1,6 @@
 """Models to train in tests, called with `size` and `dropout`: one of a few operations, for laws
-that do not depend on layers, and a Transformer, whose step takes TensorFlow seconds to trace. And
-noise on weights.
+that do not depend on layers, and a Transformer, whose step takes TensorFlow seconds to trace.
+Noise on weights; and a callback.
 """
 
 import keras
@@ -36,3 +36,14 @@ def shaken(random, layer, *inputs, spread=0.1, **named):
     layer(*inputs, **named)
     layer.set_weights([random.normal(weight, spread) for weight in layer.get_weights()])
     return layer
+
+
+class Reports(keras.callbacks.Callback):
+    """Records the report of each step."""
+
+    def __init__(self):
+        super().__init__()
+        self.steps = []
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.steps.append(dict(logs))

@@ -19,6 +19,12 @@ def packed(sentences, dtype=np.uint16):
     return TokenIds.of_lengths(flat, [len(sentence) for sentence in sentences])
 
 
+def random_sentences(random, count, longest):
+    """Packed ids of sentences of at least two tokens."""
+    lengths = random.integers(2, longest + 1, count)
+    return TokenIds.of_lengths(random.integers(4, 50, lengths.sum()).astype(np.uint16), lengths)
+
+
 def listed(ids):
     """Packed ids as lists."""
     return [sentence.tolist() for sentence in ids]

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
-from token_lists import assert_same_batches
+from token_lists import assert_same_batches, random_sentences
 
 from pipelines.batches.batching import evaluation_batches, training_batches
 from pipelines.batches.texts import TokenizedPairs
@@ -21,11 +21,9 @@ PYTHON = {"PyFunc", "PyFuncStateless", "EagerPyFunc", "GeneratorDataset"}
 BATCHES = 12
 
 
-def side(random, number=2000):
-    lengths = random.integers(2, 20, number)
-    ids = random.integers(4, 50, lengths.sum()).astype(np.uint16)
+def side(random):
     # Concatenated, as `tokenize_pairs` does it, they begin where TensorFlow wants memory to.
-    return TokenIds.concatenate([TokenIds.of_lengths(ids, lengths)])
+    return TokenIds.concatenate([random_sentences(random, 2000, 19)])
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,8 @@ import sys
 
 import keras
 import numpy as np
+from small_model import Reports
+from token_lists import random_sentences
 
 from keras_transformer.layers import Dropout
 from keras_transformer.models import Transformer
@@ -19,30 +21,14 @@ from keras_transformer.training.optimizer import TransformerSchedule, optimizer
 from keras_transformer.training.replicas import make_strategy
 from pipelines.batches.batching import training_batches
 from pipelines.batches.texts import TokenizedPairs
-from pipelines.vocabularies.token_ids import TokenIds
 
 STEPS = 10
-
-
-class Losses(keras.callbacks.Callback):
-    """The loss of each step; an epoch is one step."""
-
-    def on_train_begin(self, logs=None):
-        self.losses = []
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.losses.append(float(logs["loss"]))
-
-
-def side(random):
-    lengths = random.integers(2, 8, 200)
-    return TokenIds.of_lengths(random.integers(4, 50, lengths.sum()).astype(np.uint16), lengths)
 
 
 def data():
     """Batches of one shape: JAX compiles a program for each."""
     random = np.random.default_rng(0)
-    pairs = TokenizedPairs(side(random), side(random))
+    pairs = TokenizedPairs(*(random_sentences(random, 200, 7) for _ in range(2)))
     return training_batches(pairs.examples(), batch_tokens=100, seed=1, most_padding=0.99)
 
 
@@ -65,10 +51,11 @@ def train(weights, label_smoothing):
     )
     if not pathlib.Path(weights).exists():
         checkpoint.save(weights, model, {})
-    losses = Losses()
+    reports = Reports()
     feed = fit.attach(model, make_strategy("one"), data())
-    fit.fit(model, feed, 1, STEPS, [losses])
-    return losses.losses
+    # An epoch is one step.
+    fit.fit(model, feed, 1, STEPS, [reports])
+    return [float(report["loss"]) for report in reports.steps]
 
 
 def dropped():

@@ -14,6 +14,8 @@ import sys
 import keras
 import numpy as np
 import tensorflow as tf
+from small_model import Reports
+from token_lists import random_sentences
 
 from keras_transformer.models import Transformer
 from keras_transformer.training import fit
@@ -23,24 +25,8 @@ from keras_transformer.training.replicas import distribute, make_strategy
 from keras_transformer.training.train_function import TrainFunction
 from pipelines.batches.batching import training_batches
 from pipelines.batches.texts import TokenizedPairs
-from pipelines.vocabularies.token_ids import TokenIds
 
 STEPS = 20
-
-
-class Reports(keras.callbacks.Callback):
-    """Records the report of each step."""
-
-    def on_train_begin(self, logs=None):
-        self.reports = []
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.reports.append([logs["loss"], logs["accuracy"], logs["labels"]])
-
-
-def _side(random):
-    lengths = random.integers(2, 30, 500)
-    return TokenIds.of_lengths(random.integers(4, 50, lengths.sum()).astype(np.uint16), lengths)
 
 
 def train(replicas, accumulate):
@@ -57,7 +43,7 @@ def train(replicas, accumulate):
     function = TrainFunction(model, replicas, accumulate)
     reports = Reports()
     random = np.random.default_rng(0)
-    examples = TokenizedPairs(_side(random), _side(random)).examples()
+    examples = TokenizedPairs(*(random_sentences(random, 500, 29) for _ in range(2))).examples()
     parts = replicas.num_replicas_in_sync * accumulate
     batches = training_batches(examples, 400, seed=1, parts=parts)
     data = distribute(replicas, batches, 0)
@@ -68,7 +54,9 @@ def train(replicas, accumulate):
             f"average {number}": array
             for number, array in enumerate(averaged_weights(model).values())
         },
-        "reports": np.array(reports.reports),
+        "reports": np.array(
+            [[report[name] for name in ("loss", "accuracy", "labels")] for report in reports.steps]
+        ),
     }
 
 

@@ -23,29 +23,6 @@ LONGEST_SECONDS = 600
 EXPERIMENTS = {"one": "13", "mirrored": "12", "multi_worker": "1"}
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    """The folder of the results, and the processes of all experiments, which are running."""
-    folder = tmp_path_factory.mktemp("replicas")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    clusters = {"multi_worker": [{"TF_CONFIG": config} for config in tf_configs(2)]}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(folder), distribution, *experiments],
-            env=environment | addition,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for distribution, experiments in EXPERIMENTS.items()
-        for addition in clusters.get(distribution, [{}])
-    ]
-    yield folder, processes
-    for process in processes:
-        process.kill()
-        process.communicate()
-
-
 TASK = (
     '{"cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}, "task": {"type": "%s", "index": %s}}'
 )
@@ -141,12 +118,30 @@ def test_hosts_wait_in_a_sum_over_all_of_their_replicas(monkeypatch, has_hosts):
 
 
 @pytest.fixture(scope="module")
-def trained(programs):
-    """The results of each experiment."""
-    folder, processes = programs
-    for process in processes:
-        output, _ = process.communicate(timeout=LONGEST_SECONDS)
-        assert process.returncode == 0, output
+def trained(tmp_path_factory):
+    """The results of each experiment; all run at once."""
+    folder = tmp_path_factory.mktemp("replicas")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    clusters = {"multi_worker": [{"TF_CONFIG": config} for config in tf_configs(2)]}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(PROGRAM), str(folder), distribution, *experiments],
+            env=environment | addition,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for distribution, experiments in EXPERIMENTS.items()
+        for addition in clusters.get(distribution, [{}])
+    ]
+    try:
+        for process in processes:
+            output, _ = process.communicate(timeout=LONGEST_SECONDS)
+            assert process.returncode == 0, output
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
     return {path.stem: dict(np.load(path)) for path in folder.iterdir()}
 
 

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from eager import eager_training
 from oracles import paper
-from small_model import small_model, transformer
+from small_model import Reports, small_model, transformer
 
 from keras_transformer.training import fit
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy
@@ -60,17 +60,6 @@ class Stream:
         ).repeat()
 
 
-class Reports(keras.callbacks.Callback):
-    """Records the report of each step."""
-
-    def __init__(self):
-        super().__init__()
-        self.reports = []
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.reports.append(dict(logs))
-
-
 CLIPPED = functools.partial(optimizer, clip_norm=0.3)
 
 
@@ -97,7 +86,7 @@ def train(batches, steps, steps_per_epoch=100, **options):
     reports = Reports()
     function = TrainFunction(model, tf.distribute.get_strategy(), **options)
     fit.fit(model, feed_of(function, *batches), min(steps_per_epoch, steps), steps, [reports])
-    return model, function, reports.reports
+    return model, function, reports.steps
 
 
 def weights_differ(model, reference):
@@ -279,7 +268,7 @@ def test_a_callback_ends_training_after_the_step():
         on_train_batch_end=lambda step, logs: step == 1 and function.ending.ask()
     )
     fit.fit(model, feed_of(function, *THREE), 5, 100, [reports, asking])
-    assert len(reports.reports) == 2
+    assert len(reports.steps) == 2
 
 
 @pytest.mark.usefixtures("eagerly")
