@@ -189,7 +189,7 @@ def two_process_command(folder, corpus, tmp_path):
     # In case the test fails.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    process.wait()
 
 
 @pytest.mark.slow
