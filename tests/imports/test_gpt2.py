@@ -163,6 +163,7 @@ def test_an_export_counts_the_pieces_of_bytes(gpt2, module, tmp_path):
     served = tf.Module()
     served.tokenizer = module.source_tokenizer
     tf.saved_model.save(served, tmp_path, signatures={"serving_default": cut})
+    (tmp_path / "model.json").write_text('{"task": "language_modelling"}')
     text = "\u6771\u4eac" * 300
     tokens = 1 + len(gpt2.tokenizer(text)["input_ids"])
     with pytest.raises(ValueError, match=f"has {tokens:,} tokens, more than the 1,024 allowed"):
