@@ -182,7 +182,7 @@ class DecodingOptions(Options):
             received = f"Received: barred={self.barred}."
             raise ValueError(f"`barred` must be a list of ids, each at least 0. {received}")
         seed = 0 if self.seed is None else self.seed
-        if not (hasattr(seed, "__index__") and abs(seed) < 2**63):
+        if not (hasattr(seed, "__index__") and -(2**63) <= seed < 2**63):
             raise ValueError(f"`seed` must be an integer of 64 bits. Received: seed={self.seed}.")
         # 80 and "80" mean the same.
         lengths = {name: str(getattr(self, name)) for name in ("min_length", "max_length")}

@@ -33,8 +33,8 @@ def remembered(options: DecodingOptions) -> dict[str, Any]:
 
 def kept_in(description: Mapping[str, Any]) -> dict[str, Any]:
     """Return the `remembered` options in a run's `model.json`; {} in one of 0.6 or earlier."""
-    options = description.get("decoding", {})
-    if not isinstance(options, dict) or not options.keys() <= set(REMEMBERED):
+    options = description.get("decoding") or {}
+    if not options.keys() <= set(REMEMBERED):
         raise ValueError(
             f"`decoding` of model.json must hold some of {', '.join(REMEMBERED)}. Received: "
             f"{options}. Copy the file again from where the model was trained."

@@ -216,7 +216,7 @@ OUT_OF_RANGE = {
         "forbidden": (["cat"], 3),
         # -1 barred the last id.
         "barred": (None, 5, "a", ["a"], (1, -1)),
-        "seed": ("a", 1.5, 2**63),
+        "seed": ("a", 1.5, 2**63, -(2**63) - 1),
     },
 }
 REFUSED = [
@@ -295,7 +295,7 @@ def test_remembered_options_are_the_same_after_json():
 
 
 def test_samples_and_the_number_of_hypotheses_are_not_remembered():
-    drawing = DecodingOptions(samples=3, temperature=2.0, seed=5, max_length=9)
+    drawing = DecodingOptions(samples=3, temperature=2.0, seed=-(2**63), max_length=9)
     assert options_of_run({}, remembered(drawing)) == DecodingOptions(max_length=9)
     several = DecodingOptions(num_hypotheses=3)
     assert options_of_run({}, remembered(several)) == DecodingOptions()

@@ -61,7 +61,7 @@ def test_a_recipe_is_a_flag_file_with_flags_behind_it():
     [
         ("none.flags", "neither in the working folder nor one of the package's own"),
         ("base.flags --warmup=3", "base.flags --warmup=3: .*warmup"),
-        ("--warmup_steps=0", "--warmup_steps=0: .*positive integer"),
+        ("--warmup_steps=0", "--warmup_steps=0: .*an integer, at least 1"),
     ],
 )
 def test_a_wrong_recipe_is_refused(text, message):

@@ -59,10 +59,16 @@ def test_the_remembered_beam_bounds_the_hypotheses(folder, beam):
         Translator.load(folder.path, num_hypotheses=beam + 1)
 
 
-@pytest.mark.parametrize("decoding", [7, {"beam_sise": 2}])
-def test_damaged_decoding_options_are_refused(folder, decoding):
+@pytest.mark.parametrize(
+    ("decoding", "message"),
+    [
+        (7, r"`decoding` of .*model\.json must be an object\. Received: 7\. Copy it again"),
+        ({"beam_sise": 2}, r"`decoding` of model\.json must hold .* Received: {.*Copy the file"),
+    ],
+)
+def test_damaged_decoding_options_are_refused(folder, decoding, message):
     folder.description.write_text(json.dumps({**folder.read_description(), "decoding": decoding}))
-    with pytest.raises(ValueError, match=r"`decoding` of model\.json must hold .* Received: "):
+    with pytest.raises(ValueError, match=message):
         Translator.load(folder.path)
 
 
