@@ -14,6 +14,7 @@ import functools
 import sys
 import types
 import typing
+import urllib.parse
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -272,7 +273,9 @@ def recipe(sections: Sections, values: Mapping[str, Any]) -> str:
 def _as_flag(declared, value):
     if declared.type is bool:
         return f"--{'' if value else 'no'}{declared.name}"
-    return f"--{declared.name}={','.join(value) if declared.type is list else value}"
+    flag = f"--{declared.name}={','.join(value) if declared.type is list else value}"
+    is_plain = flag == flag.strip() and " # " not in flag and "\n" not in flag
+    return flag if is_plain else f"%{urllib.parse.quote(flag, safe='=/[]')}"
 
 
 def _shown(value, longest=100):

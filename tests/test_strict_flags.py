@@ -194,7 +194,8 @@ def test_a_flag_of_another_choice_is_refused(name, tmp_path):
 def test_a_dumped_recipe_gives_the_same_values(task, tmp_path):
     """With defaults alone, and with typed values."""
     sections = (*train.SECTIONS, *train.OF_TASKS[task])
-    for more in ((), ("--seed=3", "--norelease", "--max_minutes=2.5", "--export_dir=a b")):
+    unfit = ("--model_dir=a # 100%\n--seed=5", "--export_dir=b ")
+    for more in ((), unfit, ("--seed=3", "--norelease", "--max_minutes=2.5", "--export_dir=a b")):
         before = values_of("train", f"--task={task}", *more)
         path = tmp_path / "recipe.flags"
         path.write_text(recipe(sections, before), encoding="utf-8")
@@ -257,6 +258,7 @@ def test_each_recipe_is_read_by_every_command_of_its_task(path):
         ("translate", ["--beam=3"], "--beam does not exist. Did you mean --beam_size?"),
         ("train", ["--d_model"], "--d_model needs a value: --d_model=VALUE."),
         ("train", ["--norelease=1"], "--norelease takes no value. Received: 1"),
+        ("train", ["--max_minutes=0"], "--max_minutes=0: must be a number, at least 1e-09."),
         ("train", ["--max_minutes=nan"], "--max_minutes=nan: must be a finite number."),
         (
             "train",

@@ -3,6 +3,7 @@
 import pathlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+from urllib.parse import unquote
 
 FLAGFILES = pathlib.Path(__file__).parent
 # A recipe has some forty lines, and includes a file or two.
@@ -65,7 +66,7 @@ def _expanded(arguments: Iterator[Argument], including) -> Iterator[Argument]:
 
 
 def _lines(name, path) -> Iterator[Argument]:
-    """Return the flags of a file, without comments."""
+    """Return the flags of a file, without comments; after a % one is quoted as in an address."""
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
@@ -87,7 +88,7 @@ def _lines(name, path) -> Iterator[Argument]:
         if line.startswith("-") and " # " in line:
             raise ValueError(f"{name}, line {number}: a comment needs a line of its own. Move it.")
     return (
-        Argument(line, name, number)
+        Argument(unquote(line[1:]) if line.startswith("%") else line, name, number)
         for number, line in enumerate(lines, 1)
         if line and not line.startswith(("#", "//"))
     )

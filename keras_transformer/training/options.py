@@ -144,7 +144,7 @@ class Course(Options):
         None, "Stop after this many epochs, if no other limit comes first.", at_least=1
     )
     max_minutes: float | None = option(
-        None, "Stop after this many minutes of training, if no other limit comes first.", at_least=0
+        None, "Stop training after this many minutes, if no other limit comes first.", at_least=1e-9
     )
     patience: int | None = option(
         None,
