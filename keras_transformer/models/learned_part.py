@@ -32,10 +32,10 @@ def choose_learned(
     """
     if rank := values["lora_rank"]:
         alpha = rank if values["lora_alpha"] is None else values["lora_alpha"]
-        adapt(model, rank, values["lora_on"], alpha / rank, ends)
+        maps = [matrix for matrix in kernels(model) if is_within(matrix[0], set_layers)]
+        adapt(maps, rank, values["lora_on"], alpha / rank, ends)
         for variable in model.trainable_variables:
-            is_set = set_layers is None or variable.path.partition("/")[0] in set_layers
-            if is_set and not variable.path.endswith(tuple(ends)):
+            if is_within(variable.path, set_layers) and not variable.path.endswith(tuple(ends)):
                 variable.trainable = False
     freeze(model, values["freeze"])
 
@@ -60,23 +60,28 @@ def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
         )
 
 
+def is_within(path: str, layers: Sequence[str] | None) -> bool:
+    """Say whether a weight's path begins with one of these layers; None: all."""
+    return layers is None or path.partition("/")[0] in layers
+
+
 def adapt(
-    model: keras.Model, rank: int, patterns: Sequence[str], scale: float, ends: Sequence[str]
+    maps: Sequence[tuple], rank: int, patterns: Sequence[str], scale: float, ends: Sequence[str]
 ) -> None:
-    """Add adapters of a rank to the matrices that match a pattern: see `Kernel.adapt`."""
+    """Add adapters of a rank to those `kernels` that match a pattern: see `Kernel.adapt`."""
     # By path without "kernel": "a/query" for "a/query_kernel", "a/inner" for "a/inner/kernel".
     named = {
-        path.removesuffix("kernel").rstrip("_/"): (layer, kernel)
-        for path, layer, kernel in kernels(model)
+        path.removesuffix("kernel").rstrip("_/"): (layer, kernel) for path, layer, kernel in maps
     }
     adapted = set()
     for pattern in patterns:
-        matching = [name for name in named if fnmatch.filter(_suffixes(name), pattern)]
+        # The ends of a path at its slashes match.
+        matching = [name for name in named if fnmatch.fnmatch(f"/{name}", f"*/{pattern}")]
         if not matching:
             kinds = dict.fromkeys(name.rpartition("/")[2] for name in named)
             raise ValueError(
-                f"--lora_on={pattern} is no matrix of this model. It has {_listed(kinds)}. Name "
-                "some of these."
+                f"--lora_on={pattern} is no matrix of this model to adapt. It has "
+                f"{_listed(kinds)}. Name some of these."
             )
         adapted.update(matching)
     for name, (layer, kernel) in named.items():
@@ -95,11 +100,6 @@ def _prefixes(path):
     """Yield the paths of the layers around a weight, the outermost first, and its own."""
     parts = path.split("/")
     return ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
-
-
-def _suffixes(name):
-    parts = name.split("/")
-    return ("/".join(parts[place:]) for place in range(len(parts)))
 
 
 def _listed(names):

@@ -74,8 +74,9 @@ def _refuse_contradictions(values, explicit, sizes, origin, is_imported):
         is_warned = name in WITHOUT_A_SHAPE and not is_imported
         is_added = name == "block_size" and was == 1
         is_fewer = name in DEPTHS and values[name] < was
-        if not (is_warned or is_added or is_fewer):
+        if not (is_warned or is_fewer or (is_added and not values.get("lora_rank"))):
             raise ValueError(
-                f"--{name} must be {was}, as it was for {origin}, whose weights do not fit another "
-                f"model. Received: {name}={values[name]}. Leave it out to inherit it."
+                f"--{name} must be {was}{' with --lora_rank' if is_added else ''}, as it was for "
+                f"{origin}, whose weights do not fit another model. Received: {name}="
+                f"{values[name]}. Leave it out to inherit it."
             )

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from keras_transformer.models import Hyperparameters
+from keras_transformer.models.learned_part import is_within
 from keras_transformer.runs.description import task_of
 from keras_transformer.runs.model_path import ModelPath, starting_point
 from keras_transformer.training.checkpoint import WEIGHTS, adapters_in, with_adapter
@@ -34,14 +35,19 @@ def start_from(path: str, task, model: keras.Model, adapter: str | None = None) 
     plus an adapter's if one is named, and print what was copied.
     """
     weights, old = starting_point(path)
-    weights = with_adapter(weights, adapter) if adapter else weights
     description = ModelPath.of(path).describe()
     before = description.get("hyperparameters") or {}
     now = task.description().get("hyperparameters", {})
     refuse_other_heads(before, now, path)
     if changes := differences(before, now):
         print(f"warning: what {path} has learned may not fit this model: {'; '.join(changes)}.")
-    weights, layers = fewer_layers(weights, [WEIGHTS + weight.path for weight in model.weights])
+    names = [WEIGHTS + weight.path for weight in model.weights]
+    chosen, layers = fewer_layers(weights, names)
+    if adapter:
+        try:
+            chosen = with_adapter(chosen, adapter)
+        except ValueError:  # It may be one of the whole model.
+            chosen, _ = fewer_layers(with_adapter(weights, adapter), names)
     pieces = (None, None)
     parts = None
     if task.pieces is not None:
@@ -53,7 +59,7 @@ def start_from(path: str, task, model: keras.Model, adapter: str | None = None) 
         pieces = (task.pieces, pieces_by_side(old))
         parts = parts_by_side(old)
     try:
-        report = initialize(model, weights, *pieces, task.carried_over, parts)
+        report = initialize(model, chosen, *pieces, task.carried_over, parts)
     except ValueError as error:
         raise ValueError(
             f"{path}, of the task {task_of(description)}, does not fit a model of the task "
@@ -159,9 +165,10 @@ def initialize(
     named = {WEIGHTS + variable.path: variable for variable in model.weights}
     added = [name for name in named if name.startswith(ADDED) and name not in weights]
     own = {*adapters_in(named), *added}
-    variables = _within(layers, {name: named[name] for name in named if name not in own})
-    weights = _within(layers, weights)
-    fitted = dict(weights)
+    variables, weights = (
+        {name: part[name] for name in part if is_within(name.removeprefix(WEIGHTS), layers)}
+        for part in ({name: named[name] for name in named if name not in own}, weights)
+    )
     counts = {}
     for name, side in TABLES.items() if pieces is not None else ():
         if name not in variables or name not in weights:
@@ -182,12 +189,12 @@ def initialize(
         means = _means(pieces[side], dict(copied), (parts or {}).get(side), weights[name])
         for row, mean in means.items():
             table[row] = mean
-        fitted[name] = table
+        weights[name] = table
         counts[name] = (len(copied), len(means))
-    _refuse_misfits(variables, fitted, pieces is not None)
+    _refuse_misfits(variables, weights, pieces is not None)
     for name, variable in variables.items():
-        variable.assign(fitted[name])
-    rows = len(fitted.get(TABLE, ()))
+        variable.assign(weights[name])
+    rows = len(weights.get(TABLE, ()))
     copied_rows, mean_rows = counts.get(TABLE, (rows, 0))
     return Initialization(copied_rows, rows - copied_rows, mean_rows)
 
@@ -216,16 +223,6 @@ def _means(pieces, copied, parts, old_table):
         return {}
     cut = {row: parts(piece) for row, piece in enumerate(pieces) if row not in copied}
     return {row: old_table[ids].mean(axis=0) for row, ids in cut.items() if ids}
-
-
-def _within(layers, named):
-    if layers is None:
-        return named
-    return {
-        name: weight
-        for name, weight in named.items()
-        if name.removeprefix(WEIGHTS).partition("/")[0] in layers
-    }
 
 
 def _refuse_other_length(name, pieces, table):

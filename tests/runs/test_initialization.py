@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from keras_transformer import train
 from keras_transformer.inference.loading import load_trained
 from keras_transformer.models import Transformer
-from keras_transformer.models.learned_part import freeze
+from keras_transformer.models.learned_part import choose_learned, freeze
 from keras_transformer.runs import initialization
 from keras_transformer.runs.folder import RunFolder
 from keras_transformer.runs.initialization import TABLE, Initialization, shared_rows
@@ -269,6 +269,35 @@ def test_a_refusal_of_another_family_names_the_tasks_and_the_misfits(old, tmp_pa
     assert not same(weights, old)
 
 
+@pytest.mark.parametrize("layers_of_adapter", [3, 2])
+def test_a_shallower_model_takes_adapters_of_its_own_and_of_the_whole(
+    layers_of_adapter, tmp_path, monkeypatch
+):
+    write_json(RunFolder(tmp_path).description, {})
+    deep = weights_of(transformer(num_layers=3))
+    monkeypatch.setattr(initialization, "starting_point", lambda path: (deep, None))
+    task = types.SimpleNamespace(name="t", pieces=None, carried_over=None, description=dict)
+
+    def started(model, adapter=None):
+        initialization.start_from(str(tmp_path), task, model, adapter)
+        return weights_of(model)
+
+    values = {"lora_rank": 1, "lora_on": ["query"], "lora_alpha": None, "freeze": ()}
+    adapted = transformer(num_layers=layers_of_adapter, seed=1)
+    choose_learned(adapted, values, LOW_RANK)
+    trained = started(adapted)
+    for name in checkpoint.adapters_in(trained):
+        trained[name] = np.ones_like(trained[name])
+    checkpoint.write_adapter(tmp_path / "adapter.npz", trained)
+    plain, learned = (
+        started(transformer(num_layers=2, seed=2), adapter)
+        for adapter in (None, tmp_path / "adapter.npz")
+    )
+    for name, array in plain.items():
+        added = name.endswith("/query_kernel")
+        np.testing.assert_allclose(learned[name], array + added, rtol=1e-6, err_msg=name)
+
+
 # A run with --lora_rank or --freeze resumes to the last bit; its artefacts are those of any run,
 # and its adapter alone, added to the base, is the same model.
 FEW = (
@@ -297,6 +326,14 @@ def run(request, base):
     """A run of two steps, and its flags."""
     flags = [f"--init_from={base.path}", *KINDS[request.param]]
     return trained(base.path.parent / request.param, 2, *flags), flags
+
+
+@pytest.mark.parametrize("wrong", ["--freeze=encodr", "--adapter=nowhere", "--lora_on=quer"])
+def test_a_wrong_name_is_refused_before_text_is_tokenized(wrong, base, tmp_path, capsys):
+    adapts = ["--lora_rank=2"] if "lora" in wrong else []
+    with pytest.raises((ValueError, OSError), match=r"encodr is no|at nowhere|quer is no"):
+        trained(tmp_path / "new", 1, f"--init_from={base.path}", wrong, *adapts)
+    assert "dropped" not in capsys.readouterr().out
 
 
 def newest(folder):
