@@ -67,10 +67,12 @@ EVERYDAY = (*settings(Teachers), "output_dir", "model_dir")
 
 def main(FLAGS):
     from keras_transformer.inference.synthetic import require_student, write_synthetic
+    from keras_transformer.models.learned_part import choose_learned
     from keras_transformer.startup import cores
     from keras_transformer.streams import require_folder
     from keras_transformer.tasks.corpus_settings import DEFAULTS, corpus_settings, load
     from keras_transformer.train import run_of, train
+    from keras_transformer.training.checkpoint import LOW_RANK
 
     model_dir = flags.required(FLAGS, "model_dir")
     if not (FLAGS.teacher or FLAGS.back_translate):
@@ -83,7 +85,11 @@ def main(FLAGS):
     settings = corpus_settings(values)
     changed = {name: DEFAULTS[name] for name in DEFAULTS.keys() - {"seed", "cache_dir", "strict"}}
     changed |= {"corpus": "mixture", "mixture": str(folder / "mixture.json")}
-    run_of(task_class("translation"), FLAGS, **changed)  # Before hours of translating.
+    run = run_of(task_class("translation"), FLAGS, **changed)  # Before hours of translating.
+    if FLAGS.freeze or FLAGS.lora_rank:
+        sizes = {**run.task.hyperparameters.as_dict(), "vocabulary_size": 4}  # It has no names.
+        model = run.task.module_class.build({"hyperparameters": sizes}, None)
+        choose_learned(model, run.values, LOW_RANK)
     corpus = load(settings, values)
     batching = {"batch_tokens": FLAGS.decode_tokens, "batches_at_once": cores()}
     write_synthetic(Teachers.of(values), settings, corpus, folder, **batching)

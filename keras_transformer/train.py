@@ -40,12 +40,16 @@ def train(task, FLAGS, **changed):
 def run_of(task, FLAGS, **changed):
     """Make the `Run` that `train` trains, and refuse wrong flags, before any text is read."""
     from keras_transformer.runs.inheritance import inherited
+    from keras_transformer.runs.model_path import ModelPath
     from keras_transformer.runs.run import Run
     from keras_transformer.streams import require_folder
 
     values = FLAGS.flag_values_dict()
     explicit = {name for name in values if not FLAGS[name].using_default_value}
     run = Run(task, inherited({**values, **changed}, explicit, task.default_model_dir), TRAINING)
+    for name in ("vocabulary_from", "adapter"):
+        if run.values.get(name) and not run.folder.is_started:
+            ModelPath.of(run.values[name])
     if FLAGS.release:
         path = run.folder.export_dir(FLAGS.export_dir)
         require_folder(f"--export_dir={path}", path)

@@ -180,12 +180,20 @@ def test_a_text_with_line_breaks_gives_no_synthetic_pair(tmp_path, capsys):
         (["--teacher=forth", "--monolingual=empty.en"], "--monolingual: empty.en holds no text"),
         (["--teacher=forth", "--monolingual=more.de"], "must name files whose names end in .en"),
         (["--teacher=forth", "--keep_best=f1"], "--keep_best must be one of bleu, cross_entropy."),
+        (["--teacher=forth", "--vocabulary_from=nowhere"], "there is no model at nowhere: neither"),
+        (["--teacher=forth", "--init_from=.", "--adapter=nowhere"], "there is no model at nowhere"),
+        (["--teacher=forth", "--freeze=quer"], "--freeze=quer is no layer or weight of this model"),
+        (
+            ["--teacher=forth", "--init_from=.", "--lora_rank=2", "--lora_on=quer"],
+            "--lora_on=quer is no matrix of this model to adapt. It has outer, inner, query, key, ",
+        ),
         (["--teacher=forth", "--notraining_text"], "is for --monolingual. Name its files"),
     ],
 )
 def test_wrong_flags_are_refused_in_one_line(arguments, expected, trained, tmp_path):
     (tmp_path / "empty.en").write_text("\n \n")
     (tmp_path / "more.de").write_text("a\n")
+    (tmp_path / "model.json").write_text("{}")
     with pytest.raises((ValueError, OSError)) as raised:
         run(*arguments)
     assert expected in str(raised.value)

@@ -211,5 +211,7 @@ def _with_moved(was, now):
         return {name: _with_moved(value, now.get(name)) for name, value in was.items()}
     if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         return [_with_moved(*pair) for pair in zip(was, now, strict=True)]
-    are_paths = all(isinstance(path, str) and os.path.isabs(path) for path in (was, now))
-    return now if are_paths and not os.path.exists(was) and os.path.exists(now) else was
+    if not (was and isinstance(was, str) and isinstance(now, str) and os.path.isabs(now)):
+        return was
+    is_moved = os.path.exists(now) and not os.path.exists(was)
+    return now if is_moved or os.path.realpath(was) == now else was

@@ -66,12 +66,12 @@ class Run:
             inference = self._new_model("float32")
             for form in self.task.portable:
                 self.task.refuse_format(form, inference, self.folder)
+            model = self._compiled()  # It refuses names that are no layers: before tokenizing.
             self.task.introduce()
             batches = self._batches()
             epochs = self.values["max_epochs"] or math.inf
             last_step = min(self.values["max_steps"], epochs * batches.updates_per_epoch)
-            model = self._trained(batches, last_step, inference)
-            if model is not None and self.is_chief:
+            if self._train(model, batches, last_step, inference) and self.is_chief:
                 self._finish(model, inference, is_cut=step_of(model) < last_step)
 
     def _prepare_folder(self):
@@ -104,9 +104,9 @@ class Run:
         longest = max(self.values["batch_tokens"], self.values.get("max_train_length", 0))
         return batching.evaluation_batches(self.task.examples("valid"), longest, self._padding)
 
-    def _trained(self, batches, last_step, inference):
+    def _train(self, model, batches, last_step, inference):
         """Train from the newest checkpoint, from --init_from or from random weights, to the first
-        limit that is met. Return the model; None if the machine is about to be taken away.
+        limit that is met. Return False if the machine is about to be taken away.
         """
         values = self.values
         validate = self.task.validation(inference, lambda: self._validation_batches)
@@ -115,14 +115,12 @@ class Run:
             inference.set_weights([*merged(averaged_weights(model)).values()])
             return validate()
 
-        policy = fit.dtype_policy(values["mixed_precision"])
-        model = self._compiled(policy)
         step, seconds = fit.resume(model, self.folder.checkpoints)
         stopwatch = Stopwatch(seconds)
         if not step:
             self._start(model)
         steps_per_epoch = batches.updates_per_epoch
-        self._introduce(model, policy, batches, step)
+        self._introduce(model, batches, step)
         feeding = {name: values[name] for name in ("accumulate", "static_shapes", "jit_compile")}
         feed = fit.attach(model, self.strategy, batches, **feeding, objective=self.objective)
         of_run = (self.task, values, self.folder, self.is_chief)
@@ -140,21 +138,21 @@ class Run:
             if self.is_chief:
                 watchers.require_saved(model)
             print(f"SIGTERM: {watchers.what_is_saved()}")
-            return None
+            return False
         if self.is_chief:
             watchers.require_saved(model)
             watchers.saving.keep_epoch(step_of(model), steps_per_epoch)
             watchers.saving.keep_end(step_of(model))
         if values["report"] and self.is_chief:
             self._report(model, batches, stopwatch.seconds)
-        return model
+        return True
 
     def _new_model(self, dtype):
         return self.task.module_class.build(self.task.description(), dtype)
 
-    def _compiled(self, policy):
+    def _compiled(self):
         with self.strategy.scope():
-            model = self._new_model(policy)
+            model = self._new_model(fit.dtype_policy(self.values["mixed_precision"]))
             choose_learned(model, self.values, LOW_RANK, self.task.carried_over)
             fit.compile_model(model, self._optimizer, self.task.loss())
         return model
@@ -167,7 +165,8 @@ class Run:
         else:
             self.task.start(model)
 
-    def _introduce(self, model, policy, batches, step):
+    def _introduce(self, model, batches, step):
+        policy = fit.dtype_policy(self.values["mixed_precision"])
         sizes = (self.values["batch_tokens"], batches.parts, model.outputs[0].shape[-1])
         arithmetic = fit.in_words(self.values["mixed_precision"], policy, *sizes)
         print(f"{parameters_in_words(model)}, {arithmetic}")
@@ -275,6 +274,8 @@ def describe(folder, task, values: Mapping, sections: Sections) -> list[str]:
         settings["max_steps"] = values["max_steps"]
     settings |= task.reported()
     fixed_values = {name: value for name, value in values.items() if resumed.get(name) == FIXED}
+    if origin := fixed_values.get("vocabulary_from"):
+        fixed_values["vocabulary_from"] = str(pathlib.Path(origin).resolve())
     # An option that an earlier version did not write had its default.
     defaults = {name: declared[name].default for name in fixed_values if name not in OF_0_6}
     unwritten = as_read({**fixed_values, **defaults})

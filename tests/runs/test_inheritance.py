@@ -67,6 +67,10 @@ def test_vocabulary_and_decoding_of_an_imported_model_are_inherited_too(values, 
         ({"d_model": 32}, r"--d_model must be 16, .* Received: d_model=32\. Leave it out"),
         ({"tie_embeddings": "none"}, r"--tie_embeddings must be three_way, "),
         ({"num_layers": 3}, r"--num_layers must be 2, .* Received: num_layers=3\. "),
+        (
+            {"block_size": 4, "lora_rank": 2},
+            r"--block_size must be 1 with --lora_rank, .* Received: block_size=4\. Leave it out",
+        ),
         ({"architecture": "recurrent"}, r"the architecture transformer\. Received: recurrent\. "),
         # Controls.
         ({"d_model": 16}, None),
@@ -139,6 +143,8 @@ LISTS = {place.option.name for place in options.places(SECTIONS) if place.option
 
 def numbered(name, number):
     """A value of an option."""
+    if name == "vocabulary_from":
+        return f"/{number}"
     return [str(number)] if name in LISTS else number
 
 
@@ -185,6 +191,30 @@ def test_fixed_options_that_changed_are_refused(tmp_path, was, now):
     named = str(raised.value).partition("run: ")[2].partition(". Name")[0]
     assert sorted(named.split("; ")) == changes(FIXED, before, changed)
     assert resume(run, before) == []
+
+
+def test_the_vocabulary_s_origin_may_be_written_otherwise_and_moved(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("origin", "another"):
+        (tmp_path / name).mkdir()
+
+    def resumed(path):
+        return resume(run, {**BEGUN, "vocabulary_from": path})
+
+    run = begin(tmp_path / "run", {**BEGUN, "vocabulary_from": "origin"})
+    for same in ("origin", "./origin", str(tmp_path / "origin"), "another/../origin"):
+        assert resumed(same) == []
+    with pytest.raises(ValueError, match=r"vocabulary_from was /.*/origin, now /.*/another\. Name"):
+        resumed("another")
+    (tmp_path / "origin").rename("moved")
+    assert resumed("moved") == [f"vocabulary_from was {tmp_path}/origin, now {tmp_path}/moved"]
+    # Earlier versions wrote it as it was typed.
+    description = run.read_description()
+    write_json(run.description, {**description, "asked": {**BEGUN, "vocabulary_from": "moved"}})
+    with pytest.raises(ValueError, match=r"vocabulary_from was moved, now /.*/another\. Name"):
+        resumed("another")
+    resumed("./moved")
+    assert resumed("moved") == []
 
 
 def test_changed_options_of_the_rest_of_the_run_are_reported_once(begun):
