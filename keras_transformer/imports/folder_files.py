@@ -72,7 +72,8 @@ def plain_name(name: str, prefix: str) -> str:
 class WeightFiles(Mapping):
     """Float32 arrays of a folder's safetensors files, keyed by `plain_name` of their names in the
     files. `ties` map names of tables to those under which tied ones may be stored alone, as by
-    Accelerate. `unused` are weight files that the index does not name.
+    Accelerate. `unused` are weight files that the index does not name;
+    if a model.safetensors is one of these, those that it names.
     """
 
     def __init__(self, folder: pathlib.Path, prefix: str, ties: Mapping[str, str]):
@@ -82,7 +83,12 @@ class WeightFiles(Mapping):
         self._read: set[str] = set()
         all_paths = sorted(folder.glob(f"*{ENDING}"))
         index = _index(folder)
-        paths = sorted({folder / name for name in index.values()}) if index else all_paths
+        named = {folder / name for name in index.values()}
+        paths = sorted(named) or all_paths
+        if folder / f"model{ENDING}" in {*all_paths} - named:
+            # A save into the folder leaves an earlier one's index, which Hugging Face ignores then.
+            index = {}
+            paths = sorted({*all_paths} - named)
         if not paths:
             raise FileNotFoundError(
                 f"{folder} has no weights: a file that ends in {ENDING}. It has "

@@ -43,13 +43,14 @@ class Generation(Schema):
         *("output_hidden_states", "transformers_version", "use_cache"),
     )
 
-    num_beams: Size = 1
-    length_penalty: Factor = 1.0
-    early_stopping: bool | Literal["never"] = False
+    num_beams: Size | None = None
+    length_penalty: Factor | None = None
+    early_stopping: bool | Literal["never"] | None = None
     max_length: Size | None = None
+    max_new_tokens: Size | None = None
     bad_words_ids: list[list[Natural]] | None = None
     forced_bos_token_id: Natural | None = None
-    renormalize_logits: bool = False
+    renormalize_logits: bool | None = None
     decoder_start_token_id: Natural | None = None
     eos_token_id: Natural | list[Natural] | None = None
     pad_token_id: Natural | None = None
@@ -89,14 +90,15 @@ def decoding(folder: Any) -> dict[str, Any]:
     """Return how a `PretrainedFolder` decodes, as arguments of `DecodingOptions`."""
     settings = generation(folder)
     forms = {True: "until_full", False: "until_worse", "never": "leaving"}
-    # Their max_length includes the start token.
+    # Their max_length includes the start token, and max_new_tokens replaces it.
     longest = settings.max_length or folder.config.max_position_embeddings
+    most = settings.max_new_tokens or max(longest - 1, 1)
     return {
-        "beam_size": settings.num_beams,
-        "length_penalty": settings.length_penalty,
+        "beam_size": settings.num_beams or 1,
+        "length_penalty": 1.0 if settings.length_penalty is None else settings.length_penalty,
         "length_penalty_form": "length",
-        "beam_form": forms[settings.early_stopping],
-        "max_length": str(max(longest - 1, 1)),
+        "beam_form": forms[settings.early_stopping or False],
+        "max_length": str(most),
         "min_length": "1",
         # We never produce PAD and BOS anyway.
         "barred": [number for number in barred_ids(folder, settings) if number not in (PAD, BOS)],

@@ -131,8 +131,8 @@ def modules(*more, pooling="1_Pooling"):
     return changed
 
 
-def sharded(*, gone="", extra=False, **wrong):
-    """Two files of weights and their index."""
+def sharded(*, gone="", extra=False, saved_again=False, **wrong):
+    """Two files of weights and their index, maybe left by an earlier save."""
 
     def changed(folder):
         tensors = tensors_of(bert, BERT)
@@ -147,6 +147,10 @@ def sharded(*, gone="", extra=False, **wrong):
         index = {"metadata": {}, "weight_map": {**places, **wrong}}
         (folder / "model.safetensors.index.json").write_text(json.dumps(index))
         (folder / gone).unlink() if gone else None
+        if saved_again:
+            for file in names:
+                safetensors.save_file({name: -part for name, part in own.items()}, folder / file)
+            safetensors.save_file(tensors, folder / "model.safetensors")
 
     return changed
 
@@ -403,6 +407,7 @@ GOOD = {
     "sharded": (sharded(), ""),
     "bfloat16": (weight(lambda array: array.astype("bfloat16")), ""),
     "an extra shard": (sharded(extra=True), "files: more.safetensors"),
+    "old shards": (sharded(saved_again=True), "files: model-1.safetensors, model-2.safetensors"),
     "tokenizer": (tokenizer(), ""),
     "unknown": (setting(rope=5, nothing=None), "config.json: rope"),
     "other files": (setting("generation_config.json", a=1), "files: generation_config.json"),
@@ -447,6 +452,9 @@ def test_a_good_folder_is_read_and_its_unused_parts_are_named(tmp_path, name):
     config, arrays = folder.arrays()
     assert config.max_position_embeddings == positions
     assert len(arrays["embedding/encoding/table"]) == positions
+    if name == "old shards":
+        saved = tensors_of(bert, BERT)["embeddings.word_embeddings.weight"]
+        np.testing.assert_array_equal(arrays["embedding/table"], saved)
 
 
 @pytest.mark.parametrize("family", [gpt2, t5, marian_mt, m2m_100])

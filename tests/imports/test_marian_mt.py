@@ -108,6 +108,7 @@ SEARCHES = {
     "first": {"num_beams": 3, "early_stopping": True, "length_penalty": 0.5},
     "all": {"num_beams": 4, "early_stopping": "never", "length_penalty": 0.0},
     "a share for none": {"num_beams": 4, "renormalize_logits": True},
+    "short": {"num_beams": None, "early_stopping": None, "max_new_tokens": 5},
 }
 
 
@@ -120,6 +121,7 @@ SEARCHES = {
 def test_strings_are_those_of_transformers(whole, name):
     folder, theirs, tokenizer = whole
     defaults = {"early_stopping": False, "length_penalty": 1.0, "renormalize_logits": False}
+    defaults["max_new_tokens"] = None
     module = decode_as(folder, **{**defaults, **SEARCHES[name]})
     # Theirs cuts off spaces at the ends.
     with eagerly():
