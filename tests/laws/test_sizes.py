@@ -14,10 +14,10 @@ FILES = [
 ]
 LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
 # At least, at most.
-MEDIAN = 139
-MOST_FILES = 307
+MEDIAN = 141
+MOST_FILES = 304
 # `git log` of this file names what each line was added for.
-MOST_LINES = 43_290
+MOST_LINES = 43_300
 MOST_SHORT = 12
 MOST_OF_DOCSTRINGS = 0.16
 
