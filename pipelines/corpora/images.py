@@ -11,6 +11,7 @@ Example:
 import dataclasses
 import os
 import pathlib
+import re
 import struct
 from collections.abc import Callable, Mapping
 
@@ -183,6 +184,8 @@ def _folder(folder, strict=False):
     paths = picture_files.files_of(place)
     passed_over = picture_files.passed_over(place)
     names = [*paths]
+    if odd := [name for name in names if re.search("[\ud800-\udfff]", name)]:
+        raise ValueError(f"{place} has a class whose name is not UTF-8: {odd[0]!r}. Rename it.")
     if len(names) < 2 or not all(paths.values()):
         empty = [name for name in names if not paths[name]]
         content = f"none in {empty[0]}" if empty else f"{len(names)} subfolders"

@@ -26,7 +26,8 @@ SHARE = 0.15
 SPAN = 3
 MOST_SPANS = 31
 # Lines per call of `cut`.
-AT_ONCE = 1000
+# Words that are cut at a time, with those that pad shorter lines.
+MOST_WORDS = 2**18
 SENTINELS = tuple(f"<x{number}>" for number in range(MOST_SPANS + 1))
 
 
@@ -71,12 +72,25 @@ def _cut_all(text, seed, prefix, dropped):
         )
     sources = []
     targets = []
-    for first in range(0, len(usable), AT_ONCE):
-        lines = [" ".join(line.split()) for line in usable.sources[first : first + AT_ONCE]]
-        keys = key(*seed, np.arange(first, first + len(lines)))
-        for side, texts in zip((sources, targets), cut(lines, keys), strict=True):
+    lines = [" ".join(line.split()) for line in usable.sources]
+    for begin, end in _parts(lines):
+        keys = key(*seed, np.arange(begin, end))
+        for side, texts in zip((sources, targets), cut(lines[begin:end], keys), strict=True):
             side.extend(text.decode() for text in texts.numpy())
     return ParallelText(sources, targets, usable.origins)
+
+
+def _parts(lines):
+    """Yield the begin and the end of lines that have at most `MOST_WORDS`, or of a longer one."""
+    begin = longest = 0
+    for number, line in enumerate(lines):
+        words = line.count(" ") + 1
+        longest = max(longest, words)
+        if number > begin and (number - begin + 1) * longest > MOST_WORDS:
+            yield begin, number
+            begin = number
+            longest = words
+    yield begin, len(lines)
 
 
 def cut(texts: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:

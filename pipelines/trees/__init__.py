@@ -172,12 +172,16 @@ def plain_label(label: str) -> str:
 
 
 def plain(tree: Tree) -> Tree | None:
-    """Return a tree without traces, function tags and indices; None if it has no words."""
+    """Return a tree without traces, function tags and indices; None if it has no words. Spaces
+    within a word, such as a no-break space, become "_".
+    """
     return fold(tree, _plain)
 
 
 def _plain(tree, children):
-    children = tuple(child for child in children if child is not None)
+    # A parser splits words at all spaces, also at the no-break space within a number.
+    joined = ("_".join(child.split()) if isinstance(child, str) else child for child in children)
+    children = tuple(child for child in joined if child)
     return Tree(plain_label(tree.label), children) if children and tree.label != NOTHING else None
 
 

@@ -59,6 +59,8 @@ def test_words_come_in_order_and_a_thin_space_is_part_of_one():
         ("(S (VP (VP-1 (VB Go))))", "(S (VP (VP (VB Go))))"),
         # A label loses its tags, but not itself.
         ("(NP-SBJ-1 (NP=2 (-LRB- a) (= b)))", "(NP (NP (-LRB- a) (= b)))"),
+        # A parser splits at all spaces.
+        ("(NP (CD 1\u00a0000\u2009km) (N \u2009))", "(NP (CD 1_000_km))"),
     ],
 )
 def test_a_plain_tree(tree, expected):

@@ -1,6 +1,7 @@
 """The tasks of encoder-only models before training: batches, refusals, and initial weights."""
 
 import dataclasses
+import re
 import shutil
 import types
 
@@ -74,7 +75,25 @@ def test_a_classifier_knows_the_labels_of_its_training_side(task_of):
     assert task.names == ["lamp", "time"]
     assert len(task.examples("train")) == 4
     with pytest.raises(ValueError, match=r"--labelled_examples must be at most 6, .*Received: 7\."):
-        task_of(Classification, "--labelled_examples=7").examples("train")
+        task_of(Classification, "--labelled_examples=7")
+
+
+def test_the_rarest_label_is_that_of_the_texts_to_train_on(task_of, capsys):
+    task_of(Classification, "--labelled_examples=1").introduce()
+    assert re.search("2 labels, the rarest (lamp|time): 0 of 1 texts", capsys.readouterr().out)
+
+
+def test_a_blank_text_of_files_is_left_out_as_from_a_split(tmp_path):
+    (tmp_path / "a").write_text("turn on\n\nthe time\n")
+    (tmp_path / "b").write_text("lamp\nlamp\ntime\n")
+    values = {"source_file": str(tmp_path / "a"), "reference_file": str(tmp_path / "b")}
+    scorer = LabelScorer({"labels": {"names": ["lamp", "time"]}}, "m", {**NO_FLAGS, **values})
+    text = scorer._text
+    assert [*text.sources] == ["turn on", "the time"]
+    assert text.place(1, "the text").endswith("b, line 3")
+    (tmp_path / "a").write_text("\n\n\n")
+    with pytest.raises(ValueError, match="hold no labelled text"):
+        LabelScorer({"labels": {"names": ["lamp", "time"]}}, "m", {**NO_FLAGS, **values})
 
 
 @pytest.mark.parametrize("kind", [Masking, Classification, Tagging])

@@ -20,7 +20,7 @@ from keras_transformer.tasks.score import Scorer
 from keras_transformer.tasks.task import Score
 from keras_transformer.tasks.text_task import KEPT, SHOWN, TextEncoding, in_rows
 from pipelines.batches import labelled_texts
-from pipelines.corpora.parallel_text import Origin, ParallelText
+from pipelines.corpora.parallel_text import ParallelText
 from pipelines.dropped import Dropped
 from pipelines.whole_files import write_json
 
@@ -80,7 +80,11 @@ class LabelScorer(Scorer):
         files = [values["source_file"], values["reference_file"]]
         if any(files):
             texts, labels = held_out_text(self.description, self.model, values["split"], *files)
-            return ParallelText(texts, labels, (Origin(files[1], range(1, len(texts) + 1)),))
+            numbered = enumerate(zip(texts, labels, strict=True), 1)
+            rows = [(number, *pair) for number, pair in numbered if all(pair)]
+            if not rows:
+                raise ValueError(f"{files[0]} and {files[1]} hold no labelled text. Fill them.")
+            return ParallelText.from_rows(rows, files[1])
         whole = self.corpus("texts and labels by --source_file and --reference_file")
         corpus = self.usable(whole)
         self._dropped = Dropped(corpus.dropped)
@@ -147,9 +151,13 @@ class Labelling(TextEncoding):
             place = functools.partial(text.place, side=f"the {side} side")
             self.scorer.check(text, self.names, place)
         super().introduce()
+        targets = corpus.train.targets
+        # A label that none of --labelled_examples has counts too.
         counts = collections.Counter(
-            label for target in corpus.train.targets for label in self.labels_in(target)
+            {label: 0 for target in targets for label in self.labels_in(target)}
         )
+        for number in self._rows_to_train():
+            counts.update(self.labels_in(targets[number]))
         rarest, count = min(counts.items(), key=lambda pair: (pair[1], pair[0]))
         print(
             f"{len(self.names)} {self.kind_of_labels}, the rarest {rarest}: {count:,} of "
@@ -164,6 +172,7 @@ class Labelling(TextEncoding):
                 f"--task={self.name} needs labels. Received: corpus={self.corpus.name}, which has "
                 "none. Pass another --corpus, such as text_files."
             )
+        self._rows_to_train()  # It may refuse --labelled_examples.
         super().write_files(folder)
         write_json(folder.path / LABELS_FILE, sorted(self.labels_of(train.targets)))
 
@@ -183,18 +192,23 @@ class Labelling(TextEncoding):
             place = functools.partial(valid.place, side="the validation side")
             return self.labelled(valid.sources, valid.targets, place)
         train = self.corpus.train
-        count = self.values["labelled_examples"] or len(train)
-        if count > len(train):
-            raise ValueError(
-                f"--labelled_examples must be at most {len(train)}, the texts to train on. "
-                f"Received: {count}."
-            )
-        chosen = np.random.default_rng(self.values["seed"]).permutation(len(train))[:count]
+        chosen = self._rows_to_train()
         return self.labelled(
             [train.sources[number] for number in chosen],
             [train.targets[number] for number in chosen],
             lambda index: train.place(chosen[index], "the training side"),
         )
+
+    def _rows_to_train(self):
+        """Return the numbers of the texts to train on, drawn at random."""
+        total = len(self.corpus.train)
+        count = self.values["labelled_examples"] or total
+        if count > total:
+            raise ValueError(
+                f"--labelled_examples must be at most {total}, the texts to train on. Received: "
+                f"{count}."
+            )
+        return np.random.default_rng(self.values["seed"]).permutation(total)[:count]
 
     def score(self, module):
         """Score the labels of the test set, and show some of its texts."""

@@ -1,6 +1,7 @@
 """Sets of pictures: from packages, idx files, and folders of PNG files."""
 
 import gzip
+import os
 import struct
 
 import numpy as np
@@ -183,6 +184,9 @@ def test_pictures_that_cannot_be_used_are_refused(photographs, tmp_path_factory)
         error = FileNotFoundError if "there is no" in message else ValueError
         with pytest.raises(error, match=message):
             images.load(*arguments)
+    (folder / os.fsdecode(b"caf\xe9")).mkdir()
+    with pytest.raises(ValueError, match=r"class whose name is not UTF-8: .*caf.*Rename it\.$"):
+        images.load("folder", folder)
 
 
 def test_jpeg_files_are_read_and_other_files_counted_by_their_endings(photographs):

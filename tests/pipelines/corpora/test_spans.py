@@ -19,6 +19,7 @@ from keras_transformer.tasks.translation.task import Translation
 from pipelines import corpora
 from pipelines.batches.batching import training_batches
 from pipelines.batches.texts import tokenize_pairs
+from pipelines.corpora import spans
 from pipelines.corpora.spans import SENTINELS, cut, restored
 from pipelines.corpora.spans_anew import ARGUMENTS, SpansAnew, whole_texts
 from pipelines.random_numbers import key
@@ -94,6 +95,21 @@ def test_the_corpus_names_its_sentinels_and_drops_lines_without_a_span(tmp_path)
     (tmp_path / "valid.en").write_text("Yes\n")
     with pytest.raises(ValueError, match=r"^the file valid holds no line of two words or more"):
         corpora.load("spans", **settings)
+
+
+@pytest.mark.parametrize("most", [1, 7, 2**18])
+def test_lines_may_be_cut_in_parts(tmp_path, monkeypatch, most):
+    lines = ["a b", "c d e f g h i j", "k l", "m n o"]
+    for name in ("train", "valid", "test"):
+        (tmp_path / f"{name}.en").write_text("\n".join(lines))
+    settings = {"source_language": "en", "target_language": "en", "data_dir": tmp_path}
+    whole = corpora.load("spans", **settings, seed=3).train
+    monkeypatch.setattr(spans, "MOST_WORDS", most)
+    widths = []
+    cut = spans.cut
+    monkeypatch.setattr(spans, "cut", lambda *part: widths.append(len(part[0])) or cut(*part))
+    assert corpora.load("spans", **settings, seed=3).train == whole
+    assert widths == {1: [1] * 4, 7: [1, 1, 2], 2**18: [4]}[most] * 3
 
 
 # Spans of a mixture that are cut anew in each epoch.
