@@ -72,8 +72,8 @@ def plain_name(name: str, prefix: str) -> str:
 class WeightFiles(Mapping):
     """Float32 arrays of a folder's safetensors files, keyed by `plain_name` of their names in the
     files. `ties` map names of tables to those under which tied ones may be stored alone, as by
-    Accelerate. `unused` are weight files that the index does not name;
-    if a model.safetensors is one of these, those that it names.
+    Accelerate. `unused` are weight files that the index does not name; if a model.safetensors is
+    one of these, those that it names.
     """
 
     def __init__(self, folder: pathlib.Path, prefix: str, ties: Mapping[str, str]):

@@ -165,10 +165,9 @@ def initialize(
     named = {WEIGHTS + variable.path: variable for variable in model.weights}
     added = [name for name in named if name.startswith(ADDED) and name not in weights]
     own = {*adapters_in(named), *added}
-    variables, weights = (
-        {name: part[name] for name in part if is_within(name.removeprefix(WEIGHTS), layers)}
-        for part in ({name: named[name] for name in named if name not in own}, weights)
-    )
+    inner = {name for name in (*named, *weights) if is_within(name.removeprefix(WEIGHTS), layers)}
+    variables = {name: named[name] for name in named if name in inner and name not in own}
+    weights = {name: weights[name] for name in weights if name in inner}
     counts = {}
     for name, side in TABLES.items() if pieces is not None else ():
         if name not in variables or name not in weights:
