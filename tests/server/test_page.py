@@ -1,9 +1,12 @@
 """The page in a browser without a window: what a user types is translated, and errors are shown."""
 
+import base64
 import contextlib
 import os
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
@@ -12,6 +15,8 @@ from headless_browser import chromium, wait_for
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from string_model import StringParser, StringReader
+
+from pipelines.batches import picture_files
 
 
 @pytest.fixture(scope="module")
@@ -166,3 +171,16 @@ def test_a_hidden_word_is_guessed_and_sentences_are_searched(browser, page_of):
     lines = page("found").split("\n")
     assert [line.rsplit(" ", 1)[0] for line in lines] == ["the <mask> barked", "abcd", "the"]
     assert page("error") == ""
+
+
+def test_a_transparent_picture_is_laid_over_white_as_in_training(browser, page):
+    drawing = np.zeros((4, 6, 4), np.uint8)
+    drawing[1:3, 2:5, 3] = 255
+    drawing[0, 0, 3] = 128
+    png = tf.io.encode_png(drawing)
+    size = "pictureSize = { height: 8, width: 6 }; const [bytes, done] = arguments;"
+    file = "new File([new Uint8Array(bytes)], 'a.png', { type: 'image/png' })"
+    sent = browser.execute_async_script(f"{size} pngOf({file}).then(done)", [*png.numpy()])
+    pixels = picture_files.decoded(tf.constant(base64.b64decode(sent)), 1)
+    np.testing.assert_array_equal(pixels[2:6], picture_files.decoded(png, 1))
+    assert pixels[:2].numpy().max() == pixels[6:].numpy().max() == 0

@@ -20,7 +20,8 @@ function fitted(width, height, room) {
   return [(room.width - size[0]) / 2, (room.height - size[1]) / 2, ...size];
 }
 
-// The picture as a PNG of the model's size, in base64; margins are black.
+// The picture as a PNG of the model's size, in base64; margins are black. A transparent picture is
+// laid over white, as in training.
 async function pngOf(file) {
   let bitmap;
   try {
@@ -30,8 +31,11 @@ async function pngOf(file) {
   }
   const canvas = element("canvas", pictureSize);
   const pen = canvas.getContext("2d");
+  const place = fitted(bitmap.width, bitmap.height, pictureSize);
   pen.fillRect(0, 0, canvas.width, canvas.height);
-  pen.drawImage(bitmap, ...fitted(bitmap.width, bitmap.height, pictureSize));
+  pen.fillStyle = "white";
+  pen.fillRect(...place);
+  pen.drawImage(bitmap, ...place);
   return canvas.toDataURL("image/png").replace(/^.*,/, "");
 }
 
