@@ -214,3 +214,21 @@ def test_opacities_ranks_and_sizes_of_pictures_are_those_of_numpy():
     assert ranked == [["c", 0.7], ["a", 0.2]]
     assert wide == [0, 2, 8, 4]
     assert high == [2, 0, 4, 8]
+
+
+def test_only_the_picture_that_was_dropped_last_is_shown():
+    program = """
+    pngOf = async (file) => file;
+    showClasses = ({ number }) => { get("class").textContent += number; };
+    showLooks = () => {};
+    predict = async (signature, { png }) => {
+      const { number, seconds } = png.b64;
+      await new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+      if (number === 2) throw new Error("broken");
+      return { number };
+    };
+    const files = [[1, 0.02], [2, 0.03], [3, 0]].map(([number, seconds]) => ({ number, seconds }));
+    await Promise.all(files.map(classify));
+    const shown = [get("class").textContent, get("error").textContent, get("looked").hidden];
+    console.log(JSON.stringify(shown));"""
+    assert run(program) == ["3", "", False]

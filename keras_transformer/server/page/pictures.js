@@ -1,5 +1,7 @@
 // A picture that is dropped on the page: its class, and where the model looked.
 let pictureSize = null;
+// The file that came last. Answers about earlier ones are ignored.
+let newestPicture = null;
 
 // Show the form for pictures if the model classifies pictures.
 function offerPictures(definitions) {
@@ -40,16 +42,19 @@ async function pngOf(file) {
 }
 
 async function classify(file) {
+  newestPicture = file;
   get("error").textContent = "";
   try {
     const png = { b64: await pngOf(file) };
     const prediction = await predict("classify_png", { png });
     const { seen, attention } = await predict("attend_png", { png });
+    if (file !== newestPicture) return;
     showClasses(prediction);
     showLooks(seen, attention);
     get("picture_curl").textContent = curlOf(request("classify_png", { png }));
     get("looked").hidden = false;
   } catch (error) {
+    if (file !== newestPicture) return;
     get("error").textContent = error.message;
     get("looked").hidden = true;
   }
