@@ -78,6 +78,8 @@ function showReading(text, ...tables) {
   get("best").textContent = text;
   get("best").hidden = false;
   get("readings").replaceChildren(...tables);
+  // These are nearest to the text before.
+  get("found").replaceChildren();
   for (const id of ["nbest", "attention", "next"]) get(id).hidden = true;
   get("search").hidden = !signatures.has("embed");
   get("lacking").textContent = "";
@@ -112,8 +114,10 @@ async function searchSentences() {
   const texts = lines.map((line) => line.trim()).filter((line) => line);
   try {
     if (!texts.length) throw new Error("Write sentences to search in, one a line.");
-    const body = { signature_name: "embed", instances: [translated, ...texts] };
+    const text = translated;
+    const body = { signature_name: "embed", instances: [text, ...texts] };
     const answer = await ask(`${base}:predict`, body);
+    if (text !== translated) return;
     const [query, ...vectors] = answer.predictions;
     const rows = nearest(query, vectors).map(([n, cosine]) =>
       scoreRow(texts[n], cosine.toFixed(3)));
