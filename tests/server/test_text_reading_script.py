@@ -240,3 +240,18 @@ def test_only_the_picture_that_was_dropped_last_is_shown():
     const shown = [get("class").textContent, get("error").textContent, get("looked").hidden];
     console.log(JSON.stringify(shown));"""
     assert run(program) == ["3", "", False]
+
+
+def test_an_error_of_a_proxy_is_shown_in_words():
+    program = """
+    const shown = [];
+    const pages = [[502, "<html>Bad Gateway"], [200, "<html>Log in"], [503, '{"error": "busy"}']];
+    for (const [status, body] of pages) {
+      const text = async () => body;
+      fetch = async () => ({ ok: status === 200, status, text });
+      await translate({ preventDefault() {} });
+      shown.push(get("error").textContent);
+    }
+    console.log(JSON.stringify(shown));"""
+    words = "The server does not answer: HTTP"
+    assert run(program) == [f"{words} 502.", f"{words} 200.", "busy"]

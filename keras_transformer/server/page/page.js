@@ -33,9 +33,10 @@ async function ask(path, body) {
   } catch (error) {
     throw new Error("The server does not answer.");
   }
-  const answer = parse(await response.text());
-  if (!response.ok) throw new Error(answer.error || `HTTP ${response.status}`);
-  return answer;
+  // A proxy before the server may answer with a page of its own.
+  const answer = await response.text().then(parse).catch(() => null);
+  if (response.ok && answer) return answer;
+  throw new Error(answer?.error ?? `The server does not answer: HTTP ${response.status}.`);
 }
 
 async function describe() {
