@@ -147,6 +147,15 @@ def test_an_error_is_shown_in_words(browser, page):
     assert not browser.find_element(By.ID, "answer").is_displayed()
 
 
+def test_a_translation_is_shown_though_its_attention_is_refused(browser, start, exported, shown):
+    with start(exported / "m", max_response_bytes=10_000) as small:
+        browser.get(str(small.base_url))
+        type_and_wait(browser, "w " * 20, "error")
+        assert "The answer of `align`" in shown("error")
+        assert shown("best") == " ".join("W" * 20)
+        assert not browser.find_element(By.ID, "attention").is_displayed()
+
+
 def test_the_browser_logs_no_error_and_asks_no_other_host(browser, page):
     type_and_wait(browser, "a", "best")
     severe = [line for line in browser.get_log("browser") if "400" not in line["message"]]

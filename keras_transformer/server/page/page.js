@@ -68,6 +68,7 @@ async function translate(event) {
   get("took").textContent = "";
   get("error").textContent = "";
   get("go").disabled = true;
+  let isTranslated = false;
   const began = performance.now();
   const text = get("text").value;
   translated = text;
@@ -85,15 +86,18 @@ async function translate(event) {
     get("took").textContent = `${Math.round(performance.now() - began)} ms`;
     showTranslations(hypotheses);
     get("curl").textContent = curlOf(request(signature, instance));
+    showLacking(signature);
+    // The server may refuse what follows for a long text, which is translated all the same.
+    for (const id of ["attention", "next"]) get(id).hidden = true;
+    get("answer").hidden = false;
+    isTranslated = true;
     const best = hypotheses[0][0];
     const canAlign = signatures.has("align") && best;
     showAttention(canAlign ? await predict("align", { text, reference: best }) : null);
     await showNextPieces();
-    showLacking(signature);
-    get("answer").hidden = false;
   } catch (error) {
     get("error").textContent = error.message;
-    get("answer").hidden = true;
+    get("answer").hidden = !isTranslated;
   } finally {
     get("go").disabled = false;
   }
