@@ -2,7 +2,9 @@
 
 import base64
 import contextlib
+import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ pytest.importorskip("httpx")
 from headless_browser import chromium, wait_for
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from shell import printed
 from string_model import StringParser, StringReader
 
 from pipelines.batches import picture_files
@@ -79,12 +82,14 @@ def test_ctrl_enter_translates_unless_an_answer_is_waited_for(browser, page):
     assert browser.execute_script(count) == 3
 
 
-def test_the_curl_line_does_the_same(browser, page, client):
-    type_and_wait(browser, 'it\'s "one"', "best")
-    assert page("curl") == (
-        """curl -d '{"signature_name":"nbest","instances":["it'\\''s \\"one\\""]}' """
-        + f"{client.base_url}/v1/models/m:predict"
-    )
+def test_the_curl_line_does_the_same_in_a_shell(browser, start, exported, shown):
+    if not shutil.which("curl"):
+        pytest.skip("curl is not installed")
+    with start(exported / "m", name="it's m (1)") as server:
+        browser.get(str(server.base_url))
+        type_and_wait(browser, 'it\'s "one"', "best")
+        answer = json.loads(printed("sh", "-c", f"{shown('curl')} --silent"))
+    assert answer["predictions"][0]["translations"][0] == 'IT\'S "ONE"'
 
 
 def test_every_head_is_drawn_and_can_be_chosen(browser, page):

@@ -95,7 +95,7 @@ def test_guesses_are_shown_for_each_mask_with_their_shares():
         False,
         "",
         'curl -d \'{"signature_name":"fill_mask","instances":[{"text":"a <mask> and a <mask>"}]}\' '
-        "http://here/v1/models/m:predict",
+        "'http://here/v1/models/m:predict'",
     ]
 
 

@@ -136,9 +136,9 @@ function showLacking(signature) {
 }
 
 function curlOf(body) {
-  const quoted = JSON.stringify(body).replaceAll("'", "'\\''");
-  const url = new URL(`${base}:predict`, location.href);
-  return `curl -d '${quoted}' ${url}`;
+  const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+  const { href } = new URL(`${base}:predict`, location.href);
+  return `curl -d ${quoted(JSON.stringify(body))} ${quoted(href)}`;
 }
 
 get("form").addEventListener("submit", translate);
