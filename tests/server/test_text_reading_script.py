@@ -255,3 +255,24 @@ def test_an_error_of_a_proxy_is_shown_in_words():
     console.log(JSON.stringify(shown));"""
     words = "The server does not answer: HTTP"
     assert run(program) == [f"{words} 502.", f"{words} 200.", "busy"]
+
+
+def test_only_an_error_about_the_latest_next_pieces_is_shown_until_others_come():
+    program = """
+    get("next").hidden = false;
+    let fails = true;
+    predict = async () => {
+      if (!fails) return { pieces: [], probabilities: [], model_probabilities: [] };
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      throw new Error("busy");
+    };
+    const shown = [];
+    for (const doesFail of [true, false]) {
+      const before = refreshNextPieces();
+      fails = doesFail;
+      await Promise.all([before, refreshNextPieces()]);
+      shown.push(get("error").textContent);
+    }
+    await refreshNextPieces();
+    console.log(JSON.stringify([...shown, get("error").textContent]));"""
+    assert run(program) == ["busy", "", ""]

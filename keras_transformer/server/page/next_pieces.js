@@ -42,9 +42,13 @@ async function updateNextPieces() {
   if (number === latest) showBars(next);
 }
 
-const refreshNextPieces = () => updateNextPieces().catch((error) => {
-  get("error").textContent = error.message;
-});
+function refreshNextPieces() {
+  get("error").textContent = "";
+  const number = latest + 1;
+  return updateNextPieces().catch((error) => {
+    if (number === latest) get("error").textContent = error.message;
+  });
+}
 
 // Show the next pieces as bars; null: the text has ended.
 function showBars(next) {
