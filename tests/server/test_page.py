@@ -152,6 +152,17 @@ def test_an_error_is_shown_in_words(browser, page):
     assert not browser.find_element(By.ID, "answer").is_displayed()
 
 
+def test_the_end_of_a_hebrew_sentence_is_on_its_left(browser, page):
+    type_and_wait(browser, "\u05e9\u05dc\u05d5\u05dd!", "best")
+    place = """
+        const range = document.createRange();
+        range.setStart(get("best").firstChild, arguments[0]);
+        range.setEnd(get("best").firstChild, arguments[0] + 1);
+        return range.getBoundingClientRect().left;
+    """
+    assert browser.execute_script(place, 4) < browser.execute_script(place, 0)
+
+
 def test_a_translation_is_shown_though_its_attention_is_refused(browser, start, exported, shown):
     with start(exported / "m", max_response_bytes=10_000) as small:
         browser.get(str(small.base_url))
