@@ -11,6 +11,7 @@ import logging
 import pathlib
 import subprocess
 import tarfile
+import time
 from collections.abc import Mapping
 
 from keras_transformer.decoding.lengths import parse_length
@@ -110,7 +111,7 @@ def prepare(module: TextModule) -> None:
 
 def write(folder: pathlib.Path, module: TextModule, title: str, size: int) -> None:
     """Write the page of a translator, whose graphs have `size` bytes, and all that it loads."""
-    write_json(folder / "web.json", settings(module))
+    write_json(folder / "web.json", settings(module) | {"title": title, "exported": time.time_ns()})
     runtime = folder / "runtime"
     runtime.mkdir()
     for package in PACKAGES:

@@ -62,6 +62,7 @@ def test_the_folder_has_all_that_its_page_loads_and_no_other_host(packages, piec
     policy = re.search(r'Content-Security-Policy"\s+content="([^"]+)"', page)[1]
     assert policy == "default-src 'self' data: 'unsafe-inline' 'unsafe-eval'"
     settings = json.loads((tmp_path / "web.json").read_text())
+    assert settings["title"] == "A translator, <a> to b"
     assert settings["beam_size"] == 3
     assert settings["max_length"] == [1, 1, 50]
     assert settings["marks"] is None

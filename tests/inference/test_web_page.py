@@ -96,9 +96,9 @@ def browser():
 
 
 @contextlib.contextmanager
-def served(folder):
-    handler = functools.partial(Quiet, directory=folder)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+def served(folder, kind=Quiet, port=0):
+    handler = functools.partial(kind, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
@@ -185,6 +185,27 @@ def test_languages_are_chosen_in_two_lists_and_forbidden_words_never_come(browse
     assert len({*map(tuple, translations.values())}) == 3
     free = Translator.load(many_languages, forbidden_words=())
     assert any("d d" in text for text in free.translate(LINES))
+
+
+class Kept(Quiet):
+    """As a server of files that have not changed for days: a browser need not ask again."""
+
+    def end_headers(self):
+        self.send_header("Cache-Control", "max-age=1000")
+        super().end_headers()
+
+
+def test_a_model_at_the_address_of_an_earlier_one_is_read_anew(browser, folder, many_languages):
+    port = 0
+    for model in (folder, many_languages):
+        with served(model, Kept, port) as address:
+            port = int(address.rsplit(":")[-1].strip("/"))
+            browser.get(address)
+            button = browser.find_element(By.ID, "go")
+            wait_for(browser, button.is_enabled)
+            browser.execute_script("get('text').value = arguments[0]", LINES[-1])
+            expected = Translator.load(model).translate(LINES[-1:])
+            assert translated(browser, button) == expected
 
 
 def test_a_page_that_is_opened_as_a_file_says_what_to_do(browser, folder):

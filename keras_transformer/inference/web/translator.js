@@ -11,11 +11,11 @@ var require = () => ({ readFileSync: (bytes) => bytes });
 
 // The graphs: see "The graphs, for other languages" in docs/anywhere.md.
 class Graphs {
-  static async load(folder) {
+  static async load(addressOf) {
     ort.env.wasm.numThreads = 1;
     ort.env.wasm.wasmPaths = new URL("runtime/", location.href).href;
     const sessions = ["encoder", "decoder"].map((name) =>
-      ort.InferenceSession.create(`${folder}${name}.onnx`));
+      ort.InferenceSession.create(addressOf(`${name}.onnx`)));
     const [encoder, decoder] = await Promise.all(sessions);
     return Object.assign(new Graphs(), { encoder, decoder });
   }
@@ -67,10 +67,12 @@ function stacked(rows) {
 
 class Translator {
   static async load(folder = "") {
-    const answer = await fetched(`${folder}web.json`);
+    // The browser may have kept files of another model that was at this address before.
+    const answer = await fetched(`${folder}web.json`, { cache: "no-store" });
     const settings = await answer.json();
-    const vocabularies = settings.vocabularies.map((name) => vocabulary(`${folder}${name}`));
-    const [graphs, source, target] = await Promise.all([Graphs.load(folder), ...vocabularies]);
+    const addressOf = (name) => `${folder}${name}?${settings.exported}`;
+    const vocabularies = settings.vocabularies.map((name) => vocabulary(addressOf(name)));
+    const [graphs, source, target] = await Promise.all([Graphs.load(addressOf), ...vocabularies]);
     return Object.assign(new Translator(), { settings, graphs, source, target });
   }
 
@@ -110,8 +112,8 @@ class Translator {
   }
 }
 
-async function fetched(path) {
-  const response = await fetch(path);
+async function fetched(path, options = {}) {
+  const response = await fetch(path, options);
   if (!response.ok) {
     throw new Error(`${path} is not there (HTTP ${response.status}). Export the folder again.`);
   }
@@ -149,6 +151,8 @@ async function open() {
   }
   translator = await Translator.load();
   const { settings } = translator;
+  document.title = settings.title;
+  document.querySelector("h1").textContent = settings.title;
   const codes = Object.keys(settings.labels ?? {});
   const languages = codes.map((code) => [languageName(code), code]).sort();
   get("languages").hidden = !languages.length;
