@@ -187,6 +187,16 @@ def test_languages_are_chosen_in_two_lists_and_forbidden_words_never_come(browse
     assert any("d d" in text for text in free.translate(LINES))
 
 
+def test_an_export_s_own_wide_beam_and_high_penalty_are_accepted(browser, folder):
+    with opened(browser, folder) as (_, button):
+        browser.execute_script("get('text').value = 'a'")
+        enter(browser, "beam_size", "40")
+        enter(browser, "length_penalty", "12.5")
+        search = {"beam_size": 40, "length_penalty": 12.5}
+        expected = Translator.load(folder, **search).translate(["a"])
+        assert translated(browser, button) == expected
+
+
 class Kept(Quiet):
     """As a server of files that have not changed for days: a browser need not ask again."""
 
