@@ -197,6 +197,17 @@ def test_an_export_s_own_wide_beam_and_high_penalty_are_accepted(browser, folder
         assert translated(browser, button) == expected
 
 
+def test_no_translation_of_an_earlier_text_stands_beside_an_error(browser, folder):
+    with opened(browser, folder) as (_, button):
+        browser.execute_script("get('text').value = 'a'")
+        translated(browser, button)
+        browser.execute_script("get('text').value = 'a b '.repeat(1000)")
+        button.click()
+        wait_for(browser, button.is_enabled)
+        assert "more than the 1024 allowed" in shown(browser, "error")
+        assert not browser.find_element(By.ID, "answer").is_displayed()
+
+
 class Kept(Quiet):
     """As a server of files that have not changed for days: a browser need not ask again."""
 

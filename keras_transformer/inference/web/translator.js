@@ -178,6 +178,8 @@ async function translateAll() {
   const options = Object.fromEntries(names.map((name) => [name, entered(name)]));
   const lines = get("text").value.split("\n");
   const translations = [];
+  // It has those of the text before.
+  get("answer").hidden = true;
   const began = performance.now();
   for (const line of lines) {
     translations.push(await translator.translate(line, options));
