@@ -88,12 +88,11 @@ def prepare(module: TextModule) -> None:
             "--format=web is for translators. Received: a language model. Export it by "
             "--format=onnx."
         )
-    options = module.options
     for name, value in FIXED_OPTIONS.items():
-        if getattr(options, name) != value:
+        if (received := getattr(module.options, name)) != value:
             raise ValueError(
-                f"the page of --format=web searches without it: {name}={getattr(options, name)}. "
-                "Leave it out, or export by --format=onnx."
+                f"the page of --format=web searches without it: {name}={received}. Leave it out, "
+                "or export by --format=onnx."
             )
     if module.marks and module.vocabulary.protected.protect_pattern:
         raise ValueError(
