@@ -13,14 +13,16 @@ from pipelines import vocabularies
 from pipelines.batches.texts import check_pieces
 from pipelines.vocabularies import SeparateVocabularies
 from pipelines.vocabularies.augmentation import AugmentedText
+from pipelines.vocabularies.options import is_text
 from pipelines.vocabularies.other_order import require_trainable
 from pipelines.vocabularies.protected_spans import ProtectedSpans
 from pipelines.vocabularies.segmentation import BpeDropout, Variation
 from pipelines.vocabularies.subword_regularization import SubwordRegularization
 from pipelines.vocabularies.vocabulary import Vocabulary
 
-# By their flags.
+# By their flags, and the --vocabulary_model that each needs.
 SEGMENTATIONS = {"bpe_dropout": BpeDropout, "subword_regularization": SubwordRegularization}
+MODELS = {"bpe_dropout": "bpe", "subword_regularization": "unigram"}
 
 
 def scheduled_sampling(values: Mapping) -> ScheduledSampling | None:
@@ -140,6 +142,13 @@ def variations(
             raise ValueError(
                 f"--{name} gives sentences of any length, and --static_shapes wants few. "
                 f"Received: {name}={value}. Leave one out."
+            )
+    is_learned = is_text(values["corpus"]) and not values["vocabulary_from"]
+    for name in flags:
+        if is_learned and values["vocabulary_model"] != MODELS[name]:
+            raise ValueError(
+                f"--{name} needs --vocabulary_model={MODELS[name]}. Received: "
+                f"{values['vocabulary_model']}. Change it, or leave --{name} out."
             )
     rates_of_all = {
         "case": augmentation.case_rate,

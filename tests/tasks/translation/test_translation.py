@@ -284,6 +284,8 @@ EXCLUDED = [
         for flag in SEGMENTATIONS
     ),
     ("--bpe_dropout=0.1 --subword_regularization=0.2", "^--bpe_dropout and --subword_regular"),
+    ("--bpe_dropout=0.1 --vocabulary_model=word_piece", r"^--bpe_dropout needs .*=bpe\. .*: word_"),
+    ("--subword_regularization=0.2", "^--subword_regularization needs --vocabulary_model=unigram"),
     ("--r_drop=5 --scheduled_sampling=0.1", "^--r_drop and --scheduled_sampling exclude "),
     ("--vocabularies=separate --tie_embeddings=three_way", r"Received: tie_embeddings=three_way"),
     ("--keep_best=bleu", r"^--keep_best must be one of cross_entropy\. Received: bleu\. .*--valid"),
