@@ -86,7 +86,7 @@ class Tsv(OneFile, name="tsv"):
     source_column: str = option(
         "1", "Column of the sources: its number, from 1, or its name in the first line."
     )
-    target_column: str = option("2", "Column of the targets, by its number or name.")
+    target_column: str = option("2", "Column of the targets, by number or name as --source_column.")
 
     def pairs(self, path, dropped):
         columns = (self.source_column, self.target_column)
@@ -145,8 +145,9 @@ def _places(columns, header, path):
     for column in columns:
         if names.count(column) != 1:
             raise ValueError(
-                "`source_column` and `target_column` must be numbers from 1, or in the first line "
-                f"of {path} once: {', '.join(names[:20])}{more}. Received: {' and '.join(columns)}."
+                "`source_column` and `target_column` must both be numbers from 1, or both be in "
+                f"the first line of {path} once: {', '.join(names[:20])}{more}. Received: "
+                f"{' and '.join(columns)}."
             )
     return [names.index(column) + 1 for column in columns]
 

@@ -25,7 +25,6 @@ LANGUAGE = "spans"
 SHARE = 0.15
 SPAN = 3
 MOST_SPANS = 31
-# Lines per call of `cut`.
 # Words that are cut at a time, with those that pad shorter lines.
 MOST_WORDS = 2**18
 SENTINELS = tuple(f"<x{number}>" for number in range(MOST_SPANS + 1))

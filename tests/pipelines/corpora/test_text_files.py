@@ -224,7 +224,7 @@ def test_columns_are_chosen_by_number_or_name(tmp_path):
     assert named.train.targets[0].startswith('"Ziel')
     numbered = corpora.load("tsv", data_file=path, source_column="3", target_column="2")
     assert len(numbered.train) in (len(named.train), len(named.train) + 1)
-    with pytest.raises(ValueError, match=r"from 1, or .*: id, de, en\. Received: en and 2\."):
+    with pytest.raises(ValueError, match=r" both .* or both .*: id, de, en\. Received: en and 2\."):
         corpora.load("tsv", data_file=path, source_column="en")
     path.write_text("\t".join(map(str, range(100))), encoding="utf-8")
     with pytest.raises(ValueError, match=r"once: 0, .*, 18, 19 and 80 more\. Received: en and 2\."):
