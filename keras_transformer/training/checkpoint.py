@@ -106,8 +106,8 @@ def with_adapter(weights: Mapping[str, np.ndarray], path: pathlib.Path) -> dict[
         raise ValueError(f"{path} is no adapter. Name the adapter.npz of a run with --lora_rank.")
     if str(adapter.pop(BASE)) != _checksum(weights, adapter):
         raise ValueError(
-            f"{path} was trained on other weights than these. Pass by --init_from the model that "
-            "the adapter's run began from."
+            f"{path} was trained on other weights than these. Name the model that its run began "
+            "from: by --init_from in train, by --model_dir in export."
         )
     return merged({**weights, **adapter})
 

@@ -389,7 +389,7 @@ def test_an_adapter_alone_makes_the_same_model_of_the_base(run, base):
     model, _ = load_trained(RunFolder(base.path, added=whole.adapter))
     for variable in model.weights:
         np.testing.assert_array_equal(variable, expected[f"weights/{variable.path}"])
-    with pytest.raises(ValueError, match=r"adapter\.npz was trained on other weights than these"):
+    with pytest.raises(ValueError, match=r"adapter\.npz was trained on other .* --model_dir in"):
         RunFolder(whole.path, added=whole.adapter).load_weights(model)
     with pytest.raises(ValueError, match=r"averaged\.npz is no adapter\. Name the adapter\.npz"):
         RunFolder(base.path, added=whole.averaged).load_weights(model)
