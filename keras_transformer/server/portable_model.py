@@ -53,7 +53,7 @@ class ServedPortable:
         self._beam, penalty = beam_and_penalty(options)
         self._width = options.samples or self._beam
         self._exported_search = {"num_hypotheses": self._width}
-        if self._portable.reads_source or not options.samples:
+        if not options.samples:
             self._exported_search["beam_size"] = self._width
         sampling = {
             "temperature": np.array([options.temperature or 1.0], NUMBER),

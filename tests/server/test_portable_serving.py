@@ -137,6 +137,22 @@ def test_samples_depend_on_their_line_and_seed(served):
     assert cold == [row[0] for row in greedy]
 
 
+def test_an_export_that_samples_gives_all_its_samples_by_nbest(folder, tmp_path):
+    version = shutil.copytree(folder / "1", tmp_path / "1")
+    card = json.loads((version / "model.json").read_text())
+    card["decoding"] = {"samples": 3, "max_length": "+4"}
+    (version / "model.json").write_text(json.dumps(card))
+    model = ServedPortable(version)
+    lines = {"text": np.array([line.encode() for line in LINES if line], object)}
+    nbest = model.run("nbest", lines)
+    assert nbest["translations"].shape == (len(LINES) - 1, 3)
+    best = model.run("serving_default", lines)["translation"]
+    assert nbest["translations"][:, 0].tolist() == best.tolist()
+    # A control: a beam gives likelier ones.
+    options = model.signatures["translate"].defaults | {"beam_size": np.array([3], np.int32)}
+    assert (model.run("translate", lines | options)["scores"][:, 0] > nbest["scores"][:, 0]).all()
+
+
 def test_it_describes_itself_as_a_savedmodel_does(served, live, form):
     definitions = served.get("/v1/models/m/metadata").json()["metadata"]["signature_def"]
     definitions = definitions["signature_def"]
