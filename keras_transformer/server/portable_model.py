@@ -185,29 +185,36 @@ class ServedPortable:
     ):
         beam = min(max(beam_size, 1), max(MOST_HYPOTHESES, self._beam))
         form = length_penalty_form.decode(errors="replace")
-        longest = min(max_length, LONGEST) if max_length > 0 else None
-        shortest = in_tokens(parse_length("min_length", self._portable.options.min_length), 1)
-        # As in a SavedModel, the request's limit counts for more.
-        clamped = {"min_length": longest} if longest and longest < shortest else {}
-        return clamped | {
+        return {
+            **self._lengths(max_length, ""),
             "beam_size": beam,
             # The comparison is false for NaN.
             "length_penalty": min(length_penalty, STEEPEST_PENALTY) if length_penalty >= 0 else 0.0,
             "length_penalty_form": form if form in FORMS else None,
-            "max_length": longest,
             "num_hypotheses": min(max(num_hypotheses, 1), beam),
             **{name: label.decode(errors="replace") or None for name, label in labels.items()},
         }
 
     def _sampling_options(self, temperature, seed, max_length=0):
         return {
+            # "+": pieces after the text.
+            **self._lengths(max_length, "+"),
             "samples": 1,
             "num_hypotheses": 1,
             "temperature": _clamped_temperature(temperature),
             "seed": seed,
-            # "+": pieces after the text.
-            "max_length": f"+{min(max_length, LONGEST)}" if max_length > 0 else None,
         }
+
+    def _lengths(self, max_length, sign):
+        """Return the options of a request's limit. As in a SavedModel, it counts for more than the
+        exported `min_length`.
+        """
+        if max_length <= 0:
+            return {}
+        longest = f"{sign}{min(max_length, LONGEST)}"
+        lengths = {"max_length": longest, "min_length": self._portable.options.min_length}
+        most, least = (in_tokens(parse_length(*length), 1) for length in lengths.items())
+        return lengths | ({"min_length": longest} if most < least else {})
 
     def _hypotheses(self, width):
         return {self._outputs: (TEXT, (width,)), "scores": (NUMBER, (width,))}

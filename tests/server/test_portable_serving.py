@@ -264,7 +264,8 @@ def test_a_version_that_lost_a_file_says_which(folder, tmp_path):
 def test_a_language_model_continues_texts(pieces, form, start, tmp_path):
     sizes = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
     model = LanguageModel(vocabulary_size=300, norm="pre", positions="rotary", **sizes)
-    module = GenerationModule(model, pieces, GenerationModule.options_of({"max_length": "+5"}))
+    lengths = {"max_length": "+5", "min_length": "+3"}
+    module = GenerationModule(model, pieces, GenerationModule.options_of(lengths))
     description = {"task": "language_modelling"}
     portable_export.export(module, tmp_path / "m", description, ["a b", "c"], form=form)
     with start(tmp_path / "m") as client:
@@ -283,6 +284,7 @@ def test_a_language_model_continues_texts(pieces, form, start, tmp_path):
         document = {"signature_name": "attend", "instances": ["a"]}
         answer = client.post("/v1/models/m:predict", json=document)
         assert "Serve the SavedModel" in answer.json()["error"]
+        # Below the exported min_length.
         samples = predict(client, "sample", text=["a b c"], max_length=[1], seed=[5])
         assert samples[0].startswith("a b c")
 
