@@ -20,7 +20,7 @@ from keras_transformer.saved_models.signature import NO_SCORE, as_bytes, as_stri
 from pipelines.trees import bracketing
 from pipelines.trees.linearization import alphabet_of
 from pipelines.vocabularies.protected_spans import ProtectedSpans
-from pipelines.vocabularies.span_marks import SpanMarks
+from pipelines.vocabularies.span_marks import marks_of
 from pipelines.vocabularies.vocabulary import RESERVED, fingerprint_of
 
 # The options of each signature.
@@ -51,8 +51,8 @@ class Exported:
         self._output = _only_output(self._functions)
         self._source, self._target = tokenizers_of(self._functions)
         self._tree_leaves = None
-        protected = ProtectedSpans.in_description(facts)
-        self.marks = SpanMarks(protected) if protected else None
+        # Beside the graph, for `model.json` lacks the words that have capitals.
+        self.marks = marks_of(ProtectedSpans.load(folder / "assets.extra"))
         if self._output == TREE:
             pieces = map(self._target.id_to_piece, range(len(self._target)))
             self._tree_leaves = alphabet_of(list(pieces)).leaves
@@ -63,6 +63,8 @@ class Exported:
             "max_length": LONGEST,
         }
         self._languages = facts.get("languages", [])
+        # Tokens around those of a text: EOS, and the label of its language if there are labels.
+        self._added = 2 if self._languages else 1
         exported = facts.get("decoding", {}).get("beam_size")
         self._translating, self._options = request(options, exported)
         self.check(self._options)
@@ -82,7 +84,7 @@ class Exported:
         texts = as_bytes(lines)
         if self.marks:
             texts = self.marks.marked(tf.constant(texts, tf.string)).text.numpy()
-        return [len(ids) + 1 for ids in self._source.encode(as_strings(texts))]
+        return [len(ids) + self._added for ids in self._source.encode(as_strings(texts))]
 
     def has_piece(self, piece: str) -> bool:
         return piece not in RESERVED and self._source.piece_to_id(piece) != self._source.unk_id()
@@ -92,7 +94,7 @@ class Exported:
         texts = as_bytes(references)
         if self._tree_leaves:
             texts = bracketing.symbols(tf.constant(texts, tf.string), self._tree_leaves).numpy()
-        return [len(ids) + 1 for ids in self._target.encode(as_strings(texts))]
+        return [len(ids) + self._added for ids in self._target.encode(as_strings(texts))]
 
     def translate(self, lines: list[str]) -> list[str]:
         """Return the best translation of each line, or a sample."""

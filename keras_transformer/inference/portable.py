@@ -100,7 +100,8 @@ class Portable:
         return [len(ids) + 1 for ids in self._sources(lines)]
 
     def target_lengths(self, references: list[str]) -> list[int]:
-        return [len(ids) + 1 for ids in _encoded(self._target, map(_in_unicode, references))]
+        ends = 1 + self._given_tokens
+        return [len(ids) + ends for ids in _encoded(self._target, map(_in_unicode, references))]
 
     def has_piece(self, piece: str) -> bool:
         return piece not in RESERVED and self._source.piece_to_id(piece) != self._source.unk_id()

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
-from drawn_models import assert_alike
+from checks_here import checks_here
+from drawn_models import Some, assert_alike
 from eager import eagerly
 from small_folders import TEXTS, change, learned, logits_of, translator
 from theirs import random_of_theirs, torch, transformers
@@ -18,8 +19,10 @@ from keras_transformer.decoding.remembered_options import LANGUAGES
 from keras_transformer.imports import m2m_100
 from keras_transformer.imports.hugging_face import PretrainedFolder
 from keras_transformer.inference import portable_export
+from keras_transformer.inference.exported import Exported
 from keras_transformer.inference.live import Live
 from keras_transformer.inference.translator import Translator
+from keras_transformer.saved_models import write
 from keras_transformer.server.options import RequestError
 from keras_transformer.server.portable_model import ServedPortable
 from keras_transformer.tasks import imported
@@ -178,6 +181,11 @@ def test_graphs_of_onnx_have_the_labels_too(theirs, tmp_path):
     references = ["eine rote Katze", "x", "", "ran"]
     expected = live.score(SENTENCES, references)
     np.testing.assert_allclose(translator.score(SENTENCES, references), expected, rtol=1e-4)
+    with checks_here():
+        saved = write.export(Some(module, "serving_default"), tmp_path / "m", module.facts())
+    for engine in (translator._model, Exported(saved, {}, module.facts())):
+        assert engine.lengths(SENTENCES) == live.lengths(SENTENCES)
+        assert engine.target_lengths(references) == live.target_lengths(references)
     prefixes = ["", "eine", "", "no"]
     details = (each.translate_in_detail(SENTENCES, prefixes) for each in (translator, live))
     assert_alike(*details, atol=1e-3)

@@ -208,6 +208,8 @@ def test_text_in_capitals_has_its_own_translation_in_capitals(translator, export
         as_read = model.translate(["A b c d e {name}", "F g a h b"])
         assert first == as_read[0].upper().replace("{NAME}", "{name}")
         assert second == as_read[1].upper() != as_read[1]
+        lengths = model._model.lengths([*lines, "A b c d e {name}", "F g a h b"])
+        assert lengths[:2] == lengths[2:]
         scores = model.score([lines[1], "F g a h b"], ["B H A G F", "B h a g f"])
         np.testing.assert_allclose(*scores, rtol=1e-5)
         [[best, *_]] = model.translate_in_detail([lines[1]], [""])
