@@ -53,8 +53,7 @@ class ServedPortable:
         self._beam, penalty = beam_and_penalty(options)
         self._width = options.samples or self._beam
         self._exported_search = {"num_hypotheses": self._width}
-        if not options.samples:
-            self._exported_search["beam_size"] = self._width
+        self._exported_search |= {} if options.samples else {"beam_size": self._width}
         sampling = {
             "temperature": np.array([options.temperature or 1.0], NUMBER),
             "seed": np.array([1 if options.seed is None else options.seed], LONG),
@@ -197,7 +196,6 @@ class ServedPortable:
 
     def _sampling_options(self, temperature, seed, max_length=0):
         return {
-            # "+": pieces after the text.
             **self._lengths(max_length, "+"),
             "samples": 1,
             "num_hypotheses": 1,
@@ -206,8 +204,8 @@ class ServedPortable:
         }
 
     def _lengths(self, max_length, sign):
-        """Return the options of a request's limit. As in a SavedModel, it counts for more than the
-        exported `min_length`.
+        """Return the options of a request's limit; the sign "+": in pieces after the text. As in a
+        SavedModel, it counts for more than the exported `min_length`.
         """
         if max_length <= 0:
             return {}
