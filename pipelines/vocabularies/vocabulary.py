@@ -24,6 +24,7 @@ import sentencepiece
 from pipelines.special_ids import BOS, EOS, PAD, UNK, Marks
 from pipelines.vocabularies import longest_match
 from pipelines.vocabularies.model_proto import with_symbols
+from pipelines.vocabularies.protected_spans import MARK
 from pipelines.vocabularies.tokenizers import operation
 from pipelines.whole_files import write_whole
 
@@ -225,8 +226,9 @@ class Vocabulary:
 
     @functools.cached_property
     def spelled(self) -> list[str | bytes]:
-        """What each piece writes: text, or its byte if it is one; "" if it is a control piece."""
-        texts: list[str | bytes] = [piece.replace(SPACE, " ") for piece in self.pieces]
+        """What each piece writes: text, a mark without its number, a byte, or "" for controls."""
+        pieces = [re.sub(MARK, "⟦⟧", piece) for piece in self.pieces]
+        texts: list[str | bytes] = [piece.replace(SPACE, " ") for piece in pieces]
         for number, piece in enumerate(self.pieces):
             if self.processor.is_control(number) or self.processor.is_unknown(number):
                 # Nothing, or the sign for an unknown piece.

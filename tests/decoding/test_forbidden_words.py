@@ -15,6 +15,7 @@ from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.forbidden_words import ForbiddenWords
 from keras_transformer.decoding.remembered_options import options_of_run, remembered
 from pipelines.special_ids import EOS
+from pipelines.vocabularies.protected_spans import MARKS
 from pipelines.vocabularies.vocabulary import learn
 
 LINES = [
@@ -85,6 +86,14 @@ def test_a_piece_is_barred_if_it_completes_a_word(vocabulary, forbidden, generat
         # The automaton takes bytes for no letters, so that it may bar words beside such letters.
         in_bytes = any(vocabulary.processor.is_byte(id_) for id_ in [*ids, piece])
         assert is_barred[piece] == in_text or (in_bytes and is_barred[piece]), text
+
+
+def test_the_number_of_a_mark_is_no_word():
+    """Otherwise a text with a protected span would have no translation."""
+    vocabulary = learn(LINES, 331, MARKS[:1])
+    is_barred = barred(ForbiddenWords(["1"], vocabulary.spelled), [])
+    assert is_barred[vocabulary.pieces.index("<0x31>")]
+    assert not is_barred[vocabulary.pieces.index(MARKS[0])]
 
 
 @pytest.mark.parametrize(
