@@ -71,8 +71,7 @@ def options_of_run(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> D
         excluded = ("blockwise", "coverage_penalty") if beam_size == 1 else ("blockwise",)
     if options.get("blockwise"):
         excluded = OF_BEAM
-    searches = {"beam_size", "length_penalty", "samples"} & options.keys()
-    if not options.get("samples") and (searches or options.get("blockwise")):
+    if not (options.get("samples") or options.keys().isdisjoint((*OF_SEARCH, "samples"))):
         excluded = (*excluded, *OF_SAMPLES)
     usable = {name: value for name, value in defaults.items() if name not in excluded}
     shown = usable.pop("num_hypotheses", 1)

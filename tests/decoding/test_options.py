@@ -327,6 +327,7 @@ BEAM = {"beam_size": 4, "length_penalty": 1.0, "num_hypotheses": 3}
         (DRAWING, {"samples": 1}, {**DRAWING, "samples": 1, "num_hypotheses": 1}),
         (DRAWING, {"samples": 0}, {"num_hypotheses": 4}),
         (DRAWING, {"length_penalty": 1.0}, {"length_penalty": 1.0, "num_hypotheses": 4}),
+        (DRAWING, {"beam_form": "staying"}, {"beam_form": "staying", "num_hypotheses": 4}),
         (DRAWING, {"blockwise": True}, {"blockwise": True}),
         (BEAM, {"beam_size": 1}, {**BEAM, "beam_size": 1, "num_hypotheses": 1}),
         (BEAM, {"beam_size": 9}, {**BEAM, "beam_size": 9}),

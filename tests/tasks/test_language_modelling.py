@@ -51,6 +51,7 @@ def test_it_learns_the_lines_of_a_folder(task_of, tmp_path):
 def test_text_is_sampled_unless_flags_ask_for_a_search(task_of):
     assert (task_of().decoding.samples, task_of().decoding.top_p) == (1, 0.9)
     assert task_of("--beam_size=3").decoding.samples == 0
+    assert task_of("--beam_form=staying").decoding.samples == 0
     assert task_of("--temperature=0.5").decoding.temperature == 0.5
 
 

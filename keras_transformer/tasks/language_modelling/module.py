@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.candidates import token_log_probabilities
 from keras_transformer.decoding.lengths import LONGEST, most_read
-from keras_transformer.decoding.remembered_options import decoding_flags
+from keras_transformer.decoding.remembered_options import OF_BEAM, decoding_flags
 from keras_transformer.inference.model_graphs import IDS, shifted, traced
 from keras_transformer.inference.text_module import TEXT, TextModule, with_options
 from keras_transformer.models import LanguageModel
@@ -74,7 +74,7 @@ class GenerationModule(TextModule):
                     f"{name}={value}. Leave it out."
                 )
         samples = values.get("samples")
-        searches = values.get("beam_size") or "length_penalty" in values or samples == 0
+        searches = samples == 0 or not values.keys().isdisjoint(OF_BEAM)
         if not samples and searches:
             return DecodingOptions(**{name: values[name] for name in values if name != "seed"})
         return DecodingOptions(**{"top_p": TOP_P, **values, "samples": samples or 1})
