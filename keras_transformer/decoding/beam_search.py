@@ -34,7 +34,7 @@ class BeamSearch:
        leaves the batch.
 
     A beam of 1 is greedy search: a sentence is done when its first hypothesis ends, even if the
-    penalty could favour a longer one.
+    penalty could favour a longer one. It has no coverage penalty.
 
     K, alpha, n and c of lp may be per-sentence tensors (B,), unvalidated. Shapes are then those of
     the largest K and n, and the hypotheses beyond a sentence's own n score -inf.
@@ -99,6 +99,7 @@ class BeamSearch:
         ids, scores = no_hypotheses(sentences, width)
         scores = tf.where(tf.range(width) == 0, 0.0, scores)
         own = {name: tf.broadcast_to(value, [sentences]) for name, value in self._settings.items()}
+        own["beta"] = tf.where(own["beam_size"] == 1, 0.0, self.coverage_penalty)
         n = own["n"]
         preference = self.constraints.preference
         if preference:
@@ -127,7 +128,7 @@ class BeamSearch:
     def _extend(self, logits, state, position, unfinished, finished):
         """One turn of `loop.run`."""
         candidates = self._candidates(unfinished, logits, position)
-        coverage = self._coverage(state)
+        coverage = self._coverage(state, unfinished)
         finished = self._finish(candidates, finished, unfinished, position + 1, coverage)
         (ids, scores), parents = self._survivors(candidates, unfinished)
         is_done = self._is_done(scores, tf.gather(finished[1], unfinished["sentence"]), unfinished)
@@ -157,12 +158,12 @@ class BeamSearch:
         scores = tf.reshape(best - log_normalizer(logits)[:, None], shape)
         return scores + unfinished["scores"][:, :, None], tf.reshape(tokens, shape)
 
-    def _coverage(self, state):
+    def _coverage(self, state, unfinished):
         """Return cp of each hypothesis that was extended, (b, K), or None without a penalty."""
         if not self.coverage_penalty:
             return None
-        penalties = coverage_penalty(state["coverage"], self.coverage_penalty)
-        return tf.reshape(penalties, [-1, self.beam_size])
+        beta = tf.repeat(unfinished["beta"], self.beam_size)
+        return tf.reshape(coverage_penalty(state["coverage"], beta), [-1, self.beam_size])
 
     def _finish(self, candidates, finished, unfinished, length, coverage):
         """Return all sentences' K best finished hypotheses: ids (B, K, t + 1), scores (B, K)."""
@@ -288,7 +289,7 @@ class Covering:
         return logits, {"inner": inner, "coverage": coverage}, attention
 
 
-def coverage_penalty(coverage: tf.Tensor, beta: float) -> tf.Tensor:
+def coverage_penalty(coverage: tf.Tensor, beta: float | tf.Tensor) -> tf.Tensor:
     """Return cp(X; Y) = beta sum_i log(min(sum_j p_ij, 1)), at most 0, of coverages sum_j p_ij,
     (..., S): how much all target tokens attend to source token i.
     """

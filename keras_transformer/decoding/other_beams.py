@@ -20,7 +20,7 @@ class ShrinkingBeamSearch(BeamSearch):
         ids, scores, parents = self._candidates(unfinished, logits, position)
         scores = first(scores, unfinished["beam_size"])
         candidates = ids, scores, parents
-        coverage = self._coverage(state)
+        coverage = self._coverage(state, unfinished)
         finished = self._finish(candidates, finished, unfinished, position + 1, coverage)
         ended = (ids[:, :, -1] == EOS) & (scores > -float("inf"))
         places = unfinished["beam_size"] - tf.math.count_nonzero(ended, axis=1, dtype=tf.int32)

@@ -127,6 +127,16 @@ def test_it_counts_with_each_length_penalty_of_a_sweep():
         enumeration.assert_lists_equal(actual, [best for [best] in expected])
 
 
+def test_a_beam_of_1_beside_wider_ones_is_greedy_search_without_the_penalty():
+    tables, limits = [Attentive(seed, 3) for seed in range(4)], [6] * 4
+    beams = tf.constant([1, 3, 1, 3])
+    greedy, covered = (
+        search(tables, limits, 0.0, beta, size, 1) for beta, size in ((0, 1), (0.4, 3))
+    )
+    expected = [greedy[0], covered[1], greedy[2], covered[3]]
+    assert search(tables, limits, 0.0, 0.4, beams, 1) == expected
+
+
 def test_the_penalty_is_wu_et_al_s_and_finite_where_nothing_is_covered():
     coverage = np.array([[0.3, 1.0, 2.5], [1.0, 1.0, 1.0], [0.5, 0.25, 0.0]], np.float32)
     penalties = coverage_penalty(tf.constant(coverage), 0.4).numpy()
