@@ -115,8 +115,12 @@ def _load_runs(models, precision, options):
     for model, description in zip(models, descriptions, strict=True):
         require_sentences(description, model.path)
     kind = module_class(descriptions[0])
+    defaults = kind.defaults(descriptions[0])
+    if len(models) > 1:
+        # An ensemble proposes no blocks. The beam of 1 stays, which gives the same.
+        defaults.pop("blockwise", None)
     # Before any weights are loaded, so that wrong options are reported at once.
-    decoding = options_of_run(explicit, kind.defaults(descriptions[0]))
+    decoding = options_of_run(explicit, defaults)
     trained = [load_trained(run, precision) for run in runs]
     members = [member for member, _ in trained]
     vocabulary = trained[0][1]

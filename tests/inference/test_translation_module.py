@@ -8,10 +8,13 @@ import tensorflow as tf
 from eager import eagerly
 
 from keras_transformer.decoding import DecodingOptions
+from keras_transformer.decoding.remembered_options import remembered
+from keras_transformer.inference import loading
 from keras_transformer.inference.translator import Translator, link_words
 from keras_transformer.models import Ensemble, Transformer
 from keras_transformer.tasks.translation.module import MAX_SOURCE_LENGTH, TranslationModule
 from pipelines.vocabularies import vocabulary
+from pipelines.whole_files import write_json
 
 SOURCE = ["▁the", "▁hou", "se", "▁burns", "</s>"]
 TARGET = ["▁das", "▁Haus", "▁brenn", "t", "</s>"]
@@ -204,6 +207,18 @@ def test_an_ensemble_translates_scores_and_has_no_attention(model, pieces):
     assert translator.score(["a b c"], ["b"])[0][0] < 0
     with pytest.raises(ValueError, match="an ensemble has no attention of its own"):
         translator.align(["a"], ["b"])
+
+
+def test_an_ensemble_of_runs_that_decode_by_blocks_searches_greedily(
+    model, pieces, tmp_path, monkeypatch
+):
+    options = DecodingOptions(blockwise=True, max_length=9)
+    write_json(tmp_path / "model.json", {"decoding": remembered(options)})
+    monkeypatch.setattr(loading, "load_trained", lambda *_: (model, pieces))
+    ensemble, _ = loading.load_model([tmp_path, tmp_path], "float32", {})
+    assert ensemble._module.options == DecodingOptions(beam_size=1, max_length=9)
+    with pytest.raises(ValueError, match="`blockwise` needs the heads"):
+        loading.load_model([tmp_path, tmp_path], "float32", {"blockwise": True})
 
 
 END = ["</s>"]
