@@ -30,7 +30,7 @@ OPTIONS = {
         *("beam_size", "length_penalty", "length_penalty_form", "max_length", "num_hypotheses"),
         *LANGUAGES,
     ),
-    "blockwise": (),
+    "blockwise": ("blockwise",),
     "sample": ("temperature", "seed"),
 }
 # The signatures that return one translation a line without its score, and their options.

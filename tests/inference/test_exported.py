@@ -179,6 +179,7 @@ def test_tokens_are_counted_as_the_run_counts_them(exported):
     [
         ({"coverage_penalty": 0.2}, "coverage_penalty=0.2: a SavedModel takes beam_size, length_"),
         ({"samples": 1, "top_k": 3}, "top_k=3: a SavedModel takes temperature, seed and no other"),
+        ({"blockwise": True, "max_length": 9}, "max_length=9: a SavedModel takes blockwise and no"),
         ({"min_length": "3"}, "min_length=3: a SavedModel takes"),
         ({"repetition_penalty": 1.2, "beam_size": 2}, "repetition_penalty=1.2: a SavedModel"),
         ({"samples": 2}, "samples=2: a SavedModel draws one translation of a line"),
