@@ -36,8 +36,6 @@ class BlockwiseSearch(GreedySearch):
                 "a blockwise search needs the stepper of one model with a `block_size` of 2 or "
                 f"more. Received: a {type(stepper).__name__}. Search with GreedySearch()."
             )
-        size = stepper.block_size
-        longest = tf.maximum(tf.reduce_max(unfinished["limit"]), 0)
         unfinished = {
             **unfinished,
             "sentence": tf.range(sentences),
@@ -45,7 +43,7 @@ class BlockwiseSearch(GreedySearch):
             "past": tf.zeros([sentences, 0], tf.int32),
             "block": _block(tf.fill([sentences], BOS), stepper.first_proposals(source)),
         }
-        results = (tf.fill([sentences, longest + size], PAD), tf.zeros([sentences]))
+        results = (tf.zeros([sentences, 0], tf.int32), tf.zeros([sentences]))
 
         # Each turn yields at least one token, so there are no more turns than the longest limit.
         def turn(number, *carried):
@@ -132,6 +130,7 @@ def _histories(past, block):
 def _recorded(results, newest, scores, is_certain, unfinished):
     """Add the certain tokens to the ids and scores of all sentences."""
     ids, totals = results
+    ids = tf.pad(ids, [[0, 0], [0, tf.shape(newest)[1]]], constant_values=PAD)
     sentence = unfinished["sentence"]
     places = unfinished["length"][:, None] + tf.range(tf.shape(newest)[1])
     rows = tf.broadcast_to(sentence[:, None], tf.shape(places))

@@ -136,6 +136,14 @@ def test_accepted_proposals_save_steps_and_rejected_ones_cost_none():
     assert blocks[the_truth].sum() < blocks[sometimes].sum() < blocks[never].sum()
 
 
+def test_the_largest_limit_takes_no_memory():
+    tables = [Table(seed, 4) for seed in range(8)]
+    limits = [2**31 - 1] * 8
+    expected, _ = decode(GreedySearch(), TableStepper(tables), limits)
+    ids, _ = decode(BlockwiseSearch(), BlockTables(tables, sometimes(SIZE)), limits)
+    np.testing.assert_array_equal(ids, expected)
+
+
 def test_no_sentences_give_no_translations():
     ids, scores = BlockwiseSearch()(
         BlockTables([Table(0, 4)], never(SIZE)), tf.range(0), tf.zeros([0], tf.int32)
