@@ -62,8 +62,7 @@ class SpanMarks:
         spans = marked.spans
         parts, is_span, _ = self._parts(text)
         own = tf.ragged.boolean_mask(parts, is_span)
-        numbers = _places_of_equals(own.to_tensor(BORDER), spans.to_tensor(BORDER + BORDER))
-        numbers = tf.RaggedTensor.from_tensor(numbers, own.row_lengths())
+        numbers = own.with_values(_places_of_equals(own, spans))
         indices = tf.cast(tf.where(is_span.flat_values), tf.int32)
         number_of_part = tf.tensor_scatter_nd_update(
             tf.fill(tf.shape(parts.flat_values), -1), indices, numbers.flat_values
@@ -80,12 +79,12 @@ class SpanMarks:
         is_mark = alternate(parts)
         digits = tf.where(is_mark.flat_values, parts.flat_values, "0")
         numbers = tf.strings.to_number(digits, tf.int32) - 1
-        places = numbers + MOST * _times_before(numbers, parts.value_rowids())
+        rows = tf.cast(parts.value_rowids(), tf.int32)
+        places = numbers + MOST * _equals_before((MOST + 1) * rows + numbers)
         # An empty last column, for marks without a span.
         spans = tf.pad(marked.spans.to_tensor(""), [[0, 0], [0, 1]], constant_values="")
         # A user wrote ⟦ and ⟧ to protect what stands between them.
         spans = tf.strings.regex_replace(spans, "^⟦([^⟧]*)⟧$", "\\1")
-        rows = tf.cast(parts.value_rowids(), tf.int32)
         columns = tf.clip_by_value(places, 0, tf.shape(spans)[1] - 1)
         span_of_part = tf.gather_nd(spans, tf.stack([rows, columns], axis=1))
         written = tf.where(is_mark.flat_values, span_of_part, parts.flat_values)
@@ -207,32 +206,28 @@ def alternate(parts: tf.RaggedTensor) -> tf.RaggedTensor:
     return parts.with_values(_numbers_in_rows(parts) % 2 == 1)
 
 
-def _times_before(numbers, rows):
-    """Count how often each number below `MOST` stands before in its row. Others do not count."""
-    counts = tf.cumsum(tf.one_hot(numbers, MOST, dtype=tf.int32), exclusive=True)
-    begins = tf.searchsorted(rows, rows)
-    columns = tf.maximum(numbers, 0)[:, None]
-    of_row = counts - tf.gather(counts, begins)
-    return tf.gather(of_row, columns, batch_dims=1)[:, 0]
-
-
 def _places_of_equals(own, reference):
-    """Return for each span of `own`, strings (B, M), the place of its equal in `reference` (B, N),
-    of the k-th equal for the k-th; -1 if there is none. The two have different padding.
+    """Return for each span of `own`, ragged strings (B, M), its place among those of `reference`,
+    (B, N): the k-th of several equals has that of the k-th there. Int32, flat; -1 if there is none.
     """
-    equal = (own[:, :, None] == reference[:, None]) & (
-        _equals_before(own)[:, :, None] == _equals_before(reference)[:, None]
-    )
-    places = tf.where(equal, tf.range(tf.shape(reference)[1]), -1)
-    return tf.maximum(tf.reduce_max(places, axis=-1), -1)
+    sides = (reference, own)
+    rows = [tf.strings.as_string(side.value_rowids()) for side in sides]
+    keys = [row + BORDER + side.flat_values for row, side in zip(rows, sides, strict=True)]
+    _, kinds = tf.unique(tf.concat(keys, axis=0), tf.int64)
+    count = tf.size(keys[0])
+    times = [tf.cast(_equals_before(part), tf.int64) for part in (kinds[:count], kinds[count:])]
+    # Those of the reference come first and differ from each other, so each has its own number.
+    _, numbers = tf.unique(kinds + 2**32 * tf.concat(times, axis=0))
+    begins = tf.cast(tf.gather(reference.row_starts(), own.value_rowids()), tf.int32)
+    return tf.where(numbers[count:] < count, numbers[count:] - begins, -1)
 
 
-def _equals_before(spans):
-    """Count the equal spans before each, (B, N)."""
-    count = tf.shape(spans)[1]
-    equal = spans[:, :, None] == spans[:, None]
-    earlier = tf.range(count)[:, None] > tf.range(count)
-    return tf.math.count_nonzero(equal & earlier, axis=-1, dtype=tf.int32)
+def _equals_before(numbers):
+    """Count the equals before each of some numbers, int32 (N,)."""
+    order = tf.argsort(numbers, stable=True)
+    ordered = tf.gather(numbers, order)
+    times = tf.range(tf.size(numbers)) - tf.searchsorted(ordered, ordered)
+    return tf.scatter_nd(order[:, None], times, tf.shape(numbers))
 
 
 class GraphCasing:
