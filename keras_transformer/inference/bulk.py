@@ -12,6 +12,7 @@ import itertools
 import logging
 import os
 import pathlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -65,7 +66,10 @@ class Plan:
         """Read all files once, and record in PREFIX.json what the shards depend on: the files'
         contents, not their paths. Refuse to continue shards of another model, size or text.
         """
-        shards = glob.glob(f"{glob.escape(prefix)}-[0-9]*-of-[0-9]*.tsv*")
+        # Not those of another prefix, such as PREFIX-2019.
+        last = re.escape(os.path.basename(prefix))
+        form = re.compile(rf"(?:.*/)?{last}-\d+-of-\d+(?:\.failed)?\.tsv(?:\.gz)?", re.DOTALL)
+        shards = [*filter(form.fullmatch, glob.glob(f"{glob.escape(prefix)}-*.tsv*"))]
         own = {os.path.abspath(name) for name in (f"{prefix}.json", *shards)}
         matches = filter(os.path.isfile, glob.glob(pattern, recursive=True))
         names = sorted(name for name in matches if os.path.abspath(name) not in own)

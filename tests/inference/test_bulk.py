@@ -245,8 +245,13 @@ def test_shards_of_another_input_or_model_are_refused(folder, corpus, tmp_path):
     ):
         run(folder, tmp_path)
     (tmp_path / "t.json").rename(tmp_path / "out" / "t.json")
-    run(folder, tmp_path, "out/t-more")
-    for path in (tmp_path / "out").glob("t-[0-9]*"):
+    for more in ("t-more", "t-2019"):
+        run(folder, tmp_path, f"out/{more}")
+    for path in (tmp_path / "out").glob("t-0*"):
+        path.unlink()
+    run(folder, tmp_path)
+    (tmp_path / "out" / "t.json").unlink()
+    for path in (tmp_path / "out").glob("t-0*"):
         path.unlink()
     run(folder, tmp_path)
     (tmp_path / "empty").touch()
