@@ -98,7 +98,8 @@ class _UnitFinder:
             end = MARKUP.match(self._text, place).end()
             self._unit[name] = (end, end)
             if name != "target":
-                line = self._text.rfind("\n", 0, place)
+                # Only behind the tag before it: a file may be a single line.
+                line = self._text.rfind("\n", self._text.rfind(">", 0, place) + 1, place)
                 line -= self._text[line - 1 : line] == "\r"
                 indent = self._text[line:place] if line >= 0 else ""
                 self._unit["indent"] = indent if not indent.strip() else ""

@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import subprocess
+import time
 
 import pytest
 from command_flags import flags_of
@@ -323,6 +324,17 @@ def test_a_catalogue_is_compiled_by_gettext(tmp_path):
     assert catalogue.ngettext("%d file\n", "%d files\n", 2) == "%d Dateien\n"
     # A fuzzy message is not compiled.
     assert catalogue.pgettext("menu", "Close") == "Close"
+
+
+def test_a_file_in_one_line_takes_no_longer_than_one_in_several():
+    units = "<trans-unit><source>a</source></trans-unit>" * 3000
+    times = []
+    for end in ("\n", ""):
+        file = f"<?xml version='1.0'?>\n<xliff><note>{'x' * 4_000_000}</note>{end}{units}</xliff>"
+        began = time.process_time()
+        assert len(Document.read(file.encode(), "xliff").segments) == 3000
+        times.append(time.process_time() - began)
+    assert times[1] < 5 * times[0]
 
 
 def test_the_translate_toolkit_reads_back_its_units():
