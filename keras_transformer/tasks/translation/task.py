@@ -233,10 +233,11 @@ class Translation(TextTask):
         `variation`.
         """
         seed = self.values["seed"]
-        lines = [*with_terms(self._texts.train, seed, self.corpus.tags)]
+        # Words of a line that is too long are too many to be compared with each other.
+        text = self._texts.train
+        text = text if train.is_kept is None else text.where(train.is_kept)
+        lines = [*with_terms(text, seed, self.corpus.tags)]
         sentences = texts.token_ids(lines, self.vocabulary.source)
-        if train.is_kept is not None:
-            sentences = sentences.where(train.is_kept)
         rate = self.protected.glossary_rate
         return GivenTerms(rate, seed, sentences, self.values["max_train_length"], variation)
 

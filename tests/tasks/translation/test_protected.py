@@ -172,6 +172,27 @@ def test_marks_are_single_pieces_and_pairs_that_differ_are_counted(values, folde
     assert task.vocabulary.pieces.index("⟦1⟧") in source
 
 
+def test_terms_are_looked_for_in_the_pairs_that_are_trained_on(
+    values, folder, tmp_path, monkeypatch
+):
+    """Words are compared with each other: those of a huge line would take 14 GB."""
+    texts = []
+
+    def spy(text, *more):
+        texts.append(text)
+        return text.sources
+
+    monkeypatch.setattr("keras_transformer.tasks.translation.task.with_terms", spy)
+    flags = (KINDS, "--glossary_rate=1", "--max_train_length=6", f"--model_dir={tmp_path / 'run'}")
+    run = Run(Translation, values(*flags), TRAINING)
+    run._prepare_folder()
+    run.task.examples("train")
+    [read] = texts
+    assert max(len(source.split()) for source in read.sources) < 6
+    # The control: longer lines are in the corpus.
+    assert len(read) < len(run.task.corpus.train)
+
+
 @pytest.mark.parametrize(
     "options", [{}, {"beam_size": 1}, {"samples": 2, "seed": 1}, {"beam_form": "shrinking"}]
 )
