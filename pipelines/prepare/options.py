@@ -41,7 +41,8 @@ class Preparation(VocabularyOptions):
     )
     parts: int | None = option(
         None,
-        "Number of workers that read the text at once. Default: the processors of this machine.",
+        "Number of workers that read the text, each all of it. Default: 1; with --beam_options the "
+        "processors of this machine.",
         at_least=1,
     )
     deduplicate: bool = option(True, "Keep one of several equal pairs.")

@@ -145,7 +145,9 @@ def _make_shards(shards, preparation, filters, options):
     missing = [shard for shard in range(preparation.shards) if not shards.counts(shard)]
     if whole := preparation.shards - len(missing):
         print(f"going on: {whole} of {preparation.shards} shards are whole", flush=True)
-    workers = (preparation.parts or os.cpu_count(), preparation.shards_at_a_time, options)
+    # Beam's own runner reads one part after another.
+    parts = preparation.parts or (os.cpu_count() if preparation.beam_options else 1)
+    workers = (parts, preparation.shards_at_a_time, options)
     return make_shards(shards, missing, preparation.settings, filters, *workers)
 
 

@@ -137,6 +137,21 @@ def test_every_pair_is_in_one_shard_as_the_vocabulary_tokenizes_it(toy):
     assert all(shard["pairs"] > 800 for shard in prepared.manifest["shards"])
 
 
+@pytest.mark.parametrize(("options", "expected"), [("", 1), ("--direct_num_workers=2", 7)])
+def test_one_worker_reads_the_text_once(options, expected, copy, monkeypatch):
+    (copy / "manifest.json").unlink()
+    parts = []
+
+    def spy(shards, missing, settings, filters, count, *more):
+        parts.append(count)
+        return {}
+
+    monkeypatch.setattr("os.cpu_count", lambda: 7)
+    monkeypatch.setattr("pipelines.prepare.preparation.make_shards", spy)
+    run(copy, parts=None, beam_options=options)
+    assert parts == [expected]
+
+
 def test_the_number_of_parts_changes_no_byte(toy, tmp_path):
     run(tmp_path / "again", parts=5, shards_at_a_time=3)
     assert contents(tmp_path / "again") == contents(toy)
