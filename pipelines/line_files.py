@@ -11,6 +11,8 @@ from typing import BinaryIO
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # The errors that gzip raises for a truncated or damaged file.
 DAMAGED_GZIP = (EOFError, gzip.BadGzipFile, zlib.error)
+# How files of gzip, bzip2, xz, Zstandard and zip begin.
+PACKED = re.compile(rb"\x1f\x8b|BZh\d1AY&SY|\xfd7zXZ|\x28\xb5\x2f\xfd|PK\x03\x04")
 
 
 def read_lines(path: str | os.PathLike) -> list[str]:
@@ -95,6 +97,11 @@ def byte_lines(
                 raise ValueError(
                     f"{name} must end its lines with line feeds. Received: one line with carriage "
                     r"returns. Convert the file, for example with tr '\r' '\n'."
+                )
+            if number == 1 and PACKED.match(line):
+                raise ValueError(
+                    f"{name} must hold lines of text. Received: a packed file. Unpack it. Only "
+                    "files of gzip whose names end in .gz are unpacked."
                 )
             yield line if number > 1 else line.removeprefix(BYTE_ORDER_MARK)
     except DAMAGED_GZIP as error:

@@ -2,11 +2,15 @@
 its line.
 """
 
+import bz2
 import collections
 import gzip
+import io
 import itertools
 import json
+import lzma
 import os
+import zipfile
 from xml.sax.saxutils import escape
 
 import pytest
@@ -90,6 +94,24 @@ def test_damaged_gzip_never_passes_unnoticed(tmp_path_factory, data):
         line_files.read_lines(path)
     path.write_bytes(whole)  # control
     assert line_files.read_lines(path) == lines
+
+
+def zipped(content):
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("train.en", content)
+    return archive.getvalue()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zipped])
+def test_a_packed_file_is_refused_at_its_first_line(pack, tmp_path):
+    path = tmp_path / "train.en"
+    path.write_bytes(pack(b"a line\n" * 99))
+    message = complaint(ValueError, line_files.read_lines, path)
+    assert message.startswith(f"{path} must hold lines of text. Received: a packed file. Unpack")
+    # The control: lines that begin alike.
+    path.write_text("BZh9 is a call sign\nPK\n")
+    assert line_files.read_lines(path) == ["BZh9 is a call sign", "PK"]
 
 
 # ParallelText has one target for each source.
