@@ -19,7 +19,8 @@ FORMATS = {
 }
 ENDINGS = {f".{name}": name for name in FORMATS} | {".pot": "po", ".xlf": "xliff", ".htm": "html"}
 # Formats that we do not support, and that must not be read as plain lines.
-UNREAD = (".jsonl", ".ndjson", ".sdlxliff", ".mqxliff", ".mxliff", ".vtt", ".tmx")
+UNREAD = (".jsonl", ".ndjson", ".sdlxliff", ".mqxliff", ".mxliff", ".vtt", ".tmx", ".xml")
+UNREAD += (".xhtml", ".resx", ".yaml", ".yml", ".properties", ".strings", ".docx", ".odt")
 XML = re.compile(r"""<\?xml\b[^>]*?\bencoding\s*=\s*["']([\w.:-]+)""")
 # Formats that hold each source beside its translation.
 BILINGUAL = ("po", "xliff")

@@ -422,6 +422,7 @@ def test_the_command_writes_the_file(file_format, protected, tmp_path, monkeypat
         (["--file_format=po", "--json"], "--file_format=po is written as it was read: leave out"),
         (["--file_format=po", "--stream"], "--file_format=po is written as it was read: leave"),
         (["--input=a.SDLXLIFF.gz"], "files of .sdlxliff are not read. Received: a.SDLXLIFF.gz."),
+        (["--input=strings.xml"], "files of .xml are not read. Received: strings.xml. Convert"),
         ([f"--input={__file__}", "--prefix_file=/dev/null"], "--prefix_file must have as many"),
     ],
 )
