@@ -8,6 +8,7 @@ a label by the number of its neighbours, and depend on how the batches are sprea
 """
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_transformer.training.ending import Ending
@@ -26,7 +27,8 @@ class TrainFunction:
 
     Args:
         model: gives logits (B, T, V) for such inputs; compiled in the strategy's scope, with a
-            built optimizer and a loss whose `call` gives float32 (B, T), a loss for each label.
+            built optimizer and a loss whose `call` gives float32 (B, T), a loss for each label. A
+            run that resumes restores it before.
         strategy: from `replicas.make_strategy`, of R replicas.
         accumulate: K, how many batches each replica adds up before an update; K times R batches
             make a step.
@@ -63,6 +65,8 @@ class TrainFunction:
         with strategy.scope():
             shapes = [*(variable.shape for variable in model.trainable_variables), 3]
             self._sums = [_local(shape) for shape in shapes] if accumulate > 1 else []
+        if strategy.num_replicas_in_sync > 1:
+            tf.function(lambda: strategy.run(self._part_random_numbers), autograph=False)()
         self._add_all = tf.function(self._add_all)
         self._update_all = tf.function(self._update_all)
         self._compiled = {}
@@ -70,26 +74,20 @@ class TrainFunction:
 
     def start_epoch(self) -> None:
         """Start the means of a new epoch."""
-        self._epoch = [0.0, 0.0, 0.0]
+        self._epoch = np.zeros(3)
 
     def __call__(self, iterator):
         for _ in range(self.accumulate - 1):
             batch = next(iterator)
             self._of_shape(batch, iterator)[0](batch)
         batch = next(iterator)
-        *counts, stop, preempted = self._of_shape(batch, iterator)[1](
-            batch, tf.constant(self.ending.votes)
-        ).numpy()
-        self.ending.count(stop, preempted)
-        self._epoch = [
-            float(total + count) for total, count in zip(self._epoch, counts, strict=True)
-        ]
-        labels, loss, correct = self._epoch
-        return {
-            "loss": loss / (labels or 1.0),
-            "accuracy": correct / (labels or 1.0),
-            "labels": labels,
-        }
+        update = self._of_shape(batch, iterator)[1]
+        sums = update(batch, tf.constant(self.ending.votes)).numpy()
+        self._epoch = self._epoch + sums[:3]
+        self.ending.count(*sums[3:])
+        labels, loss, correct = map(float, self._epoch)
+        count = labels or 1.0
+        return {"loss": loss / count, "accuracy": correct / count, "labels": labels}
 
     def _of_shape(self, batch, iterator):
         """Return the two compiled functions for batches of this shape: add up, and update."""
@@ -107,6 +105,15 @@ class TrainFunction:
             add = self._add_all.get_concrete_function(spec) if self.accumulate > 1 else None
             self._compiled[shape] = add, self._update_all.get_concrete_function(spec, votes)
         return self._compiled[shape]
+
+    def _part_random_numbers(self):
+        """Let each replica draw its own dropout: Keras lets all draw the same. The first, whose
+        states are saved, draws as one replica alone does.
+        """
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        for state in self.model.variables:
+            if state.path.endswith("seed_generator_state"):
+                state.assign_add(tf.cast(tf.stack([replica, 0]), state.dtype))
 
     def _gradients(self, batch, divisor):
         """Differentiate one batch on one replica: gradients of the summed losses divided by the sum

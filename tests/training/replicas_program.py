@@ -3,7 +3,7 @@
 Arguments: a folder; a distribution, where "mirrored" splits this processor into two logical ones;
 and numbers of batches per replica and step. Each number leaves
 `<distribution>-<number>-<process>.npz` in the folder: the weights after 20 steps, their moving
-averages, and the reports of each step.
+averages, the reports of each step, and what dropout leaves of ones on each replica of the process.
 """
 
 import json
@@ -14,7 +14,7 @@ import sys
 import keras
 import numpy as np
 import tensorflow as tf
-from small_model import Reports
+from small_model import Reports, small_model
 from token_lists import random_sentences
 
 from keras_transformer.models import Transformer
@@ -57,7 +57,20 @@ def train(replicas, accumulate):
         "reports": np.array(
             [[report[name] for name in ("loss", "accuracy", "labels")] for report in reports.steps]
         ),
+        "dropped": dropped(replicas),
     }
+
+
+def dropped(replicas):
+    """Zeros and twos, (replicas of this process, 1000)."""
+    keras.utils.set_random_seed(1)
+    with replicas.scope():
+        model = small_model(dropout=0.5)
+        fit.compile_model(model, optimizer(0.003), LabelSmoothedCrossEntropy(0.1))
+    TrainFunction(model, replicas)
+    layer = model.get_layer("dropout")
+    draw = tf.function(lambda: replicas.run(lambda: layer(tf.ones([1000]), training=True)))
+    return np.array(replicas.experimental_local_results(draw()))
 
 
 def main(folder, distribution, *numbers):

@@ -169,8 +169,18 @@ def test_replicas_make_the_steps_of_one_that_sees_all_their_batches(trained, who
 
 
 @pytest.mark.slow
-def test_hosts_have_the_same_weights_to_the_last_bit(trained):
-    assert largest_difference(trained["multi_worker-1-0"], trained["multi_worker-1-1"], "") == 0
+@pytest.mark.parametrize("kind", ["weight", "average", "reports"])
+def test_hosts_have_the_same_results_to_the_last_bit(trained, kind):
+    assert largest_difference(trained["multi_worker-1-0"], trained["multi_worker-1-1"], kind) == 0
+
+
+@pytest.mark.slow
+def test_each_replica_drops_other_entries_and_the_first_those_of_one_alone(trained):
+    [alone] = trained["one-1-0"]["dropped"]
+    hosts = [*trained["multi_worker-1-0"]["dropped"], *trained["multi_worker-1-1"]["dropped"]]
+    for first, second in (hosts, trained["mirrored-1-0"]["dropped"]):
+        np.testing.assert_array_equal(first, alone)
+        assert np.mean(first == second) == pytest.approx(0.5, abs=0.1)
 
 
 # The same model trains on JAX: layers, schedule, loss and `fit` give TensorFlow's loss curve.
