@@ -248,12 +248,13 @@ def _refuse_together(values, sections):
         raise ValueError("--adapter needs the model that it is added to. Pass it by --init_from.")
     if values["lora_rank"] and (values["freeze"] or not values["init_from"]):
         raise ValueError("--lora_rank adapts the model of --init_from. Pass it, and no --freeze.")
-    averages = not (values["keep_best"] or values["ema"])
-    if averages and values["average_checkpoints"] > values["keep_checkpoints"]:
+    if values["distribution"] == "tpu" and not values["static_shapes"]:
+        raise ValueError("--distribution=tpu needs batches of few shapes. Pass --static_shapes.")
+    count, most = (values[name] for name in ("average_checkpoints", "keep_checkpoints"))
+    if count > most and not (values["keep_best"] or values["ema"]):
         raise ValueError(
-            f"--average_checkpoints={values['average_checkpoints']} needs as many checkpoints. "
-            f"Received: --keep_checkpoints={values['keep_checkpoints']}. Keep more, or average "
-            "fewer."
+            f"--average_checkpoints={count} needs as many checkpoints. Received: "
+            f"--keep_checkpoints={most}. Keep more, or average fewer."
         )
 
 

@@ -262,6 +262,7 @@ NO_ADAPTER = r"^--lora_rank adapts the .*_from\. Pass it, and no --freeze\.$"
         *((f"--keep_best={name}", BEST.format(name)) for name in ("loss", "bleu")),
         ("--average_checkpoints=5", r"^--average_checkpoints=5 needs as many .*points=4\. K"),
         *((f"--lora_rank=2{more}", NO_ADAPTER) for more in ("", " --init_from=x --freeze=encoder")),
+        ("--distribution=tpu", r"^--distribution=tpu needs batches .*\. Pass --static_shapes\.$"),
         ("--adapter=a.npz", r"^--adapter needs the model .*\. Pass it by --init_from\.$"),
     ],
 )
