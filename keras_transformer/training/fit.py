@@ -15,7 +15,7 @@ import keras
 from keras_transformer.training import checkpoint
 from keras_transformer.training.ending import Ending
 from keras_transformer.training.loss import LabelAccuracy, LabelCount
-from keras_transformer.training.replicas import distribute, gpu_capability
+from keras_transformer.training.replicas import distribute, gpu_capability, wait_for_all
 from keras_transformer.training.train_function import TrainFunction
 
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -64,11 +64,8 @@ def in_words(mixed_precision: str, policy: str, tokens: int, parts: int, pieces:
     words = f"computing in {name}"
     if mixed_precision == "auto":
         device = "processor" if gpu_capability() is None else "GPU"
-        reasons = {
-            "bfloat16": f"because this {device} multiplies in it",
-            "float32": f"because this {device} does not multiply in bfloat16",
-        }
-        words += f", {reasons[name]}"
+        reason = "multiplies in it" if name == "bfloat16" else "does not multiply in bfloat16"
+        words += f", because this {device} {reason}"
     file = pathlib.Path("/proc/meminfo")
     kilobytes = re.search(r"MemAvailable: +(\d+)", file.read_text("ascii") if file.exists() else "")
     free = 1024 * int(kilobytes[1]) if kilobytes else math.inf
@@ -121,10 +118,9 @@ def attach(model: keras.Model, strategy, batches, **of_tensorflow) -> Feed:
     times K parts; `of_tensorflow` are arguments of `TrainFunction`, for TensorFlow alone.
     """
     if keras.backend.backend() == "tensorflow":
+        wait_for_all(strategy, checkpoint.step_of(model))
         function = TrainFunction(model, strategy, **of_tensorflow)
-        new_means = keras.callbacks.LambdaCallback(
-            on_epoch_begin=lambda epoch, logs: function.start_epoch()
-        )
+        new_means = keras.callbacks.LambdaCallback(on_epoch_begin=lambda *_: function.start_epoch())
         parts = strategy.num_replicas_in_sync * function.accumulate
         return Feed(
             lambda step: distribute(strategy, batches, step * parts), function.ending, (new_means,)

@@ -52,10 +52,8 @@ def _check_cluster(text):
     expected = '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}'
     try:
         cluster, task = (json.loads(text)[name] for name in ("cluster", "task"))
-        is_in_cluster = task["index"] in range(len(cluster[task["type"]])) and task["type"] in (
-            "worker",
-            "chief",
-        )
+        hosts = cluster[task["type"]] if task["type"] in ("worker", "chief") else ()
+        is_in_cluster = task["index"] in range(len(hosts))
     except (ValueError, KeyError, TypeError):
         is_in_cluster = False
     if not is_in_cluster:
@@ -94,12 +92,17 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
     )
 
 
-def wait_for_all(strategy: tf.distribute.Strategy) -> None:
-    """Wait until all hosts have called this."""
-    if has_hosts(strategy):
-        tf.function(
-            lambda: strategy.reduce("SUM", strategy.run(tf.ones, ([],)), axis=None), autograph=False
-        )()
+def wait_for_all(strategy: tf.distribute.Strategy, step: int = 0) -> None:
+    """Wait until all hosts have called this; refuse to go on from different steps."""
+
+    def mean():
+        return strategy.reduce("MEAN", strategy.run(tf.constant, (step, tf.float64)), axis=None)
+
+    if has_hosts(strategy) and tf.function(mean, autograph=False)() != step:
+        raise ValueError(
+            f"this host goes on from step {step}, and others do not: they see other checkpoints. "
+            "Let --model_dir be on a disk that all hosts share, and start again."
+        )
 
 
 @contextlib.contextmanager

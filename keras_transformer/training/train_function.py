@@ -27,8 +27,7 @@ class TrainFunction:
 
     Args:
         model: gives logits (B, T, V) for such inputs; compiled in the strategy's scope, with a
-            built optimizer and a loss whose `call` gives float32 (B, T), a loss for each label. A
-            run that resumes restores it before.
+            built optimizer and a loss whose `call` gives float32 losses (B, T); already restored.
         strategy: from `replicas.make_strategy`, of R replicas.
         accumulate: K, how many batches each replica adds up before an update; K times R batches
             make a step.
@@ -91,16 +90,11 @@ class TrainFunction:
 
     def _of_shape(self, batch, iterator):
         """Return the two compiled functions for batches of this shape: add up, and update."""
-        shape = ()
+        spec = iterator.element_spec
         if self.static_shapes:
-            shape = tuple(
-                str([part.shape for part in tf.nest.flatten(local)])
-                for local in self.strategy.experimental_local_results(batch)
-            )
+            spec = tf.nest.map_structure(tf.type_spec_from_value, batch)
+        shape = tuple(tf.nest.flatten(spec))
         if shape not in self._compiled:
-            spec = iterator.element_spec
-            if self.static_shapes:
-                spec = tf.nest.map_structure(tf.type_spec_from_value, batch)
             votes = tf.TensorSpec((2,), tf.float32)
             add = self._add_all.get_concrete_function(spec) if self.accumulate > 1 else None
             self._compiled[shape] = add, self._update_all.get_concrete_function(spec, votes)
@@ -156,14 +150,12 @@ class TrainFunction:
         if self.accumulate == 1:
             total_weight = replicas.all_reduce("SUM", tf.reduce_sum(batch[2]))
             gradients, counts = self._gradients(batch, _divisor(total_weight))
-            *gradients, counts = replicas.all_reduce(
-                "SUM", [*gradients, tf.concat([counts, votes], 0)]
-            )
         else:
             self._add(batch)
             *gradients, counts = (total.read_value() for total in self._sums)
-            sums = [*gradients, tf.concat([counts, votes], 0)]
-            *gradients, counts = replicas.all_reduce("SUM", sums)
+        sums = [*gradients, tf.concat([counts, votes], 0)]
+        *gradients, counts = replicas.all_reduce("SUM", sums)
+        if self.accumulate > 1:
             gradients = [gradient / _divisor(counts[0]) for gradient in gradients]
             for total in self._sums:
                 total.assign(tf.zeros_like(total))

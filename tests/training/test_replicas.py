@@ -103,18 +103,31 @@ def test_one_process_is_its_own_chief_and_waits_for_none():
 
 
 @pytest.mark.parametrize("has_hosts", [False, True])
-def test_hosts_wait_in_a_sum_over_all_of_their_replicas(monkeypatch, has_hosts):
+def test_hosts_wait_in_a_mean_over_all_of_their_replicas(monkeypatch, has_hosts):
     monkeypatch.setattr(replicas, "has_hosts", lambda strategy: has_hosts)
     strategy = replicas.make_strategy("one")
-    sums = []
+    means = []
     reduce = strategy.reduce
     monkeypatch.setattr(
         strategy,
         "reduce",
-        lambda *args, **options: sums.append(args[0]) or reduce(*args, **options),
+        lambda *args, **options: means.append(args[0]) or reduce(*args, **options),
     )
-    replicas.wait_for_all(strategy)
-    assert sums == ["SUM"] * has_hosts
+    replicas.wait_for_all(strategy, 7)
+    assert means == ["MEAN"] * has_hosts
+
+
+OTHER_STEP = (
+    r"^this host goes on from step 7, and others do not: .* --model_dir be on a disk that all"
+)
+
+
+def test_hosts_that_would_go_on_from_other_steps_are_refused(monkeypatch):
+    monkeypatch.setattr(replicas, "has_hosts", lambda strategy: True)
+    strategy = replicas.make_strategy("one")
+    monkeypatch.setattr(strategy, "reduce", lambda *args, axis: tf.constant(5.0, tf.float64))
+    with pytest.raises(ValueError, match=OTHER_STEP):
+        replicas.wait_for_all(strategy, 7)
 
 
 @pytest.fixture(scope="module")
