@@ -17,6 +17,13 @@ class Layer(keras.layers.Layer):
     These make up its config. A class with a `get_config` adds its own arguments there.
     """
 
+    def _post_build(self):
+        # Keras freezes the own weights of a layer made with trainable=False, but no sublayer's.
+        super()._post_build()
+        if not self.trainable:
+            for layer in self._layers:
+                layer.trainable = False
+
     def get_config(self):
         config = super().get_config()
         for kind in type(self).__mro__:

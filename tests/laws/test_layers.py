@@ -453,6 +453,16 @@ def test_each_weight_gets_a_gradient(name, monkeypatch):
         assert is_used == (variable.name not in row.unused), variable.path
 
 
+@EACH
+def test_a_layer_that_is_not_trainable_freezes_the_layers_within(name):
+    """Or a loaded model would train what was frozen: Keras looks at each weight."""
+    row = ROWS[name]
+    for trainable in (False, True):
+        layer = row.kind(**{**row.arguments, "trainable": trainable})
+        row.output(layer)
+        assert {weight.trainable for weight in layer.weights} <= {trainable}
+
+
 def mask(length, rows=slice(None)):
     return (np.arange(length) < LENGTHS[rows, None])[:, None]
 
