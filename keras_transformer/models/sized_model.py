@@ -92,12 +92,17 @@ class SizedModel(keras.Model):
         return {
             "name": self.name,
             "dtype": keras.dtype_policies.serialize(self.embedding.dtype_policy),
+            "frozen": [layer.path for layer in self._flatten_layers() if not layer.trainable],
             **self.hyperparameters.as_dict(),
         }
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
-        return cls(**config)
+        model = cls(**{key: value for key, value in config.items() if key != "frozen"})
+        for layer in model._flatten_layers():
+            if layer.path in config.get("frozen", ()):
+                layer.trainable = False
+        return model
 
 
 def stack_arguments(hyperparameters: Sizes) -> dict[str, Any]:
@@ -188,9 +193,7 @@ class Stepper:
         self._embedding = model.embedding
         self._decoder = model.decoder.stepper()
         self._projection = model.projection
-        self._table = None
-        if model.projection.is_laid_out:
-            self._table = model.projection.matrix(table)
+        self._table = model.projection.matrix(table) if model.projection.is_laid_out else None
         self.growing = self._decoder.growing
 
     def start(self, rows: int | Tensor) -> State:

@@ -167,7 +167,7 @@ class Labeller(TextEncoder):
     @classmethod
     def from_config(cls, config, custom_objects=None):
         hyperparameters = Hyperparameters(**config["hyperparameters"])
-        return cls(**{**config, "hyperparameters": hyperparameters})
+        return super().from_config({**config, "hyperparameters": hyperparameters})
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

@@ -165,6 +165,22 @@ def test_a_config_makes_an_equal_copy(name):
     np.testing.assert_array_equal(row.call(clone), output_of(name))
 
 
+@pytest.mark.parametrize("name", [name for name in ROWS if " " not in name or "0.5" in name])
+def test_a_copy_is_frozen_where_the_model_is(name):
+    model = ROWS[name].make()
+    model.embedding.trainable = False
+    clone = type(model).from_config(model.get_config())
+    frozen = [weight.path for weight in model.embedding.weights]
+    for copy in (model, clone):
+        assert [weight.path for weight in copy.weights if not weight.trainable] == frozen
+        copy.embedding.trainable = True
+        assert len(copy.trainable_weights) == len(model.weights)
+    model.trainable = False
+    clone = type(model).from_config(model.get_config())
+    assert not clone.trainable
+    assert not any(weight.trainable for weight in clone.weights)
+
+
 @EACH
 def test_logits_and_weights_are_float32_under_mixed_bfloat16(name):
     row = ROWS[name]
