@@ -22,7 +22,8 @@ EXTRA = 16
 
 class Kernel:
     """The matrix of a linear map, as a read-only attribute of its layer: the weight W, which has
-    the same name with a leading "_", or W + scale A B once `adapt` has added an adapter.
+    the same name with a leading "_", or W + scale A B once `adapt` or the method `enable_lora` of
+    Keras' `Dense` has added an adapter.
     """
 
     def __set_name__(self, owner, name):
@@ -32,9 +33,13 @@ class Kernel:
         if layer is None:
             return self
         kernel = getattr(layer, f"_{self._name}")
-        if self._name not in vars(layer).get("_low_rank", {}):
+        low_rank = vars(layer).get("_low_rank", {}).get(self._name)
+        if getattr(layer, "lora_enabled", False):
+            scale = layer.lora_alpha / layer.lora_rank
+            low_rank = (layer.lora_kernel_a, layer.lora_kernel_b, scale)
+        if low_rank is None:
             return kernel
-        a, b, scale = layer._low_rank[self._name]
+        a, b, scale = low_rank
         return kernel + scale * ops.matmul(a, b)
 
     def adapt(

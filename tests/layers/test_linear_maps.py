@@ -57,6 +57,22 @@ def test_output_and_gradients_are_those_of_keras(name):
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["linear", "linear, no bias"])
+def test_an_adapter_of_keras_is_applied_and_learns(name):
+    """Keras' method was inherited, and its adapter was ignored."""
+    x = np.random.default_rng(0).normal(size=(1, 7, 3)).astype("float32")
+    results = []
+    for kind in MAPS[name][:2]:
+        layer = built(kind(**MAPS[name][2]))
+        layer.enable_lora(2, lora_alpha=3)
+        random = np.random.default_rng(2)
+        for weight in (layer.lora_kernel_a, layer.lora_kernel_b):
+            weight.assign(random.normal(size=weight.shape))
+        results.append([*tf.nest.flatten(learned(layer, x)), layer.kernel])
+    for actual, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
+
+
 def bias_error(kind, sizes):
     """How far the gradient of the bias in bfloat16 is from that in float32, relatively."""
     x = np.random.default_rng(0).normal(size=(1, POSITIONS, 3)).astype("float32")
