@@ -115,7 +115,7 @@ class PieceBias(KeepsShape):
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
-class FirstState(keras.layers.Layer):
+class FirstState(Layer):
     """The state of the first token, a mark that stands for the text.
 
     Call arguments:

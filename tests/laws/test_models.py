@@ -165,6 +165,14 @@ def test_a_config_makes_an_equal_copy(name):
     np.testing.assert_array_equal(row.call(clone), output_of(name))
 
 
+@EACH
+def test_keras_clones_the_layers(name):
+    model = random_model(name)
+    clone = keras.models.clone_model(model)
+    clone.set_weights(model.get_weights())
+    np.testing.assert_array_equal(ROWS[name].call(clone), output_of(name))
+
+
 @pytest.mark.parametrize("name", [name for name in ROWS if " " not in name or "0.5" in name])
 def test_a_copy_is_frozen_where_the_model_is(name):
     model = ROWS[name].make()
