@@ -16,7 +16,7 @@ from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.linear_maps import Dense
 from keras_transformer.layers.prototypes import KeepsShape, Layer
 from keras_transformer.layers.scaled_dot_product import scaled_dot_product_attention
-from keras_transformer.layers.tensors import KeysAndValues, State, Tensor
+from keras_transformer.layers.tensors import KeysAndValues, Masks, State, Tensor
 
 
 @keras.saving.register_keras_serializable("keras_transformer")
@@ -115,6 +115,7 @@ class ConvolutionalDecoder(KeepsShape, ConvolutionalEncoder):
     ) -> tuple[Tensor, Tensor]:
         """Return the result of `call`, and every block's attention weights, (B, N, 1, T, S)."""
         keys, values = self.memory_cache(memory)
+        memory_mask = Masks(memory_mask).checked(x, memory, memory).attention
 
         def convolve(x, block):
             return block(x), None

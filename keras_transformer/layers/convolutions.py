@@ -159,7 +159,7 @@ class ConvolutionalEncoder(Layer):
 
     def call(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         tokens = None
-        if (mask := Masks(attention_mask).of_keys()) is not None:
+        if (mask := Masks(attention_mask).checked(x, x, x).of_keys()) is not None:
             tokens = ops.cast(ops.transpose(mask, (0, 2, 1)), x.dtype)
         z = x
         for block in self.blocks:

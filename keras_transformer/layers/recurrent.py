@@ -129,7 +129,7 @@ class RecurrentEncoder(KeepsShape):
             layer.build(x_shape)
 
     def call(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        mask = Masks(attention_mask).of_keys()
+        mask = Masks(attention_mask).checked(x, x, x).of_keys()
         tokens = None if mask is None else mask[:, 0]
         layers = zip(self.forward_layers, self.backward_layers, self.output_dropouts, strict=True)
         for forward, backward, dropout in layers:

@@ -54,8 +54,8 @@ class Masks(NamedTuple):
     causal: Tensor | None = None
 
     def checked(self, query: Tensor, key: Tensor, value: Tensor) -> "Masks":
-        """Return the masks as booleans. Refuse masks that do not broadcast to the inputs' (B, T, S)
-        or are of floats, and inputs that are not (B, T, d), (B, S, d) and (B, S, d).
+        """Return the masks as booleans with three axes. Refuse masks that do not broadcast to the
+        inputs' (B, T, S) or are of floats, and inputs that are not (B, T, d), (B, S, d), (B, S, d).
         """
         shapes = [tuple(x.shape) for x in (query, key, value)]
         batches, lengths = ({shape[n : n + 1] for shape in shapes[n:]} - {(None,)} for n in (0, 1))
@@ -81,7 +81,8 @@ class Masks(NamedTuple):
             if wrong or not (mask is None or len(shape) in (2, 3)):
                 received = f"Received: shape {shape}. {remedy}"
                 raise ValueError(f"`{name}` must broadcast to (B, T, S) = {sizes}. {received}")
-        return Masks(*(mask if mask is None else ops.cast(mask, "bool") for mask in masks))
+        whole = [m if m is None or len(m.shape) == 3 else m[None] for m in masks]
+        return Masks(*(mask if mask is None else ops.cast(mask, "bool") for mask in whole))
 
     def joined(self, *patterns: Tensor | None) -> Tensor | None:
         """Join all masks by `&`: broadcastable to (B, h, T, S); None if nothing is masked."""

@@ -499,6 +499,31 @@ def test_padding_and_batch_mates_do_not_change_outputs(name):
 
 
 @MASKED
+def test_a_mask_for_all_rows_may_have_two_axes_or_integers_and_none_has_floats(name):
+    row = ROWS[name]
+    layer = random_layer(name)
+    keys = np.arange(S) % 3 < 2
+    whole = np.array(row.output(layer, **{row.mask: np.tile(keys, (B, 1, 1))}))
+    for same in (keys[None], keys[None, None], keys[None].astype("int32")):
+        output = row.output(layer, **{row.mask: same})
+        np.testing.assert_allclose(output, whole, rtol=0, atol=4e-6)
+    with pytest.raises(ValueError, match="must be booleans"):
+        row.output(layer, **{row.mask: np.where(keys, 0.0, -1e9)[None, None]})
+
+
+def test_the_weights_of_linear_heads_have_a_causal_mask_of_two_axes():
+    layer = random_layer("MultiHeadAttention, linear")
+    x = MEMORY[:, :2]
+    causal = layers.causal_mask(2)
+    for expected, actual in zip(
+        layer.with_attention(x, x, x, causal=causal),
+        layer.with_attention(x, x, x, causal=causal[0]),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(actual, expected)
+
+
+@MASKED
 def test_outputs_of_padding_alone_are_finite(name):
     row = ROWS[name]
     layer = random_layer(name)
