@@ -82,7 +82,8 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     Call arguments:
         y_true: ids, (B, T).
         y_pred: logits, (B, T, V).
-        sample_weight: weights of the labels, (B, T); 0 where a label does not count.
+        sample_weight: weights of the labels, (B, T), 0 where a label does not count; or of rows,
+            (B,), for all labels of a row.
 
     Returns:
         float32 nats per label that counts, a scalar. `call` gives the loss of each label, (B, T).
@@ -94,6 +95,12 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
             received = f"Received: {label_smoothing!r}."
             raise ValueError(f"`label_smoothing` must be a number in [0, 1). {received}")
         self.label_smoothing = label_smoothing
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        # Keras would divide by the sum of the weights as they come.
+        if sample_weight is not None:
+            sample_weight = _weights(y_true, sample_weight)
+        return super().__call__(y_true, y_pred, sample_weight)
 
     def call(self, y_true, y_pred):
         return label_smoothed_cross_entropy(y_true, y_pred, self.label_smoothing)
@@ -114,7 +121,7 @@ class _PerLabel(keras.metrics.Mean):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         """Add a batch: ids of any shape, (B, T) for tokens, logits with one axis more, and weights
-        of the ids' shape; without weights every label counts.
+        of the ids' shape or of rows, (B,); without weights every label counts.
         """
         values = self.of_each_label(ops.cast(y_true, "int32"), y_pred)
         weights = _weights(y_true, sample_weight)
@@ -157,7 +164,12 @@ class LabelCount(keras.metrics.Sum):
 def _weights(labels, sample_weight):
     if sample_weight is None:
         return ops.ones(ops.shape(labels), "float32")
-    return ops.cast(sample_weight, "float32")
+    weights = ops.cast(sample_weight, "float32")
+    missing = len(ops.shape(labels)) - len(weights.shape)
+    if missing < 0:
+        return weights
+    weights = ops.reshape(weights, (*ops.shape(weights), *[1] * missing))
+    return ops.broadcast_to(weights, ops.shape(labels))
 
 
 def label_measures(model: keras.Model, batches: Callable) -> Callable[[], dict[str, float]]:

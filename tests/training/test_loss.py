@@ -156,6 +156,19 @@ def test_fractional_weights_weigh_a_label(labels, logits):
     )
 
 
+@pytest.mark.parametrize("axes", [(), (1,)])
+def test_a_weight_of_a_row_weighs_each_of_its_labels(labels, logits, axes):
+    rows = np.random.default_rng(2).random((B, *axes)).astype("float32")
+    weights = np.broadcast_to(rows.reshape(B, 1), labels.shape)
+    measures = [LabelSmoothedCrossEntropy(0.1)]
+    measures += [LabelAccuracy(), LabelCrossEntropy(), LabelCount()]
+    for measure in measures:
+        by_row = float(measure(labels, logits, sample_weight=rows))
+        if isinstance(measure, keras.metrics.Metric):
+            measure.reset_state()
+        assert by_row == pytest.approx(float(measure(labels, logits, sample_weight=weights)))
+
+
 def test_one_label_per_example_has_a_loss_too(labels, logits):
     assert LabelSmoothedCrossEntropy(0.1).call(labels[:, 1], logits[:, 1]).shape == (B,)
     np.testing.assert_allclose(
