@@ -14,7 +14,8 @@ import keras
 
 class Layer(keras.layers.Layer):
     """A Keras layer that keeps each argument of its constructor as an attribute of the same name.
-    These make up its config. A class with a `get_config` adds its own arguments there.
+    These make up its config. A class with a `get_config` adds its own arguments there, for its
+    subclasses too.
     """
 
     def _post_build(self):
@@ -26,13 +27,17 @@ class Layer(keras.layers.Layer):
 
     def get_config(self):
         config = super().get_config()
-        for kind in type(self).__mro__:
-            own = vars(kind)
-            if issubclass(kind, Layer) and "__init__" in own and "get_config" not in own:
-                _, *arguments = inspect.signature(kind.__init__).parameters.values()
-                for argument in arguments:
-                    if argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD):
-                        config.setdefault(argument.name, _plain(getattr(self, argument.name)))
+        added = {"self"}
+        # The base classes first: a subclass may name their arguments again.
+        for kind in reversed(type(self).__mro__):
+            if not issubclass(kind, Layer) or "__init__" not in vars(kind):
+                continue
+            for argument in inspect.signature(kind.__init__).parameters.values():
+                is_named = argument.kind not in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD)
+                if "get_config" in vars(kind):
+                    added.add(argument.name)
+                elif is_named and argument.name not in added:
+                    config.setdefault(argument.name, _plain(getattr(self, argument.name)))
         return config
 
 

@@ -395,6 +395,17 @@ def test_a_config_makes_an_equal_copy(name):
     np.testing.assert_array_equal(row.output(clone), output_of(name))
 
 
+def test_a_subclass_may_name_the_arguments_of_its_base_class_again():
+    class Named(layers.EncoderLayer):
+        def __init__(self, num_heads, d_model, d_ff, own=1, **kwargs):
+            super().__init__(num_heads, d_model, d_ff, **kwargs)
+            self.own = own
+
+    layer = Named(**SIZES, own=3, dropout=0.5)
+    clone = Named.from_config(layer.get_config())
+    assert (clone.own, clone.get_config()) == (3, layer.get_config())
+
+
 def test_control_an_argument_at_its_default_is_seen():
     assert at_their_default(Row(layers.Dropout, {"rate": 0.0}, (X,))) == {"rate"}
 
