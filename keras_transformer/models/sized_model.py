@@ -78,6 +78,7 @@ class SizedModel(keras.Model):
         inputs, outputs, parts = self.assembled(hyperparameters, policy, **more)
         own_name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()
         super().__init__(inputs=inputs, outputs=ops.cast(outputs, "float32"), name=name or own_name)
+        self.dtype_policy = policy  # By it, Keras scales the loss in float16.
         self.hyperparameters = hyperparameters
         for key, part in parts.items():
             setattr(self, key, part)

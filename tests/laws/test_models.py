@@ -202,6 +202,13 @@ def test_logits_and_weights_are_float32_under_mixed_bfloat16(name):
     assert {layer.compute_dtype for layer in stacks} == {"bfloat16"}
 
 
+def test_the_loss_of_a_model_in_float16_is_scaled():
+    mixed = models.Transformer(**SIZES, dtype="mixed_float16")
+    for model in (mixed, models.Transformer.from_config(mixed.get_config())):
+        model.compile("adam", "mse")
+        assert isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
+
+
 def dtypes_of(state):
     return [keras.backend.standardize_dtype(part.dtype) for part in keras.tree.flatten(state)]
 
