@@ -31,7 +31,6 @@ from keras_transformer.layers.attention_variants.relative_positions import (
     LinearBias,
     RelativeBias,
     RelativeKeysAndValues,
-    RelativePositions,
     Rotary,
 )
 from keras_transformer.layers.attention_variants.restricted import LocalHeads, SparseHeads
@@ -63,6 +62,7 @@ from keras_transformer.layers.scaled_dot_product import (
     Additive,
     AttentionHeads,
     DotProduct,
+    RelativePositions,
     ScaledDotProduct,
     Similarity,
     SoftmaxHeads,

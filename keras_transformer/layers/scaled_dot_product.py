@@ -8,13 +8,9 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from keras_transformer.layers.attention_variants.relative_positions import (
-    RelativePositions,
-    distances,
-)
 from keras_transformer.layers.dropout import Dropout
 from keras_transformer.layers.prototypes import Part, like
-from keras_transformer.layers.tensors import ALL, KeysAndValues, Masks, Tensor
+from keras_transformer.layers.tensors import ALL, KeysAndValues, Masks, Tensor, distances
 
 # So low that after the softmax a masked key has weight exactly 0.
 FLOOR = -1e30
@@ -151,6 +147,31 @@ class Additive(Similarity):
         return ops.cast(ops.matmul(hidden, vector)[..., 0], "float32")
 
 
+# Saved models have the class under this name.
+@keras.saving.register_keras_serializable("keras_transformer", "NoRelativePositions")
+class RelativePositions(Part):
+    """The paper's: attention knows only the positions in its input. Subclasses override methods."""
+
+    def build(self, query_shape, value_shape):
+        """Make the weights for queries (B, h, T, d_k) and values (B, h, S, d_v)."""
+
+    def placed(self, x: Tensor, after: Tensor | None = None) -> Tensor:
+        """Put positions into queries or keys (B, h, T, d_k), after keys (B, h, t, d_k) or at 0."""
+        return x
+
+    def score_bias(
+        self, query: Tensor, key: Tensor, between: Callable = distances
+    ) -> Tensor | None:
+        """Return what to add to the scores, float32 broadcastable to (B, h, T, S); None: nothing.
+        Queries are (B, h, T, d_k), keys (B, h, S, d_k); `between(T, S)` returns their `distances`.
+        """
+        return None
+
+    def of_weights(self, weights: Tensor, between: Callable = distances) -> Tensor | None:
+        """Return what to add to the heads, (B, h, T, d_v), for weights (B, h, T, S), or None."""
+        return None
+
+
 class AttentionHeads(Part):
     """Attention of h heads, from projected queries, keys and values to the outputs of the heads.
 
@@ -234,14 +255,7 @@ class SoftmaxHeads(AttentionHeads):
         query, key = (self.positions.placed(x) for x in (query, key))
         return self.attend(query, key, value, mask)
 
-    def attend(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mask: Tensor | None = None,
-        between: Callable = distances,
-    ) -> tuple[Tensor, Tensor]:
+    def attend(self, query, key, value, mask=None, between=distances):
         """Attend with queries and keys that were `placed`, by a mask for (B, h, T, S), at the
         distances `between` them.
         """

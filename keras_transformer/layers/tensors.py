@@ -102,3 +102,17 @@ class Masks(NamedTuple):
 
 
 ALL = Masks()
+
+
+def distances(
+    num_queries: int | Tensor,
+    num_keys: int | Tensor,
+    following: int | Tensor = 0,
+    apart: int | Tensor = 1,
+) -> Tensor:
+    """Return how far each of S keys comes after each of T queries: integers (T, S), negative if the
+    key comes first. `following` keys come after the last query's own position. Neighbours are
+    `apart` positions apart.
+    """
+    first = num_keys - num_queries - following
+    return (ops.arange(num_keys)[None, :] - (ops.arange(num_queries) + first)[:, None]) * apart

@@ -116,9 +116,14 @@ class Run:
             return validate()
 
         step, seconds = fit.resume(model, self.folder.checkpoints)
+        replicas.wait_for_all(self.strategy, step)
         stopwatch = Stopwatch(seconds)
-        if not step:
-            self._start(model)
+        if not step and self.is_chief:
+            self.folder.begin()
+        if not step and values["init_from"]:
+            start_from(values["init_from"], self.task, model, values["adapter"])
+        elif not step:
+            self.task.start(model)
         steps_per_epoch = batches.updates_per_epoch
         self._introduce(model, batches, step)
         feeding = {name: values[name] for name in ("accumulate", "static_shapes", "jit_compile")}
@@ -156,14 +161,6 @@ class Run:
             choose_learned(model, self.values, LOW_RANK, self.task.carried_over)
             fit.compile_model(model, self._optimizer, self.task.loss())
         return model
-
-    def _start(self, model):
-        if self.is_chief:
-            self.folder.begin()
-        if self.values["init_from"]:
-            start_from(self.values["init_from"], self.task, model, self.values["adapter"])
-        else:
-            self.task.start(model)
 
     def _introduce(self, model, batches, step):
         policy = fit.dtype_policy(self.values["mixed_precision"])

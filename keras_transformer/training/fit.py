@@ -15,7 +15,7 @@ import keras
 from keras_transformer.training import checkpoint
 from keras_transformer.training.ending import Ending
 from keras_transformer.training.loss import LabelAccuracy, LabelCount
-from keras_transformer.training.replicas import distribute, gpu_capability, wait_for_all
+from keras_transformer.training.replicas import distribute, gpu_capability
 from keras_transformer.training.train_function import TrainFunction
 
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -118,7 +118,6 @@ def attach(model: keras.Model, strategy, batches, **of_tensorflow) -> Feed:
     times K parts; `of_tensorflow` are arguments of `TrainFunction`, for TensorFlow alone.
     """
     if keras.backend.backend() == "tensorflow":
-        wait_for_all(strategy, checkpoint.step_of(model))
         function = TrainFunction(model, strategy, **of_tensorflow)
         new_means = keras.callbacks.LambdaCallback(on_epoch_begin=lambda *_: function.start_epoch())
         parts = strategy.num_replicas_in_sync * function.accumulate

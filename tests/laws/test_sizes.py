@@ -17,7 +17,7 @@ LINES = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FI
 MEDIAN = 141
 MOST_FILES = 304
 # `git log` of this file names what each line was added for.
-MOST_LINES = 43_367
+MOST_LINES = 43_387
 MOST_SHORT = 12
 MOST_OF_DOCSTRINGS = 0.16
 

@@ -10,47 +10,9 @@ import numpy as np
 from keras import ops
 
 from keras_transformer.layers.embedding import sines_and_cosines
-from keras_transformer.layers.prototypes import Part, check_even, check_sizes
-from keras_transformer.layers.tensors import Tensor
-
-
-def distances(
-    num_queries: int | Tensor,
-    num_keys: int | Tensor,
-    following: int | Tensor = 0,
-    apart: int | Tensor = 1,
-) -> Tensor:
-    """Return how far each of S keys comes after each of T queries: integers (T, S), negative if the
-    key comes first. `following` keys come after the last query's own position. Neighbours are
-    `apart` positions apart.
-    """
-    first = num_keys - num_queries - following
-    return (ops.arange(num_keys)[None, :] - (ops.arange(num_queries) + first)[:, None]) * apart
-
-
-# Saved models have the class under this name.
-@keras.saving.register_keras_serializable("keras_transformer", "NoRelativePositions")
-class RelativePositions(Part):
-    """The paper's: attention knows only the positions in its input. Subclasses override methods."""
-
-    def build(self, query_shape, value_shape):
-        """Make the weights for queries (B, h, T, d_k) and values (B, h, S, d_v)."""
-
-    def placed(self, x: Tensor, after: Tensor | None = None) -> Tensor:
-        """Put positions into queries or keys (B, h, T, d_k), after keys (B, h, t, d_k) or at 0."""
-        return x
-
-    def score_bias(
-        self, query: Tensor, key: Tensor, between: Callable = distances
-    ) -> Tensor | None:
-        """Return what to add to the scores, float32 broadcastable to (B, h, T, S); None: nothing.
-        Queries are (B, h, T, d_k), keys (B, h, S, d_k); `between(T, S)` returns their `distances`.
-        """
-        return None
-
-    def of_weights(self, weights: Tensor, between: Callable = distances) -> Tensor | None:
-        """Return what to add to the heads, (B, h, T, d_v), for weights (B, h, T, S), or None."""
-        return None
+from keras_transformer.layers.prototypes import check_even, check_sizes
+from keras_transformer.layers.scaled_dot_product import RelativePositions
+from keras_transformer.layers.tensors import Tensor, distances
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

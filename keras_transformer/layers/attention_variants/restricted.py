@@ -8,10 +8,9 @@ import functools
 import keras
 from keras import ops
 
-from keras_transformer.layers.attention_variants.relative_positions import distances
 from keras_transformer.layers.prototypes import check_sizes
 from keras_transformer.layers.scaled_dot_product import SoftmaxHeads, SoftmaxStepper, attention_by
-from keras_transformer.layers.tensors import ALL, KeysAndValues, Masks, Tensor
+from keras_transformer.layers.tensors import ALL, KeysAndValues, Masks, Tensor, distances
 
 
 @keras.saving.register_keras_serializable("keras_transformer")

@@ -24,10 +24,10 @@ from keras_transformer.layers.attention_variants.relative_positions import (
     RelativeBias,
     RelativeKeysAndValues,
     Rotary,
-    distances,
 )
 from keras_transformer.layers.attention_variants.restricted import LocalHeads, SparseHeads
 from keras_transformer.layers.scaled_dot_product import Additive, DotProduct, SoftmaxHeads
+from keras_transformer.layers.tensors import distances
 
 B, T, H, D_MODEL, D_K, D_V = 2, 8, 2, 8, 4, 3
 LENGTHS = (8, 5)
