@@ -1,4 +1,4 @@
-"""Flags as a command has them, in tests."""
+"""Flags as a command has them, and untrained models and modules of a task, in tests."""
 
 import importlib
 
@@ -10,6 +10,7 @@ from keras_transformer.flags.definition import define
 from keras_transformer.flags.help_pages import help_of
 from keras_transformer.flags.scopes import COMMANDS, every_place
 from keras_transformer.tasks import TRAINING
+from keras_transformer.tasks.score import DEFAULTS
 from pipelines.options import places
 
 __all__ = ["COMMANDS", "EVERY_FLAG", "first_page", "flags_of", "names_of", "values_of_task"]
@@ -47,3 +48,17 @@ def names_of(command):
     of_tasks = getattr(module, "OF_TASKS", {}).values()
     sections = (*module.SECTIONS, *(section for inner in of_tasks for section in inner))
     return {place.option.name for place in places(sections)} & every_place().keys()
+
+
+# The values of `evaluate`'s flags where none is given.
+NO_FLAGS = {**DEFAULTS, "split": "test"}
+
+
+def new_model(task):
+    return task.module_class.build(task.description(), "float32")
+
+
+def new_module(task, folder):
+    """The module of an untrained model of a task whose files are in a run's folder."""
+    folder.describe({**task.description(), "task": task.name})
+    return task.module_class.of_model(new_model(task), folder, task.values)

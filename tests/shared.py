@@ -1,6 +1,7 @@
-"""Folders that several tests read, and none may change; one that is empty in the end."""
+"""Folders that several tests read, and none may change; one that is empty in the end; archives."""
 
 import pathlib
+import tarfile
 
 # By pytest and TensorFlow. Of TensorFlow's programs a command that was killed leaves some.
 REMOVED_AT_THE_END = ("pytest-of-", "__autograph_generated_file", "__pycache__", "torchinductor_")
@@ -60,3 +61,10 @@ def stamps(folder):
     states = {str(path.relative_to(folder)): path.lstat() for path in folder.rglob("*")}
     states["."] = folder.lstat()
     return {name: (state.st_mtime_ns, state.st_size) for name, state in states.items()}
+
+
+def unpack(path: pathlib.Path, folder: pathlib.Path) -> None:
+    """Write what an archive holds; Python up to 3.11.3, such as Debian 12's, knows no filters."""
+    with tarfile.open(path) as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(folder)

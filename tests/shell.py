@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 PROGRAM = pathlib.Path(__file__).with_name("warm_program.py")
 
@@ -149,3 +150,31 @@ def tf_configs(count):
         json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}})
         for index in range(count)
     ]
+
+
+FORBIDDING = """
+import sys
+
+class Forbidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("tensorflow", "tensorflow_text", "keras", "jax", "torch"):
+            raise ImportError(f"{name} is forbidden here")
+
+sys.meta_path.insert(0, Forbidden())
+from keras_transformer import COMMAND, flags
+
+flags.run(COMMAND.main, COMMAND.SECTIONS)
+"""
+
+
+def without_tensorflow(name, *flags):
+    """The words of such a command."""
+    return [sys.executable, "-c", FORBIDDING.replace("COMMAND", name), *flags]
+
+
+def wait_until(condition, seconds=60):
+    """Return once a condition holds; fail if it does not within that time, instead of hanging."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"still waiting after {seconds} s"
+        time.sleep(0.001)

@@ -82,7 +82,7 @@ def logits_of(module, order, sentences, targets):
     order of ours. The start, which theirs has not, is left out.
     """
     import tensorflow as tf
-    from eager import eagerly
+    from small_model import eagerly
 
     ids = np.array([[order.index(token) for token in row] for row in targets])
     ids[:, 0] = BOS

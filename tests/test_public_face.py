@@ -1,6 +1,9 @@
-"""The package's public names, and what importing it and printing help leave unchanged."""
+"""The package's public names, what importing it and printing help leave unchanged, and the names of
+classes in `.keras` files, which stay when a class moves.
+"""
 
 import configparser
+import importlib
 import importlib.util
 import json
 import os
@@ -12,6 +15,7 @@ import subprocess
 import sys
 import zipfile
 
+import keras
 import pytest
 from command_flags import COMMANDS
 from shell import printed
@@ -238,3 +242,58 @@ def test_a_wheel_holds_all_files_of_the_packages(tmp_path):
     # The file that no pattern names is a control.
     assert expected - held == {UNNAMED}
     assert held >= set(NEW)
+
+
+PACKAGE = pathlib.Path(keras_transformer.__file__).parent
+CLASSES = {
+    "layers": [
+        *("Additive", "Conv1D", "ConvolutionBlock", "ConvolutionalDecoder", "ConvolutionalEncoder"),
+        *("Decoder", "DecoderLayer", "Dense", "DotProduct", "Dropout", "Encoder", "EncoderLayer"),
+        *("FeedForward", "FirstState", "GatedFeedForward", "LayerNormalization"),
+        *("LearnedEncoding", "LinearBias", "LinearHeads", "LocalHeads", "LowRankHeads"),
+        *("MeanState", "RecurrentEncoder"),
+        *("MultiHeadAttention", "MultiStepAttention", "NoEncoding", "NoRelativePositions"),
+        *("OrthogonalOfAnyDtype", "PatchEmbedding", "PieceBias", "PiecePrediction", "PostNorm"),
+        *("PositionalEmbedding", "PreNorm", "PreRmsNorm", "ProposalHeads", "RecurrentDecoder"),
+        *("RelativeBias", "RelativeKeysAndValues", "RmsNormalization", "Rotary"),
+        *("HalvesEncoding", "ScaledDotProduct", "SegmentEmbedding", "SinusoidalEncoding"),
+        *("SoftmaxHeads", "SparseHeads", "depth_scaled", "gelu", "gelu_tanh", "glorot"),
+    ],
+    "models": [
+        *("BFloat16Weights", "BareTextEncoder", "ConvolutionalTranslator", "LanguageModel"),
+        *("MaskedLanguageModel", "RecurrentTranslator", "TextClassifier", "TokenClassifier"),
+        *("Transformer", "VisionTransformer"),
+    ],
+    "training": [
+        *("Adafactor", "Adam", "LabelAccuracy", "LabelCount", "LabelCrossEntropy"),
+        *("LabelSmoothedCrossEntropy", "Muon", "TransformerSchedule"),
+    ],
+}
+# Classes that had another name when it was first saved.
+RENAMED = {"NoRelativePositions": "RelativePositions"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _all_modules():
+    for room in CLASSES:
+        for path in (PACKAGE / room).rglob("*.py"):
+            importlib.import_module(
+                ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+            )
+
+
+@pytest.mark.parametrize("room", CLASSES)
+def test_keras_finds_each_class_by_its_saved_name(room):
+    for name in CLASSES[room]:
+        here = keras.saving.get_registered_object(f"keras_transformer>{name}")
+        assert here, name
+        assert here.__module__.startswith(f"keras_transformer.{room}.")
+        assert getattr(importlib.import_module(here.__module__), RENAMED.get(name, name)) is here
+
+
+def test_control_no_other_class_is_registered_as_ours():
+    ours = {
+        name for name in keras.saving.get_custom_objects() if name.startswith("keras_transformer>")
+    }
+    expected = {f"keras_transformer>{name}" for names in CLASSES.values() for name in names}
+    assert ours == expected

@@ -14,7 +14,7 @@ import urllib.request
 import numpy as np
 import pytest
 import tensorflow_datasets
-import tfds_sets
+import written
 from documentation.pages import PAGES, blocks, commands, words
 from shell import Shell
 from written import write_png
@@ -173,7 +173,7 @@ def _write_set(folder, dataset, languages, draw):
         lines = [" ".join(draw.choices("abcdefghijklmnopqrst", k=6)) for _ in range(count)]
         splits[split] = [dict(zip(languages, (line, line[::-1]), strict=True)) for line in lines]
     tensorflow_datasets.disable_progress_bar()
-    tfds_sets.prepare(dataset, folder, splits)
+    written.prepare(dataset, folder, splits)
 
 
 def _write_pictures(folder):

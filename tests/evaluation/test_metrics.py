@@ -1,17 +1,70 @@
-"""Metrics side by side, and paired tests, against sacrebleu's command line; BLEU and chrF against
-sacrebleu, called directly.
+"""Metrics of translations side by side, and paired tests, against sacrebleu and its command line; a
+grid of searches is scored by them. Accuracy and macro F1 of labels are those of scikit-learn, and
+F1 of spans that of nltk.
 """
 
+import functools
+import json
+import random
 import re
+import subprocess
 import sys
 
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
 import pytest
 import sacrebleu
-from evaluation.systems import BAD, GOOD, REFERENCES, damaged
-from evaluation.systems import sacrebleu as command_line
 
-from keras_transformer.evaluation import metrics, table
+from keras_transformer.evaluation import label_score, metrics, span_score, table, tuning
 from keras_transformer.evaluation.metrics import CompoundBLEU, split_compounds
+from keras_transformer.evaluation.tuning import Grid
+
+REFERENCES = [
+    "Der Hund läuft schnell über die Straße.",
+    "Schalte das Licht in der Küche aus!",
+    "Zwei Männer stehen vor einem Haus.",
+    "Das ist, wie man sagt, ein guter Tag-Nacht-Rhythmus.",
+    "In den Jahren 1998-2004 kostete es 3.50 Euro „pro Stück“.",
+    "Ist O'Brien's Hund der Sieger?",
+] * 4
+
+
+def damaged(seed, share):
+    """The references with this share of their words, a tenth of them with a capital."""
+    draw = random.Random(seed)
+    return [
+        " ".join(
+            word.title() if draw.random() < 0.1 else word
+            for word in line.split()
+            if draw.random() < share
+        )
+        for line in REFERENCES
+    ]
+
+
+GOOD = damaged(seed=1, share=0.9)
+BAD = damaged(seed=2, share=0.7)
+
+
+def command_line(folder, systems, *arguments):
+    """What sacrebleu's command line prints for translations, parsed from JSON.
+
+    Args:
+        folder: for files.
+        systems: lists of translations; of several, the first is the baseline.
+        arguments: of the command line.
+    """
+    texts = {f"s{number}": lines for number, lines in enumerate(systems)}
+    for name, lines in {"references": REFERENCES, **texts}.items():
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    command = [sys.executable, "-m", "sacrebleu", "references", "-i", *texts, *arguments]
+    process = subprocess.run(
+        [*command, "--quiet", "--format", "json", "-w", "6"], cwd=folder, capture_output=True
+    )
+    assert process.returncode == 0, process.stderr.decode()
+    return json.loads(process.stdout)
+
 
 ASIAN = "--ter-normalized --ter-asian-support"
 # By the arguments of sacrebleu's command line: our tokenizer, and what is printed, by our names.
@@ -345,3 +398,195 @@ def test_tokenized_references_alone_are_doubted_with_an_example_and_a_remedy(ref
     assert text.startswith(f"75% of the references look tokenized, such as {LOOKS_TOKENIZED[0]!r}.")
     assert text.endswith("Pass --tokenize=none for the latter.")
     assert "\n" not in text
+
+
+def test_accuracy_and_macro_f1_are_those_of_scikit_learn():
+    metrics = pytest.importorskip("sklearn.metrics", reason="install the extra [vision]")
+    draw = random.Random(1)
+    truth = draw.choices("abc", k=60)
+    predicted = [label if draw.random() < 0.6 else draw.choice("abcd") for label in truth]
+    labels = sorted(set(truth))
+    expected = metrics.f1_score(truth, predicted, labels=labels, average="macro")
+    scores = label_score.measure(predicted, truth)
+    assert scores["texts"] == 60
+    assert scores["accuracy"] == pytest.approx(metrics.accuracy_score(truth, predicted), abs=1e-4)
+    assert scores["macro_f1"] == pytest.approx(expected, abs=1e-4)
+
+
+# Accuracy and confusion matrix, against scikit-learn's.
+def test_the_confusion_matrix_is_that_of_scikit_learn():
+    metrics = pytest.importorskip("sklearn.metrics", reason="install the extra [vision]")
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 4, 200)
+    predicted = np.where(rng.random(200) < 0.6, truth, rng.integers(0, 4, 200))
+    counts = label_score.confusion(truth, predicted, 4)
+    np.testing.assert_array_equal(counts, metrics.confusion_matrix(truth, predicted))
+    assert label_score.accuracy(counts) == pytest.approx(metrics.accuracy_score(truth, predicted))
+
+
+def test_the_table_has_a_row_for_each_class():
+    text = label_score.confusion_as_text([[3, 1, 0], [0, 2, 0], [0, 0, 0]], ["a", "b", "c"])
+    assert [line.split() for line in text.splitlines()] == [
+        ["class", "a", "b", "c", "right"],
+        ["a", "3", "1", ".", "75.0%"],
+        ["b", ".", "2", ".", "100.0%"],
+        ["c", ".", ".", ".", "-"],
+    ]
+
+
+# Spans of tags and their scores, against nltk's and against a sum by hand.
+TAGS = st.sampled_from(["O", "B-area", "I-area", "B-name", "I-name"])
+ROWS = st.lists(st.tuples(TAGS, TAGS), min_size=1, max_size=12)
+
+
+@pytest.fixture(scope="module")
+def chunk():
+    return pytest.importorskip("nltk.chunk", reason="install the extra [parsing]")
+
+
+def nltk_tree(chunk, tags):
+    return chunk.conlltags2tree([(str(number), "X", tag) for number, tag in enumerate(tags)])
+
+
+def nltk_spans(chunk, tags):
+    spans = set()
+    place = 0
+    for child in nltk_tree(chunk, tags):
+        length = 1 if isinstance(child, tuple) else len(child)
+        if not isinstance(child, tuple):
+            spans.add((child.label(), place, place + length))
+        place += length
+    return spans
+
+
+def well_formed(tags):
+    """The tags with a B wherever a span begins, as nltk needs them."""
+    before = "O"
+    fixed = []
+    for tag in tags:
+        is_on = before != "O" and before[2:] == tag[2:]
+        fixed.append(f"B-{tag[2:]}" if tag.startswith("I-") and not is_on else tag)
+        before = fixed[-1]
+    return fixed
+
+
+@hypothesis.given(st.lists(TAGS, max_size=12))
+def test_the_spans_are_those_of_nltk(chunk, tags):
+    assert span_score.spans_of(tags) == nltk_spans(chunk, well_formed(tags))
+
+
+@hypothesis.given(st.lists(ROWS, min_size=1, max_size=4))
+def test_the_figures_are_those_of_nltk(chunk, rows):
+    predicted, truth = ([[pair[side] for pair in row] for row in rows] for side in (0, 1))
+    score = chunk.ChunkScore()
+    for predicted_tags, true_tags in zip(predicted, truth, strict=True):
+        trees = (nltk_tree(chunk, well_formed(tags)) for tags in (true_tags, predicted_tags))
+        score.score(*trees)
+    measured = span_score.measure(predicted, truth)
+    assert measured["precision"] == pytest.approx(100 * score.precision(), abs=0.006)
+    assert measured["recall"] == pytest.approx(100 * score.recall(), abs=0.006)
+    assert measured["f1"] == pytest.approx(100 * score.f_measure(), abs=0.006)
+
+
+def test_span_scores_worked_out_by_hand():
+    truth = [["O", "B-area", "I-area", "B-name"], ["B-name", "O"]]
+    predicted = [["O", "B-area", "O", "B-name"], ["B-name", "B-area"]]
+    measured = span_score.measure(predicted, truth)
+    assert measured == {
+        "words": 6,
+        "accuracy": 0.6667,
+        "spans": 3,
+        "precision": 50.0,
+        "recall": 66.67,
+        "f1": 57.14,
+        "by_name": {"area": 0.0, "name": 100.0},
+    }
+    text = span_score.summary(measured)
+    assert text.startswith("57.14 F1 of 3 spans (precision 50.00, recall 66.67); 66.7% of 6 words")
+    assert text.index("area") < text.index("name  100.0")
+    of_speech = span_score.measure([["NOUN", "O"]], [["NOUN", "VERB"]])
+    assert of_speech == {"words": 2, "accuracy": 0.5}
+    assert span_score.summary(of_speech) == "50.0% of 2 words get their tag"
+
+
+MIDDLE = damaged(seed=4, share=0.8)
+# Translations by beam size and length penalty.
+SYSTEMS = {1: {0.0: BAD, 0.6: BAD}, 4: {0.0: MIDDLE, 0.6: GOOD}}
+BEAM_SIZES = functools.partial(tuning.beam_sizes_of, most=1000)
+
+
+def grid(scores, beam_sizes=(1, 4), length_penalties=(0.0, 0.6)):
+    return Grid(beam_sizes, length_penalties, scores)
+
+
+def test_each_cell_is_the_quality_of_its_translations():
+    calls = []
+
+    def quality(translations):
+        return sacrebleu.corpus_bleu(translations, [REFERENCES]).score
+
+    def translate(beam_size, length_penalties):
+        calls.append((beam_size, list(length_penalties)))
+        systems = [SYSTEMS[beam_size][alpha] for alpha in length_penalties]
+        return [list(row) for row in zip(*systems, strict=True)]
+
+    scored = tuning.score_searches(translate, quality, [1, 4], [0.6, 0.0])
+    assert calls == [(1, [0.6, 0.0]), (4, [0.6, 0.0])]
+    expected = [[quality(SYSTEMS[size][alpha]) for alpha in (0.6, 0.0)] for size in (1, 4)]
+    assert scored.scores == expected
+    assert scored.best == (4, 0.6, scored.scores[1][0])
+
+
+@pytest.mark.parametrize(
+    ("scores", "best", "beam_sizes"),
+    [
+        ([[1.0, 2.0], [3.0, 2.5]], (4, 0.0, 3.0), (1, 4)),
+        ([[1.0, 2.0], [1.0, 3.0]], (4, 0.6, 3.0), (1, 4)),
+        # Of equal scores, the smallest beam's is best, and then the first penalty's.
+        ([[2.0, 3.0], [3.0, 3.0]], (1, 0.6, 3.0), (1, 4)),
+        ([[3.0, 3.0], [3.0, 3.0]], (1, 0.0, 3.0), (1, 4)),
+        ([[3.0, 1.0], [3.0, 1.0]], (2, 0.0, 3.0), (8, 2)),
+    ],
+)
+def test_the_best_is_the_highest(scores, best, beam_sizes):
+    assert grid(scores, beam_sizes).best == best
+
+
+def test_the_table_marks_the_best():
+    assert grid([[7.0, 8.25], [10.5, 10.25]]).table().splitlines() == [
+        "beam  alpha 0   alpha 0.6",
+        "   1     7.00        8.25",
+        "   4    10.50*      10.25",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("read", "texts", "numbers"),
+    [
+        (BEAM_SIZES, ["1", "12"], [1, 12]),
+        (tuning.length_penalties_of, ["0", ".6", "1e0"], [0.0, 0.6, 1.0]),
+    ],
+)
+def test_beam_sizes_and_length_penalties_are_read(read, texts, numbers):
+    assert read(texts) == numbers
+
+
+@pytest.mark.parametrize(
+    ("read", "texts"),
+    [
+        (BEAM_SIZES, ["0"]),
+        (BEAM_SIZES, ["1001"]),
+        (BEAM_SIZES, ["2.5"]),
+        (BEAM_SIZES, []),
+        (BEAM_SIZES, ["4", "4"]),
+        (tuning.length_penalties_of, ["-0.1"]),
+        (tuning.length_penalties_of, ["nan"]),
+        (tuning.length_penalties_of, ["inf"]),
+        (tuning.length_penalties_of, ["0.6", "x"]),
+        (tuning.length_penalties_of, ["0.6", "0.60"]),
+    ],
+)
+def test_other_numbers_are_refused(read, texts):
+    with pytest.raises(ValueError, match=r"joined by commas, each once\. Received: --") as raised:
+        read(texts)
+    assert str(raised.value).endswith(f"={','.join(texts)}.")

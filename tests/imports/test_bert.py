@@ -9,8 +9,8 @@ import types
 import numpy as np
 import pytest
 import small_folders
-from eager import eagerly
 from small_folders import BERT, config_of
+from small_model import eagerly
 
 from keras_transformer import import_model
 from keras_transformer.imports import bert, bert_text, vit

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
-from checks_here import checks_here
 from drawn_models import Some, assert_alike
-from eager import eagerly
+from exports import checks_here
 from small_folders import TEXTS, change, learned, logits_of, translator
+from small_model import eagerly
 from theirs import random_of_theirs, torch, transformers
 
 from keras_transformer.decoding.remembered_options import LANGUAGES

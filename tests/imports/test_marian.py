@@ -13,11 +13,11 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 from command_flags import flags_of
-from eager import eager_training, eagerly
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oracles.paper import layer_norm, scaled_dot_product_attention
 from small_folders import TEXTS, learned
+from small_model import eager_training, eagerly
 
 from keras_transformer import train
 from keras_transformer.imports.family import NEVER

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
-from eager import eagerly
 from small_folders import TEXTS, change, learned, logits_of, translator
+from small_model import eagerly
 from theirs import random_of_theirs, torch, transformers
 
 from keras_transformer.imports.hugging_face import PretrainedFolder

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
-from eager import eagerly
 from small_folders import learned
+from small_model import eagerly
 
 pytest.importorskip("yaml")
 

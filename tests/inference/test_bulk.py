@@ -15,9 +15,7 @@ import sys
 import pytest
 from command_flags import flags_of
 from drawn_models import random_model
-from shell import read_until
-from waiting import wait_until
-from without_tensorflow import without_tensorflow
+from shell import read_until, wait_until, without_tensorflow
 
 pytest.importorskip("apache_beam")
 pytest.importorskip("babel")

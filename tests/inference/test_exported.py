@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_text
-from eager import eagerly
-from unpacking import unpack
+from shared import unpack
+from small_model import eagerly
 
 from keras_transformer.inference import exported as product
 from keras_transformer.inference.exported import request

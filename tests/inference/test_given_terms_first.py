@@ -4,7 +4,7 @@ in NumPy. Where it lacks a term and the model protects spans, all terms are put 
 
 import pytest
 from drawn_models import assert_alike, learned, random_model
-from eager import eagerly
+from small_model import eagerly
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference import portable_export

@@ -16,7 +16,7 @@ import types
 import numpy as np
 import pytest
 from drawn_models import assert_alike, learned, random_language_model, random_model
-from without_tensorflow import without_tensorflow
+from shell import without_tensorflow
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.decoding.numpy_blocks import NumpyBlocks

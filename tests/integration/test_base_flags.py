@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 from shell import printed
-from tfds_sets import prepare
+from written import prepare
 
 from keras_transformer.inference.translator import Translator
 from keras_transformer.runs.model_path import description_of

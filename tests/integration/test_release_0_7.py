@@ -7,8 +7,8 @@ import pathlib
 
 import numpy as np
 import pytest
+from shared import unpack
 from shell import Shell
-from unpacking import unpack
 
 pytestmark = pytest.mark.slow
 RELEASE = pathlib.Path(__file__).parents[1] / "fixtures" / "release_0_7"

@@ -248,9 +248,10 @@ ELSEWHERE = {
         *("Additive", "DotProduct", "LinearHeads", "LocalHeads", "LowRankHeads", "RelativeBias"),
         *("LinearBias", "RelativeKeysAndValues", "Rotary", "SoftmaxHeads", "SparseHeads"),
     },
-    "layers/test_embedding.py": {"HalvesEncoding", "LearnedEncoding", "NoEncoding"},
+    "layers/test_embedding.py": {
+        *("HalvesEncoding", "LearnedEncoding", "NoEncoding", "ProposalHeads"),
+    },
     "layers/test_linear_maps.py": {"Conv1D", "Dense"},
-    "layers/test_proposal_heads.py": {"ProposalHeads"},
 }
 # Default parts of other layers, and a part of a decoder that has no output of its own.
 PARTS = {"SinusoidalEncoding", "NoRelativePositions", "ScaledDotProduct", "MultiStepAttention"}

@@ -1,4 +1,6 @@
-"""A vocabulary does what sentencepiece does, inside a graph as outside, and is saved whole."""
+"""A vocabulary does what sentencepiece does, inside a graph as outside, and is saved whole; there
+is one for both languages, or one for each, which is learned from the text of its side.
+"""
 
 import collections
 import hashlib
@@ -14,9 +16,13 @@ import tensorflow as tf
 import tensorflow_text
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from token_lists import ENGLISH, GERMAN
+from token_lists import ENGLISH, GERMAN, listed
 
+from pipelines import vocabularies
+from pipelines.batches.texts import tokenize_pairs
+from pipelines.corpora import ParallelText
 from pipelines.special_ids import BOS, EOS, PAD, UNK
+from pipelines.vocabularies import SeparateVocabularies, vocabulary
 from pipelines.vocabularies.vocabulary import BYTES, SPACE, Vocabulary, _train, learn
 
 LINES = [line for pair in zip(ENGLISH, GERMAN, strict=True) for line in pair]
@@ -30,7 +36,7 @@ LETTERS = st.characters(max_codepoint=0x1FFFF, categories=["L", "Nd", "So", "P",
 
 
 @pytest.fixture(scope="module")
-def vocabulary():
+def learned():
     return learn(LINES, SIZE)
 
 
@@ -39,29 +45,29 @@ def one_space_each(text):
     return re.sub(" +", " ", text.replace("\u2581", " ")).strip(" ")
 
 
-def there_and_back(vocabulary, text):
-    return vocabulary.detokenize(vocabulary.tokenize([text])).numpy()[0].decode()
+def there_and_back(learned, text):
+    return learned.detokenize(learned.tokenize([text])).numpy()[0].decode()
 
 
-def test_a_vocabulary_has_the_given_size_and_the_special_pieces_first(vocabulary):
-    processor = sentencepiece.SentencePieceProcessor(model_proto=vocabulary.model)
-    assert vocabulary.size == processor.vocab_size() == len(vocabulary.pieces) == SIZE
+def test_a_vocabulary_has_the_given_size_and_the_special_pieces_first(learned):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=learned.model)
+    assert learned.size == processor.vocab_size() == len(learned.pieces) == SIZE
     special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     assert special == (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
     pieces = ["<pad>", "<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(BYTES))]
-    assert vocabulary.pieces[: 4 + BYTES] == pieces
-    assert [processor.piece_to_id(piece) for piece in vocabulary.pieces] == list(range(SIZE))
+    assert learned.pieces[: 4 + BYTES] == pieces
+    assert [processor.piece_to_id(piece) for piece in learned.pieces] == list(range(SIZE))
     # Special ids leave no text.
     ids = processor.encode("the house")
-    assert vocabulary.detokenize([[BOS, *ids, EOS, PAD, PAD]]).numpy().tolist() == [b"the house"]
+    assert learned.detokenize([[BOS, *ids, EOS, PAD, PAD]]).numpy().tolist() == [b"the house"]
 
 
-def test_the_fingerprint_follows_from_the_text_and_the_tags(vocabulary):
-    assert learn(LINES, SIZE, ()).fingerprint == vocabulary.fingerprint
-    assert learn([*LINES, "sea and sky"], SIZE).fingerprint != vocabulary.fingerprint
-    assert learn(LINES, SIZE, TAGS).fingerprint != vocabulary.fingerprint
+def test_the_fingerprint_follows_from_the_text_and_the_tags(learned):
+    assert learn(LINES, SIZE, ()).fingerprint == learned.fingerprint
+    assert learn([*LINES, "sea and sky"], SIZE).fingerprint != learned.fingerprint
+    assert learn(LINES, SIZE, TAGS).fingerprint != learned.fingerprint
     # The manifests of prepared records hold it.
-    assert vocabulary.fingerprint == hashlib.sha256(vocabulary.model).hexdigest()[:16]
+    assert learned.fingerprint == hashlib.sha256(learned.model).hexdigest()[:16]
 
 
 @pytest.fixture(scope="module", params=["bpe", "unigram", "word_piece"])
@@ -105,26 +111,26 @@ def test_a_unigram_vocabulary_is_another_than_byte_pairs_and_has_the_same_specia
     assert byte_pairs.pieces != unigram.pieces
 
 
-def test_a_failing_write_leaves_the_old_file(vocabulary, tmp_path, monkeypatch):
+def test_a_failing_write_leaves_the_old_file(learned, tmp_path, monkeypatch):
     path = tmp_path / "vocabulary.model"
     path.write_bytes(b"old")
     full = mock.Mock(side_effect=OSError("disk full"))
     monkeypatch.setattr("pipelines.whole_files._flush", full)
     with pytest.raises(OSError, match="disk full"):
-        vocabulary.save(path)
+        learned.save(path)
     assert path.read_bytes() == b"old"
 
 
-def test_a_damaged_file_is_refused_by_name(vocabulary, tmp_path):
+def test_a_damaged_file_is_refused_by_name(learned, tmp_path):
     path = tmp_path / "vocabulary.model"
-    whole = vocabulary.model
+    whole = learned.model
     for content in (b"", b"no model", whole[:1000], whole[: len(whole) // 2]):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=r"vocabulary\.model is not a SentencePiece model, or"):
             Vocabulary.load(path)
 
 
-def test_a_model_with_other_special_ids_is_refused(vocabulary, tmp_path):
+def test_a_model_with_other_special_ids_is_refused(learned, tmp_path):
     """Such as SentencePiece gives by default: our end of a sentence would be one of its pieces."""
     path = tmp_path / "other.model"
     with open(path, "wb") as file:
@@ -290,8 +296,8 @@ def reloaded(path, *tokenizers):
     return [ids.numpy().tolist() for ids in tf.saved_model.load(str(path)).read(LINES)]
 
 
-def test_two_vocabularies_of_a_saved_model_stay_two(vocabulary, tmp_path):
-    both = (vocabulary, learn(LINES, 300))
+def test_two_vocabularies_of_a_saved_model_stay_two(learned, tmp_path):
+    both = (learned, learn(LINES, 300))
     expected = [each.tokenize(LINES).flat_values.numpy().tolist() for each in both]
     assert reloaded(tmp_path / "ours", *(each.tokenizer for each in both)) == expected
     # The control: by TensorFlow Text's own name both are one of them.
@@ -301,20 +307,128 @@ def test_two_vocabularies_of_a_saved_model_stay_two(vocabulary, tmp_path):
     assert first in expected
 
 
-def test_a_vocabulary_outlives_a_new_seed(vocabulary, tmp_path):
-    expected = vocabulary.tokenize(LINES).to_list()
-    batches = tf.data.Dataset.from_tensors(LINES).map(vocabulary.tokenize)
-    tf.saved_model.save(Reader(vocabulary.tokenizer), str(tmp_path))
+def test_a_vocabulary_outlives_a_new_seed(learned, tmp_path):
+    expected = learned.tokenize(LINES).to_list()
+    batches = tf.data.Dataset.from_tensors(LINES).map(learned.tokenize)
+    tf.saved_model.save(Reader(learned.tokenizer), str(tmp_path))
     saved = tf.saved_model.load(str(tmp_path))
-    theirs = tensorflow_text.SentencepieceTokenizer(vocabulary.model, add_eos=True)
+    theirs = tensorflow_text.SentencepieceTokenizer(learned.model, add_eos=True)
     assert theirs.tokenize(LINES).to_list() == expected
 
     tf.random.set_seed(1)
 
-    assert vocabulary.tokenize(LINES).to_list() == expected
+    assert learned.tokenize(LINES).to_list() == expected
     assert [ids.to_list() for ids in batches] == [expected]
     assert saved.read(LINES)[0].numpy().tolist() == list(itertools.chain(*expected))
-    assert vocabulary.detokenize(vocabulary.tokenize(LINES)).numpy()[0].decode() == LINES[0]
+    assert learned.detokenize(learned.tokenize(LINES)).numpy()[0].decode() == LINES[0]
     # The control: TensorFlow Text's own is broken.
     with pytest.raises(tf.errors.NotFoundError, match="does not exist"):
         theirs.tokenize(LINES)
+
+
+SIDE_SIZE = 290
+JOINT = ["vocabulary.model"]
+SEPARATE = ["vocabulary.source.model", "vocabulary.target.model"]
+
+
+@pytest.fixture(scope="module")
+def joint():
+    return vocabularies.learn(ENGLISH, GERMAN, "joint", SIDE_SIZE)
+
+
+@pytest.fixture(scope="module")
+def separate():
+    return vocabularies.learn(ENGLISH, GERMAN, "separate", SIDE_SIZE)
+
+
+def test_a_joint_vocabulary_is_learned_from_all_text_and_is_both_sides(joint):
+    assert joint.model == vocabulary.learn(ENGLISH + GERMAN, SIDE_SIZE).model
+    assert joint.source is joint.target is joint
+    assert vocabularies.pieces_by_side(joint) == {"source": joint.pieces, "target": joint.pieces}
+
+
+def test_separate_vocabularies_are_each_learned_from_their_side(separate):
+    sides = [vocabulary.learn(lines, SIDE_SIZE) for lines in (ENGLISH, GERMAN)]
+    assert [separate.source.model, separate.target.model] == [side.model for side in sides]
+    assert separate.size == SIDE_SIZE
+    assert separate.fingerprint == "-".join(side.fingerprint for side in sides)
+    assert sides[0].fingerprint != sides[1].fingerprint
+
+
+def test_model_and_tags_hold_for_both_sides():
+    pair = vocabularies.learn(ENGLISH, GERMAN, "separate", 285, ["<2de>"], "unigram")
+    for side in (pair.source, pair.target):
+        assert side.log_probabilities is not None
+        assert "<2de>" in side.pieces
+
+
+def test_a_pair_of_texts_is_tokenized_side_by_side(separate):
+    pairs = tokenize_pairs(ParallelText(ENGLISH, GERMAN), separate)
+    assert listed(pairs.sources) == separate.source.tokenize(ENGLISH).to_list()
+    assert listed(pairs.targets) == separate.target.tokenize(GERMAN).to_list()
+    # The control: by the other side's vocabulary the text is another.
+    ids = tf.ragged.constant([pairs.sources[0].tolist()])
+    assert separate.source.detokenize(ids).numpy()[0].decode() == ENGLISH[0]
+    assert separate.target.detokenize(ids).numpy()[0].decode() != ENGLISH[0]
+
+
+@pytest.mark.parametrize(("kind", "names"), [("joint", JOINT), ("separate", SEPARATE)])
+def test_a_saved_vocabulary_is_loaded_and_replaces_the_other_kind(kind, names, request, tmp_path):
+    assert not vocabularies.exist(tmp_path)
+    opposite = {"joint": "separate", "separate": "joint"}
+    vocabularies.save(request.getfixturevalue(opposite[kind]), tmp_path)
+    saved = request.getfixturevalue(kind)
+    vocabularies.save(saved, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert vocabularies.paths(saved.kind, tmp_path) == [tmp_path / name for name in names]
+    assert vocabularies.exist(tmp_path)
+    files = vocabularies.of_files([tmp_path / name for name in names])
+    for loaded in (vocabularies.load(str(tmp_path)), files):
+        assert (loaded.kind, loaded.fingerprint) == (kind, saved.fingerprint)
+
+
+@pytest.mark.parametrize("lost", SEPARATE)
+def test_a_lost_side_is_named(separate, tmp_path, lost):
+    # An empty folder has none.
+    with pytest.raises(FileNotFoundError, match=r"/vocabulary\.model"):
+        vocabularies.load(tmp_path)
+    vocabularies.save(separate, tmp_path)
+    (tmp_path / lost).unlink()
+    assert not vocabularies.exist(tmp_path)
+    with pytest.raises(FileNotFoundError, match=re.escape(lost)):
+        vocabularies.load(tmp_path)
+
+
+def test_sides_of_other_sizes_are_refused(joint):
+    message = r"the same number of pieces\. Received: 290 and 289\. Learn both with "
+    with pytest.raises(ValueError, match=message):
+        SeparateVocabularies(joint, vocabulary.learn(GERMAN, 289))
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_files_of_no_vocabulary_are_refused(joint, tmp_path, number):
+    joint.save(tmp_path / "one.model")
+    with pytest.raises(ValueError, match=r"^a vocabulary is one file for both languages, or one "):
+        vocabularies.of_files([tmp_path / "one.model"] * number)
+    assert isinstance(vocabularies.of_files([tmp_path / "one.model"]), Vocabulary)
+
+
+def test_the_smaller_of_two_texts_decides_the_size_of_both(caplog):
+    caplog.set_level("INFO", "pipelines")
+    pair = vocabularies.learn(["a b a b"], GERMAN, "separate", SIDE_SIZE)
+    assert pair.source.pieces == vocabulary.learn(["a b a b"], SIDE_SIZE).pieces
+    assert pair.target.model == vocabulary.learn(GERMAN, pair.source.size).model
+    assert 261 < pair.size < SIDE_SIZE
+    assert f"{pair.size} pieces a language: a model needs as many of each" in caplog.messages
+
+
+def test_a_piece_of_another_vocabulary_is_cut_as_the_text_that_it_stands_for():
+    ours = vocabulary.learn(["haus auf dem berg", "hausberg bergauf"] * 9, 285)
+    cut = vocabularies.parts_of(ours)
+    for piece in ("▁hausauf", "▁ber", "aufberg", "g", "▁demhaus"):
+        parts = [ours.pieces[number] for number in cut(piece)]
+        assert "".join(parts).removeprefix("▁") == piece.removeprefix("▁")
+        assert parts[0].startswith("▁") <= piece.startswith("▁") or parts[0][1:] not in ours.pieces
+    # Bytes and special pieces are no text.
+    assert [cut(piece) for piece in ("<0x41>", "<unk>", "</s>")] == [[], [], []]
+    assert vocabularies.parts_by_side(ours).keys() == {"source", "target"}

@@ -10,9 +10,9 @@ import keras
 import numpy as np
 import pytest
 from command_flags import flags_of
-from eager import eager_training
 from hypothesis import given
 from hypothesis import strategies as st
+from small_model import eager_training
 
 from keras_transformer import train
 from keras_transformer.inference.loading import load_trained

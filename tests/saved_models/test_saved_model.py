@@ -12,12 +12,12 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from checks_here import checks_here, report_here
 from drawn_models import Some, random_model
-from eager import eagerly
+from exports import checks_here, report_here
+from shared import unpack
+from small_model import eagerly
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
-from unpacking import unpack
 
 import keras_transformer
 from keras_transformer.decoding import DecodingOptions

@@ -6,10 +6,9 @@ import random
 
 import numpy as np
 import pytest
-from checks_here import checks_here
 from drawn_models import Some, random_model
-from eager import eagerly
-from second_engine import answers
+from exports import answers, checks_here
+from small_model import eagerly
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.inference.translator import Translator

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("fastapi")
 
-from unpacking import unpack
+from shared import unpack
 
 from keras_transformer.server import app as server_app
 from keras_transformer.server import open_inference

@@ -15,7 +15,7 @@ import sys
 
 import pytest
 from absl import flags as absl_flags
-from waiting import wait_until
+from shell import wait_until
 
 from keras_transformer import serve
 from keras_transformer.flags import parse

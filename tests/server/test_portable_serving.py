@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from drawn_models import pieces, random_model
-from without_tensorflow import without_tensorflow
+from shell import without_tensorflow
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")

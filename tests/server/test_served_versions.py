@@ -11,7 +11,7 @@ import threading
 
 import pytest
 import tensorflow as tf
-from waiting import wait_until
+from shell import wait_until
 
 pytest.importorskip("fastapi")
 

@@ -4,8 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from command_flags import values_of_task
-from tasks.new_models import NO_FLAGS
+from command_flags import NO_FLAGS, values_of_task
 
 from keras_transformer.inference.generator import Generator
 from keras_transformer.runs.folder import RunFolder

@@ -4,8 +4,7 @@ import json
 import pathlib
 
 import pytest
-from command_flags import values_of_task
-from tasks.new_models import NO_FLAGS
+from command_flags import NO_FLAGS, values_of_task
 
 from keras_transformer.tasks.parsing.module import ParsingModule
 from keras_transformer.tasks.parsing.task import Parsing, TreeScorer

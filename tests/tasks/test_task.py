@@ -19,11 +19,10 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from checks_here import checks_here
-from command_flags import values_of_task
-from eager import eager_training
+from command_flags import NO_FLAGS, values_of_task
+from exports import checks_here
+from small_model import eager_training
 from tasks.capitals import Capitals
-from tasks.new_models import NO_FLAGS
 from tasks.reversed_strings import ReversedStrings, classifier, strings
 
 from keras_transformer.runs import initialization

@@ -12,9 +12,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from eager import eager_training
 from rich.console import Console
-from small_model import small_model
+from small_model import eager_training, small_model
 
 from keras_transformer.training import checkpoint, fit, progress, replicas
 from keras_transformer.training.checkpointing import Checkpointing

@@ -8,9 +8,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from eager import eager_training
 from oracles import paper
-from small_model import Reports, small_model, transformer
+from small_model import Reports, eager_training, small_model, transformer
 
 from keras_transformer.training import fit
 from keras_transformer.training.loss import LabelSmoothedCrossEntropy

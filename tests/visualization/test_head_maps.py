@@ -10,7 +10,7 @@ import types
 import numpy as np
 import pytest
 from drawn_models import random_model
-from eager import eagerly
+from small_model import eagerly
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.evaluation import metrics

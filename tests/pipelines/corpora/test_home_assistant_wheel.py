@@ -135,7 +135,7 @@ def test_downloads_once_and_then_needs_no_network(tmp_path, pip):
     assert len(pip.calls) == 1
     assert pip.calls[0][:4] == [sys.executable, "-m", "pip", "download"]
     assert f"homeassistant=={home_assistant.RELEASE}" in pip.calls[0]
-    # The next download removes a folder of this name that a killed one left: test_whole_files.py.
+    # The next download removes a folder of this name that a killed one left: test_streams.py.
     folder = Path(pip.calls[0][pip.calls[0].index("-d") + 1])
     assert (folder.parent, folder.match(f".*.{'?' * 32}.tmp")) == (cache, True)
     pip.stderr = "ERROR: no network"

@@ -13,8 +13,8 @@ import types
 import pytest
 import tensorflow_datasets
 import token_lists
-from tfds_sets import prepare
 from token_lists import pairs_of
+from written import prepare
 
 from pipelines import corpora
 from pipelines.corpora import tfds

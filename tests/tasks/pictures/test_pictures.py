@@ -7,9 +7,8 @@ import types
 import numpy as np
 import pytest
 import tensorflow as tf
-from command_flags import values_of_task
-from eager import eagerly
-from tasks.new_models import NO_FLAGS, new_module
+from command_flags import NO_FLAGS, new_module, values_of_task
+from small_model import eagerly
 from written import write_png
 
 from keras_transformer.inference.picture_classifier import PictureClassifier

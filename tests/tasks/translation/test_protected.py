@@ -11,9 +11,9 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from checks_here import checks_here
 from command_flags import flags_of, values_of_task
-from eager import eager_training
+from exports import checks_here
+from small_model import eager_training
 
 from keras_transformer import translate
 from keras_transformer.inference.loading import load_trained, module_of_run

@@ -7,7 +7,7 @@ import pathlib
 import shutil
 
 import pytest
-from eager import eagerly
+from small_model import eagerly
 
 from keras_transformer.decoding.options import BEAM_SIZE
 from keras_transformer.evaluation import metrics

@@ -11,9 +11,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from command_flags import EVERY_FLAG, values_of_task
+from command_flags import EVERY_FLAG, new_model, new_module, values_of_task
 from oracles import paper
-from tasks.new_models import new_model, new_module
 
 from keras_transformer.decoding import DecodingOptions
 from keras_transformer.runs.folder import RunFolder

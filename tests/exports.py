@@ -1,10 +1,29 @@
-"""CTranslate2's answers, to compare with those of the model that was converted."""
+"""Exports in tests: they check themselves in this process, and CTranslate2 answers as they do."""
+
+import contextlib
+import io
+import json
 
 import pytest
 import sentencepiece
 
-from keras_transformer.saved_models import ctranslate2_model
+from keras_transformer.saved_models import ctranslate2_model, self_check
 from pipelines import vocabularies
+
+
+def report_here(folder):
+    """What `self_check.report` gives."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        self_check.main(folder)
+    return json.loads(printed.getvalue())
+
+
+@contextlib.contextmanager
+def checks_here():
+    """Let exports check themselves in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(self_check, "report", report_here)
+        yield
 
 
 def answers(folder, model, vocabulary, lines, references):
