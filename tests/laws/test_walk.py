@@ -17,7 +17,7 @@ ROOT = PROGRAM.parents[2]
 # Lower a bound that the code has come below. They were 398, 77, 250 and 16 before imported models,
 # fine-tuning, protected spans, languages of a request, augmentation and the table of a step, which
 # an export lays out when it is loaded, lay on the way.
-MOST = {"functions": 421, "files": 85, "stays": 274, "rooms": 16}
+MOST = {"functions": 421, "files": 84, "stays": 270, "rooms": 16}
 
 
 def room(path):
