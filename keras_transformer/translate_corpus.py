@@ -82,10 +82,10 @@ def main(FLAGS):
 
 
 def _refuse(FLAGS):
-    """Refuse a missing file, standard input and output, and flags that exclude each other."""
+    """Refuse missing names of files, standard streams, and flags that exclude each other."""
     for name, meaning in (("input", "files, such as 'text/*.gz'"), ("output", "a prefix of files")):
-        if FLAGS[name].value in (None, "-"):
-            raise ValueError(f"--{name} must name {meaning}. Received: {FLAGS[name].value}.")
+        if (value := FLAGS[name].value) in (None, "-") or value.endswith("/"):
+            raise ValueError(f"--{name} must name {meaning}. Received: {value}.")
     if FLAGS.num_hypotheses > 1:
         raise ValueError("--num_hypotheses must be 1: a line has room for one translation.")
     if FLAGS.runner and FLAGS.processes > 1:

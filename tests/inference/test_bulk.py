@@ -309,6 +309,7 @@ def test_a_shard_is_written_if_all_its_lines_are_there_each_as_one_line(tmp_path
         (["--output=x"], "--model is missing"),
         (["--model=m"], "--input must name files, such as 'text/"),
         (["--model=m", "--input=i", "--output=-"], "--output must name a prefix of files"),
+        (["--model=m", "--input=i", "--output=out/"], "--output must name a prefix of files"),
         (["--model=m", "--stream"], "--stream is a flag of other commands"),
         (["--model=m", "--prefix_file=p"], "--prefix_file is a flag of other commands"),
         (["--model=m", "--input=i", "--output=o", "--num_hypotheses=2"], "must be 1"),
