@@ -313,9 +313,9 @@ def module_of(model, pieces, **options):
 
 def hypotheses(model, pieces, line, beam_size=3, **options):
     """What the live model gives for one line, best first, with a beam of 3 by default."""
-    beam_of_three = module_of(model, pieces, beam_size=beam_size, **options)
+    module = module_of(model, pieces, beam_size=beam_size, **options)
     with eagerly():
-        [ranked] = Translator(beam_of_three).translate_in_detail([line])
+        [ranked] = Translator(module).translate_in_detail([line])
     return ranked
 
 
@@ -639,18 +639,18 @@ def of_word_pieces():
     random = np.random.default_rng(1)
     words = ["".join(random.choice(["ba", "be", "eba"], 3)) for _ in range(300)]
     pieces = vocabulary.learn([" ".join(words)], 290, model_type="word_piece")
-    of_two_vocabularies = TranslationModule(
+    module = TranslationModule(
         random_model(vocabulary_size=pieces.size), pieces, GREEDY
     )
     with eagerly():
-        return of_two_vocabularies, Translator(of_two_vocabularies).translate(WORDS)
+        return module, Translator(module).translate(WORDS)
 
 
 @pytest.mark.slow
 def test_a_saved_model_of_word_pieces_takes_raw_strings(of_word_pieces, tmp_path):
-    of_two_vocabularies, expected = of_word_pieces
+    module, expected = of_word_pieces
     with checks_here():
-        export(of_two_vocabularies, tmp_path / "m", {}, WORDS)
+        export(module, tmp_path / "m", {}, WORDS)
     assert Translator.load(tmp_path / "m").translate(WORDS) == expected
     assert len(set(expected)) > 2
 
@@ -658,17 +658,17 @@ def test_a_saved_model_of_word_pieces_takes_raw_strings(of_word_pieces, tmp_path
 @pytest.mark.parametrize("form", list(RUNTIMES))
 def test_a_folder_of_graphs_gives_the_same_of_word_pieces(of_word_pieces, form, tmp_path):
     pytest.importorskip(RUNTIMES[form])
-    of_two_vocabularies, expected = of_word_pieces
+    module, expected = of_word_pieces
     described = {"task": "translation", "corpus": {"source_language": "a", "target_language": "b"}}
     folder = portable_export.export(
-        of_two_vocabularies, tmp_path / "m", described, WORDS[:1], form=form
+        module, tmp_path / "m", described, WORDS[:1], form=form
     )
     assert Translator.load(folder).translate(WORDS) == expected
 
 
 def test_ctranslate2_gives_the_same_of_word_pieces(of_word_pieces, tmp_path):
-    of_two_vocabularies, expected = of_word_pieces
+    module, expected = of_word_pieces
     lines = [line for line in WORDS if line]
-    graphs = (of_two_vocabularies._graphs.model, of_two_vocabularies.vocabulary)
+    graphs = (module._graphs.model, module.vocabulary)
     _, translations = answers(tmp_path / "c", *graphs, lines, lines)
     assert translations == [text for line, text in zip(WORDS, expected, strict=True) if line]

@@ -136,9 +136,9 @@ def test_the_batches_are_those_of_the_order(batches, stream, start):
     epoch, before = batches.order.locate(start)
     places = zip(*(side.numpy() for side in batches.order.epoch(epoch)), strict=True)
     expected = []
-    for place, begin in [*places][before : before + 5]:
-        rows = begin + np.arange(batches.buckets.batch_sizes[place])
-        expected.append(batches.order.examples(place, rows).numpy().tolist())
+    for number, begin in [*places][before : before + 5]:
+        rows = begin + np.arange(batches.buckets.batch_sizes[number])
+        expected.append(batches.order.examples(number, rows).numpy().tolist())
     assert numbers(stream[start : start + len(expected)]) == expected
 
 
