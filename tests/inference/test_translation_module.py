@@ -639,9 +639,7 @@ def of_word_pieces():
     random = np.random.default_rng(1)
     words = ["".join(random.choice(["ba", "be", "eba"], 3)) for _ in range(300)]
     pieces = vocabulary.learn([" ".join(words)], 290, model_type="word_piece")
-    module = TranslationModule(
-        random_model(vocabulary_size=pieces.size), pieces, GREEDY
-    )
+    module = TranslationModule(random_model(vocabulary_size=pieces.size), pieces, GREEDY)
     with eagerly():
         return module, Translator(module).translate(WORDS)
 
@@ -660,9 +658,7 @@ def test_a_folder_of_graphs_gives_the_same_of_word_pieces(of_word_pieces, form, 
     pytest.importorskip(RUNTIMES[form])
     module, expected = of_word_pieces
     described = {"task": "translation", "corpus": {"source_language": "a", "target_language": "b"}}
-    folder = portable_export.export(
-        module, tmp_path / "m", described, WORDS[:1], form=form
-    )
+    folder = portable_export.export(module, tmp_path / "m", described, WORDS[:1], form=form)
     assert Translator.load(folder).translate(WORDS) == expected
 
 
